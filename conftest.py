@@ -1,5 +1,7 @@
-"""Fixtures and hooks for all tests. No test calls a real model or a broker, and a test can run
-the jobs that it queued."""
+"""Fixtures and hooks for all tests.
+
+By default, a test calls no real model and no broker, and it can run the jobs that it queued.
+"""
 
 import os
 import uuid
@@ -19,9 +21,9 @@ from agents.running.work import work_on
 from agents.tests.replies import answer_in_form
 from storyengine.tests.running import RunningProgram
 
-# No example has a deadline, because the time that an example takes depends on the machine and on
-# its other work. Where a change is judged (CI=true), each test tries the same examples each time.
-# Elsewhere the examples are random, and one that finds a fault is added to its test as an
+# Hypothesis tries examples without a deadline, because their time depends on the machine and on its
+# other work. In continuous integration (CI=true) each test tries the same examples each time.
+# Elsewhere the examples are random. An example that finds a fault is added to its test as an
 # `@example`.
 hypothesis.settings.register_profile(
     "untimed",
@@ -34,9 +36,8 @@ hypothesis.settings.load_profile("untimed")
 
 # Marks of tests that start processes and mostly wait for them.
 _LONG = {"browser", "processes", "real_model"}
-# Marks of tests that behave the same with each database and each broker, even where they start a
-# program. Such tests look at pages, run the embedded model, or check requests that are refused
-# before anything is stored.
+# Marks of tests that behave the same with each database and each broker. Such tests look at pages,
+# run the embedded model, or check requests that are refused before anything is stored.
 _ONE_STACK = {"browser", "real_model", "one_stack"}
 # Fixtures that a test requests from pytest-django when it reads or writes rows.
 _DATABASE = {"db", "transactional_db", "live_server"}
@@ -82,7 +83,8 @@ def pytest_runtest_makereport(
 def django_db_modify_db_settings(
     django_db_modify_db_settings: None, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Give each run of pytest a SQLite file, because streaming code writes from several threads."""
+    """Put the SQLite database of each run into a file, because streaming code writes from several
+    threads."""
     database = settings.DATABASES["default"]
     if database["ENGINE"] == "django.db.backends.sqlite3":
         database["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
@@ -127,7 +129,8 @@ def _nothing_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def noticed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Collect the ids of the jobs that the broker would be told of; no broker is used."""
+    """Return a list that gets the ids of the jobs of which the broker would be told. No broker is
+    used."""
     ids: list[str] = []
 
     def note(_name: str, *, kwargs: dict[str, Any], countdown: float | None) -> None:
@@ -139,7 +142,7 @@ def noticed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def provider() -> Iterator[ScriptedProvider]:
-    """Let every agent answer from a scripted provider.
+    """Yield a scripted provider that answers for every agent.
 
     The provider gives the queued answers first. Then it makes answers in the form that the request
     asks for.
@@ -151,7 +154,7 @@ def provider() -> Iterator[ScriptedProvider]:
 
 @pytest.fixture
 def run_jobs(db: None) -> Callable[[], int]:
-    """Return a function that works on jobs until none is due, and returns the number of jobs."""
+    """Return a function that works on jobs until none is due and then returns their number."""
 
     def run() -> int:
         count = 0

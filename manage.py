@@ -16,10 +16,10 @@ if __name__ == "__main__":
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
-        # Its message names the variable; a traceback would bury it.
+        # The message names the variable. A traceback would hide it.
         sys.exit(f"Story Engine cannot start: {error}")
     except OSError as error:
-        # Before there are settings, whose files it may be about.
+        # This error came before the settings were loaded. It may be about one of their files.
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         sys.exit(f"Story Engine cannot start: the disk of {error.filename} is full. Make room.")

@@ -61,7 +61,8 @@ class LLMArtifactAdmin(RecordAdmin):
         "provider",
         "model",
         "input_hash",
-        # The layers have the hashes of texts, so a text's calls can be found by its hash.
+        # This field has the hashes of the request's texts. So a search for the hash of a text finds
+        # the calls that sent the text.
         "layers",
         "raw_output_ref",
         "error",
@@ -75,7 +76,7 @@ class LLMArtifactAdmin(RecordAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list with the totals of all filtered calls, on every page of it."""
+        """Show the list. Each page of the list has the totals of all calls that fit the filter."""
         response = super().changelist_view(request, extra_context)
         context = response.context_data if isinstance(response, TemplateResponse) else None
         if context is not None and "cl" in context:

@@ -8,9 +8,10 @@ class AgentsConfig(AppConfig):
     verbose_name = "Agents and model calls"
 
     def ready(self) -> None:
-        # Importing a flow declares its kinds of job.
+        # When a flow is imported, it declares its kinds of job.
         for flow in ("locking", "summarizing", "narrating", "going_on"):
             import_module(f"agents.flows.{flow}")
-        # Modes are loaded after the engine's own kinds. A check reports their faults.
+        # The modes are loaded last, after the engine's own kinds. A check reports faults in their
+        # declarations.
         import_module("agents.mode_checks")
         import_module("agents.modes").all_modes()

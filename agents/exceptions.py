@@ -7,7 +7,7 @@ from sessions.exceptions import ChapterError, InvalidInput
 
 
 class ConsentMissing(ChapterError):
-    """Texts would leave the machine for a host that the GM has not allowed."""
+    """Texts would go to a host on another machine that the GM has not allowed."""
 
     status = 403
     title = "Permission needed"
@@ -36,9 +36,10 @@ class BudgetSpent(ChapterError):
 
 
 class BadSetup(InvalidInput):
-    """The setup of a mode does not fit the mode's model.
+    """The fields that a mode adds to Tab 1 have values that the mode's model does not accept.
 
-    Each entry of `problems` has the keys and places that lead to a field, and what is wrong there.
+    Each entry of `problems` names a wrong field, by the keys and indexes that lead to it, and says
+    what is wrong with it.
     """
 
     def __init__(self, problems: Sequence[tuple[tuple[int | str, ...], str]]) -> None:
@@ -55,7 +56,7 @@ class PromptTooLong(InvalidInput):
 
 
 class ModelNotReady(ProviderError):
-    """The embedded model cannot answer yet; `is_coming` says whether waiting helps."""
+    """The embedded model cannot answer yet. `is_coming` is True if waiting helps."""
 
     def __init__(self, message: str, *, is_coming: bool) -> None:
         self.is_coming = is_coming

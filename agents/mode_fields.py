@@ -1,4 +1,4 @@
-"""What a chapter holds as its mode declares it: its setup on Tab 1, and what prompts carry."""
+"""Reads, checks and saves the fields that a mode adds to Tab 1 and to prompts."""
 
 import json
 import uuid
@@ -20,9 +20,9 @@ from sessions.models import Attempt, Session
 
 
 def setup_of(chapter: Session) -> BaseModel | None:
-    """Return what the mode adds to the chapter's Tab 1; None if it adds nothing.
+    """Return the fields that the mode adds to the chapter's Tab 1, or None if it adds none.
 
-    Raises BadSetup if the stored setup does not fit the mode's present model, and WrongState.
+    Raises BadSetup if the stored fields do not fit the mode's present model, and WrongState.
     """
     return check_setup(mode_of(chapter), chapter.tab1.mode_setup)
 
@@ -31,10 +31,11 @@ def setup_of(chapter: Session) -> BaseModel | None:
 def save_mode_setup(
     session_id: uuid.UUID, content: dict[str, Any] | Callable[[dict[str, Any]], None]
 ) -> Session:
-    """Save the mode's setup on Tab 1; a field that is left out gets its default.
+    """Save the mode's fields on Tab 1. A field that is left out gets its default.
 
-    A function changes the present setup, with all its fields, while the chapter's row is locked.
-    Raises BadSetup, without saving anything, and WrongState once Tab 1 is frozen.
+    `content` may also be a function that changes the present fields, which it is given. It is
+    called while the chapter's row is locked. Raises BadSetup without saving anything, and
+    WrongState once Tab 1 is frozen.
     """
     lock_chapter(session_id)
     chapter = get_chapter(session_id)
@@ -47,8 +48,11 @@ def save_mode_setup(
 
 
 def present_setup(chapter: Session) -> dict[str, Any]:
-    """Return the mode's setup as JSON with all its fields, or as it is stored if it does not fit
-    the mode's present model. Raises WrongState."""
+    """Return the mode's fields on Tab 1 as JSON, with all defaults.
+
+    If the stored fields do not fit the mode's present model, they are returned as they are stored.
+    Raises WrongState.
+    """
     try:
         setup = setup_of(chapter)
     except BadSetup:
@@ -76,13 +80,15 @@ def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
 
 
 def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a prompt carries beside its words, as it is stored. Raises InvalidInput."""
+    """Return the fields that a prompt carries beside its words, in the form that is stored.
+
+    Raises InvalidInput.
+    """
     payload = dict(given)
     try:
         if mode.given is None:
             raise InvalidReply(f"a prompt of {mode.title} carries nothing but its words")
-        check_payload(payload, mode.given)
-        stored = mode.given.model_validate(payload).model_dump(mode="json")
+        stored = check_payload(payload, mode.given).model_dump(mode="json")
         if len(json.dumps(stored, ensure_ascii=False)) > GIVEN_CHAR_LIMIT:
             raise InvalidReply(f"it is longer than {GIVEN_CHAR_LIMIT:,} characters of JSON")
     except InvalidReply as invalid:
@@ -91,14 +97,19 @@ def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def given_to_store(session_id: uuid.UUID, given: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return what a prompt to this chapter carries, as `check_given` does; None if nothing."""
+    """Return the fields that a prompt to this chapter carries, or None if it carries none.
+
+    They have the form that `check_given` returns. Raises the errors of `check_given`.
+    """
     return None if given is None else check_given(mode_of(get_chapter(session_id)), given)
 
 
 def given_of(attempt: Attempt) -> Any:
-    """Return what the attempt's prompt carried as an instance of `Mode.given`; None if nothing.
+    """Return the fields of the attempt's prompt as an instance of `Mode.given`, or None if it has
+    none.
 
-    A model that a mode changes has to take what attempts have stored before.
+    Attempts are stored for a long time. So if a mode changes this model, it still has to accept the
+    fields of old attempts.
     """
     model = mode_of(attempt.session).given
     if model is None or attempt.given is None:

@@ -8,16 +8,16 @@ from django.utils import timezone
 
 from memory.stretches import Stretch
 from sessions.append_only import AppendOnly
-from sessions.limits import AGENT_CHAR_LIMIT, CHANGE_NAME_CHAR_LIMIT
+from sessions.limits import AGENT_CHAR_LIMIT, CHANGE_NAME_CHAR_LIMIT, KIND_CHAR_LIMIT
 from sessions.models import Attempt, Session
 
 
 class LLMArtifact(AppendOnly):
-    """The record of one model call, also of one that failed."""
+    """The record of one model call. A failed call has a record too."""
 
     artifact_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="llm_artifacts")
-    # The attempt or the job that the call was made for; a warm-up has neither.
+    # The attempt or the job for which the call was made. A warm-up has neither.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.SET_NULL, null=True, blank=True, related_name="llm_artifacts"
     )
@@ -32,14 +32,16 @@ class LLMArtifact(AppendOnly):
     provider = models.CharField(max_length=40)
     model = models.CharField(max_length=200)
     input_hash = models.CharField(max_length=64, help_text="SHA-256 of the messages sent")
-    # {"input": int, "output": int, "cached": int} as the provider reports them; {} if it reported
-    # nothing, or something impossible.
+    # {"input": int, "output": int, "cached": int} as the provider reported them. This is {} if the
+    # provider reported nothing, or something impossible.
     token_counts = models.JSONField(default=dict)
-    # Estimated tokens of a call that may cost something and reported none; otherwise 0.
+    # The estimated tokens of a call that may cost something and for which none were reported. For
+    # any other call this is 0.
     estimated_input = models.PositiveIntegerField(default=0)
     estimated_output = models.PositiveIntegerField(default=0)
-    # The layers of the request in order, each with name, role, the hashes of its texts, and what
-    # was kept, shortened or dropped; see agents.calling.stored_prompts.
+    # The layers of the request in order. Each has a name, a role, and the hashes of its texts. It
+    # also has the numbers of its pieces that were kept, shortened or dropped; see
+    # agents.calling.stored_prompts.
     layers = models.JSONField(default=list)
     raw_output_ref = models.TextField(blank=True, help_text="The reply as it came")
     tool_calls = models.JSONField(
@@ -55,8 +57,8 @@ class LLMArtifact(AppendOnly):
         verbose_name = "LLM artifact"
         indexes: ClassVar = [
             models.Index(fields=["created_at"], name="artifact_created"),
-            # The index has all columns for the sum of a chapter's tokens, which each call needs.
-            # Summing from the rows would be slow, because they are long.
+            # This index has all columns that the sum of a chapter's tokens needs. Each call needs
+            # the sum, and to read it from the long rows would be slow.
             models.Index(
                 fields=["session", "model", "token_counts", "estimated_input", "estimated_output"],
                 name="artifact_spending",
@@ -68,7 +70,7 @@ class LLMArtifact(AppendOnly):
 
 
 class PromptText(AppendOnly):
-    """A text of requests, stored once a chapter however many requests have it."""
+    """A text that requests have. A chapter stores it once, even if many requests have it."""
 
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, related_name="prompt_texts", db_index=False
@@ -86,9 +88,10 @@ class PromptText(AppendOnly):
 
 
 class AdmittedCall(models.Model):
-    """A call that was let through, as the caps on calls in a minute count it.
+    """A call that was let through. The caps on calls in a minute count these rows.
 
-    It outlives its chapter by some minutes, so that deleting a chapter does not reset the count.
+    A row stays for some minutes after its chapter was deleted, so that a deletion does not reset
+    the count.
     """
 
     session_id = models.UUIDField()
@@ -105,17 +108,18 @@ class AdmittedCall(models.Model):
 
 
 class Job(models.Model):
-    """Work in the background. The row decides, and the broker only gives notice of it.
+    """Work in the background.
 
-    `key` makes repeated requests one job. A worker claims the job by a conditional UPDATE, which
-    gives the worker a lease and a token. The worker may write only while it holds both.
+    The row decides what is done, and the broker only gives notice of it. Repeated requests have the
+    same `key`, so they make only one job. A worker claims the job by a conditional UPDATE, which
+    gives the worker a lease and a token. The worker may write only while it has both.
     """
 
     class Kind(models.TextChoices):
         LOCK = "lock"
         SUMMARIZE = "summarize"
         NARRATE = "narrate"
-        # Somebody acts without a prompt.
+        # The kind of job in which somebody acts without a prompt.
         GO_ON = "go_on"
 
     class Status(models.TextChoices):
@@ -124,21 +128,21 @@ class Job(models.Model):
         DONE = "done"
         FAILED = "failed"
         CANCELLED = "cancelled"
-        # A late result that no run can take; `error` says why.
+        # The state of a late result that no run can take. `error` says why.
         VOID = "void"
 
     job_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="jobs")
     # One of the kinds above, or one that a mode declares.
-    kind = models.CharField(max_length=40)
+    kind = models.CharField(max_length=KIND_CHAR_LIMIT)
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
-    # For a summary or a narration, the attempt at the last turn that it tells; for a late result,
-    # the attempt that asked for it; for GO_ON, the attempt after which somebody acts.
+    # For a summary or a narration, the attempt at the last turn that it tells. For a late result,
+    # the attempt that asked for it. For GO_ON, the attempt after which somebody acts.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="jobs"
     )
-    # For a summary, the first and the last turn of its stretch; for a late result, both are the
+    # For a summary, the first and the last turn of its stretch. For a late result, both are the
     # turn of the attempt that asked for it.
     from_prompt_index = models.PositiveIntegerField(default=0)
     to_prompt_index = models.PositiveIntegerField(default=0)
@@ -146,31 +150,35 @@ class Job(models.Model):
     run_after = models.DateTimeField(default=timezone.now)
     lease_token = models.UUIDField(null=True, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
-    # The GM sees this error while the job waits for another try, or after the last try.
+    # The error of the latest try. The GM sees it while the job waits for another try, and after the
+    # last try.
     error = models.TextField(blank=True)
-    # The kind of the refusal if the engine itself refused a call, such as "budget-spent".
+    # The kind of the refusal, such as "budget-spent", if the engine itself refused a call.
     refusal = models.CharField(max_length=40, blank=True)
-    # What a page shows: {"words": int, "target_words": int, "scene": int, "scenes": int}
+    # The name of the class of the error, such as "ProviderBusy".
+    failure = models.CharField(max_length=40, blank=True, default="")
+    # The progress that a page shows: {"words": int, "target_words": int, "scene": int, "scenes":
+    # int}.
     progress = models.JSONField(default=dict, blank=True)
     # The scenes of a narration, each as {"first": int, "last": int, "target_words": int}.
     scenes = models.JSONField(default=list, blank=True)
-    # The texts of the scenes that a resumed narration does not write again.
+    # The texts of the finished scenes, which a resumed narration does not write again.
     finished_scenes = models.JSONField(default=list, blank=True)
-    # The deltas that a resumed summary does not write again, one for each call: {"audience": [int,
-    # ...], "payload": {...}, "finished_at": str}
+    # The finished deltas, one for each call, which a resumed summary does not write again:
+    # {"audience": [int, ...], "payload": {...}, "finished_at": str}.
     finished_deltas = models.JSONField(default=list, blank=True)
-    # For a job with a late result, the kind of change that the result becomes when a run takes it.
+    # For a job with a late result, the kind of the change that the result becomes.
     result_kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT, blank=True, default="")
     # The late result, a JSON object, once the job is done.
     result = models.JSONField(null=True, blank=True)
-    # The text so far, for the page that watches it grow.
+    # The text so far, which a page shows while it grows.
     partial_text = models.TextField(blank=True)
-    # The inputs of a narration, because a build with the same inputs can be resumed.
+    # The inputs of a narration. A later build with the same inputs can continue this one.
     inputs = models.JSONField(default=dict, blank=True)
-    # The id of the request that asked for the job, for the log.
+    # The id of the request that asked for the job. The log has it.
     request_id = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField(default=timezone.now)
-    updated_at = models.DateTimeField(auto_now=True)
+    updated_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ["created_at"]
@@ -186,7 +194,7 @@ class Job(models.Model):
 
     @property
     def stretch(self) -> Stretch:
-        """The prompts that a summary tells."""
+        """The prompts that the summary tells. Only a summary has them."""
         return Stretch(self.from_prompt_index, self.to_prompt_index)
 
     @property
@@ -195,11 +203,11 @@ class Job(models.Model):
 
 
 class WorkerHeartbeat(models.Model):
-    """The last heartbeat and the counts of a worker, one row for each worker's name."""
+    """The last heartbeat of a worker, and its counts. Each name of a worker has one row."""
 
     name = models.CharField(max_length=200, primary_key=True)
     beat_at = models.DateTimeField(default=timezone.now)
-    # The counts of its present run, by family; see storyengine.operations.counts.
+    # The counts of the worker's present run, by family; see storyengine.operations.counts.
     counts = models.JSONField(default=dict)
 
     def __str__(self) -> str:
@@ -207,7 +215,7 @@ class WorkerHeartbeat(models.Model):
 
 
 class ProviderConsent(models.Model):
-    """The GM's consent that texts are sent to this host; deleting the row withdraws it."""
+    """The GM's consent to send texts to this host. Deleting the row withdraws it."""
 
     host = models.CharField(max_length=253, primary_key=True)
     granted_at = models.DateTimeField(default=timezone.now)
@@ -217,7 +225,7 @@ class ProviderConsent(models.Model):
 
 
 class EmbeddedServer(models.Model):
-    """The state of the embedded model, one row that the process running it writes."""
+    """The state of the embedded model. The process that runs the model writes this one row."""
 
     class Phase(models.TextChoices):
         FETCHING = "fetching"
@@ -233,7 +241,8 @@ class EmbeddedServer(models.Model):
     bytes_done = models.BigIntegerField(default=0)
     bytes_total = models.BigIntegerField(default=0)
     message = models.TextField(blank=True)
-    # The process renews this time every few seconds; an old time means that the process has ended.
+    # The time of the latest renewal. The process renews it every few seconds, so an old time means
+    # that the process has ended.
     alive_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
@@ -241,13 +250,14 @@ class EmbeddedServer(models.Model):
 
 
 class TokenCalibration(models.Model):
-    """The tokens that a model counts for an agent's requests, learned from reported usage."""
+    """The tokens that a model counts for an agent's requests. They are learned from reported
+    usage."""
 
     model = models.CharField(max_length=200)
     # Each agent has its own row, because JSON and prose have different numbers of tokens.
     agent = models.CharField(max_length=AGENT_CHAR_LIMIT)
-    # Sums over the latest calls: the weight of the characters sent (see agents.prompting.budget),
-    # and their tokens.
+    # Two sums over the latest calls: the weight of the text that was sent (see
+    # agents.prompting.budget), and the number of its tokens.
     weight = models.FloatField(default=0)
     tokens = models.FloatField(default=0)
 
@@ -267,7 +277,7 @@ class ReportedWindow(models.Model):
 
     server = models.CharField(max_length=LONGEST, help_text="Its address")
     model = models.CharField(max_length=LONGEST)
-    # None if the server says nothing about this model.
+    # The window in tokens; None if the server says nothing about this model.
     tokens = models.PositiveIntegerField(null=True, blank=True)
     is_ceiling = models.BooleanField(
         default=False, help_text="The most the model can take; the server may run it with less"

@@ -1,7 +1,7 @@
-"""Defines what a way to play declares, and finds the ways to play that are installed.
+"""Defines the declaration of a mode, and finds the modes that are installed.
 
-`settings.MODES` lists apps, and each has a `mode.py` whose `MODE` is its declaration. All other
-code reaches a mode through this module.
+`settings.MODES` lists apps. Each has a `mode.py`, and its `MODE` is the declaration. All other code
+reaches a mode through this module.
 """
 
 import math
@@ -32,13 +32,14 @@ from sessions.attempts import Writer
 from sessions.chapters import create_chapter
 from sessions.events import NewEvent, reply
 from sessions.exceptions import InvalidInput, WrongState
-from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT
+from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, PAYLOAD_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, PERSON, SAID, THOUGHT, Attempt, Change, Session
+from sessions.payloads import check_payload
 from sessions.world import NewChange, changes_that_count, fold_world
 
 
 class Stage(StrEnum):
-    """A part of a chapter's life. In a mode without the lock, a new chapter is in play at once."""
+    """A part of a chapter's life. If a mode has no lock, its new chapters are in play at once."""
 
     SET_UP = "set up"
     LOCK = "lock"
@@ -51,7 +52,7 @@ class Stage(StrEnum):
 class AddedLayer:
     """A layer that a mode adds to an agent of the engine or of another mode.
 
-    `before` names the layer of that agent which follows the added layer.
+    `before` names a layer of that agent. The added layer is placed in front of it.
     """
 
     agent: str
@@ -79,14 +80,16 @@ def _adds_nothing(*_about: object) -> None:
 
 @dataclass(frozen=True)
 class Mode:
-    """A way to play.
+    """The declaration of a mode.
 
-    `title` and `sentence` are for the page that offers the mode. `answers` returns who answers a
-    prompt to this member of the cast, or to nobody, and raises InvalidInput if no one does.
-    `own_pieces` returns the pieces of a request that only this attempt knows, by the names of their
-    layers. `cues` returns texts at which a small model is stopped, because it leaves its role
-    there. `readable` returns all that the tools of the attempt's agent may know. It is called again
-    in each step, where the ORM may be used. `outcome` returns the events of a text, at least one.
+    A page offers the mode by `title` and `sentence`. `answers` returns who answers a prompt to this
+    member of the cast, or to nobody, and raises InvalidInput if no one does. `own_pieces` returns
+    the pieces that only this attempt's request has, by the names of their layers. `cues` returns
+    the texts at which a small model is stopped, because it would leave its role after them.
+
+    `readable` returns everything that the tools of the attempt's agent may know. It is called again
+    for each step, where the ORM may be used. `outcome` returns the events of a text, which are at
+    least one.
     """
 
     name: str
@@ -101,54 +104,58 @@ class Mode:
     acts: tuple[Act, ...] = ()
     stages: frozenset[Stage] = frozenset(Stage)
     added_layers: tuple[AddedLayer, ...] = ()
-    # The elements of the mode's requests, which texts of people and models must not forge.
+    # The names of the elements in the mode's requests. Texts of people and models must not imitate
+    # them.
     elements: frozenset[str] = frozenset()
     change_kinds: frozenset[str] = frozenset()
     event_kinds: frozenset[str] = frozenset()
     block_kinds: Mapping[str, BlockKind] = field(default_factory=dict)
     job_kinds: Mapping[str, JobKind] = field(default_factory=dict)
     stretches: StretchRule = field(default_factory=StretchRule)
-    # The model of what the mode adds to Tab 1; each of its fields has a default.
+    # The model of the fields that the mode adds to Tab 1. Each field has a default.
     setup: type[BaseModel] | None = None
-    # The model of what a prompt may carry beside its words; see `given_of` in agents.mode_fields.
+    # The model of the fields that a prompt may carry beside its words; see `given_of` in
+    # agents.mode_fields.
     given: type[ToolArguments] | None = None
-    # Two templates: the mode's cells on Tab 1, and its panel on Tab 2 with the world and the acts.
+    # The names of two templates: one for the mode's cells on Tab 1, and one for its panel on Tab 2
+    # with the world and the acts.
     cells: str = ""
     panel: str = ""
-    # The first returns the world before the first turn, the second the world after a change. A file
-    # with a payload that they cannot take is refused, if they raise a KeyError or a ValueError.
+    # Two functions. The first returns the world before the first turn, and the second returns the
+    # world after a change. If one of them raises KeyError or ValueError for a payload in a file,
+    # the file is refused.
     initial_state: Callable[[Session], Any] = _adds_nothing
     apply_change: Callable[[Any, Any], Any] = lambda state, change: state
-    # Called in the transaction that commits, and again as the worker begins: returns who acts next
-    # without a prompt, or None to wait for the user. There are at most `most_turns_alone` such
-    # turns in a row.
+    # A function that returns who acts next without a prompt, or None to wait for the user. It is
+    # called in the transaction of the commit, and again when the worker begins. There are at most
+    # `most_turns_alone` turns without a prompt in a row.
     acts_next: Callable[[Session], Writer | None] = _adds_nothing
     most_turns_alone: int = 0
-    # Called in the transaction that commits the attempt, and again for the chosen attempt in each
-    # transaction that stores a later prompt or a retry, or ends the chapter, because an edited
-    # attempt is committed without this call. So it has to be idempotent: it may ask for late
-    # results, of which `ask_for_result` makes one job each.
+    # A function that may ask for late results. The transaction that commits the attempt calls it.
+    # It is called again for the chosen attempt whenever a later prompt or a retry is stored or the
+    # chapter ends, because an edited attempt is committed without this call. So it has to be
+    # idempotent. With `ask_for_result` it is, because a second request makes no second job.
     after_commit: Callable[[Attempt], None] = _adds_nothing
 
     @property
     def all_event_kinds(self) -> frozenset[str]:
-        """Its own kinds of event and the engine's."""
+        """The kinds of event of the mode and of the engine."""
         return self.event_kinds | {SAID, THOUGHT}
 
     @property
     def all_change_kinds(self) -> frozenset[str]:
-        """Its own kinds of change and the engine's."""
+        """The kinds of change of the mode and of the engine."""
         return self.change_kinds | {PERSON}
 
     @property
     def all_block_kinds(self) -> frozenset[str]:
-        """Its own kinds of memory block and the engine's."""
+        """The kinds of memory block of the mode and of the engine."""
         return ENGINE_BLOCK_KINDS | self.block_kinds.keys()
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault of a declaration, which agents.mode_checks reports at each start."""
+    """A fault of a declaration. agents.mode_checks reports it at each start."""
 
     check_id: str
     message: str
@@ -166,7 +173,8 @@ class Loaded:
 
 
 def installed() -> Loaded:
-    """Return what the apps in `settings.MODES` declare, with the faults of their declarations."""
+    """Return the declarations of the apps in `settings.MODES`, and the faults of these
+    declarations."""
     return load_modes(tuple(settings.MODES))
 
 
@@ -175,7 +183,8 @@ def all_modes() -> tuple[Mode, ...]:
 
 
 def modules_of_modes(name: str) -> dict[str, ModuleType]:
-    """Return the modules of this name, such as `urls`, by the name of the mode that has one."""
+    """Return the modules with this name, such as `urls`. The key of each is the name of its
+    mode."""
     return {
         mode.name: import_module(f"{app}.{name}")
         for app, mode in installed().by_app.items()
@@ -199,7 +208,7 @@ def mode_of(chapter: Session) -> Mode:
 
 
 def has_stage(name: str, stage: Stage) -> bool:
-    """Return whether the mode has the stage; False for a mode that is not installed."""
+    """Return whether the mode has the stage. A mode that is not installed has none."""
     mode = find_mode(name)
     return mode is not None and stage in mode.stages
 
@@ -236,23 +245,25 @@ def world_now(chapter: Session) -> Any:
 
 
 def world_of(attempt: Attempt) -> Any:
-    """Return the world before the attempt's turn with the changes of the attempt's own run."""
+    """Return the world before the attempt's turn, with the changes that the attempt's own run
+    made."""
     return _fold(attempt.session, changes_that_count(attempt.session, attempt=attempt))
 
 
 def chance_of(attempt: Attempt, name: str) -> random.Random:
-    """Return the random numbers of the attempt's turn for the draw of this name."""
+    """Return a generator of random numbers for the attempt's turn and for the draw with this
+    name."""
     chapter = attempt.session
     number = attempt.turn.number if attempt.turn else chapter.prompt_index + 1
     return chance.chance(chapter, number, name)
 
 
 def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
-    """Return the events that the mode makes of the text.
+    """Return the events that the mode makes from the text.
 
-    Raises EmptyReply for an empty text if the mode has no outcome of its own, InvalidInput for more
-    events than an attempt may have, and ValueError for a kind of event that the mode does not
-    declare.
+    Raises EmptyReply for an empty text if the mode has no `outcome` of its own, and InvalidInput
+    for more events than an attempt may have, or for an event that cannot be stored. Raises
+    ValueError for a kind of event that the mode does not declare.
     """
     mode = mode_of(attempt.session)
     if mode.outcome is reply and not text.strip():
@@ -264,23 +275,27 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
             "be stored. Its text is kept; have it written again."
         )
     _check_kinds("event", (one.kind for one in events), mode.all_event_kinds)
+    for one in events:
+        check_payload(one.shown or {}, most=PAYLOAD_CHAR_LIMIT, label="What the reply shows")
     return events
 
 
 def check_changes(chapter: Session, changes: Sequence[NewChange]) -> Sequence[NewChange]:
-    """Return the changes. Raises ValueError for a kind that the chapter's mode does not declare."""
+    """Return these changes. Raises ValueError for a kind that the chapter's mode does not
+    declare."""
     declared = mode_of(chapter).all_change_kinds
     _check_kinds("change", (one.kind for one in changes), declared)
     return changes
 
 
 def all_agents() -> tuple[Agent, ...]:
-    """Return the agents of the engine and of every mode; those with numbers come first."""
+    """Return the agents of the engine and of every mode. The agents with numbers come first."""
     return agents_of(tuple(settings.MODES))
 
 
 def find_agent(name: str, number: int | None = None) -> Agent | None:
-    """Return the agent of this name; among several, as the characters, the one of the number."""
+    """Return the agent with this name, or None. All characters have the same name, and `number`
+    tells them apart."""
     named = [agent for agent in all_agents() if agent.name == name]
     numbered = (agent for agent in named if agent.agent_id == number)
     return next(numbered, named[0] if named else None)
@@ -295,7 +310,7 @@ def agent_of(attempt: Attempt) -> Agent:
 
 
 def layers_of(agent: Agent, chapter: Session) -> Sequence[LayerDeclaration]:
-    """Return the agent's layers together with the layers that the chapter's mode adds."""
+    """Return the agent's own layers, and those that the chapter's mode adds to them."""
     mode = find_mode(chapter.mode)
     added = [one for one in mode.added_layers if one.agent == agent.name] if mode else []
     if not added:
@@ -309,13 +324,14 @@ def layers_of(agent: Agent, chapter: Session) -> Sequence[LayerDeclaration]:
 
 
 def compose_for(agent: Agent, subject: Subject, tier: Tier) -> list[Layer]:
-    """Compose the layers of the agent's request about this subject."""
+    """Compose the layers of the agent's request. The subject says what the request is about."""
     return compose(layers_of(agent, subject.chapter), subject, tier)
 
 
 @lru_cache(maxsize=16)
 def load_modes(apps: tuple[str, ...]) -> Loaded:
-    """Load the modes of these apps; a mode that cannot be used is left out and named as a fault."""
+    """Load the modes of these apps. A mode that cannot be used is left out, and its fault is
+    reported."""
     modes: dict[str, Mode] = {}
     faults: list[Fault] = []
     for app in apps:
@@ -337,7 +353,8 @@ def load_modes(apps: tuple[str, ...]) -> Loaded:
         else:
             modes[app] = mode
             guard_elements(mode.elements)
-            declare_stretches(mode.name, mode.stretches)
+            is_remembered = Stage.MEMORY in mode.stages
+            declare_stretches(mode.name, mode.stretches if is_remembered else None)
             for name, kind in mode.block_kinds.items():
                 declare_block_kind(name, kind)
             faults += _declare_jobs(mode)

@@ -9,24 +9,24 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
-# With less space, SQLite's log has no room for the pages of one prompt.
+# With less free space, SQLite's log has no room for the pages of one prompt.
 LEAST_FREE_BYTES = 1_000_000
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-# PostgreSQL's codes for disk_full, data_corrupted and index_corrupted.
+# The codes of PostgreSQL for disk_full, data_corrupted and index_corrupted.
 _STATE_FULL = "53100"
 _STATES_DAMAGED = {"XX001", "XX002"}
 _SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-# SQLite may fail with these errors when the disk has no room for a file or for its growth.
+# The errors of SQLite that may mean that the disk has no room for a file or for its growth.
 _SQLITE_MAY_BE_FULL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 
 
 def database_file() -> Path | None:
-    """Return SQLite's file; None for a database server."""
+    """Return the file of SQLite, or None if the database is a server."""
     return Path(connection.settings_dict["NAME"]) if connection.vendor == "sqlite" else None
 
 
 def find_full_folder() -> Path | None:
-    """Return a folder that the program writes to during play and whose disk is full, if any."""
+    """Return a folder whose disk is full and to which the program writes during play, or None."""
     folders = [settings.DATA_FOLDER]
     if file := database_file():
         folders.append(file.parent)
@@ -52,7 +52,8 @@ def is_damaged(error: BaseException | None) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Describe an error for the log without its own words, which may repeat what was sent."""
+    """Return a description of an error for the log. The error's own message is left out, because it
+    may repeat text that was sent."""
     if is_disk_full(error):
         return "the disk is full"
     if is_damaged(error):
@@ -63,7 +64,7 @@ def describe(error: BaseException) -> str:
 
 
 def sqlite_kind(error: BaseException | None) -> int:
-    """Return the low byte of SQLite's code; 0 for errors without a code."""
+    """Return the low byte of the error's code in SQLite, or 0 for an error without a code."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 

@@ -1,4 +1,4 @@
-"""The sweep of every worker, which works without the broker, too."""
+"""The sweep. Every worker makes it, and it needs no broker."""
 
 import logging
 import threading
@@ -20,16 +20,18 @@ from sessions.leases import from_now
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 15.0
-# A job that is due for this long although a worker is free got no notice, or its notice was lost.
-# The time is shorter than the pause between two sweeps, so that the next sweep takes up what this
-# one has queued again.
+# The time after which a due job is taken up if a worker is free. Its notice was then lost or never
+# given. The time is shorter than the pause between two sweeps, so that the next sweep takes up the
+# jobs that this sweep has queued again.
 UNHEARD_AFTER = timedelta(seconds=10)
-# How long the end of a worker waits for each job of its sweep to be given back.
+# The most seconds that a worker waits at its end until a job is given back. It waits so for each
+# job that its sweep has taken up.
 _LETTING_GO_SECONDS = 5.0
 
 
 def sweep() -> bool:
-    """Settle what dead processes left, and give notice of due jobs; False if that failed."""
+    """Settle the work that dead processes left, and give notice of due jobs. Returns False if that
+    failed."""
     recover()
     were_noticed = give_notice_of_due_jobs()
     forget_counted_calls()
@@ -39,18 +41,18 @@ def sweep() -> bool:
 
 
 def unheard_jobs(hands: int, *, after: timedelta = UNHEARD_AFTER) -> list[uuid.UUID]:
-    """Return the oldest jobs that no worker has taken, at most one for each free thread."""
+    """Return the oldest due jobs that no worker has claimed, at most one for each free thread."""
     free = max(0, hands - len(AT_WORK))
     unheard = due_jobs().filter(run_after__lte=from_now(-after))
     return list(unheard.order_by("run_after").values_list("pk", flat=True)[:free])
 
 
 class SweepThread(threading.Thread):
-    """A daemon thread, which ends with its process however that ends.
+    """A daemon thread that sweeps. It ends with its process in every case.
 
-    It is no Celery task, because a task needs the notices that the sweep replaces. The connection
-    to a broker that was killed can stay dead unnoticed, and then the worker gets its work from
-    here.
+    It is no Celery task, because a task needs the notices that the sweep replaces. After a broker
+    was killed, the connection to it can stay dead unnoticed. Then the worker gets its jobs from
+    this thread.
     """
 
     def __init__(self, hands: int) -> None:
@@ -61,7 +63,7 @@ class SweepThread(threading.Thread):
         self._taking_up = threading.Lock()
 
     def run(self) -> None:
-        # The first sweep only gives notice. The next one takes up the jobs that are still waiting.
+        # The first sweep only gives notice. The next one takes up the jobs that still wait.
         self._look(takes_up=False)
         while not self.is_over.wait(SWEEP_SECONDS):
             self._look()
@@ -69,7 +71,7 @@ class SweepThread(threading.Thread):
     def let_go(self) -> None:
         """End the thread, and wait until the jobs that it has taken up are given back."""
         self.is_over.set()
-        # The lock waits until a sweep has listed all jobs that it takes up. The rest of the sweep
+        # This lock waits until a sweep has listed all jobs that it takes up. The rest of the sweep
         # is not waited for, because it may be asking a server that does not answer.
         with self._taking_up:
             working = list(self._working)
@@ -79,11 +81,13 @@ class SweepThread(threading.Thread):
     def _look(self, *, takes_up: bool = True) -> None:
         try:
             if takes_up:
-                # This comes first, because notices are slow without a broker.
+                # These jobs are taken up before notices are given, because notices are slow without
+                # a broker.
                 self._take_up(unheard_jobs(self.hands))
             if not sweep():
-                # No worker got a notice. The next sweep would be too late for the job of a dead
-                # worker, whose lease and the broker's time-out have taken half a minute already.
+                # At this point no worker has got a notice, so the jobs are taken up at once. The
+                # next sweep would be too late for the job of a dead worker: its lease and the
+                # broker's time-out have taken half a minute already.
                 self._take_up(unheard_jobs(self.hands, after=timedelta(0)))
         except DatabaseError as error:
             logger.warning("the sweep was cut short: %s", describe(error))

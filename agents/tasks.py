@@ -1,4 +1,4 @@
-"""The Celery tasks, each of which is a notice that has arrived."""
+"""The Celery tasks. Each call of a task is a notice that has arrived."""
 
 import uuid
 
@@ -11,7 +11,7 @@ from agents.running.work import STOPPING, work_on
 
 
 @shared_task(
-    # A job that could not be claimed has not begun, so the task may be repeated.
+    # The task may be repeated, because a job that could not be claimed has not begun.
     autoretry_for=(DatabaseError,),
     max_retries=5,
     retry_backoff=1,
@@ -19,11 +19,12 @@ from agents.running.work import STOPPING, work_on
     retry_jitter=True,
 )
 def run_job(*, job_id: str) -> None:
-    """Do a job if it is still due, after asking for the windows of the models that it needs."""
+    """Do a job if it is still due. Before and after it, ask the server for the windows of its
+    models."""
     try:
         _ask_unless_stopping()
     finally:
-        # An error while asking must not keep the job from being done.
+        # The job is done even if asking fails.
         work_on(uuid.UUID(job_id))
     # Some servers load a model at its first call, and know its window only then.
     _ask_unless_stopping()
@@ -36,5 +37,6 @@ def _ask_unless_stopping() -> None:
 
 @worker_shutting_down.connect
 def stop_working(**_signal: object) -> None:
-    """Have running jobs given back, because Celery would wait for their end and be killed."""
+    """Have running jobs given back. Otherwise Celery would wait for their end, and be killed
+    meanwhile."""
     STOPPING.set()

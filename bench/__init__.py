@@ -1,1 +1,1 @@
-"""Measurements of Story Engine, each taken as a ratio or a difference within one run."""
+"""Measurements of Story Engine. Each is a ratio or a difference of values from the same run."""

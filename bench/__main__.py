@@ -1,4 +1,4 @@
-"""make bench: measure Story Engine on this machine; exits with 1 when a target is missed."""
+"""make bench: measures Story Engine on this machine. The exit code is 1 if a target is missed."""
 
 import argparse
 import json

@@ -1,12 +1,15 @@
-"""A Django program that only relays a model's words, with which the engine's delay is compared.
+"""A Django program that only relays a model's words. The delay of the engine is compared with its
+delay.
 
 python -m bench.bare_relay PORT [--pool] serves POST /api/session/<id>/prompt as server-sent events.
-The relay stores the prompt, sends the model only the prompt, passes each piece on and stores the
-reply, with the engine's own functions and database. Under /smallest it stores only one row, with
-prompt and reply. The body may name the model and `max_tokens`. There is no middleware, no memory,
-no lease and no record of the call, and a reply ends when its reader leaves. As in any Django under
-ASGI, each request has its own thread and opens a new connection to the database. With --pool the
-connection comes from a pool for PostgreSQL, as the engine's does.
+The relay stores the prompt, sends the model only the prompt, passes each piece on, and stores the
+reply. It uses the engine's own functions and database. Under /smallest it stores only one row, with
+prompt and reply. The body may name the model and `max_tokens`.
+
+There is no middleware, no memory, no lease and no record of the call, and a reply ends when its
+reader leaves. As in any Django under ASGI, each request has its own thread and opens a new
+connection to the database. With --pool the connection comes from a pool for PostgreSQL, as the
+engine's does.
 """
 
 import json
@@ -34,7 +37,7 @@ MODEL = "agent-1"
 
 
 def _database() -> dict[str, Any]:
-    """Return the engine's settings of the database, without the pool unless --pool is given."""
+    """Return the engine's settings of the database. Without --pool they have no pool."""
     database = read_database(Path(os.environ["STORYENGINE_DATA"]))
     if "--pool" not in sys.argv:
         database["OPTIONS"].pop("pool", None)
@@ -134,7 +137,7 @@ urlpatterns = [
 
 
 def main(port: int) -> None:
-    # The table exists already if another relay uses the same database.
+    # If another relay uses the same database, the table exists already.
     if Prompt._meta.db_table not in connection.introspection.table_names():
         with connection.schema_editor() as schema:
             schema.create_model(Prompt)

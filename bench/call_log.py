@@ -6,8 +6,8 @@ from typing import Any
 
 
 class CallLog:
-    """The records of calls, each with its whole prompt or the prompt's last `prompt_end`
-    characters."""
+    """The records of calls. Each has its whole prompt, or only the last `prompt_end` characters of
+    it."""
 
     def __init__(self, path: Path | None, prompt_end: int | None = None) -> None:
         self._prompt_end = prompt_end
@@ -15,7 +15,7 @@ class CallLog:
         self.records: list[dict[str, Any]] = []
 
     def add(self, prompt: str, record: dict[str, Any]) -> None:
-        """Add a record after its answer was sent; `prompt` is the text of all messages."""
+        """Add a record after its answer was sent. `prompt` is the text of all messages."""
         kept = prompt if self._prompt_end is None else prompt[-self._prompt_end :]
         record = {"n": len(self.records) + 1, **record, "prompt": kept}
         self.records.append(record)

@@ -9,12 +9,13 @@ from bench.http_calls import Answer, BenchError, Server, StreamEvent, call, stre
 from bench.session_data import Setup
 
 POLL_SECONDS = 0.25
-# The longest wait for an answer in seconds. No proxy closes a connection so early.
+# The longest wait for an answer in seconds. No proxy closes a connection after so short a time.
 PREFERRED_WAIT = 25
 
 
 class ChapterClient:
-    """A client for one chapter. Every method raises BenchError if the program refuses."""
+    """A client for one chapter. Every method raises BenchError if the program refuses the
+    request."""
 
     def __init__(self, server: Server, *, mode: str = "gamemaster") -> None:
         self._server = server
@@ -35,7 +36,8 @@ class ChapterClient:
         return answer.seconds
 
     def stream_prompt(self, slot: int, text: str) -> Iterator[StreamEvent]:
-        """Send a prompt, and yield the `token` events with text and then the `turn` event."""
+        """Send a prompt. Yield its `token` events, which have the text, and then its `turn`
+        event."""
         body = {"agent_slot": slot, "user_text": text}
         for event in stream(self._server, f"{self._path}/prompt", body, timeout=300):
             if event.name == "token" and json.loads(event.data)["text"]:

@@ -12,9 +12,11 @@ from bench.http_calls import Server
 from bench.session_data import Setup, beat_text
 
 PROMPTS = 21
-# The pause between a reply and the next prompt. A quick reader needs twice that for eighty words.
+# The pause between a reply and the next prompt, in seconds. A quick reader needs twice that for
+# eighty words.
 PAUSE_SECONDS = 10.0
-# In the first run the weights are fetched before the lock is done.
+# The longest time for a lock, in seconds. In the first run the weights are fetched before the lock
+# is done.
 LOCK_SECONDS = 1_800.0
 SETUP = Setup(
     world_text=(
@@ -35,7 +37,7 @@ SETUP = Setup(
 
 
 def play_embedded(program: Server, pause_seconds: float) -> list[Figure]:
-    """Play as a GM who reads and types for `pause_seconds` before each prompt."""
+    """Play like a GM who reads and types for `pause_seconds` before each prompt."""
     client = ChapterClient(program)
     client.save_setup(SETUP)
     print("waiting for the embedded model and its first memory", flush=True)

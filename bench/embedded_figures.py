@@ -1,4 +1,5 @@
-"""Makes the figures of a chapter on the embedded model: when replies begin, and the causes."""
+"""Makes the figures of a chapter on the embedded model: the times until replies begin, and the
+causes of these times."""
 
 from collections.abc import Sequence
 from statistics import mean, median
@@ -8,12 +9,13 @@ from bench.figure import Figure
 from bench.token_figures import estimate_figure
 
 MOST_SECONDS = 6.0
-# The target after each character had one prompt, if the pause between prompts is at most
-# WARM_PAUSE_SECONDS.
+# The target for a prompt to a character who had a prompt before. It applies if the pause between
+# prompts is at most WARM_PAUSE_SECONDS.
 MOST_WARM_SECONDS = 3.0
 WARM_PAUSE_SECONDS = 10.0
 CHARACTERS = 3
-# Only the end of a character's request changes, so far more than half of it is in the cache.
+# The target for the part of a request that is in the cache. Only the end of a character's request
+# changes, so far more than half of it should be there.
 LEAST_CACHED = 0.5
 
 
@@ -24,8 +26,11 @@ def embedded_figures(
     *,
     pause_seconds: float,
 ) -> list[Figure]:
-    """Return the figures. `first_tokens` are seconds, one for each prompt. `calls` are those of the
-    API, oldest first."""
+    """Return the figures.
+
+    `first_tokens` are seconds, one for each prompt. `calls` are the model calls that the API
+    returns, oldest first.
+    """
     estimates = [
         (one["agent_id"], one["estimated_tokens"], one["input_tokens"])
         for one in calls
@@ -65,8 +70,10 @@ def _warm(seconds: Sequence[float], pause_seconds: float) -> Figure:
 
 
 def _cached(calls: Sequence[dict[str, Any]]) -> list[Figure]:
-    """Return the share of requests that the server had in its cache, by the server's own count. It
-    had read them for an earlier prompt or in a warm-up."""
+    """Return the part of the requests that the server had in its cache, by the server's own count.
+
+    The server had read this part for an earlier prompt or in a warm-up.
+    """
     replies = [one for one in calls if one["turn_id"] and one["input_tokens"]]
     read = sum(one["input_tokens"] for one in replies[CHARACTERS:])
     if not read:

@@ -2,8 +2,8 @@
 
 This is a separate program (python -m bench.embedded_jobs SESSION_FILE COUNT NUMBER LOCKS), because
 it needs Django's settings. It prints one JSON object for each job, and lines for people. All deltas
-are of the first chapter. NUMBER is the number of the first lock and delta to be made. An earlier
-run on the same data has made LOCKS locks.
+are of the first chapter. NUMBER is the number of the first lock and the first delta that it makes.
+LOCKS is the number of locks that an earlier run on the same data has made.
 """
 
 import json
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agents.models import Job
     from sessions.models import Session
 
-# In the first run the weights are fetched in this time.
+# The longest wait for the model, in seconds. In the first run the weights are fetched in this time.
 READY_SECONDS = 1_800.0
 
 
@@ -34,7 +34,7 @@ def main(file: Path, count: int, start: int, locks: int) -> None:
     session = load_session(file)
     wait_for_model()
     played = first_locked()
-    # Locks and deltas take turns, so that a run that is stopped early has some of each.
+    # Locks and deltas take turns. So a run that is stopped early has some of each.
     for number in range(start, count):
         if number >= locks:
             chapter = lock_chapter_of(session, number)
@@ -47,7 +47,8 @@ def main(file: Path, count: int, start: int, locks: int) -> None:
 
 
 def first_locked() -> "Session | None":
-    """Return the chapter that an earlier run played, and free the job in which it was stopped."""
+    """Return the chapter that an earlier run played, after freeing the job at which that run was
+    stopped."""
     from django.utils import timezone
 
     from agents.models import Job
@@ -77,7 +78,7 @@ def wait_for_model() -> None:
 
 
 def lock_chapter_of(session: RecordedSession, number: int) -> "Session | None":
-    """Create and lock the chapter of this number; None if its lock is not valid."""
+    """Create the chapter with this number, and lock it. Returns None if its lock is not valid."""
     from agents.flows.locking import request_lock
     from memory.models import MemoryBlock
     from sessions.access import get_chapter
@@ -105,7 +106,7 @@ def summarize_chunk(session_id: uuid.UUID, pairs: Sequence[Pair]) -> None:
     from sessions.access import get_chapter
 
     chapter = get_chapter(session_id)
-    # An earlier run that was stopped in this chunk has played it already.
+    # An earlier run that was stopped in this chunk has already played it.
     if chapter.prompt_index == chapter.last_summarized_prompt_index:
         add_pairs(chapter, pairs)
         queue_due_summary(chapter)
@@ -156,7 +157,7 @@ def time_job(kind: str, job: "Job", is_written: Callable[[], bool]) -> bool:
 
 
 def pass_over(chapter: "Session", first: int, last: int) -> None:
-    """Store an empty delta in place of an invalid one, so that the next chunk can follow."""
+    """Store an empty delta in place of an invalid one, so that the next chunk can follow it."""
     from agents.models import Job
     from agents.running.jobs import cancel_jobs
     from memory.blocks import make_delta, write_deltas

@@ -1,9 +1,10 @@
-"""python -m bench.embedded_memory: measures the embedded model's memory, its validity and its time.
+"""python -m bench.embedded_memory: measures the memory that the embedded model writes.
 
-The model writes locks of small worlds, made from a recorded session's summary, and deltas of the
-session's chunks of seven pairs in one chapter whose memory grows. With --count 40 this takes some
-forty minutes. Ctrl-C ends it and shows what was measured so far; with --keep the next run goes on
-after that.
+It measures how much of the memory is valid, and how long it takes. The model writes locks of small
+worlds, which are made from a recorded session's summary. It also writes deltas of the session's
+chunks of seven pairs, in one chapter whose memory grows. With --count 40 this takes about forty
+minutes. Ctrl-C ends the run and shows what was measured so far. With --keep the next run continues
+there.
 """
 
 import argparse
@@ -23,10 +24,11 @@ from bench.report import report
 from bench.session_data import load_session, synthetic_session, write_session
 
 COUNT = 40
-# The files in the folder that a run keeps: one line for each job, and the name of what was played.
+# The files in the folder that a run keeps. One has a line for each job, and the other names the
+# session and the model.
 RESULTS, PLAYED = "results.jsonl", "played.txt"
 CHUNK = 7
-# This is 38 of 40.
+# The target for the valid part of the memory, which is 38 of 40.
 LEAST_VALID = 0.95
 MOST_SECONDS = 45.0
 
@@ -64,22 +66,24 @@ def main(options: argparse.Namespace) -> int:
 
 
 def earlier_results(folder: Path) -> list[dict[str, Any]]:
-    """Return the results of the earlier runs with this folder, in order."""
+    """Return the results of the earlier runs in this folder, in order."""
     file = folder / RESULTS
     lines = file.read_text().splitlines() if file.exists() else []
     return [json.loads(line) for line in lines]
 
 
 def where_to_go_on(results: Sequence[dict[str, Any]]) -> tuple[int, int]:
-    """Return the number of the next delta and of the next lock. If the last result is a lock, its
-    delta is missing."""
+    """Return the number of the next delta and the number of the next lock.
+
+    If the last result is a lock, its delta is missing, and is next.
+    """
     locks = sum(one["kind"] == "lock" for one in results)
     is_delta_missing = bool(results) and results[-1]["kind"] == "lock"
     return (locks - 1 if is_delta_missing else locks), locks
 
 
 def check_same_run(folder: Path, played: str) -> None:
-    """Raise BenchError if the folder has results of another session or model."""
+    """Raise BenchError if the folder has results of another session or of another model."""
     folder.mkdir(parents=True, exist_ok=True)
     name = folder / PLAYED
     if not name.exists():

@@ -2,9 +2,9 @@
 
 The server answers on loopback with fixed timing, plays back a recorded session, and fails on
 request. POST /control with {"faults": ["500", "cut", ...], "agent": 0 | 1 | 8 | 9 | null} queues
-faults, one for each of the next calls (of that agent; 1 stands for any character). {"clear": true}
-drops the queued faults, and {"first_token_ms": ..., "tokens_per_second": ...} changes the timing.
-GET /control returns the number of calls and the faults that are left.
+faults. Each fault hits one of the next calls of that agent, in which 1 stands for any character.
+{"clear": true} drops the queued faults, and {"first_token_ms": ..., "tokens_per_second": ...}
+changes the timing. GET /control returns the number of calls and the faults that are left.
 """
 
 import argparse
@@ -62,14 +62,14 @@ class Timing:
 
 @dataclass
 class _Call:
-    """A chat call with its reply, and how it ended."""
+    """A chat call with its reply and its end."""
 
     body: dict[str, Any]
     agent: int
     messages: list[str]
     fault: str
     timing: Timing
-    # The time by perf_counter.
+    # The time at which the request arrived, by perf_counter.
     received_at: float
     first_token_ms: float | None = None
     words: list[str] = field(default_factory=list)
@@ -91,7 +91,7 @@ class _Call:
         self.words = words[: int(limit)] if self.was_limited and limit else words
 
     def seconds_until(self, word: int) -> float:
-        """Return the seconds until word number `word` is due."""
+        """Return the seconds until the word with this number is due."""
         due = self.timing.first_token_ms / 1_000 + word / self.timing.tokens_per_second
         return max(self.received_at + due - time.perf_counter(), 0.0)
 
@@ -152,7 +152,7 @@ class FakeServer:
 
     @property
     def queued_faults(self) -> list[tuple[str, int | None]]:
-        """The faults that no call has met yet, each with the agent whose call it waits for."""
+        """The faults that no call has met yet. Each has the agent whose call it waits for."""
         return list(self._faults)
 
     def clear_faults(self) -> None:
@@ -173,7 +173,7 @@ class FakeServer:
     async def _answer(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Answer the request; False if the connection has to be closed."""
+        """Answer the request. Returns False if the connection has to be closed."""
         route = (request.method, request.path)
         if route == ("GET", "/v1/models"):
             names = [f"agent-{number}" for number in range(10)]
@@ -215,7 +215,7 @@ class FakeServer:
     async def _chat(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        # The time is taken before the request is parsed, which takes long for a long request.
+        # The time is taken before the request is parsed, because parsing a long request takes long.
         received_at = time.perf_counter()
         try:
             call = self._open_call(json.loads(request.body), received_at)
@@ -330,7 +330,7 @@ def _finish_reason(call: _Call) -> str:
 
 
 def _text_of(content: Any) -> str:
-    """Return the text of a message's content, which is a text, a list of parts, or None."""
+    """Return the text of a message's content. The content is a text, a list of parts, or None."""
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content)
     return content or ""
@@ -349,7 +349,7 @@ def start_fake_server(
     chapter_words: int = DEFAULT_CHAPTER_WORDS,
     port: int = 0,
 ) -> Iterator[FakeServer]:
-    """Run a fake server in a thread of this process; its `base_url` ends in /v1."""
+    """Run a fake server in a thread of this process. Its `base_url` ends in /v1."""
     fake = FakeServer(
         session=session,
         first_token_ms=first_token_ms,

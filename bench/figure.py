@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure. `measured` is the number that `value` shows. `passed` is None without a target."""
+    """A figure.
+
+    `measured` is the number that the text `value` shows. `passed` is None if there is no target.
+    """
 
     name: str
     measured: float

@@ -1,4 +1,4 @@
-"""Makes figures from the notes of a run; those with a target are ratios or differences."""
+"""Makes figures from the notes of a run. The figures with a target are ratios or differences."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -10,7 +10,8 @@ from bench.replay import PROBE_MODEL, TARGET_WORDS, PlayedSession, PromptTiming
 
 CHARACTER_AGENTS = range(1, 8)
 CHUNK = 7
-# The bare relay says how quick the machine is; the engine may take this many times as long.
+# The most times as long as the bare relay that the engine may take. The bare relay shows how quick
+# the machine is.
 RELAY_FACTOR = 2.5
 
 
@@ -28,7 +29,8 @@ def session_figures(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> l
 
 
 def page_figures(seconds: dict[int, list[float]], queries: dict[int, int]) -> list[Figure]:
-    """Return the figures of Tab 2. Times and queries are by the number of the chapter's events."""
+    """Return the figures of Tab 2. The times and the queries are given for each number of events in
+    a chapter."""
     times = {events: median(taken) * 1_000 for events, taken in seconds.items()}
     shown = ", ".join(f"{value:.1f} ms at {events:,}" for events, value in times.items())
     counted = ", ".join(f"{count} at {events:,}" for events, count in queries.items())
@@ -192,5 +194,5 @@ def _first_tokens(played: PlayedSession) -> list[Figure]:
 
 
 def _median_of(seconds: Iterable[float | None]) -> float:
-    """Return the median in milliseconds of the times that were measured."""
+    """Return the median of the measured times, in milliseconds."""
     return median(one for one in seconds if one is not None) * 1_000

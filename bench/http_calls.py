@@ -1,4 +1,5 @@
-"""A JSON client that measures times. Each call opens its own connection before its time begins."""
+"""A JSON client that measures times. Each call has a connection of its own, which is opened before
+its time begins."""
 
 import http.client
 import json
@@ -10,12 +11,12 @@ from urllib.parse import urlsplit
 
 
 class BenchError(Exception):
-    """The run cannot go on; the message has the request and its answer."""
+    """The run cannot go on. The message has the request and its answer."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server on loopback, with an optional prefix for all paths."""
+    """A server on loopback. All its paths may have a prefix."""
 
     host: str
     port: int
@@ -39,7 +40,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """A server-sent event; `seconds` counts from the moment the request was sent."""
+    """A server-sent event. `seconds` counts from the moment at which the request was sent."""
 
     name: str
     data: str
@@ -74,7 +75,10 @@ def call(
     headers: dict[str, str] | None = None,
     timeout: float = 60.0,
 ) -> Answer:
-    """Call once. Raises OSError or http.client.HTTPException if there is no answer."""
+    """Send one request, and return the answer.
+
+    Raises OSError or http.client.HTTPException if there is no answer.
+    """
     connection = http.client.HTTPConnection(server.host, server.port, timeout=timeout)
     try:
         connection.connect()

@@ -1,8 +1,8 @@
 """make bench LOAD=1: measures how much load the program can take on this machine.
 
-The program runs on the embedded stack, or with --servers on its own PostgreSQL and Redis. Client
-and model server run on the same machine. Single parts can be chosen; all parts take some thirteen
-minutes.
+The program runs on the embedded stack, or with --servers on a PostgreSQL and a Redis of its own.
+The client and the model server run on the same machine. A run may have only some of the parts. All
+parts together take about thirteen minutes.
 """
 
 import argparse
@@ -89,7 +89,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def measure(name: str, part: Part, *, with_servers: bool) -> list[Figure]:
-    """Measure one part with a program that is started for it, whose caches are empty."""
+    """Measure one part. A program is started for this part, so that its caches are empty."""
     with open_load_stack(with_servers=with_servers) as stack:
         print(name, flush=True)
         try:

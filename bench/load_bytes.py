@@ -1,4 +1,5 @@
-"""Measures the bytes that a turn writes early and late in a chapter, without artifacts."""
+"""Measures the bytes that a turn writes, early and late in a chapter. Artifacts are counted
+separately."""
 
 import sqlite3
 import struct
@@ -16,12 +17,12 @@ from bench.program import wait_until
 from bench.session_data import beat_text
 
 EARLY, LATE = 50, 5_000
-# The turns of one chunk are measured, with the summary that they make due.
+# The number of turns in a chunk. A chunk is measured together with the summary that it makes due.
 CHUNK = 7
 MOST_RATIO = 1.2
 # The tables of artifacts, and of the texts of their requests.
 ARTIFACTS = ("agents_llmartifact", "agents_prompttext")
-# The sizes of headers in SQLite's write-ahead log:
+# The sizes in bytes of headers in SQLite's write-ahead log:
 # https://www.sqlite.org/fileformat2.html#walformat
 _WAL_HEADER, _FRAME_HEADER = 32, 24
 
@@ -30,7 +31,8 @@ class Meter(Protocol):
     def start(self) -> None: ...
 
     def stop(self) -> tuple[int, int]:
-        """Return the bytes of artifacts and those of everything else since the start."""
+        """Return two numbers of bytes since the start: those of artifacts, and those of everything
+        else."""
 
 
 def measure_bytes(stack: LoadStack, *, late: int) -> list[Figure]:
@@ -40,7 +42,8 @@ def measure_bytes(stack: LoadStack, *, late: int) -> list[Figure]:
 
 
 def bytes_figure(per_turn: dict[int, tuple[float, float]]) -> Figure:
-    """Return the figure; `per_turn` has the bytes of artifacts and of the rest by turn."""
+    """Return the figure. `per_turn` has the bytes of artifacts, and those of everything else, for
+    each turn."""
     early, late = (per_turn[number] for number in sorted(per_turn))
     ratio = late[1] / early[1]
     shown = ", ".join(
@@ -58,7 +61,7 @@ def bytes_figure(per_turn: dict[int, tuple[float, float]]) -> Figure:
 
 def _written_at(stack: LoadStack, number: int) -> tuple[float, float]:
     session_id = stack.build("turns", number - 1)
-    # The first turn of a process is not measured, because it may write more.
+    # The first turn of a process is not measured, because it may write more than later turns.
     _play_and_wait(stack, session_id, 0)
     meter: Meter = PostgresMeter(stack) if stack.has_servers else SqliteMeter(stack)
     artifacts = rest = 0
@@ -91,12 +94,13 @@ def wait_until_quiet(stack: LoadStack, session_id: str) -> None:
         return b"/play/status?" not in page
 
     wait_until(is_quiet, "the summary", seconds=60)
-    # The call is recorded just after its answer.
+    # The call is recorded a moment after its answer.
     time.sleep(0.3)
 
 
 class SqliteMeter:
-    """Reads the pages in the write-ahead log, each of which belongs to one table or index."""
+    """A meter that reads the pages in SQLite's write-ahead log. Each page belongs to one table or
+    index."""
 
     def __init__(self, stack: LoadStack) -> None:
         folder = Path(stack.processes.environment["STORYENGINE_DATA"])
@@ -120,7 +124,7 @@ class SqliteMeter:
 
 
 def read_wal(content: bytes) -> tuple[int, Sequence[int]]:
-    """Return the size of a page, and the numbers of the pages that were written, in order."""
+    """Return the size of a page, and the numbers of the pages that were written, in their order."""
     if len(content) < _WAL_HEADER:
         return 0, []
     page_size: int = struct.unpack_from(">I", content, 8)[0]
@@ -135,14 +139,15 @@ def read_wal(content: bytes) -> tuple[int, Sequence[int]]:
 
 
 class PostgresMeter:
-    """Reads the write-ahead log's own records, without the whole pages that follow a checkpoint."""
+    """A meter that reads the records in PostgreSQL's write-ahead log. It leaves out the whole pages
+    that follow a checkpoint."""
 
     def __init__(self, stack: LoadStack) -> None:
         self._database = psycopg.connect(
             stack.processes.environment["DATABASE_URL"], autocommit=True
         )
         self._database.execute("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
-        # VACUUM runs now, so that autovacuum writes nothing during the measurement.
+        # VACUUM runs before the measurement, so that autovacuum writes nothing during it.
         self._database.execute("VACUUM ANALYZE")
         self._begin = ""
 
@@ -168,7 +173,8 @@ class PostgresMeter:
         return str(row[0]) if row else ""
 
     def _files_of_artifacts(self) -> list[int]:
-        """Return the file numbers of the tables, of their long values, and of all indexes."""
+        """Return the file numbers of the tables of artifacts, of their long values, and of all
+        their indexes."""
         rows = self._database.execute(
             "WITH held AS (SELECT unnest(ARRAY[oid, reltoastrelid]) AS oid FROM pg_class "
             "WHERE relname = ANY(%s)) SELECT pg_relation_filenode(oid) FROM held UNION "

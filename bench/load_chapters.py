@@ -17,7 +17,8 @@ from bench.tab2_chapters import CHUNK, build_chapter, count_queries
 if TYPE_CHECKING:
     from sessions.models import Session
 
-# With so many prompts or some more, each chapter soon needs a summary, but not all at once.
+# The number of prompts that each chapter has at least. With this number or a few more, each chapter
+# soon needs a summary, but not all at once.
 PROMPTS_BEFORE = 8
 
 
@@ -34,7 +35,8 @@ def main(what: str, count: int) -> None:
 
 
 def chapters_to_play(count: int) -> list[str]:
-    """Build chapters that differ in how much of their present chunk was played."""
+    """Build chapters. They differ in the number of prompts that were played in their present
+    chunk."""
     return [str(build_chapter(2 * (PROMPTS_BEFORE + n % CHUNK)).pk) for n in range(count)]
 
 
@@ -49,15 +51,17 @@ def fill_library(count: int) -> dict[str, Any]:
 
 
 def long_chapter(events: int) -> list[dict[str, Any]]:
-    """Return the pages of two chapters with so many events, one in play and one that has ended.
+    """Return the pages of two chapters with this number of events. One is in play, and one has
+    ended.
 
-    A page's `target` is "poll" or "page".
+    The `target` of a page is "poll" or "page".
     """
     played, ended = build_chapter(events), build_chapter(events)
     _end(ended)
     pages = [*_pages_in_play(played), *_pages_of_end(ended), _lock_poll()]
     for page in pages:
-        # The first visit fills the caches of templates and of memory, so the second one counts.
+        # The first visit fills the caches of templates and of memory, so only the second visit
+        # counts.
         _count(page)
         page["queries"] = _count(page)
     return pages

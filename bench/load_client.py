@@ -1,4 +1,4 @@
-"""Reads many streams at once in one event loop, with very little work for each token."""
+"""Reads many streams at once in one event loop. It does very little work for each token."""
 
 import asyncio
 import json
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from bench.http_calls import BenchError, Server
 
-# A text in each prompt, by which its call is found in the model server's log.
+# A text in each prompt. The call for the prompt is found by this text in the log of the model
+# server.
 MARK = "Turn {}-{} of the load."
 ANSWER_SECONDS = 120.0
 _TOKEN, _TURN, _ERROR = b"event: token", b"event: turn", b"event: error"
@@ -16,8 +17,10 @@ _TOKEN, _TURN, _ERROR = b"event: token", b"event: turn", b"event: error"
 
 @dataclass
 class StreamedTurn:
-    """A turn that was sent at the time `at`. `first_token` is in seconds after that time, and None
-    if there was no token."""
+    """A turn that was sent at the time `at`.
+
+    `first_token` is the number of seconds after that time; None if there was no token.
+    """
 
     mark: str
     at: float
@@ -29,7 +32,8 @@ class StreamedTurn:
 
 
 class _Reader(asyncio.Protocol):
-    """Looks for the first token and for the end of a stream, and keeps nothing else."""
+    """A reader that looks for the first token and for the end of a stream. It keeps nothing
+    else."""
 
     def __init__(self, turn: StreamedTurn, request: bytes) -> None:
         self._turn = turn
@@ -65,7 +69,7 @@ class _Reader(asyncio.Protocol):
 async def stream_turn(
     server: Server, path: str, body: dict[str, object], mark: str
 ) -> StreamedTurn:
-    """Send a prompt over a connection of its own and read its stream to the end."""
+    """Send a prompt over a connection of its own, and read its stream to the end."""
     content = json.dumps(body).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {server.host}:{server.port}\r\n"
@@ -89,7 +93,8 @@ async def stream_turn(
 
 @dataclass
 class Played:
-    """The turns that were sent while the load was steady, and the number of open streams then."""
+    """The turns that were sent while the load was steady, and the number of streams that were open
+    then."""
 
     turns: list[StreamedTurn] = field(default_factory=list)
     seconds: float = 0.0
@@ -101,18 +106,21 @@ class Played:
 
 @dataclass(frozen=True)
 class Load:
-    """The first prompts are spread over `ramp` seconds. The prompts of the `steady` seconds after
-    them count."""
+    """The times of a load, in seconds.
+
+    The first prompts are spread over `ramp` seconds. Only the prompts of the `steady` seconds after
+    them count.
+    """
 
     ramp: float
     steady: float
 
 
 async def play_at_once(server: Server, chapters: Sequence[str], load: Load) -> Played:
-    """Play all chapters; each sends its next prompt as soon as its reply is complete.
+    """Play all chapters at once. Each sends its next prompt as soon as its reply is complete.
 
-    The first prompts are spread over the ramp, as people would send them. Raises BenchError if most
-    turns fail.
+    The first prompts are spread over the ramp, because people would not send them all at once.
+    Raises BenchError if most turns fail.
     """
     played = Played()
     begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Measures how much a turn adds to the database, by its size before and after 200 turns."""
+"""Measures how much a turn adds to the database. The size is read before and after 200 turns."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -13,14 +13,15 @@ from bench.load_stack import LoadStack
 
 TURNS = 200
 MOST_POSTGRES, MOST_SQLITE = 12_000, 15_000
-# The number of largest tables that are shown.
+# How many of the largest tables are shown.
 _SHOWN = 4
 
 
 def measure_growth(stack: LoadStack, *, turns: int) -> list[Figure]:
     stack.set_pace(100_000, first_token_ms=1)
     session_id = stack.build("turns", 0)
-    # Without these earlier turns, the first pages of each table would count for the turns.
+    # Without these earlier turns, the first pages of each table would be counted as part of the
+    # turns.
     _play(stack, session_id, 1, CHUNK)
     before = _sizes(stack)
     _play(stack, session_id, CHUNK + 1, CHUNK + turns)
@@ -37,7 +38,7 @@ def _play(stack: LoadStack, session_id: str, first: int, last: int) -> None:
 
 
 def size_figure(added: Mapping[str, float], most: int, turns: int) -> Figure:
-    """Return the figure; `added` has the bytes a turn by table, with the table's indexes."""
+    """Return the figure. `added` has the bytes that a turn adds to each table and its indexes."""
     total = sum(added.values())
     largest = sorted(added.items(), key=lambda one: -one[1])[:_SHOWN]
     shown = ", ".join(f"{table} {size / 1e3:.1f}" for table, size in largest)
@@ -51,7 +52,7 @@ def size_figure(added: Mapping[str, float], most: int, turns: int) -> Figure:
 
 
 def _sizes(stack: LoadStack) -> dict[str, int]:
-    """Return the bytes on the disk by table, with the table's indexes and long values."""
+    """Return the bytes on the disk of each table, with its indexes and its long values."""
     environment = stack.processes.environment
     if stack.has_servers:
         with psycopg.connect(environment["DATABASE_URL"], autocommit=True) as server:

@@ -1,6 +1,6 @@
-"""Measures the memory of web and worker: idle, with open streams, and after much play.
+"""Measures the memory of web and worker: without work, with open streams, and after much play.
 
-All figures are proportional set sizes (PSS), in which shared pages are divided among processes.
+All sizes are proportional set sizes (PSS), which divide shared pages among the processes.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from bench.load_client import Load, play_at_once
 from bench.load_stack import FIRST_TOKEN_MS, REPLY_WORDS, LoadStack
 
 STREAMS, PACE = 100, 20
-# This is as much play as seven chapters with a prompt a minute have in an hour.
+# The play of an hour: seven chapters with a prompt a minute.
 HOUR_CHAPTERS, HOUR_PROMPTS = 7, 60
 CHUNK = 7
 MOST_IDLE, MOST_STREAM, MOST_GROWTH = 250e6, 250e3, 0.10
@@ -25,10 +25,12 @@ NAMES = ("web", "worker")
 
 
 def measure_memory(stack: LoadStack, *, streams: int, prompts: int) -> list[Figure]:
-    """Measure the memory; in the hour of play, each of seven chapters has so many `prompts`."""
+    """Measure the memory. In the hour of play, each of seven chapters has this number of
+    `prompts`."""
     hour = stack.build("play", HOUR_CHAPTERS)
     stack.set_pace(100_000, first_token_ms=1)
-    # Each chapter plays one chunk first, so that all that is loaded once is loaded.
+    # Each chapter plays one chunk first. So everything that is loaded only once is in memory before
+    # the measurement.
     _play(stack.program, hour, CHUNK)
     idle = _settled(stack)
     _play(stack.program, hour, prompts)
@@ -88,7 +90,7 @@ def _sizes(stack: LoadStack) -> dict[str, int]:
 
 
 def _settled(stack: LoadStack) -> dict[str, int]:
-    """Return the smallest of several sizes, because a summary may be running at one of them."""
+    """Return the smallest of several sizes, because a summary may run while one of them is read."""
     looks = []
     for _ in range(5):
         time.sleep(1)
@@ -97,7 +99,7 @@ def _settled(stack: LoadStack) -> dict[str, int]:
 
 
 def _play(program: Server, chapters: Sequence[str], prompts: int) -> None:
-    """Send each prompt as a browser does, which then loads the page and polls once."""
+    """Send each prompt as a browser does: after the prompt, load the page and poll once."""
 
     def play(session_id: str) -> None:
         for number in range(prompts):
@@ -121,11 +123,12 @@ def _expect(program: Server, method: str, path: str, body: object = None) -> Non
 
 
 def _with_streams(stack: LoadStack, streams: int) -> tuple[int, int]:
-    """Return the web process's bytes before the streams are opened and while all are open."""
+    """Return the bytes of the web process twice: before the streams are opened, and while all are
+    open."""
     reply_seconds = FIRST_TOKEN_MS / 1_000 + REPLY_WORDS / PACE
     chapters = stack.build("play", streams)
     stack.set_pace(PACE)
-    # The chapters are new, so that the caches of their texts are part of the memory.
+    # The chapters are new, so that the memory includes the caches of their texts.
     load = Load(ramp=reply_seconds / 2, steady=0.5)
     web = stack.pids("web")[0]
     before = pss_of(web)

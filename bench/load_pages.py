@@ -1,4 +1,4 @@
-"""Measures how long pages and polls take, and how many can be answered in a second."""
+"""Measures how long pages and polls take, and how many of them can be answered in a second."""
 
 import http.client
 import os
@@ -21,8 +21,11 @@ MOST_PAGE_MS, MOST_POLL_MS, MOST_POLL_QUERIES = 100.0, 5.0, 2
 
 @dataclass(frozen=True)
 class PageTimes:
-    """The milliseconds of requests one after the other, and the requests a second of four clients
-    at once."""
+    """The times of a page.
+
+    They are the milliseconds of requests that are sent one after the other, and the number of
+    requests a second that four clients get answered at once.
+    """
 
     name: str
     status: int
@@ -74,7 +77,7 @@ def page_figure(times: PageTimes) -> Figure:
 
 
 class _Reader:
-    """A client whose connection stays open, as a browser's does."""
+    """A client whose connection stays open, as a browser's connection does."""
 
     def __init__(self, server: Server) -> None:
         self._connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
@@ -87,7 +90,8 @@ class _Reader:
         self._connection.close()
 
     def get(self, path: str, status: int) -> float:
-        """Return the seconds of the request; raise BenchError for another status."""
+        """Request a page, and return the seconds that this took. Raises BenchError for another
+        status."""
         started = time.perf_counter()
         self._connection.request("GET", path)
         response = self._connection.getresponse()

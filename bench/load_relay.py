@@ -1,4 +1,5 @@
-"""Compares seven streams at once through the engine with seven through a bare Django relay."""
+"""Compares seven streams at once through the engine with seven streams through a bare Django
+relay."""
 
 from collections.abc import Sequence
 
@@ -16,7 +17,8 @@ ROUNDS = 4
 
 
 def measure_against_relay(stack: LoadStack, *, steady: float) -> list[Figure]:
-    """Measure engine and relays in turns, so that other work of the machine slows all of them."""
+    """Measure the engine and the relays in turns, so that other work of the machine slows down all
+    of them."""
     stack.set_pace(PACE)
     engine: list[float] = []
     bare: list[float] = []
@@ -31,8 +33,11 @@ def measure_against_relay(stack: LoadStack, *, steady: float) -> list[Figure]:
 
 
 def relay_figure(engine: Sequence[float], bare: Sequence[float], pooled: Sequence[float]) -> Figure:
-    """Return the figure. The relay of `bare` opened a connection for each request, which is
-    Django's default. That of `pooled` had the engine's pool, and is shown without a target."""
+    """Return the figure.
+
+    The relay of `bare` opened a connection for each request, as Django does by default. The relay
+    of `pooled` had the engine's pool, and is shown without a target.
+    """
     ours, theirs = percentile(engine, 95), percentile(bare, 95)
     middles = f"medians {percentile(engine, 50):.1f} and {percentile(bare, 50):.1f}"
     shown = f"{ours:.1f} ms and {theirs:.1f} ms of {len(engine)} and {len(bare)} turns ({middles})"

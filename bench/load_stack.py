@@ -1,4 +1,5 @@
-"""Starts what bench.load measures: the program on either stack, with a steady model server."""
+"""Starts the program for bench.load, with a model server of steady timing. The program runs on
+files, or on PostgreSQL and Redis."""
 
 import json
 import sys
@@ -13,7 +14,8 @@ from bench.servers import own_servers
 
 FIRST_TOKEN_MS = 200
 REPLY_WORDS = 240
-# The end of a prompt with so many characters has the prompt's mark (bench.load_client.MARK).
+# The number of characters at the end of a prompt that are logged. They include the prompt's mark
+# (bench.load_client.MARK).
 LOGGED_CHARACTERS = 400
 
 ENVIRONMENT = {
@@ -28,8 +30,10 @@ ENVIRONMENT = {
 
 
 class LoadStack:
-    """The running program. `model` is the model server, and `has_servers` says whether the program
-    runs on PostgreSQL and Redis."""
+    """The running program.
+
+    `model` is the model server. `has_servers` is True if the program runs on PostgreSQL and Redis.
+    """
 
     def __init__(self, processes: Processes, log: Path, *, has_servers: bool) -> None:
         self.processes = processes
@@ -53,12 +57,12 @@ class LoadStack:
         call(Server(self.model.host, self.model.port), "POST", "/control", pace)
 
     def build(self, what: str, count: int) -> Any:
-        """Build chapters by bench.load_chapters, and return what it printed."""
+        """Build chapters with bench.load_chapters, and return its output."""
         command = [sys.executable, "-m", "bench.load_chapters", what, str(count)]
         return json.loads(self.processes.run(what, command).splitlines()[-1])
 
     def calls(self) -> list[dict[str, Any]]:
-        """Return the records of the model server's calls, without the calls that still run."""
+        """Return the records of the model server's calls. Calls that still run are left out."""
         return [json.loads(line) for line in self._log.read_text().splitlines()]
 
     def pids(self, *names: str) -> list[int]:

@@ -13,7 +13,7 @@ from bench.load_client import Load, Played, play_at_once
 from bench.load_stack import FIRST_TOKEN_MS, REPLY_WORDS, LoadStack
 
 MOST_DELAY_MS = 100.0
-# The targets in streams at once, by tokens a second.
+# The targets. For each number of tokens a second, this is the number of streams at once.
 TARGETS = {50: 100, 20: 200}
 TRIES = 4
 # The search ends when its two bounds differ by less than this factor.
@@ -63,8 +63,8 @@ def measure_step(stack: LoadStack, streams: int, load: Load) -> Step:
 
 
 def search(measure: Callable[[int], Step], target: int, *, tries: int = TRIES) -> list[Step]:
-    """Try the target, then more streams while the delay is good and fewer while it is not, and at
-    last numbers in between."""
+    """Try the target first. Then try more streams while the delay is good, and fewer while it is
+    not. At the end try numbers in between."""
     steps: list[Step] = []
     good, bad = 0, 0
     streams = target
@@ -99,7 +99,8 @@ def stream_figure(steps: Sequence[Step], pace: int, target: int) -> Figure:
 
 
 def added_delays(played: Played, calls: Sequence[dict[str, Any]]) -> list[float]:
-    """Return the milliseconds to the first token, without the model server's own."""
+    """Return the milliseconds to the first token, without those that the model server itself
+    takes."""
     own = {
         mark: call["first_token_ms"]
         for call in calls
@@ -113,13 +114,14 @@ def added_delays(played: Played, calls: Sequence[dict[str, Any]]) -> list[float]
 
 
 def _mark_in(prompt: str) -> str:
-    """Return the last mark in the request, because earlier turns come before it."""
+    """Return the last mark in the request. The marks of earlier turns come before it."""
     start, end = prompt.rfind("Turn "), prompt.rfind(" of the load.")
     return prompt[start : end + len(" of the load.")] if 0 <= start < end else ""
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """Return the value that so many percent of all do not exceed; infinity without values."""
+    """Return the value that this percentage of the values does not exceed. If there are no values,
+    return infinity."""
     if not values:
         return math.inf
     return sorted(values)[math.ceil(len(values) * percent / 100) - 1]

@@ -16,9 +16,9 @@ from bench.program import Processes, open_processes
 from bench.report import report
 
 MOST_MILLISECONDS = 20
-# The last prompt is compared with the first prompt from COMPARED on that is at the same place of a
-# period. In a small window the recent context moves on by a period of two chunks at a time. The two
-# may differ by LARGEST_CHANGE.
+# The last prompt is compared with an early one: the first prompt from this number on that is at the
+# same place of a period. In a small window the recent context moves on by a period of two chunks at
+# a time. The two prompts may differ by LARGEST_CHANGE.
 COMPARED = 200
 PERIOD = 2 * CHUNK
 LARGEST_CHANGE = 0.1
@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def measure_long_chapter(processes: Processes) -> list[Figure]:
-    """Measure in the processes' own database, which has to be migrated."""
+    """Measure in the database of these processes, which has to be migrated already."""
     figures = []
     for tier in MODELS:
         print(f"building a chapter of 2,000 prompts, for a model of the {tier} tier", flush=True)
@@ -91,7 +91,7 @@ def _times(samples: Sequence[dict[str, Any]], named: str) -> list[Figure]:
     figures = []
     for kind, words in kinds.items():
         times = [one["milliseconds"] for one in samples if one["kind"] == kind]
-        # The time after a start of the program is shown without a target.
+        # The time after a start of the program has no target.
         has_target = kind != "cold"
         figures.append(
             Figure(

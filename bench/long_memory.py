@@ -1,8 +1,9 @@
-"""Made-up memory of a very long chapter, which is always the same and has a realistic variety.
+"""Made-up memory of a very long chapter. It is always the same, and as varied as real memory.
 
 Each chunk of seven prompts has some events, a deed, changes of state, and sometimes a discovery.
 Every third chunk makes something canon. Each chunk opens a thread, and most threads end three
-chunks later. With about 2,000 characters of JSON a delta is as large as one of the embedded model.
+chunks later. A delta has about 2,000 characters of JSON, which is as long as the deltas of the
+embedded model.
 """
 
 from typing import Any
@@ -14,7 +15,7 @@ ROSTER = ("Ashwin", "Berrin", "Calla", "Dorrit", "Edda", "Fenwick", "Gisla")
 CHUNK = 7
 CANON_EVERY = 3
 THREAD_LASTS = 3
-# One of so many threads is never closed.
+# One thread in this number of threads is never closed.
 LOOSE_END_EVERY = 12
 
 _PLACES = ("the harbour", "the customs house", "the drowned chapel", "the ferry", "the rope walk")
@@ -31,7 +32,7 @@ def long_lock() -> dict[str, Any]:
 
 
 def delta_payload(chunk: int) -> dict[str, Any]:
-    """Return the delta of prompts 7 * chunk + 1 to 7 * chunk + 7; chunks count from 0."""
+    """Return the delta of the prompts 7 * chunk + 1 to 7 * chunk + 7. The first chunk is 0."""
     first, name, other = chunk * CHUNK + 1, ROSTER[chunk % 7], ROSTER[(chunk * 3 + 1) % 7]
     return {
         "memory_type": "turn_delta",

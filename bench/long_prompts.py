@@ -1,9 +1,11 @@
-"""Plays a chapter of 2,000 prompts directly into the database, and measures the time of each.
+"""Plays a chapter of 2,000 prompts directly into the database, and measures the time of each
+request.
 
 This is a separate program (python -m bench.long_prompts TIER), because it needs Django's settings.
-It prints a JSON object with the chapter's `session_id` and `samples`. With a `session_id` as second
-argument it takes one sample of that chapter in a process without caches. All models have a window
-of 8,192 tokens. None is called, and a stand-in tokenizer counts the tokens of each request.
+It prints a JSON object with the chapter's `session_id` and `samples`. With a `session_id` as the
+second argument, it takes one sample of that chapter in a process without caches. All models have a
+window of 8,192 tokens. No model is called, and a stand-in tokenizer counts the tokens of each
+request.
 """
 
 import gc
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 
 PROMPTS = 2_000
 REPLY_WORDS = 80
-# The environment that chooses a model of each tier: the embedded model, or an unknown one.
+# For each tier, the environment that chooses its model. The model is the embedded one, or an
+# unknown one.
 MODELS = {
     "minimal": {"STORYENGINE_LLM": "embedded"},
     "medium": {
@@ -42,11 +45,11 @@ MODELS = {
 
 @dataclass(frozen=True)
 class Sample:
-    """One assembled request. `tokens` are those of the stand-in tokenizer, with the separators of
-    messages.
+    """One request that was composed.
 
-    `kind` is "memory" for the first prompt after a delta, "cold" for a process without caches, and
-    otherwise "reply".
+    `tokens` are those of the stand-in tokenizer, with the separators of messages. `kind` is
+    "memory" for the first prompt after a delta, "cold" for a process without caches, and otherwise
+    "reply".
     """
 
     prompt: int
@@ -81,7 +84,7 @@ def main(tier: str, session_id: str = "") -> None:
 
 
 class LongChapter:
-    """The chapter, as far as it was played."""
+    """The long chapter, which is played chunk by chunk."""
 
     def __init__(self) -> None:
         from django.utils import timezone
@@ -119,8 +122,8 @@ class LongChapter:
         return self.session.pk
 
     def sample_chunk(self, covered: int) -> Iterator[Sample]:
-        """Yield a sample of each prompt in the chunk after the first `covered` prompts."""
-        # The garbage of building the chapter is collected here, so that no prompt is slowed by it.
+        """Yield a sample for each prompt in the chunk that follows the first `covered` prompts."""
+        # The garbage from building the chapter is collected here, so that it slows down no prompt.
         gc.collect()
         for number in range(covered + 1, min(covered + CHUNK, PROMPTS) + 1):
             self._play_to(number - 1)
@@ -227,7 +230,8 @@ def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
     texts = [message.content for message in prompt.messages]
     taken = time.perf_counter() - started
     tokens = sum(map(count_tokens, texts)) + TOKENS_PER_MESSAGE * len(texts)
-    # The estimate learns as after a real call, so that the next request is as full as a real one.
+    # The estimate learns from each count as it does after a real call. So the next request is as
+    # full as a real one.
     calibrate(model_name(agent), agent.name, prompt.weight, Usage(tokens, 0))
     return Sample(
         prompt=number,

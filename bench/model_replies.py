@@ -1,4 +1,4 @@
-"""Chooses the fake model server's replies: those of a recorded session, or made-up ones."""
+"""Chooses the fake model server's replies. They come from a recorded session, or are made up."""
 
 import json
 import re
@@ -10,7 +10,8 @@ from bench.session_data import Pair, RecordedSession, beat_text, reply_text
 
 COLORS = ("red", "orange", "yellow", "green", "blue", "indigo", "violet")
 UNRECORDED_REPLY_WORDS = 70
-# The beat is within so many characters at the end of a request. Earlier text may repeat old beats.
+# The beat is within this many characters at the end of a request. Text before them may repeat old
+# beats.
 _PROMPT_END_CHARACTERS = 8_000
 _NUMBERED_PROMPT = re.compile(r"^(\d{1,5})\) (.+)$", re.MULTILINE)
 _ASKED_WORDS = re.compile(r"(\d[\d,]*)[ -]words?\b")
@@ -22,10 +23,10 @@ _ROSTER_NAME = re.compile(
 
 
 def agent_of(model: str, system_prompt: str) -> int:
-    """Return the number of the calling agent, by a model's name such as agent-8 or else by the
-    system message.
+    """Return the number of the agent that makes the call.
 
-    Without such a name every character counts as agent 1.
+    If the model has a name such as agent-8, the name gives the number. Otherwise the system message
+    does, and every character counts as agent 1.
     """
     if named := re.search(r"agent-(\d)$", model):
         return int(named[1])
@@ -37,7 +38,7 @@ def agent_of(model: str, system_prompt: str) -> int:
 
 
 def lock_payload(agents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return agent 0's block of a made-up world with this roster."""
+    """Return agent 0's block for a made-up world with this roster."""
     return {
         "memory_type": "world_chapter_lock",
         "world": {
@@ -65,9 +66,11 @@ def lock_payload(agents: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 class ModelReplies:
-    """The replies. `chapter_words` is the most words of one call of agent 9, and `reply_words` the
-    length of a character's reply that was not recorded. Such a reply ends with `reply_end`, in a
-    paragraph of its own."""
+    """The replies of the server.
+
+    `chapter_words` is the most words of one call of agent 9. `reply_words` is the length of a
+    character's reply if none was recorded. Such a reply ends with the paragraphs of `reply_end`.
+    """
 
     def __init__(
         self,
@@ -114,7 +117,7 @@ class ModelReplies:
         return lock_payload(agents)
 
     def _prose(self, prompt: str) -> str:
-        """Continue after the paragraphs that the prompt already holds."""
+        """Return the prose that follows the paragraphs in the prompt."""
         asked = [int(number.replace(",", "")) for number in _ASKED_WORDS.findall(prompt[-1_200:])]
         wanted = min([self._chapter_words, *asked[-1:]])
         return "\n\n".join(_paragraphs(self._pairs_told(prompt), prompt, wanted))
@@ -145,7 +148,8 @@ def _paragraph(pair: Pair) -> str:
 
 
 def _delta(chunk: str) -> dict[str, Any]:
-    """Return a delta of the numbered prompts in the chunk; each event is the start of a beat."""
+    """Return a delta of the numbered prompts in the chunk. Each of its events is the start of a
+    beat."""
     told = _NUMBERED_PROMPT.findall(chunk)[-7:]
     first, last = (told[0][0], told[-1][0]) if told else ("", "")
     return {

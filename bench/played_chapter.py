@@ -2,8 +2,8 @@
 
 This is a separate program (python -m bench.played_chapter SESSION_ID), because it needs Django's
 settings. It prints a JSON object with the present `canon` and the `open` threads, both from memory
-before the last prompt, and with `estimates`. These have for each call its agent, the estimated
-tokens of its request and the counted ones.
+before the last prompt. The object also has `estimates`, with an entry for each call: its agent, the
+estimated tokens of its request, and the counted tokens.
 """
 
 import json
@@ -19,7 +19,7 @@ from bench.token_figures import count_tokens
 if TYPE_CHECKING:
     from sessions.models import Session
 
-# No call was made with this model, so the program has learned nothing of it.
+# No call was made with this model, so the program has learned nothing about it.
 MODEL = "bench-stand-in"
 
 
@@ -47,7 +47,8 @@ def read_facts(chapter: "Session") -> dict[str, list[str]]:
 
 
 def replay_estimates(chapter: "Session") -> list[tuple[int | None, float, int]]:
-    """Return the estimates of the chapter's requests, as if one model had counted all of them."""
+    """Return the estimates of the chapter's requests, as if a single model had counted the tokens
+    of all of them."""
     from agents.calling.stored_prompts import read_messages
     from agents.prompting.budget import calibrate, read_weight_per_token, weigh
     from agents.providers.base import Usage

@@ -1,6 +1,6 @@
-"""Runs the processes of a measurement: Story Engine's Procfile, and the fake model server.
+"""Runs the processes of a measurement: those of Story Engine's Procfile, and the fake model server.
 
-Each process leads its own process group, by whose id it is always ended.
+Each process leads a process group of its own, and is always ended through this group.
 """
 
 import os
@@ -22,7 +22,7 @@ from bench.http_calls import BenchError, Server, call
 ROOT = Path(__file__).resolve().parent.parent
 LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 10.0
-# Variables that begin like this are not taken from the developer's shell.
+# The beginnings of the names of variables that are not taken from the developer's shell.
 _OUR_VARIABLES = (
     "STORYENGINE_", "OPENAI_", "DATABASE_URL", "CELERY_", "SECRET_KEY", "DEBUG", "PORT",
     "FORWARDED_ALLOW_IPS",
@@ -30,7 +30,7 @@ _OUR_VARIABLES = (
 
 
 class Processes:
-    """Starts programs, and keeps the log file of each."""
+    """A runner of programs, which keeps the log file of each."""
 
     def __init__(self, environment: dict[str, str], log_folder: Path) -> None:
         self.environment = environment
@@ -77,7 +77,7 @@ class Processes:
         return done.stdout
 
     def follow(self, name: str, command: list[str]) -> Iterator[str]:
-        """Run a program to its end and yield each line as it is printed. Raises BenchError."""
+        """Run a program to its end. Yield each line when it is printed. Raises BenchError."""
         with (self._log_folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(  # noqa: S603 - the commands are this repository's own
                 command,
@@ -93,7 +93,7 @@ class Processes:
             yield from process.stdout or ()
             process.wait()
         finally:
-            # If the caller was interrupted, the process still runs, and has to be ended here.
+            # If the caller was interrupted, the process still runs and has to be ended here.
             if process.poll() is None:
                 end_group(process)
             if process.stdout is not None:
@@ -105,7 +105,7 @@ class Processes:
         return (self._log_folder / f"{name}.log").read_text(errors="replace")
 
     def end_of_logs(self, lines: int = 12) -> str:
-        """Return the last lines of each log. More lines would hide the error."""
+        """Return the last lines of each log. Earlier lines would only hide the error."""
         return "\n".join(
             "\n".join([f"--- {path.name}", *path.read_text(errors="replace").splitlines()[-lines:]])
             for path in sorted(self._log_folder.glob("*.log"))
@@ -117,9 +117,11 @@ class Processes:
 
 @contextmanager
 def open_processes(environment: dict[str, str]) -> Iterator[Processes]:
-    """Yield a Processes with its own data folder. At the end the processes are ended, and the
-    folder is deleted."""
-    # SIGTERM also has to run the clean-up below, as Ctrl-C does.
+    """Yield a Processes that has a data folder of its own.
+
+    At the end, end its processes and delete its folder.
+    """
+    # After SIGTERM the clean-up below has to run too, as it does after Ctrl-C.
     previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         with tempfile.TemporaryDirectory(prefix="storyengine-bench-") as folder:
@@ -142,11 +144,13 @@ def inherited_environment() -> dict[str, str]:
 
 
 def start_program(processes: Processes) -> Server:
-    """Prepare the data, start the Procfile's processes, and wait until the pages are served."""
+    """Prepare the data, start the processes of the Procfile, and wait until the pages are
+    served."""
     port = free_port()
     processes.environment["PORT"] = str(port)
     _collect_static_files()
-    # The last line of `prepare` has honcho's arguments: --port N and the names of the processes.
+    # The last line of the output of `prepare` has honcho's arguments: --port N and the names of
+    # processes.
     prepare = [sys.executable, "manage.py", "prepare"]
     wanted = processes.run("prepare", prepare).splitlines()[-1].split()
     start_named(processes, wanted)
@@ -165,7 +169,7 @@ def _collect_static_files() -> None:
 
 def start_named(processes: Processes, names: Collection[str]) -> None:
     """Start these processes of the Procfile."""
-    # The Procfile names programs without a path.
+    # The folder of the programs, because the Procfile names programs without a path.
     folder = str(Path(sys.executable).parent)
     processes.environment["PATH"] = folder + os.pathsep + os.environ.get("PATH", os.defpath)
     for name, command in procfile_lines():
@@ -179,7 +183,7 @@ def procfile_lines() -> list[tuple[str, str]]:
 
 
 def start_model_server(processes: Processes, arguments: list[str]) -> str:
-    """Start bench.fake_server; returns its base URL."""
+    """Start bench.fake_server, and return its base URL."""
     command = [sys.executable, "-m", "bench.fake_server", *arguments]
     processes.start("model", command)
     wait_until(lambda: "http://" in processes.log_of("model"), "the fake server", seconds=20)
@@ -187,7 +191,7 @@ def start_model_server(processes: Processes, arguments: list[str]) -> str:
 
 
 def start_relay(processes: Processes, *, with_pool: bool = False) -> Server:
-    """Start bench.bare_relay, with which the engine's delay is compared."""
+    """Start bench.bare_relay. The engine's delay is compared with the delay of this relay."""
     server = Server(LOOPBACK, free_port())
     command = [sys.executable, "-m", "bench.bare_relay", str(server.port)]
     if with_pool:
@@ -199,7 +203,7 @@ def start_relay(processes: Processes, *, with_pool: bool = False) -> Server:
 
 
 def wait_until(condition: Callable[[], bool], what: str, *, seconds: float) -> None:
-    """Wait until the condition is true. Raises BenchError if the time is over before."""
+    """Wait until the condition is true. Raises BenchError if the time runs out first."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -208,7 +212,7 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float) -> N
 
 
 def end_group(process: "subprocess.Popen[Any]") -> None:
-    """End the process's group by SIGTERM, or else by SIGKILL."""
+    """End the group of the process by SIGTERM. If that is not enough, end it by SIGKILL."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, sign)

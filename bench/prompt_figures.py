@@ -1,4 +1,5 @@
-"""Makes figures of the requests to characters: their cost, and whether the last has all memory."""
+"""Makes figures of the requests to characters: their cost, and whether the last request has all
+memory."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -6,11 +7,11 @@ from html import unescape
 
 from bench.figure import Figure
 
-# Providers cache the start of a request from 1,024 tokens on, which are about so many characters.
+# The fewest characters of a request's start that a provider caches. They are about 1,024 tokens.
 LEAST_CACHED = 4_096
-# A cached character costs so many times less than another one.
+# How many times less a cached character costs than another one.
 CACHE_DISCOUNT = 10
-# The targets below are for a session of so many prompts.
+# The targets below are for a session with this number of prompts.
 TARGET_PROMPTS = 84
 MOST_CHARACTERS = 1_150_000
 MOST_COST = 310_000
@@ -18,8 +19,10 @@ LEAST_SHARE = 0.75
 
 
 def prompt_figures(prompts: Sequence[str], *, pairs: int) -> list[Figure]:
-    """Return the figures. `prompts` are the requests to characters, in the order in which they were
-    sent. There are targets only for TARGET_PROMPTS pairs.
+    """Return the figures.
+
+    `prompts` are the requests to characters, in the order in which they were sent. The figures have
+    targets only if there are TARGET_PROMPTS pairs.
     """
     has_targets = pairs == TARGET_PROMPTS
     total = sum(map(len, prompts))
@@ -60,7 +63,8 @@ def prompt_figures(prompts: Sequence[str], *, pairs: int) -> list[Figure]:
 
 
 def remembered_figure(facts: Mapping[str, Sequence[str]], prompt: str) -> Figure:
-    """Return the figure; `facts` has the present canon and the open threads, each under a name."""
+    """Return the figure. `facts` has the present canon and the open threads, each under its
+    name."""
     missing = {name: _missing(texts, prompt) for name, texts in facts.items()}
     counted = (
         f"{len(texts) - len(missing[name])} of {len(texts)} {name}" for name, texts in facts.items()
@@ -77,14 +81,15 @@ def remembered_figure(facts: Mapping[str, Sequence[str]], prompt: str) -> Figure
 
 
 def cached_starts(prompts: Sequence[str]) -> list[int]:
-    """Return for each request the characters of its start that a provider's cache would have."""
+    """Return for each request the number of characters at its start that a provider's cache would
+    have."""
     return [length if length >= LEAST_CACHED else 0 for length in repeated_starts(prompts)]
 
 
 def repeated_starts(prompts: Sequence[str]) -> list[int]:
-    """Return for each request the length of the longest start that it shares with an earlier one.
+    """Return for each request the length of its longest start that an earlier request also has.
 
-    Among sorted texts, the text with the longest shared start is next to it.
+    The texts are sorted, because the text that shares the longest start is then next to it.
     """
     earlier: list[str] = []
     lengths = []
@@ -108,7 +113,10 @@ def _shared_start(one: str, other: str) -> int:
 
 
 def _missing(texts: Sequence[str], prompt: str) -> list[str]:
-    """Return the texts that are not in the request, neither plain nor with XML's escapes."""
+    """Return the texts that are missing in the request.
+
+    They are searched for in plain form and with XML's escapes.
+    """
     said = (_plain(prompt), _plain(unescape(prompt)))
     return [text for text in texts if not any(_plain(text) in one for one in said)]
 

@@ -1,4 +1,4 @@
-"""Plays a session from setup to draft, and records how long everything took."""
+"""Plays a session from setup to draft, and records how long each part took."""
 
 import uuid
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from bench.http_calls import BenchError, Server, call, stream
 from bench.session_data import RecordedSession, setup_of
 
 TARGET_WORDS = 5_000
-# The benchmark's own calls use this model, so that they do not count as the program's.
+# The model of the benchmark's own calls. The name shows that these calls are not the program's.
 PROBE_MODEL = "bench-probe"
 PROBE_TOKENS = 8
 NARRATIVE_STYLE = (
@@ -18,17 +18,18 @@ NARRATIVE_STYLE = (
     "Keep what was said as dialogue; leave out dice and rules."
 )
 CHUNK = 7
-# Prompts whose storage is checked. They have even numbers and are no multiples of seven, because
-# the check would disturb the times of the others.
+# The prompts for which the storage is checked. They have even numbers and are no multiples of
+# seven, because the check would disturb the times of the other prompts.
 _CHECKED_EVERY, _CHECKED_AT = 14, 4
 
 
 @dataclass(frozen=True)
 class PromptTiming:
-    """The seconds of one prompt. `first_token` is that of the streaming API.
+    """The times of one prompt, in seconds.
 
-    `model_first_token` is that of the model server alone, and `relay_first_token` that of a bare
-    Django relay. Both are measured just before the prompt.
+    `first_token` is the time to the first token of the streaming API. `model_first_token` is that
+    of the model server alone, and `relay_first_token` that of a bare Django relay. The last two are
+    measured just before the prompt.
     """
 
     prompt_index: int
@@ -43,7 +44,7 @@ class PromptTiming:
 class PlayedSession:
     session: RecordedSession
     timings: list[PromptTiming] = field(default_factory=list)
-    # For each check, whether the prompt was stored when its first token arrived.
+    # For each check, True if the prompt was already stored when its first token arrived.
     stored_first: list[bool] = field(default_factory=list)
     chapter: dict[str, Any] = field(default_factory=dict)
 
@@ -51,8 +52,8 @@ class PlayedSession:
 def play_session(
     program: Server, model: Server, relay: Server, session: RecordedSession
 ) -> PlayedSession:
-    """Play the session. Prompts with even numbers are streamed, and the others are sent for the
-    whole reply."""
+    """Play the session. Prompts with even numbers are streamed. For all others the client waits for
+    the whole reply."""
     played = PlayedSession(session)
     client = ChapterClient(program)
     client.save_setup(setup_of(session))
@@ -63,7 +64,8 @@ def play_session(
             timing = PromptTiming(number, client.prompt(pair.slot, pair.beat))
         else:
             is_checked = number % _CHECKED_EVERY == _CHECKED_AT
-            # This call is made first, so that the engine's work after the last reply is over.
+            # The measurement of the model server comes first. While it runs, the engine finishes
+            # its work after the last reply.
             measure_first_token(model)
             relayed = measure_relay(relay, pair.beat)
             own = measure_first_token(model)
@@ -74,7 +76,8 @@ def play_session(
             )
         played.timings.append(timing)
         if number % CHUNK == 0:
-            # A GM reads and writes for longer than a summary takes, so this waits for the summary.
+            # The client waits for the summary, because a GM reads and writes for longer than a
+            # summary takes.
             client.wait_for_memory(number, seconds=60)
     print("played; ending and writing the chapter", flush=True)
     client.end(seconds=120)
@@ -84,7 +87,8 @@ def play_session(
 
 
 def measure_first_token(model: Server) -> float:
-    """Return the seconds to the first token of the model server alone, by the same client."""
+    """Return the seconds to the first token of the model server alone, measured by the same
+    client."""
     body = {
         "model": PROBE_MODEL,
         "stream": True,
@@ -103,8 +107,10 @@ def measure_relay(relay: Server, beat: str) -> float:
 
 
 def _first(whose: str, seconds: Iterator[float]) -> float:
-    """Return the first time. The whole stream is read, because a cut connection would disturb later
-    measurements."""
+    """Return the first of these times.
+
+    The whole stream is read, because a cut connection would disturb later measurements.
+    """
     taken = list(seconds)
     if not taken:
         raise BenchError(f"The {whose} sent no token.")
@@ -128,7 +134,8 @@ def _stream_prompt(
 
 
 def _is_stored(chapter: dict[str, Any], number: int, beat: str) -> bool:
-    """Return whether the prompt is the pending turn, or an event if its reply is complete."""
+    """Return whether the prompt is stored: as the pending turn, or as an event if its reply is
+    complete."""
     pending = chapter["pending_turn"]
     if pending is not None:
         return bool(pending["user_text"] == beat)
@@ -136,7 +143,8 @@ def _is_stored(chapter: dict[str, Any], number: int, beat: str) -> bool:
 
 
 def measure_page(program: Server, path: str, times: int) -> list[float]:
-    """Return the seconds of each of `times` GET requests, after three that do not count."""
+    """Return the seconds of each of `times` GET requests. Three requests before them are not
+    counted."""
     seconds = []
     for _ in range(times + 3):
         answer = call(program, "GET", path)

@@ -18,7 +18,7 @@ RESULTS = ROOT / "bench" / "results"
 def report(figures: Sequence[Figure], *, session: str, load_before: float) -> int:
     """Print and store the figures. Returns the exit code, which is 1 if a target is missed.
 
-    `session` says what was played; `load_before` is the machine's load before the run.
+    `session` says what was played. `load_before` is the load of the machine before the run.
     """
     print_table(figures)
     warn_of_other_work(load_before)

@@ -1,4 +1,4 @@
-"""Runs a separate PostgreSQL and Redis on loopback, which can be killed and started again."""
+"""Runs a separate PostgreSQL and Redis on loopback. They can be killed and started again."""
 
 import os
 import shutil
@@ -19,7 +19,8 @@ NAME = "storyengine"
 
 
 class Servers:
-    """Both servers in one folder. After a kill, PostgreSQL starts with its data on the disk."""
+    """Both servers, in one folder. After a kill, PostgreSQL starts again with its data on the
+    disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -38,7 +39,7 @@ class Servers:
         }
 
     def start_postgres(self, processes: Processes) -> None:
-        """Start PostgreSQL, and try again while children of a killed one still hold its memory."""
+        """Start PostgreSQL. If children of a killed PostgreSQL still have its memory, try again."""
         command = [
             *(*self._as_postgres, str(self._programs / "postgres"), "-D", str(self._data)),
             *("-p", str(self._postgres_port), "-h", LOOPBACK, "-k", str(self._data)),
@@ -53,7 +54,7 @@ class Servers:
         wait_until(is_up, "PostgreSQL", seconds=START_SECONDS)
 
     def start_redis(self, processes: Processes) -> None:
-        """Start Redis. It stores nothing on the disk, so a kill loses the queue."""
+        """Start Redis. It stores nothing on the disk, so its queue is lost when it is killed."""
         command = ["redis-server", "--bind", LOOPBACK, "--port", str(self._redis_port)]
         folder = ["--dir", str(self._folder), "--save", "", "--appendonly", "no"]
         processes.start("redis", [*command, *folder])
@@ -96,7 +97,7 @@ def own_servers() -> Iterator[Servers]:
 
 
 def _postgres_programs() -> Path:
-    """Return the folder of initdb and postgres, which Debian does not put on the path."""
+    """Return the folder with initdb and postgres. On Debian it is not in the search path."""
     if found := shutil.which("initdb"):
         return Path(found).parent
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))

@@ -1,4 +1,4 @@
-"""The session that a benchmark plays: a Game Master's beats, each with its reply.
+"""The session that a benchmark plays: the beats of a Game Master, each with its reply.
 
 A recorded session is a file of JSON lines. The first line has "roster" (names in slot order) and
 "reference_summary" (a list of texts). Each further line has "slot", "gm" and "reply".
@@ -15,14 +15,15 @@ WORLD_CHARACTERS = 5_000
 CHAPTER_CHARACTERS = 4_000
 IDENTITY_CHARACTERS = 1_500
 SMALL_CHARACTERS = 1_500
-# The words between the beginnings of two small worlds, a prime number so that none repeats soon.
+# The number of words between the beginnings of two small worlds. It is a prime number, so that no
+# world repeats soon.
 _SMALL_STEP = 37
 SYNTHETIC_REPLY_WORDS = 60
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A beat with its character's slot and the character's reply."""
+    """A beat, with the slot of its character and the character's reply."""
 
     slot: int
     beat: str
@@ -41,7 +42,7 @@ class RecordedSession:
 
 @dataclass(frozen=True)
 class Setup:
-    """Tab 1; identities and names by slot."""
+    """The contents of Tab 1. Identities and names are given by slot."""
 
     world_text: str
     chapter_text: str
@@ -49,7 +50,7 @@ class Setup:
     names: dict[str, str]
 
     def as_tab1(self) -> dict[str, Any]:
-        """Return Tab 1 in the form of the API."""
+        """Return the contents of Tab 1 in the form that the API uses."""
         return {
             "world_text": self.world_text,
             "chapter_text": self.chapter_text,
@@ -60,7 +61,8 @@ class Setup:
 
 
 def load_session(path: Path) -> RecordedSession:
-    """Load a session. Raises ValueError or KeyError if the file is no recorded session."""
+    """Load a session from a file. Raises ValueError or KeyError if the file has no recorded
+    session."""
     with path.open(encoding="utf-8") as lines:
         header, *rows = (json.loads(line) for line in lines if line.strip())
     return RecordedSession(
@@ -78,7 +80,8 @@ def write_session(session: RecordedSession, path: Path) -> None:
 
 
 def setup_of(session: RecordedSession) -> Setup:
-    """Return world, chapter and identities of fixed sizes, cut one by one from the summary."""
+    """Return a world, a chapter and identities of fixed sizes. They are cut from the summary one
+    after the other."""
     stock = cycle(session.summary + " ")
 
     def cut(size: int) -> str:
@@ -94,7 +97,8 @@ def setup_of(session: RecordedSession) -> Setup:
 
 
 def small_setup_of(session: RecordedSession, number: int) -> Setup:
-    """Return a world and a scene of whole words; each number has another part of the summary."""
+    """Return a world and a scene that consist of whole words. Each number gives another part of the
+    summary."""
     words = session.summary.split()
     stock = cycle(words)
     for _ in range(number * _SMALL_STEP % len(words)):
@@ -111,7 +115,7 @@ def small_setup_of(session: RecordedSession, number: int) -> Setup:
 
 
 def synthetic_session(pairs: int) -> RecordedSession:
-    """Return a made-up session, which is always the same. All its replies have equally many
+    """Return a made-up session. It is always the same, and all its replies have the same number of
     words."""
     roster = ("Ashwin", "Berrin", "Calla", "Dorrit", "Edda", "Fenwick", "Gisla")
     summary = " ".join(beat_text(1_000 + n) for n in range(60))
@@ -122,8 +126,8 @@ def synthetic_session(pairs: int) -> RecordedSession:
     return RecordedSession(roster, summary, made)
 
 
-# The lists have lengths without a common divisor, so that runs of words seldom repeat. The check
-# for repeated prose then finds little.
+# The lengths of these lists have no common divisor, so that sequences of words seldom repeat. The
+# check for repeated prose then finds little.
 _ADJECTIVES = (
     "wet", "narrow", "lantern-lit", "salted", "borrowed", "crooked", "silent", "painted",
     "hollow", "tarred", "forgotten", "cold", "patched",
@@ -149,13 +153,13 @@ _DEEDS = (
 
 
 def beat_text(number: int) -> str:
-    """Return a few sentences of a Game Master, which differ for each number."""
+    """Return a few sentences of a Game Master. They differ for each number."""
     told = " ".join(_happening(number * 3 + at) for at in range(3))
     return f"Bell {number + 1}. {told} What do you do?"
 
 
 def reply_text(number: int, words: int) -> str:
-    """Return a character's speech of exactly so many `words`."""
+    """Return a character's speech that has exactly this number of words."""
     spoken: list[str] = []
     at = number * 7
     while len(spoken) < words:

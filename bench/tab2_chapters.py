@@ -26,7 +26,7 @@ def main(sizes: list[int]) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
     django.setup()
     built = [(size, f"/chapters/{build_chapter(size).pk}/play") for size in sizes]
-    # The first visit fills the caches of templates and of memory, so only the second one counts.
+    # The first visit fills the caches of templates and of memory, so only the second visit counts.
     for _size, path in built:
         count_queries(path)
     print(json.dumps([
@@ -35,7 +35,8 @@ def main(sizes: list[int]) -> None:
 
 
 def build_chapter(events: int) -> "Session":
-    """Create a valid chapter in play with so many events and with memory of each full chunk."""
+    """Create a valid chapter in play. It has this number of events, and memory of each full
+    chunk."""
     from django.utils import timezone
 
     from sessions.cast import default_cast
@@ -63,7 +64,7 @@ def build_chapter(events: int) -> "Session":
 
 
 def _add_play(chapter: "Session", events: int, begun: datetime) -> None:
-    """Add the chapter's turns, each with one attempt and two events."""
+    """Add the turns of the chapter. Each has one attempt and two events."""
     from sessions.models import Attempt, Event, Turn
 
     attempts = [
@@ -160,7 +161,8 @@ def count_queries(path: str, *, status: int = 200) -> int:
 
     from agents.running import database
 
-    # All queries use this connection and not those of threads, so that they are counted.
+    # With None here, all queries use this connection and not those of threads, so that they are
+    # counted.
     database.database_threads = None
     with CaptureQueriesContext(connection) as captured:
         answer: Any = Client(SERVER_NAME="localhost").get(path)

@@ -7,7 +7,7 @@ from statistics import mean
 
 from bench.figure import Figure
 
-# The first calls of an agent, from which the estimate learns and which do not count.
+# How many of an agent's first calls do not count, because the estimate learns from them.
 TEACHING_CALLS = 5
 LARGEST_ERROR = 0.05
 
@@ -15,16 +15,19 @@ _TOKEN = re.compile(r"[^\W\d_]{1,4}|\d{1,3}|(?:[^\w\s]|_){1,4}|\n+")
 
 
 def count_tokens(text: str) -> int:
-    """Count the tokens of a stand-in tokenizer. A token is at most four letters or marks, at most
-    three digits, or a run of line breaks. A real tokenizer knows whole words; as with this one, its
-    count is not in proportion to the characters.
+    """Return the number of tokens by a stand-in tokenizer.
+
+    A token is at most four letters or marks, at most three digits, or a row of line breaks. A real
+    tokenizer knows whole words. With either of them, the number of tokens is not in proportion to
+    the number of characters.
     """
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
 def estimate_figure(estimates: Sequence[tuple[int | None, float, int]]) -> Figure | None:
-    """Return the figure from the agent, the estimated and the counted tokens of each call of a
-    model; None if there are too few calls.
+    """Return the figure, or None if there are too few calls.
+
+    `estimates` has for each call of a model its agent, and the estimated and the counted tokens.
     """
     calls = Counter[int | None]()
     errors = []

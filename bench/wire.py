@@ -18,7 +18,8 @@ class Request:
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """Read a request; None at the end of the connection, or if the data is no request."""
+    """Return the next request. Returns None at the end of the connection, or if the data is no
+    request."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
@@ -42,7 +43,7 @@ async def send_json(
 async def send_bytes(
     writer: asyncio.StreamWriter, body: bytes, kind: str, status: int = 200, headers: str = ""
 ) -> None:
-    """Send a response; `headers` are further header lines, each ended by CRLF."""
+    """Send a response. `headers` are further lines of the head, each with CRLF at its end."""
     head = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: {kind}\r\n"
         f"Content-Length: {len(body)}\r\n{headers}\r\n"

@@ -1,1 +1,2 @@
-"""Plays chapters under faults that a seed repeats, while everything around the chapters breaks."""
+"""Plays chapters under faults, such as killed processes and servers. A seed repeats the same
+faults."""

@@ -1,8 +1,8 @@
 """Plays chapters under faults, and proves from the database that nothing was lost: python -m chaos
 
-A fault that hit nothing is tried again until it hits something. The program prints a table by kind
-of fault, and each violation with the seed and the step after which it was found. The exit code is 1
-if there are violations, or if the time ran out before all faults hit something.
+If a fault had no effect, it is tried again until it has one. The program prints a table by kind of
+fault. It also prints each violation with the seed and the step after which it was found. The exit
+code is 1 if there are violations, or if the time ran out before all faults had an effect.
 """
 
 import argparse
@@ -30,14 +30,15 @@ CHECK_EVERY = 25
 class Found:
     """The result of a run.
 
-    `injected` counts how often a kind of fault was tried, and `met` how often it hit something.
+    `injected` counts for each kind of fault how often it was tried. `met` counts how often it had
+    an effect.
     """
 
     seed: int
     planned: int
     injected: Counter[str] = field(default_factory=Counter)
     met: Counter[str] = field(default_factory=Counter)
-    # Each violation with the step after which it was first found.
+    # The violations, each with the step after which it was first found.
     violations: dict[Violation, int] = field(default_factory=dict)
     seconds: float = 0.0
     played: str = ""
@@ -65,7 +66,8 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def run(stack: Stack, faults: Sequence[Fault], *, seed: int, minutes: float) -> Found:
-    """Play until all faults hit something or the time is over, and check the database."""
+    """Play until all faults have had an effect or the time is over. Check the database
+    meanwhile."""
     started = time.monotonic()
     client = Client(stack.program, Journal())
     driver = Driver(stack, client, stack.scenarios)
@@ -115,9 +117,10 @@ def _played_alone(chapters: Sequence[dict[str, Any]]) -> str:
 def play_until_met(
     faults: Sequence[Fault], step: Callable[[Fault], bool]
 ) -> Iterator[tuple[Fault, bool]]:
-    """Yield each try of a fault, and whether it hit something. If not, it is tried again at once.
+    """Yield each try of a fault, and whether it had an effect.
 
-    So the kinds of fault hit as evenly as they were planned.
+    If it had none, it is tried again at once. So each kind of fault has an effect as often as it
+    was planned.
     """
     waiting = deque(faults)
     while waiting:

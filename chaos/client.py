@@ -1,4 +1,4 @@
-"""The client of one Game Master, which sends forms and records the answers."""
+"""The client of a Game Master. It sends forms and records the answers."""
 
 import http.client
 import json
@@ -14,10 +14,10 @@ from bench.session_data import Setup
 from chaos.journal import Journal, Key, Reply, Violation, Words
 from chaos.scenarios import Scenario
 
-# A request without an answer in this time counts as hanging.
+# A request that has no answer after this number of seconds counts as hanging.
 ANSWER_SECONDS = 60
 POLL_SECONDS = 0.1
-# The statuses of refusals that a client without a mistake may get.
+# The statuses of refusals that a client may get although it made no mistake.
 REFUSALS = (409, 429, 502, 503)
 
 NETWORK_ERRORS = (OSError, http.client.HTTPException)
@@ -25,7 +25,8 @@ NETWORK_ERRORS = (OSError, http.client.HTTPException)
 
 @dataclass(frozen=True)
 class Told:
-    """An answer. The status is 0 if the connection broke before there was an answer."""
+    """An answer to the client. The status is 0 if the connection broke before there was an
+    answer."""
 
     status: int
     body: Any = None
@@ -35,8 +36,10 @@ NOTHING = Told(0)
 
 
 class Client:
-    """The client. `broken` is set while a process or a server is down, as any answer may then be an
-    error."""
+    """The client.
+
+    `broken` is set while a process or a server is down. Then any answer may be an error.
+    """
 
     def __init__(self, server: Server, journal: Journal) -> None:
         self._server = server
@@ -45,7 +48,7 @@ class Client:
         self.broken = False
 
     def create(self, setup: Setup, scenario: Scenario) -> str:
-        """Create a chapter with its setup, and return its id; "" if that failed."""
+        """Create a chapter with its setup. Return its id, or "" if that failed."""
         created = self.send("POST", "/api/session", {"mode": scenario.mode})
         if created.status != 201:
             return ""
@@ -61,15 +64,15 @@ class Client:
         return told
 
     def ask(self, session_id: str, verb: str, body: Any = None) -> Told:
-        """Send a request that starts work in the background, and wait for the work for a while."""
+        """Send a request that starts work in the background, and wait some time for the work."""
         headers = {"Prefer": "wait=20"}
         if verb == "end":
-            # Summaries that failed may have left memory far behind.
+            # The calls are accepted, because memory may be far behind if summaries failed.
             body = {"accept_calls": True}
         return self.send("POST", f"/api/session/{session_id}/{verb}", body, headers=headers)
 
     def prompt(self, key: Key, words: Words, *, streams: bool = False) -> Told:
-        """Send a prompt under its key, and record the answer."""
+        """Send a prompt with its key, and record the answer."""
         session_id, submission = key
         path = f"/api/session/{session_id}/prompt"
         told = (self._stream if streams else self._post)(path, _body_of(words), submission)
@@ -77,7 +80,8 @@ class Client:
         return told
 
     def leave(self, key: Key, words: Words) -> bool:
-        """Send a prompt, and close the tab at the first word; False if no word came."""
+        """Send a prompt, and close the connection at the first word. Returns False if no word
+        came."""
         session_id, submission = key
         events = stream(
             self._server,
@@ -97,7 +101,7 @@ class Client:
         return first is not None and first.name == "token"
 
     def many_prompts(self, forms: Sequence[tuple[Key, Words]]) -> list[Told]:
-        """Send all forms at once, each over its own connection."""
+        """Send all forms at once. Each has a connection of its own."""
         with ThreadPoolExecutor(len(forms)) as tabs:
             return list(tabs.map(lambda form: self.prompt(*form), forms))
 
@@ -106,7 +110,7 @@ class Client:
             return list(tabs.map(lambda _: self.ask(session_id, verb), range(times)))
 
     def fork(self, key: Key, number: int, times: int = 1) -> list[Told]:
-        """Send the form of a fork so many times at once, and record the answers."""
+        """Send the form of a fork this many times at once, and record the answers."""
         path, headers = f"/api/session/{key[0]}/fork", {"Idempotency-Key": key[1]}
 
         def send(_: int) -> Told:
@@ -123,7 +127,7 @@ class Client:
         return told
 
     def choose(self, session_id: str, number: int, chance: random.Random) -> Told:
-        """Choose one of the committed attempts of the turn at random."""
+        """Choose one of the committed attempts of the turn by chance."""
         path = f"/api/session/{session_id}/turns/{number}"
         turn = self.send("GET", path)
         if turn.status != 200:
@@ -148,7 +152,8 @@ class Client:
         return told
 
     def read(self, session_id: str) -> dict[str, Any]:
-        """Read the chapter. Raises BenchError if it cannot be read within a minute."""
+        """Return the chapter as the API shows it. Raises BenchError if it cannot be read within a
+        minute."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             told = self.send("GET", f"/api/session/{session_id}")
@@ -189,8 +194,10 @@ class Client:
         return self.send("POST", path, body, headers={"Idempotency-Key": submission})
 
     def _stream(self, path: str, body: Any, submission: str) -> Told:
-        """Return the end of a stream like an awaited answer. The streamed text has to be that of
-        the events."""
+        """Read a stream. Return its end in the form of an answer to a client that waited.
+
+        The text that the stream showed has to be the text of the events at its end.
+        """
         headers = {"Idempotency-Key": submission}
         events = stream(self._server, path, body, headers=headers, timeout=ANSWER_SECONDS)
         told = NOTHING
@@ -199,7 +206,8 @@ class Client:
         except TimeoutError:
             self._complain("every request is answered", path, "the stream hung for a minute")
         except BenchError as error:
-            # The prompt was refused before there was a stream. The next reading shows the state.
+            # The prompt was refused before there was a stream. The client sees the state when it
+            # reads the chapter again.
             if f"{path}: 500" in str(error) and not self.broken:
                 self._complain("refusals are foreseen", path, str(error))
             return Told(409)
@@ -251,7 +259,7 @@ def _was_shown(events: Sequence[dict[str, Any]], shown: str) -> bool:
 
 
 def _follow(events: Iterator[StreamEvent]) -> tuple[Told, str]:
-    """Return how the stream ended, and the text that it showed."""
+    """Return the answer in the last event of the stream, and the text that the stream showed."""
     shown, told = "", NOTHING
     for event in events:
         data = json.loads(event.data)

@@ -1,4 +1,4 @@
-"""Records what the program has told the client, which the client may rely on."""
+"""Records the facts that the program has told the client. The client may rely on them."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -25,33 +25,33 @@ class Reply:
     events: tuple[tuple[str, str], ...]
 
 
-# A chapter's id and a submission's key.
+# A submission: the id of its chapter, and its key.
 Key = tuple[str, str]
 
 
 @dataclass
 class Journal:
-    """What the client was told. All of it has to stay in the database, word for word."""
+    """The facts that the client was told. All of them must stay in the database, word for word."""
 
     setups: dict[str, Setup] = field(default_factory=dict)
-    # The submissions that the client knows to be stored, whether they were answered or not.
+    # The submissions that the client knows to be stored. Some of them may have no answer.
     kept: dict[Key, Words] = field(default_factory=dict)
     answered: dict[Key, Reply] = field(default_factory=dict)
-    # The ids of forks by the ids of their origins and the keys of their forms.
+    # The ids of forks. The key is the id of the origin and the key of the form.
     forks: dict[Key, str] = field(default_factory=dict)
-    # Each draft's chapter and text, by the draft's id.
+    # The chapter and the text of each draft. The key is the draft's id.
     drafts: dict[str, tuple[str, str]] = field(default_factory=dict)
-    # The submissions that were sent several times without a fault of the model server.
+    # The submissions that were sent several times while the model server had no fault.
     called_once: set[Key] = field(default_factory=set)
-    # How many acts the client knows to be done, by the chapters' ids.
+    # The number of acts that the client knows to be done. The key is the chapter's id.
     acts: Counter[str] = field(default_factory=Counter)
-    # How often a turn was made to go by another attempt.
+    # How often another attempt was chosen at a turn.
     choices: int = 0
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A broken rule with its name; `chapter` is the chapter's id, or ""."""
+    """A broken rule, with its name. `chapter` is the chapter's id, or ""."""
 
     rule: str
     chapter: str

@@ -28,7 +28,7 @@ def read_rows() -> dict[str, Any]:
     with transaction.atomic():
         if connection.vendor == "postgresql" and not connection.savepoint_ids:
             with connection.cursor() as cursor:
-                # With this level all queries see the same moment, as they do on SQLite.
+                # At this level all queries see the same moment. On SQLite they always do.
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         chapters = Session.everything.select_related("tab1").order_by("created_at")
         return {
@@ -107,7 +107,7 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
 
 
 def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
-    """Return the attempts, each with the number of its finished calls."""
+    """Return the attempts. Each has the number of its finished calls."""
     finished = list(chapter.llm_artifacts.filter(error="").values_list("attempt_id", flat=True))
     return [
         {
@@ -131,7 +131,8 @@ def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
 
 
 def _call_rows(chapter: "Session") -> list[dict[str, Any]]:
-    """Return the calls, each with the recorded hash of its request and the hash of its layers."""
+    """Return the calls. Each has the hash that was recorded for its request, and the hash of its
+    layers."""
     from agents.calling.stored_prompts import hash_messages, read_messages
 
     rows = []

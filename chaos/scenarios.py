@@ -1,8 +1,8 @@
-"""Finds the installed modes that say how they are played under faults.
+"""Finds the installed modes that can be played under faults.
 
 This is a separate program (python -m chaos.scenarios), because it needs Django's settings. It
-prints one JSON list. A mode's module `chaos` has a `SCENARIO`, which may be empty, with fields of
-`Scenario`.
+prints one JSON list. The module `chaos` of such a mode has a `SCENARIO`, a dict with fields of the
+class `Scenario`. It may be empty.
 """
 
 import json
@@ -15,14 +15,16 @@ import django
 
 @dataclass(frozen=True)
 class Scenario:
-    """How chapters of a mode are played.
+    """The way in which chapters of a mode are played.
 
-    `setup` has the mode's fields of Tab 1. Each of `prompts` is the body of a prompt that the mode
-    takes; without a `user_text` it gets words of its own each time. Without `prompts` each prompt
-    is for the character whose panel is shown. `acts` are bodies of acts, of which the mode may
-    refuse one. `replies_end` is text with which each made-up reply ends, also those of other modes.
-    The others are read from the mode: `has_numbered_agents` says whether its agents have numbers,
-    by which a fault can wait for one of them.
+    `setup` has the fields that the mode adds to Tab 1. Each of `prompts` is the body of a prompt
+    that the mode takes. A body without `user_text` gets new words each time. If there are no
+    `prompts`, each prompt is sent to the character whose panel is shown. `acts` are bodies of acts.
+    The mode may refuse an act because of what was played. `replies_end` is the text at the end of
+    each made-up reply, also in chapters of other modes.
+
+    `has_numbered_agents` is True if agents of the mode have numbers. A fault can then wait for one
+    of these agents.
     """
 
     mode: str

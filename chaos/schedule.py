@@ -1,14 +1,14 @@
-"""Plans the order of faults by a seed, before anything is started."""
+"""Plans the order of faults from a seed, before any process is started."""
 
 import random
 from collections import Counter
 from dataclasses import dataclass, replace
 
-# The kinds of kills, each named after the process that it ends, in the order of the table.
+# The kinds of kills, in the order of the table. The name of each says which process it kills.
 KILLS_OF_PROGRAM = ("kill-web", "kill-worker", "kill-model")
 KILLS_OF_SERVERS = ("kill-postgres", "kill-redis")
 
-# The faults of the model server, each with its name in bench.fake_server.
+# The faults of the model server. Each has its name in bench.fake_server.
 MODEL_FAULTS = {
     "cut": "cut",
     "drop": "drop",
@@ -21,19 +21,23 @@ MODEL_FAULTS = {
     "half": "badjson",
     "delay": "delay",
 }
-# The faults of a client, which sends twice or ten times, opens two tabs, or leaves too early.
+# The faults of a client: it sends a form twice or ten times, opens two tabs, or leaves too early.
 CLIENT_FAULTS = ("twice", "tenfold", "two-tabs", "leave")
 
 KILL_SHARE = 10
-# A fault after which the provider retries comes so often in a row that it outlasts the retries.
+# How many times in a row a fault comes if the provider tries again after it. The provider does not
+# try so often.
 MOST_REPEATS = 5
 PASSING = frozenset({"429", "500", "drop"})
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault. `number` counts from 1. `choices` is the seed of all that is left to chance while
-    the fault is played."""
+    """A fault.
+
+    `number` counts from 1. `choices` is a seed. It decides everything that is left to chance while
+    the fault is played.
+    """
 
     number: int
     kind: str
@@ -45,13 +49,13 @@ class Fault:
         return self.kind.startswith("kill-")
 
     def again(self) -> "Fault":
-        """Return the same fault with other chance, after it hit nothing."""
+        """Return the same fault with another seed, because the fault had no effect."""
         chance = random.Random(self.choices)  # noqa: S311  (a schedule, no secret)
         return replace(self, choices=chance.getrandbits(32))
 
 
 def plan_faults(count: int, seed: int, *, kills: tuple[str, ...] = KILLS_OF_PROGRAM) -> list[Fault]:
-    """Plan `count` faults, of which at least a tenth are kills. All kinds are equally frequent.
+    """Plan `count` faults. At least a tenth of them are kills, and all kinds come equally often.
 
     The same seed gives the same faults in the same order.
     """
@@ -74,7 +78,8 @@ def count_kinds(faults: list[Fault]) -> Counter[str]:
 
 
 def _deal(kinds: tuple[str, ...], count: int, chance: random.Random) -> list[str]:
-    """Return `count` kinds, each equally often; chance decides which kinds come once more."""
+    """Return `count` kinds. Each comes equally often, and chance decides which ones come once
+    more."""
     rounds, rest = divmod(count, len(kinds))
     return [*kinds * rounds, *chance.sample(kinds, rest)]
 

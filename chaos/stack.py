@@ -1,4 +1,5 @@
-"""Runs the program, its model server and its servers, each of which can be killed and restarted."""
+"""Runs the program, its model server and its servers. Each of them can be killed and started
+again."""
 
 import json
 import os
@@ -23,7 +24,8 @@ from chaos.schedule import KILLS_OF_PROGRAM, KILLS_OF_SERVERS
 
 START_SECONDS = 60
 MODEL = "model-server"
-# The model server is so slow that a fault can hit in the middle of a reply or a summary.
+# The timing of the model server. It is so slow that a fault can hit in the middle of a reply or a
+# summary.
 FIRST_TOKEN_MS, TOKENS_PER_SECOND, CHAPTER_WORDS = 30, 300, 250
 
 
@@ -50,7 +52,7 @@ class Stack:
         return KILLS_OF_PROGRAM if self._servers is None else KILLS_OF_PROGRAM + KILLS_OF_SERVERS
 
     def kill_and_start(self, kind: str) -> bool:
-        """Kill one process and start it again; False if it had ended by itself."""
+        """Kill one process and start it again. Returns False if it had ended by itself."""
         name = MODEL if kind == "kill-model" else kind.removeprefix("kill-")
         was_hit = was_killed(self.processes, name)
         match name:
@@ -67,7 +69,7 @@ class Stack:
 
     @contextmanager
     def hanging(self, name: str) -> Iterator[None]:
-        """Suspend a process during the block, which keeps its connections and answers nothing."""
+        """Suspend a process during the block. It keeps its connections, but answers nothing."""
         group = self.processes.by_name[name].pid
         os.killpg(group, signal.SIGSTOP)
         try:
@@ -85,13 +87,13 @@ class Stack:
         self._control({"clear": True, "faults": [name] * repeats, "agent": agent})
 
     def unmet_faults(self) -> int:
-        """Drop the queued faults that no call has met, and return their number."""
+        """Drop the queued faults that no call has met, and return how many they were."""
         left = len(self._control({})["faults"])
         self._control({"clear": True})
         return left
 
     def read_rows(self) -> dict[str, Any]:
-        """Return the rows of the program's database, which a separate program reads."""
+        """Return the rows of the program's database. A separate program reads them."""
         command = [sys.executable, "-m", "chaos.rows"]
         rows: dict[str, Any] = json.loads(self.processes.run("rows", command).splitlines()[-1])
         return rows
@@ -120,7 +122,7 @@ class Stack:
 
 
 def was_killed(processes: Processes, name: str) -> bool:
-    """Kill a process, as a crash would; False if it had ended by itself."""
+    """Kill a process as a crash would. Returns False if it had ended by itself."""
     with suppress(ProcessLookupError):
         processes.kill(name)
     return processes.by_name[name].returncode == -signal.SIGKILL
@@ -128,7 +130,7 @@ def was_killed(processes: Processes, name: str) -> bool:
 
 @contextmanager
 def open_stack(*, with_servers: bool) -> Iterator[Stack]:
-    """Run a stack on files, or on its own PostgreSQL and Redis, which may be killed."""
+    """Run a stack on files, or on a PostgreSQL and a Redis of its own, which may be killed."""
     environment = {
         "STORYENGINE_LLM": "openai",
         "OPENAI_API_KEY": "unused",

@@ -1,4 +1,4 @@
-"""What `python -m chaos` has to know of this way to play."""
+"""The facts about this mode that `python -m chaos` needs."""
 
 from typing import Any
 

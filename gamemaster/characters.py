@@ -21,9 +21,12 @@ from sessions.roster import SLOTS, default_name
 
 
 def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the rules, which are the same for all characters so that they share a prefix cache.
-    The small local model has a cache for each character, which equal rules would mix up, so that
-    its rules name the character."""
+    """Return the rules.
+
+    For most models they are the same for all characters, so that all share a prefix cache. The
+    small local model has a cache for each character, which equal rules would mix up. So for this
+    model the rules name the character.
+    """
     if tier != "minimal":
         return [file_piece("gamemaster.character")]
     return [file_piece("gamemaster.character_minimal", character_name=speaker(subject))]
@@ -79,6 +82,7 @@ def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
 
 
 def others_cues(attempt: Attempt) -> list[str]:
-    """Return the words at which a small model leaves its role: another name, or a heading."""
+    """Return the words at which a small model would leave its role: another character's name, or a
+    heading."""
     others = (one for one in attempt.session.characters if one.slot != attempt.actor)
     return [*(f"\n{one.name}:" for one in others), "\n## "]

@@ -1,4 +1,4 @@
-"""The kinds of memory block that ways to play declare, beside the engine's own."""
+"""The kinds of memory block that modes declare. The engine's own kinds are not among them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +15,9 @@ ENGINE_BLOCK_KINDS = frozenset(MemoryBlock.Type.values)
 class BlockKind:
     """A kind of memory block about the turns of a stretch.
 
-    `read` returns what a payload adds to the fold, which characters and narrators are told.
-    `sections` returns the payload's texts under labels, for pages and for large windows.
+    `read` takes a payload and returns what it adds to the fold, from which requests tell characters
+    and narrators. `sections` takes a payload and returns its texts under labels, for pages and for
+    large windows.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Adds memory blocks in order, and keeps the pointer to the last prompt that they cover."""
+"""Stores memory blocks in their order, and moves the summary pointer."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -11,12 +11,15 @@ from django.utils import timezone
 
 from memory.models import MemoryBlock
 from sessions.access import tell_readers_apart
+from sessions.limits import PAYLOAD_CHAR_LIMIT
 from sessions.models import Attempt, Session
+from sessions.payloads import check_payload
 from sessions.states import State, try_move
 
-# The condition that a block counts now; the lock and rulings always count.
+# The condition that a block counts now. The lock and rulings have no attempt, and always count.
 COUNTS = Q(attempt=None) | Q(attempt__chosen_for__isnull=False)
-# At the same turn the delta that ends there comes before the rulings made after it.
+# The place of a block among the blocks of the same turn. The delta that ends there comes before the
+# rulings that were made after it.
 _PLACE_AT_ITS_TURN = Case(
     When(type=MemoryBlock.Type.CANON_CORRECTION, then=Value(1)),
     default=Value(0),
@@ -27,8 +30,9 @@ _PLACE_AT_ITS_TURN = Case(
 def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[MemoryBlock]:
     """Return the blocks that count, in the order of their turns.
 
-    A delta counts while the attempt at its last turn is chosen. With `before` only deltas of
-    earlier turns count, as for another attempt at that turn; rulings always count.
+    A delta counts while the attempt at its last turn is chosen, and a ruling always counts. With
+    `before`, the deltas of this turn and of later ones are left out, as another attempt at this
+    turn requires.
     """
     is_ruling = Q(type=MemoryBlock.Type.CANON_CORRECTION)
     counts = COUNTS
@@ -40,27 +44,34 @@ def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[
 
 
 def knows(audience: Collection[int] | None, readers: Collection[int] | None) -> bool:
-    """Return whether all readers know a block of this audience. `readers` is None for the narrator,
-    who knows every block, and `audience` is None for the lock, which everybody knows."""
+    """Return whether all these readers know a block with this audience.
+
+    `readers` is None for the narrator, who knows every block. `audience` is None for the lock,
+    which everybody knows.
+    """
     return readers is None or audience is None or set(readers) <= set(audience)
 
 
 def counting_deltas(chapter: Session, *, before: int | None = None) -> QuerySet[MemoryBlock]:
-    """Return the deltas among the blocks that count."""
+    """Return the deltas among the blocks that count. `counting_blocks` explains `before`."""
     blocks = counting_blocks(chapter, before=before)
     return blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
 
 
 def stretch_starts(chapter: Session, before: int | None) -> list[int]:
     """Return the first prompt of each covered stretch, and then the first prompt that is not
-    covered. With `before`, deltas that cover that prompt are left out."""
+    covered.
+
+    With `before`, the deltas that cover that prompt are left out.
+    """
     deltas = counting_deltas(chapter, before=before).order_by()
     ends = dict(deltas.values_list("from_prompt_index", "to_prompt_index"))
     return [*sorted(ends), max(ends.values(), default=0) + 1]
 
 
 def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | None:
-    """Store the lock and open the chapter for play; None if the chapter is not being locked."""
+    """Store the lock and open the chapter for play. Returns None if the chapter is not being
+    locked."""
     with transaction.atomic():
         chapter = Session.objects.filter(pk=session_id)
         opened = try_move(
@@ -83,9 +94,9 @@ def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | 
 
 
 def with_known_slots(payload: dict[str, Any], slots: Sequence[int]) -> dict[str, Any]:
-    """Return a delta's payload in which unknown slots are replaced by 0. Slot 0 is that of the Game
-    Master's own people."""
-    # A model may have written a slot as text.
+    """Return a delta's payload in which each unknown slot is 0, the slot of people without a
+    panel."""
+    # A model may have written a slot as text instead of a number.
     known = [None, "", *(form for slot in (0, *slots) for form in (slot, str(slot)))]
 
     def with_known_slot(action: Any) -> Any:
@@ -124,18 +135,20 @@ def make_delta(
 def write_own_block(
     attempt: Attempt, kind: str, payload: dict[str, Any], audience: Collection[int]
 ) -> None:
-    """Store a block about the attempt's turn, of a kind that a way to play declares.
+    """Store a block about the attempt's turn. Its kind is one that a mode declares.
 
-    It counts while the attempt is chosen, and moves no pointer. Whoever stores it sees to it that
-    the audience knows all that it tells. A second block of the kind is not stored, so that the
-    function can be called again for the attempt, as `Mode.after_commit` is.
+    The block counts while the attempt is chosen, and it moves no pointer. The caller must make sure
+    that the audience knows everything that the block tells. If the attempt already has a block of
+    this kind, nothing is stored. So the function can be called again for the same attempt, as
+    happens in `Mode.after_commit`. Raises InvalidInput for a payload that cannot be stored.
     """
     assert attempt.turn is not None, "A block is about a committed attempt."
     if MemoryBlock.objects.filter(attempt=attempt, type=kind).exists():
         return
+    check_payload(payload, most=PAYLOAD_CHAR_LIMIT, label="A block of memory")
     readers, number = sorted(audience), attempt.turn.number
     tell_readers_apart(attempt.session, readers)
-    # What is kept of requests is composed anew.
+    # A new `updated_at` tells each process to compose the requests again that it keeps in memory.
     Session.objects.filter(pk=attempt.session_id).update(updated_at=timezone.now())
     MemoryBlock.objects.create(
         session_id=attempt.session_id,
@@ -150,10 +163,11 @@ def write_own_block(
 
 @transaction.atomic
 def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
-    """Store all deltas of one stretch, from `make_delta`, and move the summary pointer.
+    """Store all deltas of one stretch, and move the summary pointer. The deltas come from
+    `make_delta`.
 
-    Returns False and stores nothing if the stretch has its deltas already. Deltas of an attempt
-    that is not chosen now are stored, too, and count when it is chosen again.
+    Returns False and stores nothing if the stretch already has its deltas. The deltas are stored
+    even if their attempt is not chosen now, because they count when it is chosen again.
     """
     one = deltas[0]
     known = {"attempt": one.attempt, "from_prompt_index": one.from_prompt_index, "type": one.type}
@@ -168,7 +182,8 @@ def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
 
 
 def covered_until(chapter: Session, *, up_to: int | None = None) -> int:
-    """Return the last prompt that counting deltas cover, without deltas that end after `up_to`."""
+    """Return the last prompt that is covered by deltas that count. Deltas that end after `up_to`
+    are left out."""
     deltas = counting_deltas(chapter)
     if up_to is not None:
         deltas = deltas.filter(to_prompt_index__lte=up_to)
@@ -180,7 +195,7 @@ def covered_until(chapter: Session, *, up_to: int | None = None) -> int:
 
 
 def settle_pointer(session_id: uuid.UUID) -> None:
-    """Set the summary pointer to the last prompt that counting deltas cover."""
+    """Set the summary pointer to the last prompt that is covered by deltas that count."""
     chapter = Session.objects.get(pk=session_id)
     end = covered_until(chapter)
     if end != chapter.last_summarized_prompt_index:

@@ -1,7 +1,7 @@
 """Finds the two facts of a contradiction in the text of a question.
 
-Agent 8 is told to write a contradiction as "old: … | new: …". In any other text a canon fact is
-searched for word for word, and the GM has to write the new fact.
+Agent 8 is told to write a contradiction as "old: … | new: …". In a text of another form, the module
+looks for a canon fact word for word, and the GM has to write the new fact.
 """
 
 import re
@@ -23,10 +23,10 @@ _QUOTED = re.compile(
 
 @dataclass(frozen=True)
 class Contradiction:
-    """The two facts of a contradiction; each is "" if the question does not tell it.
+    """The two facts of a contradiction. A fact is "" if the question does not tell it.
 
-    `old` is a fact as memory words it, and `new` is what the question says instead. `is_of_canon`
-    says that the old fact is canon.
+    `old` is a fact in memory's words, and `new` is the fact that contradicts it. `is_of_canon` is
+    True if the old fact is canon.
     """
 
     old: str = ""
@@ -35,12 +35,14 @@ class Contradiction:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the GM can choose either fact without writing one."""
+        """Whether both facts are known, so that the GM can choose one of them without writing
+        it."""
         return self.is_of_canon and bool(self.new)
 
 
 def read_contradiction(question: str, sections: Sequence[NowSection]) -> Contradiction:
-    """Read the facts from a question; `sections` are those of the Now view."""
+    """Return the facts that a question names. The present canon is in `sections`, which are those
+    of the Now view."""
     canon = canon_facts(sections)
     said = _AS_ASKED.match(question)
     if said is None:
@@ -56,7 +58,8 @@ def read_contradiction(question: str, sections: Sequence[NowSection]) -> Contrad
 
 
 def canon_facts(sections: Iterable[NowSection], likely: str = "") -> list[str]:
-    """Return the present canon; with `likely`, facts that share more words with it come first."""
+    """Return the present canon. With `likely`, the facts that have the most words of this text come
+    first."""
     facts = [item.text for one in sections if one.key == "canon" for item in one.items]
     words = set(key_of(likely).split())
     return sorted(facts, key=lambda fact: -_share(set(key_of(fact).split()), words))
@@ -67,14 +70,20 @@ def _share(words: set[str], others: set[str]) -> float:
 
 
 def _named_fact(text: str, facts: Iterable[str]) -> str:
-    """Return the fact that the text is, contains, or is part of; "" if several fit."""
+    """Return the one fact that equals the text, is contained in it, or contains it.
+
+    Returns "" if there is no such fact, or if there are several.
+    """
     keyed, said = {key_of(fact): fact for fact in facts}, key_of(text)
     wider = [key for key in keyed if mentions(key, said)]
     return _told_fact(text, keyed.values()) or (keyed[wider[0]] if len(wider) == 1 else "")
 
 
 def _told_fact(text: str, facts: Iterable[str]) -> str:
-    """Return the fact that the text is or contains word for word; "" if it contains several."""
+    """Return the one fact that the text contains word for word.
+
+    Returns "" if there is no such fact, or if there are several.
+    """
     keyed, said = {key_of(fact): fact for fact in facts}, key_of(text)
     if said in keyed:
         return keyed[said]
@@ -84,7 +93,7 @@ def _told_fact(text: str, facts: Iterable[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Remove the quotation marks and the separators around the text."""
+    """Return the text without the quotation marks and separators around it."""
     bare = text.strip(" |;")
     quoted = _QUOTED.fullmatch(bare)
     return quoted["text"].strip() if quoted else bare

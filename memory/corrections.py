@@ -1,8 +1,8 @@
-"""Rulings of the Game Master about canon, each stored as a block of memory.
+"""Rulings of the Game Master about canon. Each is stored as a memory block.
 
-A ruling covers no prompts and does not move the pointer. Its readers are fixed when it is made: the
-characters that the Game Master names, or else those who knew the fact that it settles, or else
-everybody.
+A ruling covers no prompts and does not move the summary pointer. Its readers are fixed when it is
+made. They are the characters that the Game Master names. If none are named, they are those who knew
+the fact that the ruling settles. If nobody knew it, they are everybody.
 """
 
 import uuid
@@ -36,9 +36,11 @@ def write_correction(
     reason: str = "",
     readers: Sequence[int] | None = None,
 ) -> MemoryBlock:
-    """Store what is true now, which fact of memory is no longer true, or both; `readers` are slots.
+    """Store a ruling: the fact that is true now, the fact of memory that is no longer true, or
+    both.
 
-    Raises WrongState, InvalidInput and TooLong. Repeating the latest correction adds no block.
+    `readers` are slots. Raises WrongState, InvalidInput and TooLong. If the latest ruling is the
+    same, no block is added.
     """
     chapter = _chapter_to_correct(session_id)
     payload = correction_payload(
@@ -69,12 +71,14 @@ def write_answer(
     reason: str = "",
     readers: Sequence[int] | None = None,
 ) -> MemoryBlock:
-    """Settle an open question of memory; `old` and `new` are its two facts, and `readers` are
-    slots.
+    """Store a ruling that settles an open question of memory.
 
-    An answer that takes the new fact changes canon. It needs `new`, and an `old` that is in memory
-    or empty. Raises WrongState, also if no open question has the text `question`, InvalidInput and
-    TooLong. Repeating the latest answer adds no block.
+    `old` and `new` are the two facts of the question, and `readers` are slots. An answer that takes
+    the new fact changes canon. For this answer, `new` must be given, and `old` must be in memory or
+    empty.
+
+    Raises InvalidInput and TooLong. Raises WrongState if canon cannot be changed now, or if no open
+    question has the text `question`. If the latest ruling is the same, no block is added.
     """
     chapter = _chapter_to_correct(session_id)
     folded = fold_chapter(chapter)
@@ -102,7 +106,7 @@ def write_answer(
 
 
 def why_not_now(chapter: Session) -> str:
-    """Return why canon cannot be corrected in the chapter's state; "" if it can."""
+    """Return the reason why canon cannot be changed in the chapter's state, or "" if it can."""
     if chapter.state in (State.DRAFT_TAB1, State.LOCKING):
         return (
             "There is no canon to correct before the chapter has begun: "
@@ -131,7 +135,7 @@ def _chapter_to_correct(session_id: uuid.UUID) -> Session:
 
 
 def _check_that_it_changes(old: str, new: str, sections: Iterable[NowSection]) -> None:
-    """Raise InvalidInput if canon would not change by taking the new fact."""
+    """Raise InvalidInput if canon would not change although the new fact is taken."""
     held = {
         key_of(item.replaces): section.key
         for section in reversed(list(sections))
@@ -161,7 +165,8 @@ def _check_that_it_changes(old: str, new: str, sections: Iterable[NowSection]) -
 
 
 def _holds(known: Fold, cast: Sequence[Character], settled: str) -> bool:
-    """Return whether this memory has the fact with this key, or a part of it."""
+    """Return whether this memory has the fact with this key, or one that contains it or is a part
+    of it."""
     items = (item for section in now_view(known, cast) for item in section.items)
     held = (key_of(item.replaces) for item in items if item.replaces)
     return bool(settled) and any(mentions(key, settled) or mentions(settled, key) for key in held)
@@ -201,7 +206,8 @@ def _write(
 def _same_as_latest(
     chapter: Session, payload: dict[str, Any], readers: Sequence[int] | None
 ) -> MemoryBlock | None:
-    """Return the newest ruling if it is the same, because then the form was sent twice."""
+    """Return the newest ruling if it is the same as this one, or None. A form that is sent twice
+    gives the same ruling twice."""
     rulings = chapter.memory_blocks.filter(type=MemoryBlock.Type.CANON_CORRECTION)
     latest = rulings.order_by("created_at").last()
     if latest is None or latest.json_payload != payload:

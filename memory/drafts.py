@@ -1,4 +1,4 @@
-"""Narrative drafts: each build adds one, and none is changed."""
+"""Reads and adds narrative drafts. Each build adds a draft, and no draft is changed."""
 
 import uuid
 
@@ -10,8 +10,11 @@ from sessions.models import Attempt, Session
 
 
 def drafts_of(chapter: Session) -> QuerySet[NarrativeDraft]:
-    """Return the drafts, oldest first, each with `is_current`. It is true if the attempt at the
-    draft's last turn is chosen now or is not known."""
+    """Return the drafts, oldest first, each with the field `is_current`.
+
+    It is True if the attempt at the draft's last turn is chosen now. It is also True if this
+    attempt is not known.
+    """
     drafts: QuerySet[NarrativeDraft] = chapter.narrative_drafts.annotate(
         is_current=ExpressionWrapper(COUNTS, output_field=BooleanField())
     )

@@ -1,4 +1,4 @@
-"""A cache in the process for values that take long to compose and seldom change."""
+"""A cache in memory of this process, for values that take long to compose and seldom change."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -10,9 +10,9 @@ Value = TypeVar("Value")
 
 
 class KeptRecent(Generic[Key, Value]):
-    """The values that were set last, up to a total size of `room`. Threads may share it.
+    """A cache of the values that were set last, up to the total size `room`.
 
-    A value has the size 1 unless another is given.
+    Several threads may share it. A value has the size 1 if no other size is given.
     """
 
     def __init__(self, room: int) -> None:
@@ -30,7 +30,7 @@ class KeptRecent(Generic[Key, Value]):
             self._drop(key)
             self._values[key] = (value, size)
             self._room -= size
-            # The newest value stays, however large it is.
+            # The newest value always stays, even if it is larger than the whole room.
             while self._room < 0 and len(self._values) > 1:
                 self._drop(next(iter(self._values)))
 

@@ -1,4 +1,4 @@
-"""The tables of memory: the blocks, and the drafts that are written from them."""
+"""The tables of memory: the memory blocks, and the drafts that are written from them."""
 
 import uuid
 from typing import ClassVar
@@ -8,18 +8,20 @@ from django.db.models import Q
 from django.utils import timezone
 
 from sessions.append_only import AppendOnly
+from sessions.limits import KIND_CHAR_LIMIT
 from sessions.models import Attempt, Session
 
 
 class MemoryBlock(AppendOnly):
-    """One piece of structured memory, as its agent returned it.
+    """A piece of structured memory. An agent wrote it, or the Game Master ruled it.
 
-    The stretches of the deltas that count cover the prompts without gap or overlap. Rulings cover
-    no prompts.
+    Together the deltas that count cover the prompts without gap or overlap. Rulings cover no
+    prompts.
     """
 
     class Type(models.TextChoices):
-        """The engine's own kinds of block; see memory.block_kinds for those of ways to play."""
+        """The kinds of block that the engine itself knows. memory.block_kinds has those of
+        modes."""
 
         WORLD_CHAPTER_LOCK = "world_chapter_lock"
         TURN_DELTA = "turn_delta"
@@ -27,18 +29,18 @@ class MemoryBlock(AppendOnly):
 
     block_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="memory_blocks")
-    type = models.CharField(max_length=40)
-    # The attempt at the block's last turn. The block counts while that attempt is chosen. It is
-    # None for the lock and for rulings, which always count.
+    type = models.CharField(max_length=KIND_CHAR_LIMIT)
+    # The attempt at the block's last turn. The block counts while this attempt is chosen. The lock
+    # and rulings have None here, and always count.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="memory_blocks"
     )
     from_prompt_index = models.PositiveIntegerField()
     to_prompt_index = models.PositiveIntegerField()
-    # The numbers of the characters who know the block, in ascending order: the witnesses of all
-    # that a delta tells, or the readers of a ruling. As with the witnesses of an event, everybody
-    # is listed by number, so that people who join the cast later do not know the block. The lock
-    # has None, so that they know it.
+    # The numbers of the characters who know the block, in ascending order. For a delta they are the
+    # witnesses of everything that it tells, and for a ruling its readers. Everybody is listed by
+    # number, as for the witnesses of an event. So people who join the cast later do not know the
+    # block. The lock has None, because everybody knows it.
     audience = models.JSONField(null=True, blank=True)
     json_payload = models.JSONField()
     created_at = models.DateTimeField(default=timezone.now)
@@ -63,17 +65,19 @@ class MemoryBlock(AppendOnly):
 
 
 class NarrativeDraft(AppendOnly):
-    """A chapter as agent 9 wrote it, with the sources that it was written from."""
+    """A chapter as agent 9 told it, with a list of the prompts and memory blocks that it was told
+    from."""
 
     draft_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="narrative_drafts")
-    # The job that wrote the draft, and the attempt at the last turn that it tells. Imported drafts
-    # have no job, and drafts from before attempts were recorded may have no attempt.
+    # The job that wrote the draft. The next field is the attempt at the last turn that the draft
+    # tells. An imported draft has no job, and a draft from before attempts were recorded may have
+    # no attempt.
     job_id = models.UUIDField(null=True, blank=True)
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, null=True, blank=True)
     narrative_agent_definition_text = models.TextField(blank=True)
     target_words = models.PositiveIntegerField()
-    # {"max_prompt_index_used": int, "memory_block_ids_used": [str, ...]}
+    # An object: {"max_prompt_index_used": int, "memory_block_ids_used": [str, ...]}.
     source_snapshot = models.JSONField()
     chapter_text = models.TextField()
     created_at = models.DateTimeField(default=timezone.now)

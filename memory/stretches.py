@@ -1,9 +1,9 @@
 """Decides which prompts each delta covers, and where a character's recent context begins.
 
 A stretch has as many prompts as the chapter says (`chunk_size_prompts`), counted from the summary
-pointer on. At the end of a chapter the remaining prompts are one stretch. A way to play may end a
-stretch early, at a turn with a change that it names, and may have all stretches written for the
-narrator and the user alone.
+pointer on. At the end of a chapter the remaining prompts are one stretch. A mode may end a stretch
+earlier, at a turn with a change of a kind that it names. A mode may also have its blocks written
+only for the narrator and the user.
 """
 
 import math
@@ -21,17 +21,19 @@ from sessions.models import Session
 from sessions.record import chosen_events
 from sessions.world import changes_that_count
 
-# In play memory may be one stretch behind, and after a failure two. If more prompts or more calls
-# than these two stretches have prompts are missing, the GM has to accept the calls. An imported
-# chapter may take many calls for few prompts, because each set of witnesses takes one.
+# The number of stretches that memory may be behind in play without the GM's consent: one, or two
+# after a failure. The consent is needed if more prompts are missing than two stretches have. It is
+# also needed if more calls are due than two stretches have prompts. An imported chapter may need
+# many calls for few prompts, because each set of witnesses takes one call.
 STRETCHES_UNASKED = 2
-# Numbers in ascending order: the witnesses of an event, or the characters who know a block.
+# Numbers of members in ascending order: the witnesses of an event, or the characters who know a
+# block.
 Audience = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """The prompts from `first` to `last`, including both."""
+    """The prompts from `first` to `last`, both included."""
 
     first: int
     last: int
@@ -43,27 +45,36 @@ class Stretch:
 
 @dataclass(frozen=True)
 class StretchRule:
-    """Where the stretches of a way to play end, and for whom their blocks are written.
+    """The rule of a mode: where its stretches end, and for whom their blocks are written.
 
     A stretch ends early at a turn whose chosen attempt has a change of a kind in `ended_by`. If
-    `for_characters` is False, a stretch is one block, for the narrator and the user alone.
+    `for_characters` is False, a stretch has a single block, which only the narrator and the user
+    know.
     """
 
     ended_by: frozenset[str] = frozenset()
     for_characters: bool = True
 
 
-# The rules by the names of the modes that declare them (see agents.modes).
-_rules: dict[str, StretchRule] = {}
+# The rules by mode. agents.modes adds the rule of each mode that declares one. A mode without
+# memory has None.
+_rules: dict[str, StretchRule | None] = {}
 _RULE = StretchRule()
 
 
-def declare_stretches(mode: str, rule: StretchRule) -> None:
+def declare_stretches(mode: str, rule: StretchRule | None) -> None:
     _rules[mode] = rule
 
 
+def _rule_of(chapter: Session) -> StretchRule:
+    return _rules.get(chapter.mode) or _RULE
+
+
 def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
-    """Return the stretches that memory does not cover yet, in order."""
+    """Return the stretches that memory does not cover yet, in order. A mode without memory has
+    none."""
+    if _rules.get(chapter.mode, _RULE) is None:
+        return []
     first, size = chapter.last_summarized_prompt_index + 1, chapter.chunk_size_prompts
     ends = _early_ends(chapter, first)
     stretches = []
@@ -76,15 +87,19 @@ def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
 
 
 def may_end_early(chapter: Session) -> bool:
-    """Return whether a stretch of the chapter can be shorter than its size before the end."""
-    return bool(_rules.get(chapter.mode, _RULE).ended_by)
+    """Return whether a stretch may have fewer prompts than its full size before the chapter
+    ends."""
+    return bool(_rule_of(chapter).ended_by)
 
 
 def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID | None) -> bool:
-    """Return whether this stretch ends in play, and not only because the chapter ends."""
+    """Return whether this stretch ended in play, because it was full or the mode ended it.
+
+    If neither is so, the stretch is due only because the chapter ends.
+    """
     if stretch.size == chapter.chunk_size_prompts:
         return True
-    kinds = _rules.get(chapter.mode, _RULE).ended_by
+    kinds = _rule_of(chapter).ended_by
     ends = Q(run_id=None) | Q(run_id=F("attempt__run_id"))
     changes = chapter.changes.filter(ends, attempt=last_attempt, kind__in=kinds)
     return bool(kinds) and changes.exists()
@@ -92,13 +107,12 @@ def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID
 
 def told_to(chapter: Session, witnesses: Collection[int]) -> Audience:
     """Return the audience of the block that tells an event with these witnesses."""
-    for_characters = _rules.get(chapter.mode, _RULE).for_characters
-    return tuple(sorted(set(witnesses))) if for_characters else ()
+    return tuple(sorted(set(witnesses))) if _rule_of(chapter).for_characters else ()
 
 
 def _early_ends(chapter: Session, first: int) -> set[int]:
-    """Return the prompts, from `first` on, at which the mode ends a stretch early."""
-    kinds = _rules.get(chapter.mode, _RULE).ended_by
+    """Return the prompts from `first` on at which the mode ends a stretch early."""
+    kinds = _rule_of(chapter).ended_by
     if not kinds:
         return set()
     ends = changes_that_count(chapter).filter(kind__in=kinds, attempt__turn__number__gte=first)
@@ -108,16 +122,17 @@ def _early_ends(chapter: Session, first: int) -> set[int]:
 def audiences_in(
     chapter: Session, stretch: Stretch, *, last_attempt: uuid.UUID | None = None
 ) -> list[Audience]:
-    """Return the sets of witnesses of the stretch's events, widest first; each takes one call.
+    """Return the different sets of witnesses of the stretch's events, the largest set first.
 
-    `last_attempt` counts as the chosen attempt at the last prompt.
+    Each set takes one call of a model. `last_attempt` counts as the chosen attempt at the last
+    prompt.
     """
     [audiences] = _find_audiences(chapter, [stretch], last_attempt)
     return audiences
 
 
 def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
-    """Return the audiences of each stretch; the stretches must follow each other without gaps."""
+    """Return the audiences of each stretch. The stretches must follow each other without gaps."""
     if not (stretches and chapter.differs_by_reader):
         return [[told_to(chapter, chapter.everybodys_numbers)] for _ in stretches]
     state = (chapter.updated_at, tuple(stretches))
@@ -129,11 +144,13 @@ def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Au
 
 
 def count_calls(chapter: Session, stretches: Sequence[Stretch]) -> int:
-    """Count the calls that these stretches take, one for each of their audiences."""
+    """Return the number of calls that these stretches take. Each audience of a stretch takes one
+    call."""
     return sum(map(len, audiences_of(chapter, stretches)))
 
 
-# The audiences by chapter with the chapter's state, because open pages ask every two seconds.
+# The cache of audiences by chapter. Each value has the state of the chapter from which it was made.
+# Open pages ask for the audiences every two seconds.
 _AudiencesState = tuple[datetime, tuple[Stretch, ...]]
 _kept_audiences: KeptRecent[uuid.UUID, tuple[_AudiencesState, list[list[Audience]]]] = KeptRecent(
     4_096
@@ -154,7 +171,7 @@ def _find_audiences(
 
 
 def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
-    """Return all due stretches if the GM has to accept their calls first, and none otherwise."""
+    """Return all due stretches if the GM has to accept their calls first, else an empty list."""
     stretches = due_stretches(chapter, is_ending=is_ending)
     accepted, prompts, calls = chapter.accepted_calls, 0, 0
     for stretch, audiences in zip(stretches, audiences_of(chapter, stretches), strict=True):
@@ -167,20 +184,24 @@ def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
 
 
 def calls_to_accept(chapter: Session, *, is_ending: bool) -> int:
-    """Count the calls that the GM has to accept before more memory is written."""
+    """Return how many calls the GM has to accept before more memory is written."""
     return count_calls(chapter, stretches_to_accept(chapter, is_ending=is_ending))
 
 
 @dataclass(frozen=True)
 class CatchingUp:
-    """The numbers of written and of all stretches, while the accepted calls are made."""
+    """The number of stretches that are written, and the number of all stretches, while the accepted
+    calls are made."""
 
     written: int
     count: int
 
 
 def catching_up(chapter: Session) -> CatchingUp | None:
-    """Return how far memory has caught up; None if it is not behind or no calls were accepted."""
+    """Return how far memory has caught up.
+
+    Returns None if memory is not behind, or if no calls were accepted.
+    """
     due = len(due_stretches(chapter, is_ending=chapter.is_ending))
     if not (due and chapter.accepted_calls):
         return None
@@ -196,9 +217,11 @@ def recent_context_start(
     """Return the first prompt of a character's recent context.
 
     `starts` are the first prompts of the covered stretches, in order, and then the first prompt
-    that is not covered. The context begins at one of them and has at least the last `size` prompts.
-    So no prompt is missing from both memory and context. The start moves on by so many `stretches`
-    at a time, and until then the context only grows at its end, which prefix caches need.
+    that is not covered. The context begins at one of these prompts, and has at least the last
+    `size` prompts. So no prompt is missing from both memory and context.
+
+    The start moves on by `stretches` stretches at a time. Between two moves the context only grows
+    at its end, which prefix caches need.
     """
     at = max(bisect_right(starts, last_prompt - size + 1) - 1, 0)
     return starts[at // stretches * stretches]

@@ -1,4 +1,4 @@
-"""Loads a chapter by its id."""
+"""Loads chapters, and locks their rows."""
 
 import uuid
 from collections.abc import Callable, Collection
@@ -11,7 +11,7 @@ from sessions.models import Session
 
 Found = TypeVar("Found")
 
-# The most readings of a chapter that changes while it is read.
+# The most times that `read_at_one_moment` reads a chapter that changes meanwhile.
 MAX_READINGS = 3
 
 
@@ -30,21 +30,26 @@ def get_chapter(session_id: uuid.UUID) -> Session:
 
 
 def get_chapter_with_cast(session_id: uuid.UUID) -> Session:
-    """Return the chapter with Tab 1 and cast, for code that cannot make queries later. Raises
-    UnknownChapter."""
+    """Return the chapter with Tab 1 and the cast already loaded, for code that can make no queries
+    later.
+
+    Raises UnknownChapter.
+    """
     return _get(Session.objects.select_related("tab1").prefetch_related("members"), session_id)
 
 
 def get_chapter_to_change(session_id: uuid.UUID) -> Session:
-    """Return the chapter without Tab 1, locked as by `lock_chapter`. Raises UnknownChapter."""
+    """Return the chapter without Tab 1, with its row locked by `lock_chapter`. Raises
+    UnknownChapter."""
     return _get(Session.objects.select_for_update(), session_id)
 
 
 def read_at_one_moment(session_id: uuid.UUID, read: Callable[[Session], Found]) -> Found:
-    """Return what `read` finds in the chapter's rows at one moment. Raises UnknownChapter.
+    """Return the result of the function `read`, which reads rows of the chapter as they are at one
+    moment.
 
-    A transaction would make readers wait for writers on SQLite. So this reads again if the
-    chapter's row has changed meanwhile.
+    Raises UnknownChapter. No transaction is used, because it would make readers wait for writers on
+    SQLite. Instead, `read` is called again if the chapter's row has changed meanwhile.
     """
     chapter = get_chapter(session_id)
     for _ in range(MAX_READINGS):
@@ -78,7 +83,10 @@ def _get(chapters: QuerySet[Session], session_id: uuid.UUID) -> Session:
 
 
 def tell_readers_apart(chapter: Session, readers: Collection[int]) -> None:
-    """Have requests composed for each character separately, unless these are all of the cast."""
+    """Store that the characters' requests differ, unless `readers` are the whole cast.
+
+    From then on each character's request is composed separately.
+    """
     if not (chapter.differs_by_reader or set(readers) >= set(chapter.everybodys_numbers)):
         Session.objects.filter(pk=chapter.pk).update(differs_by_reader=True)
         chapter.differs_by_reader = True

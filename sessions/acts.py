@@ -1,4 +1,4 @@
-"""Acts: what the user does to the world without a model, such as a move on a map."""
+"""Acts, by which the user changes the world without a model. An example is a move on a map."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -13,17 +13,18 @@ from sessions.limits import MAX_ACTS_OF_A_TURN
 from sessions.models import Change, Session
 from sessions.world import NewChange, add_changes
 
-# Returns the act's changes; it is called with the chapter after the chapter's row was locked.
+# A function that returns an act's changes. Its argument is the chapter, whose row is locked by
+# then.
 Deed = Callable[[Session], Sequence[NewChange]]
 
 
 @transaction.atomic
 def act(session_id: uuid.UUID, deed: Deed) -> list[Change]:
-    """Change the world at once, after the latest turn, and set a broken attempt aside.
+    """Store an act's changes after the latest turn, and set a broken attempt aside.
 
-    The turn is then closed to other attempts. Raises TurnInFlight while a reply is being written,
-    WrongState outside of play, before the first turn and after very many acts in one turn, and
-    InvalidInput for a change that cannot be stored.
+    From then on the turn allows no other attempts. Raises TurnInFlight while a reply is being
+    written. Raises WrongState outside of play, before the first turn, and if the turn has too many
+    acts. Raises InvalidInput for a change that cannot be stored.
     """
     chapter = get_chapter_to_change(session_id)
     if chapter.is_ending or not chapter.is_playable:

@@ -1,4 +1,4 @@
-"""The base of rows that are written once, such as those of play, of memory and of drafts."""
+"""The base class of rows that are never changed, such as those of play, of memory and of drafts."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class AppendOnly(models.Model):
-    """A row that can be added, and deleted with its whole chapter, but never changed."""
+    """A row that is added once and never changed. It is deleted only with its whole chapter."""
 
     class Meta:
         abstract = True

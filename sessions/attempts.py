@@ -1,8 +1,9 @@
-"""Stores attempts before any model is called. A chapter has one attempt in flight at a time."""
+"""Stores each attempt before a model is called for it. A chapter has one attempt in flight at a
+time."""
 
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ _CLOSED = "you have acted in the world since, so this reply stays as it is."
 
 
 class Writer(NamedTuple):
-    """Who writes an attempt: the member of the cast who acts, if any, and the agent.
+    """The writer of an attempt: the agent, and the member of the cast who acts, if any.
 
     `needs_words` is False for a writer who can also go on from an empty prompt.
     """
@@ -42,7 +43,8 @@ class Writer(NamedTuple):
     needs_words: bool = True
 
 
-# Returns who answers a prompt to this member of the cast; None stands for nobody.
+# A function that returns the writer who answers a prompt. It gets the chapter and the number of the
+# member of the cast who is addressed, or None if nobody is.
 Answers = Callable[[Session, int | None], Writer]
 
 
@@ -52,7 +54,7 @@ def _addressed(chapter: Session, actor: int | None) -> Writer:
 
 @dataclass(frozen=True)
 class OpenedAttempt:
-    """An attempt as stored; `must_run` is False if it was committed before."""
+    """A stored attempt. `must_run` is False if it was committed before."""
 
     attempt: Attempt
     must_run: bool
@@ -69,21 +71,27 @@ def open_prompt(
     given: dict[str, Any] | None = None,
     answers: Answers = _addressed,
 ) -> OpenedAttempt:
-    """Store the user's prompt as the attempt in flight; `answers` says who writes it.
+    """Store the user's prompt as the attempt in flight. The function `answers` says who writes it.
 
-    A prompt that is sent again under the same key is the same attempt: a committed attempt is
-    returned, and a broken attempt runs again, with the `given` that it has. Raises TurnInFlight
-    while the attempt runs, WrongState once it was set aside, KeyReused if the key came with other
-    words, another `given` or another actor, and another ChapterError if the prompt is refused.
+    If the same prompt comes again under the same key, no second attempt is stored, even if the
+    prompt would be refused by now. Then a committed attempt is returned. A broken attempt runs
+    again, with the `given` that is stored with it.
+
+    Raises TurnInFlight while the attempt runs, and WrongState once it was set aside. Raises
+    KeyReused if the key came with other words, another `given` or another actor. Raises another
+    ChapterError if the prompt is refused.
     """
-    words = clean_text(words, limit=PROMPT_CHAR_LIMIT, label="The prompt")
+    words = _clean_words(words)
     chapter = get_chapter_to_change(session_id)
+    key = clean_key(submission_key)
+    if earlier := _find_earlier(chapter, key, Attempt.Kind.PROMPT):
+        said: dict[str, object] = {"words": words}
+        said["witnesses"] = _with_actor(witnesses, earlier.actor)
+        said["actor"] = _actor_again(earlier, chapter, actor, answers)
+        said["given"] = earlier.given if given is None else given
+        return _open_again(chapter, earlier, said)
     writer = answers(chapter, actor)
     check_cast(chapter, writer.actor, witnesses)
-    key = clean_key(submission_key)
-    if not words.strip() and chapter.attempts.filter(submission_key=key, words="").exists():
-        # A stored attempt without words may run again, also if its mode made it by itself.
-        writer = writer._replace(needs_words=False)
     prompt = Attempt(
         session=chapter,
         submission_key=key,
@@ -93,8 +101,7 @@ def open_prompt(
         witnesses=_with_actor(witnesses, writer.actor),
         given=given,
     )
-    said = ["words", "actor", "witnesses", *([] if given is None else ["given"])]
-    return _open(chapter, prompt, said=said)
+    return _open_new(chapter, prompt)
 
 
 @transaction.atomic
@@ -110,20 +117,24 @@ def open_reroll(
 ) -> OpenedAttempt:
     """Store another attempt at the latest turn as the attempt in flight.
 
-    An argument that is None is taken from the chosen attempt. Raises what `open_prompt` raises, and
-    WrongState once the turn has as many attempts as it may have.
+    An argument that is None gets its value from the chosen attempt. Raises the errors of
+    `open_prompt`, and WrongState once the turn has as many attempts as it may have.
     """
+    words = None if words is None else _clean_words(words)
     chapter = get_chapter_to_change(session_id)
-    turn = latest_turn(chapter)
     key = clean_key(submission_key)
-    # A re-roll that is sent again is filled as before, also when another attempt is chosen now.
-    like = chapter.attempts.filter(submission_key=key).first() or turn.chosen
+    if earlier := _find_earlier(chapter, key, Attempt.Kind.REROLL):
+        sent = {"words": words, "witnesses": _with_actor(witnesses, earlier.actor), "given": given}
+        said: dict[str, object] = {name: one for name, one in sent.items() if one is not None}
+        if actor is not None:
+            said["actor"] = _actor_again(earlier, chapter, actor, answers)
+        return _open_again(chapter, earlier, said)
+    turn = latest_turn(chapter)
+    like = turn.chosen
     writer = Writer(like.actor, like.agent, needs_words=bool(like.words))
     if actor is not None:
         writer = answers(chapter, actor)
     check_cast(chapter, writer.actor, witnesses, before=turn.number)
-    if words is not None:
-        words = clean_text(words, limit=PROMPT_CHAR_LIMIT, label="The prompt")
     reroll = Attempt(
         session=chapter,
         turn=turn,
@@ -135,31 +146,33 @@ def open_reroll(
         witnesses=_with_actor(like.witnesses if witnesses is None else witnesses, writer.actor),
         given=like.given if given is None else given,
     )
-    sent = {"words": words, "actor": actor, "witnesses": witnesses, "given": given}
-    return _open(chapter, reroll, said=[name for name, one in sent.items() if one is not None])
+    return _open_new(chapter, reroll)
 
 
 @transaction.atomic
 def open_trial(
     session_id: uuid.UUID, *, source: Attempt, changed_layer: dict[str, object], submission_key: str
 ) -> OpenedAttempt:
-    """Store another attempt at the latest turn that runs beside play and is committed unchosen.
+    """Store a trial: an attempt at the latest turn that runs beside play and is committed unchosen.
 
-    `source` is a committed attempt at that turn, and `changed_layer` says what is changed in its
-    request. A broken trial runs again under the same key. Raises KeyReused if the key came with
-    another change, and WrongState if no attempt at the turn could be chosen.
+    `source` is a committed attempt at that turn, and `changed_layer` says which layer of its
+    request is changed and how. A broken trial runs again under the same key. Raises KeyReused if
+    the key came with another change. Raises WrongState if no attempt at the turn could be chosen.
     """
     chapter = get_chapter_to_change(session_id)
     turn = latest_turn(chapter)
     check_changeable(chapter, turn.number, in_flight=True)
     if source.turn_id != turn.pk:
         raise WrongState("Play has gone on, so only a later reply can be tried again.")
+    key = clean_key(submission_key)
+    if earlier := _find_earlier(chapter, key, Attempt.Kind.TRIAL):
+        return _open_again(chapter, earlier, {"changed_layer": changed_layer})
     trial = Attempt(
         session=chapter,
         turn=turn,
         source=source,
         kind=Attempt.Kind.TRIAL,
-        submission_key=clean_key(submission_key),
+        submission_key=key,
         actor=source.actor,
         agent=source.agent,
         words=source.words,
@@ -167,14 +180,14 @@ def open_trial(
         given=source.given,
         changed_layer=changed_layer,
     )
-    return _open(chapter, trial, said=("changed_layer",))
+    return _open_new(chapter, trial)
 
 
 def start_keeping(attempt: Attempt) -> Attempt:
     """Put a broken attempt with text back in flight, so that its text can be committed.
 
-    The attempt gets a run of its own, so that a process which still writes the old run finds that
-    the old run has ended. The changes of the run that brought the text are copied to the new run.
+    The attempt gets a new run. A process that still writes the attempt's old run then finds that
+    the run has ended. The changes of the run that brought the text are copied to the new run.
     Raises WrongState if the attempt has no text.
     """
     if not attempt.partial_text.strip():
@@ -190,7 +203,7 @@ def start_keeping(attempt: Attempt) -> Attempt:
 
 
 def latest_turn(chapter: Session) -> Turn:
-    """Return the latest turn. Raises WrongState before the first one."""
+    """Return the latest turn. Raises WrongState if the chapter has no turn yet."""
     turn = find_latest_turn(chapter)
     if turn is None:
         raise WrongState("There is no reply to write again yet. Send a prompt first.")
@@ -198,14 +211,14 @@ def latest_turn(chapter: Session) -> Turn:
 
 
 def find_latest_turn(chapter: Session) -> Turn | None:
-    """Return the latest turn with its chosen attempt; None before the first one."""
+    """Return the latest turn with its chosen attempt, or None if the chapter has no turn yet."""
     return chapter.turns.select_related("chosen__turn").order_by("-number").first()
 
 
 def check_changeable(chapter: Session, number: int, *, in_flight: bool = False) -> None:
     """Raise WrongState if no other attempt at the turn can be made or chosen.
 
-    Raises TurnInFlight while an attempt is in flight, unless `in_flight` allows that.
+    Raise TurnInFlight while an attempt is in flight, unless `in_flight` is True.
     """
     if reason := why_not_changeable(chapter, number):
         raise WrongState(f"Nothing was changed: {reason}")
@@ -229,7 +242,8 @@ def check_room_for_attempt(turn: Turn) -> None:
 
 
 def why_not_changeable(chapter: Session, number: int) -> str:
-    """Return why no other attempt at this turn can be made or chosen; "" if one can."""
+    """Return the reason why no other attempt at this turn can be made or chosen, or "" if one
+    can."""
     if number != chapter.prompt_index:
         return "play has gone on, and only the latest reply can be replaced."
     if is_closed(chapter, number):
@@ -252,7 +266,7 @@ def pending_attempt(chapter: Session) -> Attempt | None:
 
 
 def attempts_set_aside(chapter: Session) -> list[Attempt]:
-    """Return the attempts that the user went on without, oldest first."""
+    """Return the attempts that the user set aside, oldest first."""
     aside = chapter.attempts.filter(status=Attempt.Status.SET_ASIDE).select_related("turn")
     return list(aside.order_by("submitted_at"))
 
@@ -278,7 +292,7 @@ def set_broken_aside(chapter: Session) -> None:
 
 
 def clean_key(submission_key: str) -> str:
-    """Return the key without surrounding space; a new key if the client sent none."""
+    """Return the key without surrounding space, or a new key if the client sent none."""
     key = clean_line(submission_key, limit=SUBMISSION_KEY_CHAR_LIMIT, label="The submission's id")
     return key or str(uuid.uuid4())
 
@@ -289,14 +303,22 @@ def note_attempt(attempt: Attempt, event: str, **fields: object) -> None:
     note_after_commit(logger, event, slot=attempt.actor, attempt_kind=kind, **fields, **ids)
 
 
-def _open(chapter: Session, new: Attempt, *, said: Sequence[str]) -> OpenedAttempt:
-    """Store the new attempt and start its run, or return the earlier attempt of the same key."""
-    earlier = _find_earlier(chapter, new, said)
-    if earlier is None:
-        if new.turn is not None:
-            check_open(new.turn)
-            check_room_for_attempt(new.turn)
-        return OpenedAttempt(_start_run(chapter, new), must_run=True)
+def _open_new(chapter: Session, new: Attempt) -> OpenedAttempt:
+    """Store the new attempt and start its run."""
+    if new.turn is not None:
+        check_open(new.turn)
+        check_room_for_attempt(new.turn)
+    return OpenedAttempt(_start_run(chapter, new), must_run=True)
+
+
+def _open_again(chapter: Session, earlier: Attempt, said: Mapping[str, object]) -> OpenedAttempt:
+    """Return the stored attempt. If it is broken, run it again.
+
+    `said` has the values that the client has sent now, by the names of the attempt's fields. Raises
+    KeyReused if the attempt has other values.
+    """
+    if any(getattr(earlier, name) != one for name, one in said.items()):
+        raise KeyReused(KEY_REUSED)
     if earlier.is_running:
         raise TurnInFlight("This prompt was sent already; its reply is being written.")
     if earlier.status == Attempt.Status.SET_ASIDE:
@@ -309,20 +331,23 @@ def _open(chapter: Session, new: Attempt, *, said: Sequence[str]) -> OpenedAttem
     return OpenedAttempt(_start_run(chapter, earlier), must_run=True)
 
 
-def _find_earlier(chapter: Session, new: Attempt, said: Sequence[str]) -> Attempt | None:
-    """Return the attempt that was stored before under the new attempt's key, if there is one.
-
-    Raises KeyReused if the two differ in a field that `said` names.
-    """
-    free_from_dead_attempt(chapter)
-    earlier = chapter.attempts.filter(submission_key=new.submission_key).first()
-    if earlier is None:
-        return None
-    if earlier.kind != new.kind:
+def _find_earlier(chapter: Session, key: str, kind: str) -> Attempt | None:
+    """Return the attempt of this kind that is already stored under this key, or None."""
+    # The chapter's row does not show whether a trial is running, because a trial runs beside play.
+    if chapter.turn_in_flight is not None or kind == Attempt.Kind.TRIAL:
+        free_from_dead_attempt(chapter)
+    earlier = chapter.attempts.filter(submission_key=key).first()
+    if earlier is not None and earlier.kind != kind:
         raise InvalidInput("This submission's id belongs to something else. Nothing was changed.")
-    if any(getattr(earlier, name) != getattr(new, name) for name in said):
-        raise KeyReused(KEY_REUSED)
     return earlier
+
+
+def _actor_again(
+    earlier: Attempt, chapter: Session, actor: int | None, answers: Answers
+) -> int | None:
+    """Return who acts if `actor` is addressed. The mode is asked only if the stored attempt has
+    another actor."""
+    return actor if actor == earlier.actor else answers(chapter, actor).actor
 
 
 def free_from_dead_attempt(chapter: Session) -> None:
@@ -342,19 +367,23 @@ def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
     if not attempt.is_trial:
         _claim(chapter, attempt)
         set_broken_aside(chapter)
-    # The text of the earlier run stays until this run brings text of its own.
+    # The text of the earlier run stays until this run has text of its own.
     attempt.status, attempt.error = Attempt.Status.RUNNING, ""
     attempt.run_id = uuid.uuid4()
     attempt.submitted_at, attempt.lease_until = timezone.now(), from_now(LEASE)
     attempt.save()
-    # The row has the database's own time, which is about this one.
+    # This value is close to the stored one, which is a time by the clock of the database.
     attempt.lease_until = attempt.submitted_at + LEASE
     note_attempt(attempt, "attempt stored")
     return attempt
 
 
 def _claim(chapter: Session, attempt: Attempt) -> None:
-    """Make the attempt the one in flight. Raises WrongState, or TurnInFlight beside another one."""
+    """Make the attempt the chapter's attempt in flight.
+
+    Raises TurnInFlight if another attempt is in flight, and WrongState if the chapter is not in
+    play.
+    """
     free = Session.objects.filter(
         pk=chapter.pk, state__in=PLAYABLE, is_ending=False, turn_in_flight=None
     )
@@ -381,13 +410,20 @@ def _refusal(chapter: Session) -> ChapterError:
     return WrongState("This reply can no longer be written again: play has gone on.")
 
 
+def _clean_words(words: str) -> str:
+    """Return the words in the form that is stored, which is "" for blank words.
+
+    Raises InvalidInput and TooLong.
+    """
+    words = clean_text(words, limit=PROMPT_CHAR_LIMIT, label="The prompt")
+    return words if words.strip() else ""
+
+
 def _words_for(writer: Writer, words: str) -> str:
-    """Return the words. Raises InvalidInput if the writer needs words and there are none."""
-    if words.strip():
-        return words
-    if writer.needs_words:
+    """Return the words. Raises InvalidInput if they are empty although the writer needs words."""
+    if writer.needs_words and not words:
         raise InvalidInput("The prompt is empty. Write what happens, then send it.")
-    return ""
+    return words
 
 
 def check_cast(
@@ -397,8 +433,11 @@ def check_cast(
     *,
     before: int | None = None,
 ) -> None:
-    """Raise InvalidInput unless the actor is a character of the chapter and each witness takes part
-    and is named once. With `before`, only who takes part before that turn may be a witness."""
+    """Raise InvalidInput unless the actor is a character of the chapter, and each witness takes
+    part and is named once.
+
+    With `before`, a witness must have taken part before that turn.
+    """
     if actor is not None and actor not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {actor} in this chapter. Nothing was sent.")
     if witnesses is not None and not take_part_once(chapter, witnesses, before=before):

@@ -14,17 +14,18 @@ from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
 
-# What an error message adds: what was kept, and what the user can do.
+# The end of an error message, which says what was kept and what the user can do.
 KEPT = "Your words and the text so far are kept; retry, or keep what is there."
 INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
-# The name in the log for a failure because the program stopped.
+# The name that the log gives to a failure if the end of the program caused it.
 _INTERRUPTION = "Interrupted"
 
 
 def fail_attempt(
     attempt: Attempt, *, error: str, partial_text: str, kind: str = _INTERRUPTION
 ) -> bool:
-    """Fail the attempt, and keep the user's words and the text so far; the chapter stays as it is.
+    """Fail the attempt. The user's words and the text so far are kept, and the chapter is
+    unchanged.
 
     `kind` names the failure in the log, which never repeats `error`.
     """
@@ -32,14 +33,15 @@ def fail_attempt(
 
 
 def stop_attempt(attempt: Attempt, *, partial_text: str = "") -> bool:
-    """Stop the attempt as the user asked; without a text, the stored text stays."""
+    """Stop the attempt at the user's wish. If there is no `partial_text`, the stored text stays."""
     return _break(run_of(attempt), attempt, Attempt.Status.STOPPED, "", partial_text)
 
 
 def extend_broken_text(attempt: Attempt, partial_text: str) -> None:
-    """Store the text that came after the last renewal of an attempt that another process ended.
+    """Store the latest text of an attempt that another process has ended.
 
-    That process stopped the attempt, or took it for dead because its lease was not renewed.
+    The other process stopped the attempt, or it took this process for dead because the lease was
+    not renewed.
     """
     if partial_text:
         broken = Attempt.objects.filter(
@@ -49,7 +51,7 @@ def extend_broken_text(attempt: Attempt, partial_text: str) -> None:
 
 
 def recover_dead_attempts(session_id: uuid.UUID | None = None) -> int:
-    """Fail the attempts whose process died, and return their number."""
+    """Fail the attempts whose process died, and return how many they were."""
     dead = Attempt.objects.filter(ran_out(), status=Attempt.Status.RUNNING)
     if session_id is not None:
         dead = dead.filter(session_id=session_id)
@@ -67,7 +69,8 @@ def recover_dead_attempts(session_id: uuid.UUID | None = None) -> int:
 
 
 def run_of(attempt: Attempt) -> models.QuerySet[Attempt]:
-    """Return the attempt's row while this run may write to it."""
+    """Return a queryset of the attempt's row. It is empty once this run may no longer write to the
+    attempt."""
     return Attempt.objects.filter(
         pk=attempt.pk, run_id=attempt.run_id, status=Attempt.Status.RUNNING
     )

@@ -16,28 +16,30 @@ from sessions.speaker_marks import holds_mark, is_mark, person_as_read
 from sessions.text import clean_line, clean_text
 
 _SELECTED_AT_FIRST = (1, 2, 3)
-# The fields that are copied to a member of another chapter.
+# The fields that are copied when a chapter's cast is copied to another chapter.
 _FIELDS = ("slot", "is_selected", "name", "pronouns", "public_text", "identity_text")
 
-# The keys are slots as text, as in JSON.
+# Texts by slot. The keys are the slots as text, because JSON has only text as keys.
 TextsBySlot = Mapping[str, str]
 
 
 def default_cast() -> list[CastMember]:
-    """Return the cast of a new chapter; the caller has to set its `session`."""
+    """Return the cast of a new chapter. The caller has to set `session` on each member."""
     return [CastMember(slot=slot) for slot in _SELECTED_AT_FIRST]
 
 
 def copy_cast(cast: Iterable[CastMember]) -> list[CastMember]:
-    """Return a copy of a cast for another chapter; the caller has to set its `session`."""
+    """Return a copy of the cast for another chapter. The caller has to set `session` on each
+    member."""
     return [CastMember(**{name: getattr(one, name) for name in _FIELDS}) for one in cast]
 
 
 def change_cast(
     chapter: Session, slots: Sequence[int] | None, texts: Mapping[str, TextsBySlot | None]
 ) -> None:
-    """Select these slots and store these texts, by field of CastMember; None changes nothing.
+    """Select the members in these slots, and store these texts.
 
+    `texts` has texts by slot for fields of CastMember. An argument that is None changes nothing.
     The chapter's row has to be locked. Raises TooLong or InvalidInput.
     """
     before = chapter.everybody
@@ -65,7 +67,7 @@ def change_cast(
 
 
 def check_takes_part(chapter: Session, slot: int) -> None:
-    """Raise InvalidInput unless this is an agent of the chapter."""
+    """Raise InvalidInput unless a selected character of the chapter has this slot."""
     if slot not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {slot} in this chapter.")
 
@@ -73,7 +75,10 @@ def check_takes_part(chapter: Session, slot: int) -> None:
 def clean_person(
     everybody: Iterable[Character], *, name: str, pronouns: str = "", public_text: str = ""
 ) -> dict[str, str]:
-    """Return the cleaned fields of a person without a panel. Raises TooLong or InvalidInput."""
+    """Return the fields of a person without a panel in the form that is stored.
+
+    Raises TooLong or InvalidInput.
+    """
     person = {"name": name, "pronouns": pronouns, "public_text": public_text}
     limits = (AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, PUBLIC_TEXT_CHAR_LIMIT)
     labels = ("The name", "The pronouns", "What everybody knows of somebody")
@@ -108,7 +113,8 @@ def _check_slot(slot: str) -> int:
 
 
 def _clean(field: str, slot: int, text: str, present: str) -> str:
-    """Return the cleaned text; a stored value is accepted even if it would be invalid now."""
+    """Return the text in the form that is stored. If this text is stored already, it is never
+    refused."""
     if field == "identity_text":
         return clean_text(text, limit=TAB1_CHAR_LIMIT, label=f"The identity of agent {slot}")
     label, limit = {
@@ -135,7 +141,8 @@ def _clean(field: str, slot: int, text: str, present: str) -> str:
 
 
 def _check_namesakes(cast: Sequence[Character], before: Sequence[Character]) -> None:
-    """Refuse a new name that another member has; names that were stored before are accepted."""
+    """Refuse a new name that another member has. Two equal names that are stored already may
+    stay."""
     borne = {(one.slot, one.name) for one in before}
     kept = [one for one in cast if (one.slot, one.name) in borne]
     named = {person_as_read(one.name): one for one in kept}

@@ -1,4 +1,4 @@
-"""Draws chance for a turn. All attempts at the turn have the same draws, which can be repeated."""
+"""Draws chance for a turn. All attempts at a turn get the same draws."""
 
 import hashlib
 import random
@@ -7,10 +7,10 @@ from sessions.models import Session
 
 
 def chance(chapter: Session, number: int, name: str) -> random.Random:
-    """Return a source of chance for one name in this turn.
+    """Return a generator of random numbers for this turn and this name.
 
-    It depends only on the chapter's seed, the turn's number and the name. So another attempt has
-    the same luck, and a draw under another name does not change it.
+    Its numbers depend only on the chapter's seed, the turn's number and the name. So another
+    attempt at the turn draws the same numbers, and draws under other names do not change them.
     """
     drawn = f"{chapter.seed.hex} {number} {name}"
     return random.Random(hashlib.sha256(drawn.encode()).digest())  # noqa: S311  (no secret)

@@ -29,7 +29,7 @@ LOCKED = (
     "Tab 1 is locked, so nothing was changed. Reset the chapter, "
     "or start a new chapter with this setup."
 )
-# The refusal for a chapter in which play begins without a lock.
+# The refusal to change Tab 1. It is for a chapter that has no lock and in which play has begun.
 PLAYED = (
     "Tab 1 takes no changes after the first prompt, so nothing was changed. Reset the chapter, "
     "or start a new chapter with this setup."
@@ -38,7 +38,8 @@ PLAYED = (
 
 @dataclass(frozen=True)
 class SetupChange:
-    """The changes to Tab 1: None leaves a field, and a missing slot leaves its text."""
+    """The changes to Tab 1. A field that is None, and the text of a slot that is missing, stay as
+    they were."""
 
     world_text: str | None = None
     chapter_text: str | None = None
@@ -54,7 +55,8 @@ class SetupChange:
 def create_chapter(
     title: str = "", *, mode: str = DEFAULT_MODE, is_in_play: bool = False
 ) -> Session:
-    """Create a chapter; `is_in_play` is for modes without a lock, which begin in play."""
+    """Create a chapter. `is_in_play` is True for a mode without a lock, in which play begins at
+    once."""
     state = State.ACTIVE if is_in_play else State.DRAFT_TAB1
     chapter = Session(title=_clean_title(title) or UNTITLED, mode=mode, state=state)
     return _store_new(chapter, Tab1Inputs(), default_cast())
@@ -62,11 +64,11 @@ def create_chapter(
 
 @transaction.atomic
 def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
-    """Save the changes to Tab 1; for each field the last change counts.
+    """Save the changes to Tab 1. If two saves change the same field, the later one counts.
 
-    Raises TooLong or InvalidInput, without saving anything, and WrongState once Tab 1 is frozen.
+    Raises TooLong or InvalidInput without saving anything, and WrongState once Tab 1 is frozen.
     """
-    # This UPDATE locks the row, so that another save and a first prompt wait on every database.
+    # This UPDATE locks the row on every database, so that another save or a first prompt waits.
     Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
     chapter = get_chapter(session_id)
     if not is_setup_open(chapter):
@@ -93,8 +95,11 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
 
 
 def is_setup_open(chapter: Session) -> bool:
-    """Return whether Tab 1 can be changed. It can until the lock, or until the first prompt is
-    stored if the mode has no lock."""
+    """Return whether Tab 1 can be changed.
+
+    In a mode with a lock it can be changed until the lock. In a mode without one it can be changed
+    until the first prompt is stored.
+    """
     if _has_no_lock(chapter) and chapter.state == State.ACTIVE:
         return not chapter.attempts.exists()
     return chapter.state == State.DRAFT_TAB1
@@ -111,7 +116,7 @@ def rename_chapter(session_id: uuid.UUID, title: str) -> Session:
 
 @transaction.atomic
 def copy_setup(session_id: uuid.UUID) -> Session:
-    """Create a new chapter with the same Tab 1, and the title with the next free number."""
+    """Create a chapter with the same Tab 1. Its title is the same with the next free number."""
     source = get_chapter(session_id)
     copy = Session(
         title=title_of_copy(source.title),
@@ -132,9 +137,10 @@ def copy_setup(session_id: uuid.UUID) -> Session:
 def save_narrative_agent(
     session_id: uuid.UUID, *, definition_text: str | None = None, target_words: int | None = None
 ) -> Session:
-    """Save the narrator's instructions and the target length; the last change of each counts.
+    """Save the narrator's instructions and the target length.
 
-    Raises WrongState while the chapter is being narrated.
+    If two saves change the same value, the later one counts. Raises WrongState while the chapter is
+    being narrated.
     """
     change: dict[str, object] = {}
     if definition_text is not None:
@@ -160,7 +166,7 @@ def save_narrative_agent(
 
 
 def choose_panel(session_id: uuid.UUID, agent_slot: int) -> None:
-    """Store which character Tab 2 addresses next."""
+    """Store whose panel Tab 2 shows next."""
     chapter = get_chapter(session_id)
     check_takes_part(chapter, agent_slot)
     Session.objects.filter(pk=session_id).update(next_agent_slot=agent_slot)
@@ -182,7 +188,7 @@ def show_thoughts(session_id: uuid.UUID, is_wanted: bool) -> None:
 def reset_chapter(session_id: uuid.UUID) -> Session:
     """Delete the chapter with all its texts, and create a new one under a new id.
 
-    Work that is still running for it finds no row and writes nothing.
+    A background job that still runs for the old chapter finds no row, and writes nothing.
     """
     lock_chapter(session_id)
     old = get_chapter(session_id)
@@ -200,13 +206,14 @@ def delete_chapter(session_id: uuid.UUID) -> None:
 
 
 def title_of_copy(title: str) -> str:
-    """Return the title with the next free number, such as The Lamp (2) and then The Lamp (3)."""
+    """Return the title with the next free number. "The Lamp" becomes "The Lamp (2)", then "The Lamp
+    (3)"."""
     stem, last = title, 1
     if counted := re.fullmatch(r"(.*) \(([0-9]{1,3})\)", title):
         stem, last = counted[1], int(counted[2])
     endings = (f" ({number})" for number in count(last + 1))
     titles = (stem[: TITLE_CHAR_LIMIT - len(ending)].rstrip() + ending for ending in endings)
-    # Long titles are cut to make room for the number.
+    # A long title is cut, so that the number fits.
     start = stem[: TITLE_CHAR_LIMIT - 12]
     taken = set(Session.objects.filter(title__startswith=start).values_list("title", flat=True))
     return next(title for title in titles if title not in taken)

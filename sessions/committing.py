@@ -35,16 +35,17 @@ from sessions.world import copy_changes
 
 @transaction.atomic
 def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[Event] | None:
-    """Write the attempt's events, and choose it unless it is a trial.
+    """Write the attempt's events, and choose the attempt. A trial is not chosen.
 
-    The outcome is the reply's text, or all events of the attempt. Returns None, and writes
-    nothing, if this run may no longer write to the attempt. Afterwards the attempt and its chapter
-    have the values that are stored, apart from the lease.
+    The outcome is the reply's text, or all events of the attempt. Returns None and writes nothing
+    if this run may no longer write to the attempt. Afterwards the objects of the attempt and its
+    chapter have the stored values, except for the lease.
     """
     if not lock_chapter(attempt.session_id):
         return None
     now = timezone.now()
-    # The turn is read anew, because an earlier commit that was rolled back may have set it here.
+    # The turn is read from the database, because this object may have a turn from a commit that was
+    # rolled back.
     is_prompt = attempt.kind == Attempt.Kind.PROMPT
     turns = Turn.objects.select_related("chosen")
     at = None if is_prompt else turns.get(attempts=attempt)
@@ -75,10 +76,10 @@ def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[
 
 @transaction.atomic
 def choose_attempt(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> Attempt:
-    """Choose this attempt at the latest turn; no model is called.
+    """Choose this attempt at the latest turn. No model is called.
 
-    Raises UnknownTurn unless it is a committed attempt at this turn, WrongState once play has gone
-    on, and TurnInFlight while a reply is being written.
+    Raises UnknownTurn unless this is a committed attempt at this turn, WrongState once play has
+    gone on, and TurnInFlight while a reply is being written.
     """
     chapter = get_chapter_to_change(session_id)
     attempt = find_committed(chapter, number, attempt_id)
@@ -100,9 +101,11 @@ def edit_reply(
 ) -> Attempt:
     """Store the chosen reply with another text as a new attempt, and choose the new attempt.
 
-    An edit that is sent again under the same key is the same attempt. Raises what `choose_attempt`
-    raises, InvalidInput or TooLong for a text that cannot be a reply, KeyReused, and WrongState if
-    the chosen attempt is neither `attempt_id`, of which the user edited the text, nor its edit.
+    If the same edit comes again under the same key, no second attempt is stored. Raises the errors
+    of `choose_attempt`, InvalidInput or TooLong for a text that cannot be a reply, and KeyReused.
+
+    `attempt_id` names the attempt whose text the user edited. Raises WrongState if neither this
+    attempt nor an edit of it is chosen.
     """
     text = clean_text(text, limit=REPLY_CHAR_LIMIT, label="The reply")
     if not text.strip():
@@ -140,7 +143,8 @@ def edit_reply(
         committed_at=timezone.now(),
     )
     note_attempt(edit, "attempt committed", prompt=number)
-    # The changes come first, because a person who appears in them can witness the events.
+    # The changes are copied before the events are written, because a person who appears in the
+    # changes can be a witness of the events.
     copy_changes(source, source.run_id, edit)
     write_events(edit, _with_text(source, text))
     _choose(chapter, turn, edit)
@@ -156,7 +160,8 @@ def find_turn(chapter: Session, number: int) -> Turn:
 
 
 def find_committed(chapter: Session, number: int, attempt_id: uuid.UUID) -> Attempt:
-    """Return the committed attempt at this turn. Raises UnknownTurn if there is none of this id."""
+    """Return the committed attempt with this id at this turn. Raises UnknownTurn if there is
+    none."""
     attempt = chapter.attempts.filter(
         pk=attempt_id, turn=find_turn(chapter, number), status=Attempt.Status.COMMITTED
     ).first()
@@ -166,19 +171,29 @@ def find_committed(chapter: Session, number: int, attempt_id: uuid.UUID) -> Atte
 
 
 def reply_of(attempt: Attempt) -> Event:
-    """Return the last event of a committed attempt that is no thought and not the user's words.
+    """Return the last event of a committed attempt that is neither a thought nor the user's words.
 
-    Raises WrongState if there is none.
+    Raises WrongState if there is no such event.
     """
-    said = attempt.events.filter(role=Event.Role.AGENT).exclude(kind=THOUGHT)
-    reply = said.order_by("position").last()
+    reply = _last_said(attempt)
     if reply is None:
         raise WrongState("Nothing was said here, so there is no reply. Nothing was changed.")
     return reply
 
 
+def text_of(attempt: Attempt) -> str:
+    """Return the text of the reply that `reply_of` finds, or "" if the attempt has no reply."""
+    reply = _last_said(attempt)
+    return reply.text if reply else ""
+
+
+def _last_said(attempt: Attempt) -> Event | None:
+    said = attempt.events.filter(role=Event.Role.AGENT).exclude(kind=THOUGHT)
+    return said.order_by("position").last()
+
+
 def _land(attempt: Attempt, turn: Turn | None) -> bool:
-    """Free the chapter for the next attempt, and count the turn that comes of a prompt.
+    """Free the chapter for the next attempt. If the attempt is a prompt, count its turn.
 
     Returns False if the attempt is not in flight or the chapter is not in play.
     """
@@ -204,10 +219,11 @@ def _choose(chapter: Session, turn: Turn, attempt: Attempt) -> None:
 
 
 def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case | F:
-    """Return the panel that Tab 2 shows next: that of the character after the actor.
+    """Return the panel that Tab 2 shows next, which is that of the character after the actor.
 
-    A panel that the user chose meanwhile stays. `turn` is None for a prompt. For another attempt at
-    a turn, the panel until now is compared with the one that followed the attempt chosen so far.
+    If the user has chosen a panel meanwhile, that panel stays. `turn` is None if the attempt is a
+    prompt. For any other attempt, the user has chosen no panel if the present one is that after the
+    actor of the earlier chosen attempt.
     """
     before = actor if turn is None else turn.chosen.actor
     if actor is None or before is None:
@@ -222,7 +238,7 @@ def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case
 
 
 def _with_text(source: Attempt, text: str) -> list[NewEvent]:
-    """Return the attempt's events apart from the user's words, with another text in the reply."""
+    """Return the attempt's events without the user's words, and with the new text in the reply."""
     last = reply_of(source)
     return [
         NewEvent(

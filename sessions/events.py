@@ -16,9 +16,9 @@ from sessions.world import everybody_at
 class NewEvent:
     """Something that was said, shown or thought, by a member of the cast or by somebody else.
 
-    `witnesses` are those who could perceive it; None stands for the attempt's witnesses. The
-    speaker and the attempt's actor are always added, but a thought has only its thinker. `shown` is
-    a form of the event that a page draws beside its words.
+    `witnesses` are the members who could perceive it. If it is None, they are the attempt's
+    witnesses. The speaker and the attempt's actor are always added. A thought has only its thinker
+    as a witness. `shown` is data that a page draws beside the event's words.
     """
 
     text: str
@@ -30,14 +30,15 @@ class NewEvent:
 
 
 def reply(attempt: Attempt, text: str) -> list[NewEvent]:
-    """Return the default outcome of a text: one event, in which the attempt's actor says it."""
+    """Return the events of a plain text: a single one, in which the attempt's actor says the
+    text."""
     return [NewEvent(text, attempt.actor)]
 
 
 def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
-    """Store the words of a committed attempt, if it has any, and then the events that followed.
+    """Store the words of a committed attempt, if it has any, and then the events of its outcome.
 
-    Their witnesses are found by the present cast. The outcome has at least one event.
+    Witnesses are numbers of the present cast. The outcome has at least one event.
     """
     chapter, turn = attempt.session, attempt.turn
     assert turn is not None, "A committed attempt has a turn."
@@ -64,8 +65,8 @@ def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
         for position, one in enumerate([*words, *outcome])
     ]
     for row in rows:
-        # A thought has no reader here even if its thinker is all of the cast, because the narrator
-        # does not know it.
+        # A thought counts as an event without readers, because the narrator may not know it. This
+        # is so even if its thinker is the whole cast.
         tell_readers_apart(chapter, () if row.kind == THOUGHT else row.witnesses)
     return Event.objects.bulk_create(rows)
 

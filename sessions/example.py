@@ -1,4 +1,4 @@
-"""The example that an empty Tab 1 offers, with a world, a scene and three characters to play."""
+"""The example that a user can put on an empty Tab 1: a world, a scene and three characters."""
 
 import tomllib
 import uuid
@@ -15,7 +15,7 @@ from sessions.roster import character
 
 EXAMPLE_FILE = Path(__file__).resolve().parent / "example_chapter.toml"
 
-#: A first prompt for a user who wants to see the engine answer before writing one.
+#: A first prompt for a user who wants to see a reply before writing a prompt.
 FIRST_PROMPT = (
     "The bent beam groans and one of the two lamps goes out. In the half-light you see that the "
     "floor under the scale has sunk by the width of a thumb. The other two are looking at you."
@@ -60,7 +60,10 @@ def fill_example(session_id: uuid.UUID) -> Session:
 
 
 def suggested_prompt(chapter: Session) -> str:
-    """Return the example's first prompt until a prompt was played; "" for any other chapter."""
+    """Return the example's first prompt.
+
+    Returns "" if the chapter is not the example, or if a prompt was played.
+    """
     _, change = load_example()
     tab1, slots = chapter.tab1, [str(slot) for slot in chapter.selected_agent_slots]
     identities = chapter.agent_texts("identity_text")

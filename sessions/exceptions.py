@@ -1,19 +1,21 @@
-"""Refusals that a GM can read: each says what happened, what was kept, and what to do."""
+"""Refusals that the GM can read. Each says what happened, what was kept, and what to do."""
 
 import re
 
 
 class ChapterError(Exception):
-    """A request that the engine refuses for a chapter, without changing anything.
+    """The refusal of a request for a chapter. The request has changed nothing.
 
     `status` is the HTTP status, and `title` names the kind of refusal in a few words.
-    `retry_seconds` is the time after which a second try may succeed, if waiting helps.
+    `retry_seconds` is the time after which another try may succeed. It is None if waiting does not
+    help.
     """
 
     status = 409
     title = "The chapter cannot do that now"
     retry_seconds: int | None = None
-    # What a page says where the message itself is for programs, and stands one click away.
+    # A short text that a page shows in place of the message, if the message is meant for programs.
+    # The user can then open the message.
     in_short = ""
 
     @property
@@ -23,7 +25,8 @@ class ChapterError(Exception):
 
     @classmethod
     def kind(cls) -> str:
-        """Return the class's name as jobs and the API's problems have it, such as `wrong-state`."""
+        """Return the name of the class in the form that jobs and problems use, such as
+        `wrong-state`."""
         return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
 

@@ -1,7 +1,7 @@
-"""Stores a chapter that is imported or forked, which is invisible until its last row is stored.
+"""Stores a chapter that is imported or forked. It is invisible until its last row is stored.
 
-Each piece is its own transaction, so that other processes can write in between. If the process
-dies, agents.running.recovery removes the unfinished chapter.
+Each piece of rows is stored in a transaction of its own, so that other processes can write in
+between. If the process dies, agents.running.recovery removes the unfinished chapter.
 """
 
 import time
@@ -23,15 +23,15 @@ from sessions.states import State, try_move
 
 Row = TypeVar("Row", bound=models.Model)
 
-# A process renews the lease by each piece that it stores. If it has stored no piece for so long, it
-# counts as dead. `Session.updated_at` says when it did, by the clock of the database.
+# A process that has stored no piece for this long counts as dead. `Session.updated_at` is the time
+# of its latest piece, by the clock of the database.
 IMPORT_LEASE = timedelta(minutes=2)
-# The largest size of a piece, which only a single row or group may exceed.
+# The most rows and the most characters of a piece. Only a single row or group may be larger.
 PIECE_ROWS, PIECE_CHARACTERS = 200, 1_000_000
 
 
 class ImportLost(ChapterError):
-    """The lease of the import ran out, so the stored part of the chapter is removed."""
+    """The refusal of an import whose lease ran out. The part that was stored is removed."""
 
     title = "The chapter did not come in"
 
@@ -44,14 +44,14 @@ class ImportLost(ChapterError):
 
 @contextmanager
 def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) -> Iterator[None]:
-    """Begin to store a chapter; the block stores the rest of it with `store_rows`.
+    """Begin to store a chapter. In the block the caller stores the other rows with `store_rows`.
 
-    After the block the chapter becomes visible in the state that it has now. If the block fails,
-    everything is removed.
+    During the block the chapter is invisible. After it the chapter is visible, in the state that
+    `chapter` had before the block. If the block fails, everything is removed.
     """
     state, chapter.state = State(chapter.state), State.IMPORTING
     with transaction.atomic():
-        # The lock orders this with a deletion of the fork's origin, which waits or has come first.
+        # The origin of a fork is locked, so that it cannot be deleted until this transaction ends.
         if chapter.origin_id and not lock_chapter(chapter.origin_id):
             raise UnknownChapter("The chapter was reset or deleted meanwhile. Nothing was stored.")
         chapter.save(force_insert=True)
@@ -63,19 +63,20 @@ def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) ->
         if not try_move(_with_lease(chapter), state, updated_at=timezone.now()):
             raise ImportLost
     except BaseException:
-        # If the database fails now, the chapter is removed after its lease has run out.
+        # If the database fails here, a later recovery removes the chapter, once its lease has run
+        # out.
         with suppress(DatabaseError):
             _remove(_being_imported().filter(pk=chapter.pk))
         raise
 
 
 def store_rows(chapter: Session, rows: Iterable[models.Model]) -> None:
-    """Store rows piece by piece; raise ImportLost if the lease ran out."""
+    """Store rows piece by piece. Raises ImportLost if the lease ran out."""
     store_groups(chapter, ([row] for row in rows))
 
 
 def store_groups(chapter: Session, groups: Iterable[Sequence[models.Model]]) -> None:
-    """Store rows piece by piece, with each group in one piece because its rows name each other.
+    """Store rows piece by piece. A group is never divided, because its rows refer to each other.
 
     Raises ImportLost if the lease ran out.
     """
@@ -91,7 +92,7 @@ def store_groups(chapter: Session, groups: Iterable[Sequence[models.Model]]) -> 
 
 
 def remove_left_behind() -> int:
-    """Remove the unfinished chapters of dead processes, and return their number."""
+    """Remove the unfinished chapters of dead processes, and return how many they were."""
     dead = _being_imported().filter(updated_at__lt=from_now(-IMPORT_LEASE))
     left = list(dead.values_list("pk", flat=True))
     for pk in left:
@@ -100,7 +101,8 @@ def remove_left_behind() -> int:
 
 
 def let_others_write(seconds: float) -> None:
-    """Pause on SQLite, where one process writes at a time and waiting ones retry now and then."""
+    """Pause on SQLite, so that waiting processes can write. Only one process can write at a time
+    there, and a waiting one tries only now and then."""
     if connection.vendor == "sqlite":
         time.sleep(seconds)
 
@@ -110,7 +112,7 @@ def _being_imported() -> "models.QuerySet[Session]":
 
 
 def _with_lease(chapter: Session) -> "models.QuerySet[Session]":
-    """Return a queryset with the chapter, or with none if its lease has run out."""
+    """Return a queryset of the chapter. It is empty if the chapter's lease has run out."""
     return _being_imported().filter(pk=chapter.pk, updated_at__gte=from_now(-IMPORT_LEASE))
 
 
@@ -143,10 +145,12 @@ def _characters_of(row: models.Model) -> int:
 def _remove(chapter: "models.QuerySet[Session]") -> None:
     """Remove the chapter (a queryset of one) with all its rows, piece by piece.
 
-    It stops if the queryset becomes empty, as when the storing process renews its lease late.
+    The removal stops if the queryset becomes empty, for example because the process that stores the
+    chapter renews its lease late.
     """
     for relation in Session._meta.related_objects:
-        # An unfinished chapter has no forks, and forks would remain without it.
+        # Forks of the chapter are left out here. An unfinished chapter has none, and they would
+        # have to stay.
         if relation.related_model is Session:
             continue
         rows = relation.related_model._base_manager.filter(
@@ -158,7 +162,7 @@ def _remove(chapter: "models.QuerySet[Session]") -> None:
 
 
 def _remove_piece(chapter: "models.QuerySet[Session]", rows: "models.QuerySet[Any]") -> int:
-    """Remove a piece of the rows if the chapter still matches, and return its number of rows."""
+    """Remove a piece of the rows if the chapter still matches, and return how many rows it had."""
     begun = time.monotonic()
     with transaction.atomic():
         if not list(chapter.select_for_update().values_list("pk")):

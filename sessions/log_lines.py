@@ -1,7 +1,8 @@
-"""Writes one line of the log for each event, with the rows and the request that it belongs to.
+"""Writes lines of the log. Each line is about one event, and has the ids of the rows and of the
+request that the event belongs to.
 
-A line has only names, ids and numbers. It never has text of a story, or the message of an error,
-which may repeat such text.
+A line has only names, ids and numbers. It never has text of a story. It never has the message of an
+error either, because the message may repeat such text.
 """
 
 import logging
@@ -17,15 +18,15 @@ _ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=MappingProxy
 
 
 def note(logger: logging.Logger, event: str, **fields: object) -> None:
-    """Write the event's line, without fields that are None or empty.
+    """Write the event's line, without the fields that are None or empty.
 
-    `event` has no variable part, because events are counted by it.
+    `event` is a fixed text for each kind of event, because events are counted by it.
     """
     _write(logger, logging.INFO, event, fields)
 
 
 def warn(logger: logging.Logger, event: str, **fields: object) -> None:
-    """Write the line of an event that a person should look at."""
+    """Write the line of an event that an operator should look at."""
     _write(logger, logging.WARNING, event, fields)
 
 
@@ -35,13 +36,14 @@ def _write(logger: logging.Logger, level: int, event: str, fields: Mapping[str, 
 
 
 def note_after_commit(logger: logging.Logger, event: str, **fields: object) -> None:
-    """Write the line after the present transaction is committed, or at once if there is none."""
+    """Write the line after the present transaction is committed, or at once if no transaction is
+    open."""
     transaction.on_commit(partial(note, logger, event, **fields), robust=True)
 
 
 @contextmanager
 def working_for(**ids: object) -> Iterator[None]:
-    """Add these ids, beside those already set, to every line that is written in the block."""
+    """Add these ids to every line that is written in the block. Ids that were added before stay."""
     token = _ids.set(_with(ids))
     try:
         yield
@@ -50,7 +52,7 @@ def working_for(**ids: object) -> Iterator[None]:
 
 
 def go_on_working_for(**ids: object) -> None:
-    """Add these ids to every line for the rest of the present task, which has its own context."""
+    """Add these ids to every line that the present task writes from now on."""
     _ids.set(_with(ids))
 
 

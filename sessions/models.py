@@ -1,4 +1,4 @@
-"""A chapter: its setup, the attempts at its turns, and the record of what was said."""
+"""The tables of a chapter: its setup, the attempts at its turns, and the record of play."""
 
 import uuid
 from functools import cached_property
@@ -17,6 +17,7 @@ from sessions.limits import (
     CHANGE_NAME_CHAR_LIMIT,
     CHUNK_SIZE_PROMPTS,
     DEFAULT_TARGET_WORDS,
+    KIND_CHAR_LIMIT,
     MAX_AGENTS,
     MAX_PEOPLE,
     MODE_CHAR_LIMIT,
@@ -29,19 +30,23 @@ from sessions.roster import Character, character
 from sessions.states import PLAYABLE, State
 
 UNTITLED = "Untitled chapter"
-# The mode of a chapter that names none, and the agent who writes its attempts.
+# The mode of a chapter that names no mode. The second name is that of the agent that writes its
+# attempts.
 DEFAULT_MODE, DEFAULT_AGENT = "gamemaster", "character"
-# The engine's own kinds of event. Only its thinker and the user know of a thought.
+# The kinds of event that the engine itself knows. A thought is known only to its thinker and the
+# user.
 SAID, THOUGHT = "said", "thought"
-# The engine's own kind of change: somebody without a panel appears in play and joins the cast. The
-# payload has name, pronouns, public_text, and the number by which witnesses name the person.
+# The kind of change that the engine itself knows: somebody without a panel appears in play and
+# joins the cast. The payload has name, pronouns, public_text, and the number by which witnesses
+# name the person.
 PERSON = "person"
-# People of Tab 1 have the numbers after the slots; people who appear in play have higher numbers.
+# The lowest number of people who appear in play. The slots have the first numbers, and the people
+# of Tab 1 the next ones.
 FIRST_NUMBER_IN_PLAY = MAX_AGENTS + MAX_PEOPLE + 1
 
 
 class Chapters(models.Manager["Session"]):
-    """All chapters, except one that is being imported and whose last row is not stored yet."""
+    """All chapters, except those that are being imported and whose last row is not stored yet."""
 
     def get_queryset(self) -> "models.QuerySet[Session]":
         return super().get_queryset().exclude(state=State.IMPORTING)
@@ -52,26 +57,26 @@ class Session(models.Model):
 
     session_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     title = models.CharField(max_length=TITLE_CHAR_LIMIT, default=UNTITLED)
-    # The name of the way to play; see agents.modes.
+    # The name of the mode; see agents.modes.
     mode = models.CharField(max_length=MODE_CHAR_LIMIT, default=DEFAULT_MODE)
     state = models.CharField(max_length=16, choices=State, default=State.DRAFT_TAB1)
     prompt_index = models.PositiveIntegerField(default=0)
     last_summarized_prompt_index = models.PositiveIntegerField(default=0)
     tab1_locked = models.BooleanField(default=False)
-    # How many prompts one summary covers.
+    # The number of prompts that one summary covers.
     chunk_size_prompts = models.PositiveSmallIntegerField(default=CHUNK_SIZE_PROMPTS)
-    # The user asked to end the chapter, and the end waits for the last memory.
+    # True if the user asked to end the chapter, which then ends after the last summary.
     is_ending = models.BooleanField(default=False)
-    # How many calls the GM has accepted for memory to catch up and that were not made yet.
+    # The number of model calls that the GM has accepted for memory and that are not made yet.
     accepted_calls = models.PositiveIntegerField(default=0)
     # The id of the attempt in flight. A conditional UPDATE claims it.
     turn_in_flight = models.UUIDField(null=True, blank=True)
-    # Whether Tab 2 shows the attempts that are not chosen, too.
+    # True if Tab 2 also shows the attempts that are not chosen.
     shows_all_replies = models.BooleanField(default=False)
-    # Whether Tab 2 shows thoughts, too.
+    # True if Tab 2 also shows thoughts.
     shows_thoughts = models.BooleanField(default=False)
-    # True if an event or a ruling is not known to everybody of the cast. The parts of a request
-    # that all characters would share are then composed for each character.
+    # True if an event or a ruling is not known to the whole cast. The parts of a request that would
+    # be the same for all characters are then composed for each character.
     differs_by_reader = models.BooleanField(default=False)
     # Chance is drawn from this seed, the turn's number and the name of what is drawn.
     seed = models.UUIDField(default=uuid.uuid4, editable=False)
@@ -82,18 +87,19 @@ class Session(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
     last_played_at = models.DateTimeField(default=timezone.now)
-    # For a chapter that came from a file, which has the other times of its origin.
+    # The time of the import, if the chapter came from a file. The file gives all its other times.
     imported_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # A fork's origin, which is None once the origin is deleted; the origin's title at the time of
-    # the fork; the last turn that both have in common; the key of the form that asked for the fork.
+    # The origin of a fork. It is None once the origin is deleted. The next fields are the origin's
+    # title at the time of the fork, the last turn that both have in common, and the key of the form
+    # that asked for the fork.
     origin = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="forks"
     )
     origin_title = models.CharField(max_length=TITLE_CHAR_LIMIT, blank=True)
     forked_at_prompt = models.PositiveIntegerField(default=0)
     fork_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT, blank=True)
-    # What the origin had used of each model when it was forked; see agents.calling.spending.
-    # This is never changed afterwards.
+    # The tokens that the origin had used of each model when it was forked; see
+    # agents.calling.spending. They never change.
     inherited_usage = models.JSONField(default=dict, blank=True)
 
     objects = Chapters()
@@ -122,13 +128,16 @@ class Session(models.Model):
 
     @cached_property
     def cast(self) -> tuple["CastMember", ...]:
-        """All members, also deselected ones: characters by slot, then people without a panel."""
+        """All members of the cast, including those that are deselected. Characters come first, by
+        slot, and then people without a panel."""
         return tuple(self.members.all())
 
     @cached_property
     def everybody(self) -> tuple[Character, ...]:
-        """Those who take part from the first turn on: characters by slot, then people without a
-        panel. People who appeared in play are in `sessions.world.everybody_at` alone.
+        """The members who take part from the first turn on. Characters come first, by slot, and
+        then people without a panel.
+
+        People who appeared in play are not among them; see `sessions.world.everybody_at`.
         """
         return tuple(one for one, member in self._numbered_cast if member.is_selected)
 
@@ -139,13 +148,15 @@ class Session(models.Model):
 
     @cached_property
     def _numbered_cast(self) -> list[tuple[Character, "CastMember"]]:
-        """Each member with its number. People without a panel have numbers after all slots."""
+        """Each member of the cast with its number. People without a panel have numbers above all
+        slots."""
         people = count(MAX_AGENTS + 1)
         return [(one.as_character(one.slot or next(people)), one) for one in self.cast]
 
     @property
     def everybodys_numbers(self) -> list[int]:
-        """The numbers by which witnesses name everybody of Tab 1, in ascending order."""
+        """The numbers of everybody on Tab 1, in ascending order. Witnesses are named by these
+        numbers."""
         return [one.number for one in self.everybody]
 
     @property
@@ -154,11 +165,13 @@ class Session(models.Model):
 
     @property
     def agent_names(self) -> dict[str, str]:
-        """The names of the selected characters, by slot as text (a JSON key)."""
+        """The names of the selected characters. The key is the slot as text, because JSON has only
+        text as keys."""
         return {str(one.slot): one.name for one in self.characters}
 
     def agent_texts(self, field: str) -> dict[str, str]:
-        """The values of this field of `CastMember` that are not empty, by slot as text.
+        """Return the texts of this field of `CastMember`. The key is the slot as text, and empty
+        texts are left out.
 
         Deselected slots are included.
         """
@@ -166,17 +179,19 @@ class Session(models.Model):
         return {str(slot): text for slot, text in texts.items() if text}
 
     def character(self, number: int) -> Character:
-        """Return the member of the cast with this number, also one that is not selected."""
+        """Return the member of the cast with this number. The member need not be selected."""
         known = self._characters_by_number
         if number not in known and number >= FIRST_NUMBER_IN_PLAY:
-            # People of attempts that are not chosen are included, since pages show these too.
+            # People who appeared in attempts that are not chosen are included, because pages also
+            # show those.
             known.update((one["number"], character(**one)) for one in self.people_in_play())
         return known.get(number) or character(number)
 
     def people_in_play(self) -> "models.QuerySet[Change, dict[str, Any]]":
-        """Return what is told of each person who appeared in a run that is or may be committed.
+        """Return the payload of each person who appeared in a run that is committed or still may
+        be.
 
-        A person who appears in two attempts may be in it twice, with the same number.
+        If a person appears in two attempts, two payloads may have the same number.
         """
         of_run = Q(run_id=None) | Q(run_id=F("attempt__run_id"))
         people = self.changes.filter(of_run | Q(run_id=F("attempt__text_run_id")), kind=PERSON)
@@ -188,7 +203,7 @@ class Session(models.Model):
         return {one.number: one for one, _ in self._numbered_cast}
 
     def forget_cast(self) -> None:
-        """Read the cast anew when it is next asked for."""
+        """Drop the cast that is in memory, so that it is read from the database again."""
         for name in (
             *("cast", "everybody", "characters", "_numbered_cast", "_characters_by_number"),
         ):
@@ -211,7 +226,8 @@ class Tab1Inputs(models.Model):
     )
     world_text = models.TextField(blank=True)
     chapter_text = models.TextField(blank=True)
-    # The fields of the model `Mode.setup` of the chapter's mode; empty until they are saved.
+    # The values of the fields of the mode's model `Mode.setup`. They are empty until they are
+    # saved.
     mode_setup = models.JSONField(default=dict, blank=True)
     saved_at = models.DateTimeField(auto_now=True)
 
@@ -223,7 +239,8 @@ class Tab1Inputs(models.Model):
 
 
 class CastMember(models.Model):
-    """A character with a panel, or a person without one. Rows can be changed as long as Tab 1."""
+    """A character with a panel, or a person without one. Rows can be changed as long as Tab 1
+    can."""
 
     member_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="members")
@@ -253,20 +270,21 @@ class CastMember(models.Model):
 
 
 class Attempt(models.Model):
-    """One try at a step of the story: it is committed whole, or it is broken and changes nothing.
+    """One try at a step of the story. It is committed as a whole, or it is broken and changes
+    nothing.
 
-    The attempt is stored before any model is called, under the key that the form carries, so that
-    a form that is sent twice makes one attempt. `run_id` names the run that may write to it.
+    The attempt is stored before any model is called, under the key of the form. So a form that is
+    sent twice makes one attempt. `run_id` names the run that may write to it.
     """
 
     class Kind(models.TextChoices):
-        # The words for the next turn.
+        # The user's words for the next turn.
         PROMPT = "prompt"
         # Another attempt at the latest turn, which is chosen when it is committed.
         REROLL = "reroll"
-        # Another attempt with one layer of the request changed; it is committed unchosen.
+        # Another attempt with one layer of the request changed. It is committed unchosen.
         TRIAL = "trial"
-        # The chosen reply as the user rewrote it by hand; no model is called.
+        # The chosen reply after the user rewrote it by hand. No model is called.
         EDIT = "edit"
 
     class Status(models.TextChoices):
@@ -274,22 +292,22 @@ class Attempt(models.Model):
         COMMITTED = "committed"
         FAILED = "failed"
         STOPPED = "stopped"
-        # Broken, and the user went on without it; the words stay readable.
+        # The attempt is broken, and the user went on without it. Its words can still be read.
         SET_ASIDE = "set_aside"
 
-    # A chapter has at most one attempt of these kinds that is in flight or broken.
+    # The kinds of attempts in play. At most one attempt of these kinds is in flight or broken.
     IN_PLAY = (Kind.PROMPT, Kind.REROLL)
-    # A broken attempt waits for the user; a pending attempt is broken or running.
+    # A broken attempt waits for the user. A pending attempt is broken or running.
     BROKEN = (Status.FAILED, Status.STOPPED)
     PENDING = (Status.RUNNING, *BROKEN)
 
     attempt_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="attempts")
-    # The turn that this is an attempt at. A prompt has none until it is committed.
+    # The turn of which this is an attempt. A prompt has no turn until it is committed.
     turn = models.ForeignKey(
         "Turn", on_delete=models.CASCADE, null=True, blank=True, related_name="attempts"
     )
-    # The attempt that an edit or a trial was made from.
+    # The attempt from which an edit or a trial was made.
     source = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True)
     submission_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT)
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.PROMPT)
@@ -299,15 +317,17 @@ class Attempt(models.Model):
     # The name of the agent who writes the attempt.
     agent = models.CharField(max_length=AGENT_CHAR_LIMIT, default=DEFAULT_AGENT)
     words = models.TextField()
-    # What the prompt carries beside its words: the fields of the model `Mode.given`.
+    # The values of the fields of the mode's model `Mode.given`. They came with the prompt's words.
     given = models.JSONField(null=True, blank=True)
-    # For a trial: which layer was changed, and how.
+    # For a trial, the layer that was changed and the change; None for any other attempt.
     changed_layer = models.JSONField(null=True, blank=True)
-    # The numbers of those who can perceive the events; None is everybody at the commit.
+    # The numbers of the members who can perceive the events. None means everybody of the cast at
+    # the time of the commit.
     witnesses = models.JSONField(null=True, blank=True)
-    # The text so far of the latest run that brought any text.
+    # The text so far. It is from the latest run that has brought any text.
     partial_text = models.TextField(blank=True)
-    # The id of that run. If the text is kept, the changes of this run count.
+    # The id of the run that wrote `partial_text`. If the user keeps the text, this run's changes
+    # count.
     text_run_id = models.UUIDField(null=True, blank=True)
     error = models.TextField(blank=True)
     run_id = models.UUIDField(default=uuid.uuid4)
@@ -325,7 +345,7 @@ class Attempt(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["status", "lease_until"], name="attempt_lease"),
-            # Every page of a chapter asks for its pending attempt.
+            # This index is for the pending attempt, because every page of a chapter asks for it.
             models.Index(fields=["session", "status"], name="attempt_pending"),
             models.Index(fields=["session", "submitted_at"], name="attempt_newest"),
         ]
@@ -343,17 +363,17 @@ class Attempt(models.Model):
 
     @property
     def has_died(self) -> bool:
-        """Whether the attempt's lease ran out, so that its process counts as dead."""
+        """Whether the attempt's lease ran out. Its process then counts as dead."""
         return self.is_running and self.lease_until < timezone.now()
 
     @property
     def is_broken(self) -> bool:
-        """Whether the attempt failed or was stopped, and waits for what the user decides."""
+        """Whether the attempt failed or was stopped. It then waits for the user's decision."""
         return self.status in self.BROKEN
 
 
 class Turn(models.Model):
-    """A numbered step of the story, which names the one attempt that the story goes by."""
+    """A numbered step of the story. It names the one attempt that the story goes by."""
 
     turn_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="turns")
@@ -371,9 +391,9 @@ class Turn(models.Model):
 
 
 class Event(AppendOnly):
-    """Something that was said or shown in an attempt; the attempt's words are its first event.
+    """Something that was said or shown in an attempt. The attempt's words are its first event.
 
-    The transcript is rendered from the events of chosen attempts, and is never parsed.
+    The transcript is made from the events of chosen attempts. It is never read back.
     """
 
     class Role(models.TextChoices):
@@ -384,18 +404,20 @@ class Event(AppendOnly):
     event_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="events")
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="events")
-    # The number of the attempt's turn, and the event's place among the attempt's events.
+    # The number of the attempt's turn. The next field is the event's place among the attempt's
+    # events.
     prompt_index = models.PositiveIntegerField()
     position = models.PositiveSmallIntegerField()
     role = models.CharField(max_length=8, choices=Role)
     # SAID, THOUGHT, or a kind that the mode declares.
-    kind = models.CharField(max_length=40, default=SAID)
+    kind = models.CharField(max_length=KIND_CHAR_LIMIT, default=SAID)
     # The number of the member of the cast who speaks.
     agent_slot = models.PositiveSmallIntegerField(null=True, blank=True)
     text = models.TextField()
     # Data that a page draws in addition to the text.
     shown = models.JSONField(null=True, blank=True)
-    # The numbers of those who could perceive the event; fixed when the event is written.
+    # The numbers of the members who could perceive the event. They are fixed when the event is
+    # written.
     witnesses = models.JSONField(default=list)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -413,23 +435,24 @@ class Event(AppendOnly):
 
 
 class Change(AppendOnly):
-    """What a run of an attempt, or an act of the user after the attempt, did to the world.
+    """A change of the world, by a run of an attempt or by an act of the user after the attempt.
 
     The world is folded from the initial state and the changes that count; see sessions.world.
     """
 
     change_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="changes")
-    # The unique constraint's index on attempt, run and position serves this field too.
+    # This field has no index of its own, because the unique constraint's index begins with it.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, related_name="changes", db_index=False
     )
     # The id of the run that made the change; None for an act.
     run_id = models.UUIDField(null=True, blank=True)
-    # The place among the changes of the run, or of the acts after the attempt.
+    # The place among the run's changes. For an act, the place among the acts that followed the
+    # attempt.
     position = models.PositiveIntegerField()
     kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT)
-    # An object; the kind says which fields it has.
+    # A JSON object. The kind of the change says which fields the object has.
     payload = models.JSONField(default=dict)
     # The name of the tool, the rule or the act that made the change.
     cause = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT, blank=True)

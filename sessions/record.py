@@ -15,10 +15,11 @@ def chosen_events(
     last_attempt: uuid.UUID | None = None,
     with_thoughts: bool = False,
 ) -> "QuerySet[Event]":
-    """Return the events of the chosen attempts at these turns, including both ends.
+    """Return the events of the chosen attempts at the turns `from_prompt` to `to_prompt`, both
+    included.
 
-    Thoughts are included only with `with_thoughts`. `last_attempt`, a committed attempt at turn
-    `to_prompt`, counts as the chosen one there.
+    Thoughts are included only with `with_thoughts`. `last_attempt` is a committed attempt at turn
+    `to_prompt`, and counts as the chosen one there.
     """
     told = Q(attempt__chosen_for__isnull=False)
     if last_attempt is not None:
@@ -34,7 +35,7 @@ def chosen_events(
 def other_events(
     chapter: Session, *, from_prompt: int, to_prompt: int, with_thoughts: bool = False
 ) -> "QuerySet[Event]":
-    """Return the events of other attempts at these turns, oldest attempt first.
+    """Return the events of attempts that are not chosen at these turns, oldest attempt first.
 
     Thoughts are included only with `with_thoughts`.
     """
@@ -49,8 +50,9 @@ def other_events(
 
 
 def has_thoughts(chapter: Session) -> bool:
-    """Return whether somebody has thought something in a committed attempt of the chapter."""
-    # Nobody but its thinker witnesses a thought, so that readers differ from then on.
+    """Return whether a committed attempt of the chapter has a thought."""
+    # `differs_by_reader` is checked first, because this needs no query. It is True in every chapter
+    # with a thought, because only the thinker witnesses a thought.
     return chapter.differs_by_reader and chapter.events.filter(kind=THOUGHT).exists()
 
 

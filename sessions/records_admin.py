@@ -1,7 +1,7 @@
-"""Shows records in Django's admin, where nothing can be changed.
+"""Shows records in Django's admin, where nobody can change them.
 
-A chapter changes only through the functions that know its rules, and a form that wrote to the
-tables would break these rules. Apps register their models with RecordAdmin.
+A chapter changes only through functions that know its rules. A form that wrote to the tables would
+break the rules. Apps register their models with RecordAdmin.
 """
 
 import json
@@ -55,12 +55,14 @@ class RecordAdmin(_ModelAdmin):
 
     @admin.display(description="chapter", ordering="session__title")
     def chapter(self, record: Any) -> SafeString:
-        """Return a link to the record's chapter; list_select_related must contain `session`."""
+        """Return a link to the record's chapter. The chapter must be in list_select_related as
+        `session`."""
         return _link("admin:story_sessions_session_change", record.session)
 
 
 def related_records(record: models.Model) -> SafeString:
-    """Return links to all records that belong to this one, with their numbers."""
+    """Return a link for each kind of record that belongs to this one, with the number of such
+    records."""
     links = []
     for relation in record._meta.related_objects:
         related = relation.related_model

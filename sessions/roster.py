@@ -1,4 +1,4 @@
-"""The seven character slots, each with a fixed number and colour; the GM chooses the rest."""
+"""The seven slots of characters. Each slot has a fixed number and colour."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ SLOTS = tuple(range(1, MAX_AGENTS + 1))
 
 @dataclass(frozen=True)
 class Character:
-    """A member of the cast as a page, a prompt or the transcript shows it.
+    """A member of the cast in the form that pages, prompts and the transcript use.
 
-    A person without a panel has slot 0 and no colour. Witnesses name a member by `number`, which is
-    the slot, or for a person without a panel a number above all slots.
+    A person without a panel has slot 0 and no colour. Witnesses name a member by `number`. It is
+    the slot of a character. For a person without a panel it is a number above all slots.
     """
 
     slot: int
@@ -25,7 +25,7 @@ class Character:
 
     @property
     def says_more(self) -> bool:
-        """Whether the character has more to show than slot, colour and name."""
+        """Whether the character has more to show than its slot, colour and name."""
         return bool(self.pronouns or self.public_text or not self.slot)
 
 
@@ -36,7 +36,7 @@ def default_name(slot: int) -> str:
 def character(number: int, name: str = "", pronouns: str = "", public_text: str = "") -> Character:
     """Return the character of a slot, or the person with a number above the slots.
 
-    An empty name means the slot's default name.
+    If the name is empty, the character gets the slot's default name.
     """
     if number not in SLOTS:
         return Character(0, "", name or "Somebody", pronouns, public_text, number)
@@ -45,5 +45,6 @@ def character(number: int, name: str = "", pronouns: str = "", public_text: str 
 
 
 def next_slot(slot: int, selected: list[int]) -> int:
-    """Return the next higher selected slot, or the lowest one after the highest."""
+    """Return the next selected slot above `slot`. If there is none, return the lowest selected
+    slot."""
     return min((s for s in selected if s > slot), default=min(selected))

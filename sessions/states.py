@@ -1,7 +1,7 @@
 """The states of a chapter and the transitions between them.
 
-A transition is one UPDATE whose WHERE names the states from which it may start, and the row count
-says whether it took place. Row locks would have no effect on SQLite.
+A transition is one UPDATE whose WHERE names the states from which it may start. The number of
+changed rows says whether it took place. Row locks are not used, because SQLite has none.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ class State(TextChoices):
 
 
 TRANSITIONS: dict[State, frozenset[State]] = {
-    # The chapter is invisible until its last row is stored (see sessions.importing).
+    # The chapter is invisible until its last row is stored; see sessions.importing.
     State.IMPORTING: frozenset({State.DRAFT_TAB1, State.ACTIVE, State.ENDED}),
     State.DRAFT_TAB1: frozenset({State.LOCKING, State.RESETTING}),
     # The chapter returns to DRAFT_TAB1 when agent 0 fails, so that Tab 1 can be edited again.
@@ -36,7 +36,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     # The chapter returns to ACTIVE when the GM reopens it.
     State.ENDED: frozenset({State.NARRATING, State.ACTIVE, State.RESETTING}),
     State.NARRATING: frozenset({State.ENDED, State.RESETTING}),
-    # The specification's DRAFT_TAB1 after RESETTING is a new Session with a new id.
+    # In the specification DRAFT_TAB1 follows RESETTING. Here a new Session with a new id is created
+    # instead.
     State.RESETTING: frozenset(),
 }
 
@@ -49,11 +50,15 @@ def sources_of(target: State) -> list[State]:
 
 
 def try_move(chapter: "QuerySet[Session]", target: State, **changes: Any) -> bool:
-    """Move the chapter (a queryset of one) if its state allows; False when it does not."""
+    """Move the chapter (a queryset of one) to the target if its state allows that.
+
+    Returns whether it did.
+    """
     return bool(chapter.filter(state__in=sources_of(target)).update(state=target, **changes))
 
 
 def move(chapter: "QuerySet[Session]", target: State, *, refusal: str, **changes: Any) -> None:
-    """Like `try_move`, but raises WrongState with `refusal` when the state does not allow it."""
+    """Move the chapter like `try_move`. Raises WrongState with `refusal` if its state does not
+    allow that."""
     if not try_move(chapter, target, **changes):
         raise WrongState(refusal)

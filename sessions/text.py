@@ -4,16 +4,17 @@ import re
 
 from sessions.exceptions import InvalidInput, TooLong
 
-# Nobody types control characters, except tab and line feed, or lone surrogates. They show that the
-# input is binary data.
+# Control characters other than tab and line feed, and lone surrogates. Nobody types these, so they
+# show that the input is binary data.
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _LINE_BREAK = re.compile("\r\n?")
 
 
 def clean_text(value: str, *, limit: int, label: str) -> str:
-    """Return the text with every line break as one LF.
+    """Return the text with one line feed for each line break.
 
-    Raises TooLong over `limit` code points and InvalidInput for binary data, and never cuts text.
+    Raises TooLong if the text has more than `limit` code points, and InvalidInput for binary data.
+    It never cuts the text.
     """
     text = with_line_feeds(value)
     if _NOT_TEXT.search(text):
@@ -30,15 +31,16 @@ def clean_text(value: str, *, limit: int, label: str) -> str:
 
 
 def with_line_feeds(text: str) -> str:
-    """Return the text with one LF for each line break, which a browser sends as CR and LF."""
+    """Return the text with one line feed for each line break, because a browser sends CR and LF."""
     return _LINE_BREAK.sub("\n", text)
 
 
 def clean_line(value: str, *, limit: int, label: str) -> str:
-    """Clean a name or title like `clean_text`, and make it one line without space around it."""
+    """Return a name or title that is cleaned by `clean_text`, as one line without space around
+    it."""
     return " ".join(clean_text(value, limit=limit, label=label).split())
 
 
 def scrub_reply(text: str) -> str:
-    """Return a model's text unchanged, except that characters no database stores are replaced."""
+    """Return a model's text. Characters that no database stores are replaced in it."""
     return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", _LINE_BREAK.sub("\n", text))

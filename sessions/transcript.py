@@ -1,6 +1,7 @@
-"""Renders Tab 2's transcript from events by the contract 'A' to 'I'; no code parses it again.
+"""Renders Tab 2's transcript from events.
 
-Sizes are code points of the rendered plain text, which is also what a copy of the page has.
+Its form follows the contract 'A' to 'I' of the specification, and no code reads it back. Sizes are
+counted in code points of the rendered plain text, which is also the text that the browser copies.
 """
 
 import re
@@ -17,7 +18,7 @@ from sessions.roster import Character
 DASHED_LINE = "-------------"
 TRUNCATION_NOTE = "(Earlier transcript truncated for display.)"
 BOUNDARY_ABOVE_NOTE = "(summary boundary above)"
-# Takes the witnesses of an event, and returns whether the event is told.
+# A function that takes the witnesses of an event, and returns whether the event is shown.
 Perceived = Callable[[Collection[int]], bool]
 _SEPARATOR = "\n\n"
 _FEW_PROMPTS = 200
@@ -26,7 +27,7 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 @dataclass(frozen=True)
 class Entry:
-    """An event as it is shown; `character` is None for the GM and the system."""
+    """An event in the form in which it is shown. `character` is None for the GM and the system."""
 
     prompt_index: int
     role: str
@@ -35,14 +36,14 @@ class Entry:
     character: Character | None = None
     # False if the entry is from an attempt that is not chosen.
     is_chosen: bool = True
-    # For a reply, the names of its witnesses if these are not everybody.
+    # For a reply, the names of its witnesses; empty if everybody is a witness.
     perceived_by: str = ""
-    # What is shown when it is asked for, beside the transcript and no part of it.
+    # True for a thought. It is shown only on request, and it is no part of the transcript.
     is_thought: bool = False
 
     @property
     def is_told(self) -> bool:
-        """Whether the entry is part of the transcript as a download has it."""
+        """Whether the entry is in the transcript that can be downloaded."""
         return self.is_chosen and not self.is_thought
 
     @property
@@ -111,9 +112,10 @@ def read_transcript(
     with_all_replies: bool = False,
     with_thoughts: bool = False,
 ) -> Transcript:
-    """Read the newest events whose rendering fits `limit`; None means all events.
+    """Read the newest events whose rendering fits `limit`. If `limit` is None, read all events.
 
-    Other attempts, with all replies, and thoughts stand beside what counts towards the limit.
+    Attempts that are not chosen, and thoughts, are added if asked for. They do not count towards
+    the limit.
     """
     events = chosen_events(chapter, with_thoughts=True).reverse()
     entries = (render_event(event, chapter) for event in events.iterator(chunk_size=200))
@@ -136,7 +138,7 @@ def read_prompts(
     with_all_replies: bool = False,
     with_thoughts: bool = False,
 ) -> Transcript:
-    """Read all of these prompts with their replies."""
+    """Read the prompts from `first` to `last` with their replies."""
     events = chosen_events(chapter, from_prompt=first, to_prompt=last, with_thoughts=True)
     entries = _numbered(render_event(event, chapter) for event in events)
     transcript = Transcript(
@@ -148,9 +150,9 @@ def read_prompts(
 
 
 def _asked_for(entries: Iterable[Entry], with_thoughts: bool) -> Iterator[Entry]:
-    """Yield the entries, without thoughts unless they are asked for.
+    """Yield the entries. Thoughts are left out unless they are asked for.
 
-    A turn of which nothing but a thought came has its number all the same.
+    A turn that has nothing but a thought still gets an entry with its number.
     """
     return (entry for entry in entries if with_thoughts or not entry.is_thought)
 
@@ -158,9 +160,9 @@ def _asked_for(entries: Iterable[Entry], with_thoughts: bool) -> Iterator[Entry]
 def _with_other_attempts(
     transcript: Transcript, chapter: Session, with_thoughts: bool
 ) -> Transcript:
-    """Add the attempts that are not chosen, in the order in which all were committed.
+    """Add the attempts that are not chosen, in the order in which all attempts were committed.
 
-    The words of a prompt are shown once if several attempts share them.
+    If several attempts share the words of a prompt, the words are shown once.
     """
     shown = transcript.entries
     if not shown:
@@ -184,8 +186,8 @@ def _with_other_attempts(
 
 
 def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> Transcript:
-    """Take whole entries, newest first, as long as everything that is shown fits `limit`."""
-    # Room for the dashed line and both notes is reserved first, so that they always fit.
+    """Take whole entries, newest first, as long as everything together fits `limit`."""
+    # Room for the dashed line and both notes is kept free from the start, so that they always fit.
     room = limit - sum(
         len(_SEPARATOR) + len(note) for note in (DASHED_LINE, TRUNCATION_NOTE, BOUNDARY_ABOVE_NOTE)
     )
@@ -202,34 +204,36 @@ def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> 
 
 
 def _cut_start(entry: Entry, room: int) -> Entry:
-    """Cut a single entry that is larger than the window, so that its end is shown."""
+    """Cut an entry that is larger than the window. Its start is cut off, so that its end is
+    shown."""
     kept = entry.text[-max(room - len(entry.prefix) - len(_SEPARATOR), 0) :]
     return Entry(entry.prompt_index, entry.role, entry.prefix, kept, entry.character)
 
 
 def render_event(event: Event, chapter: Session) -> Entry:
-    entry = _render(chapter, event.prompt_index, event.role, event.agent_slot, event.text)
-    if event.kind == THOUGHT:
-        return replace(entry, is_thought=True)
-    if entry.character is None or set(event.witnesses) >= set(chapter.everybodys_numbers):
+    told = (event.prompt_index, event.role, event.agent_slot, event.text, event.kind)
+    entry = _render(chapter, *told)
+    is_everybodys = set(event.witnesses) >= set(chapter.everybodys_numbers)
+    if entry.is_thought or entry.character is None or is_everybodys:
         return entry
     names = [chapter.character(number).name for number in event.witnesses]
     return replace(entry, perceived_by=", ".join(names))
 
 
 def _render(
-    chapter: Session, prompt_index: int, role: str, agent_slot: int | None, text: str
+    chapter: Session, prompt_index: int, role: str, agent_slot: int | None, text: str, kind: str
 ) -> Entry:
     text = normalize_blank_lines(text)
     if role == Event.Role.AGENT and agent_slot is not None:
         speaker = chapter.character(agent_slot)
-        return Entry(prompt_index, role, f"{speaker.name}: ", text, speaker)
+        is_thought = kind == THOUGHT
+        return Entry(prompt_index, role, f"{speaker.name}: ", text, speaker, is_thought=is_thought)
     prefix = f"{prompt_index}) " if role == Event.Role.USER else ""
     return Entry(prompt_index, role, prefix, text)
 
 
 def normalize_blank_lines(text: str) -> str:
-    """Reduce three or more blank lines to two, and remove blank lines at both ends."""
+    """Replace three or more blank lines by two, and remove blank lines at both ends."""
     return _BLANK_LINES.sub("\n\n\n", text.strip("\n"))
 
 
@@ -242,28 +246,33 @@ def chosen_entries(
     perceived: Perceived | None = None,
     with_thoughts: bool = False,
 ) -> Iterator[Entry]:
-    """Yield the entries of `chosen_events` without model objects, because there may be ten
-    thousand. `perceived` selects events by their witnesses."""
+    """Yield the entries of `chosen_events`. No model objects are made, because there may be ten
+    thousand events.
+
+    `perceived` selects events by their witnesses. Without it there is an entry for every turn: a
+    turn that has only thoughts still has an entry with its number.
+    """
     events = chosen_events(
         chapter,
         from_prompt=from_prompt,
         to_prompt=to_prompt,
         last_attempt=last_attempt,
-        with_thoughts=with_thoughts,
+        with_thoughts=with_thoughts or perceived is None,
     )
-    rows = events.values_list("prompt_index", "role", "agent_slot", "text", "witnesses")
+    rows = events.values_list("prompt_index", "role", "agent_slot", "text", "kind", "witnesses")
     is_long = to_prompt is None or to_prompt - from_prompt > _FEW_PROMPTS
-    # For a few rows a cursor would need three queries instead of one.
+    # For a few rows a plain query is used, because a cursor would need three queries.
     read = rows.iterator(chunk_size=500) if is_long else rows
-    return _numbered(
-        _render(chapter, number, role, slot, text)
-        for number, role, slot, text, witnesses in read
+    entries = _numbered(
+        _render(chapter, number, role, slot, text, kind)
+        for number, role, slot, text, kind, witnesses in read
         if perceived is None or perceived(witnesses)
     )
+    return _asked_for(entries, with_thoughts)
 
 
 def _numbered(entries: Iterable[Entry], *, newest_first: bool = False) -> Iterator[Entry]:
-    """Yield the entries, and add an entry with the turn's number to each turn without words."""
+    """Yield the entries. For a turn without words, also yield an entry with the turn's number."""
     for number, of_turn in groupby(entries, key=lambda entry: entry.prompt_index):
         turn = list(of_turn)
         first = turn[-1 if newest_first else 0]

@@ -1,10 +1,10 @@
-"""The world of a chapter: the changes that count, folded from the initial state.
+"""The world of a chapter, which is folded from the initial state and the changes that count.
 
-A change is stored at the end of its step. It counts once its run is committed, while its attempt is
-chosen; an act counts at once. Nothing is rolled back, because another attempt has other changes.
+A change is stored at the end of its step. It counts if its run is committed and its attempt is
+chosen. The change of an act counts at once. Nothing is ever rolled back, because each attempt has
+changes of its own.
 """
 
-import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,9 @@ from sessions.access import lock_chapter, tell_readers_apart
 from sessions.breaking import run_of
 from sessions.cast import clean_person
 from sessions.exceptions import InvalidInput
-from sessions.limits import CHANGE_CHAR_LIMIT, MAX_PEOPLE_IN_PLAY
+from sessions.limits import CHANGE_CHAR_LIMIT, MAX_CHANGES_OF_AN_ATTEMPT, MAX_PEOPLE_IN_PLAY
 from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, Attempt, Change, Session, Turn
+from sessions.payloads import check_payload
 from sessions.roster import Character, character
 
 World = TypeVar("World")
@@ -30,10 +31,10 @@ _TOLD_OF_A_PERSON = frozenset({"name", "pronouns", "public_text"})
 
 @dataclass(frozen=True)
 class NewChange:
-    """A change that is not stored yet; `payload` is a JSON object.
+    """A change that is not stored yet. `payload` is a JSON object.
 
-    `cause` names the tool or rule that made it, and `step` the model call within the reply.
-    `result` is the job whose late result it takes.
+    `cause` names the tool or rule that made the change. `step` is the number of the model call
+    within the reply. `result` is the id of the job whose late result the change takes.
     """
 
     kind: str
@@ -45,10 +46,9 @@ class NewChange:
 
 @dataclass(frozen=True)
 class LateResult:
-    """The result of a job beside play, which becomes a change of this kind when a run takes it."""
+    """The late result of a job. It becomes a change of the kind `kind` when a run takes it."""
 
     result_id: uuid.UUID
-    asked_by: uuid.UUID
     kind: str
     payload: Mapping[str, Any]
 
@@ -56,10 +56,11 @@ class LateResult:
 def changes_that_count(
     chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
 ) -> "QuerySet[Change]":
-    """Return the changes of chosen attempts in the order of turns, with the acts of each turn last.
+    """Return the changes that count, in the order of turns. The acts after each turn come last.
 
-    With `before` only changes of earlier turns are returned. With an `attempt` the changes before
-    the attempt's turn are returned, those of its run even while it runs, and the acts after it.
+    With `before`, only the changes of earlier turns are returned. With an `attempt`, the changes
+    before its turn come first. The changes of its run follow, even while it runs, and then the acts
+    after it.
     """
     if attempt is not None and attempt.turn is not None:
         before = attempt.turn.number
@@ -87,9 +88,13 @@ def fold_world(
 def everybody_at(
     chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
 ) -> tuple[Character, ...]:
-    """Return the cast of Tab 1 and the people who have appeared in play. The people are those of
-    the changes that count; see `changes_that_count`."""
-    # A person who appears did not witness earlier events, so the readers then differ.
+    """Return the members of the cast of Tab 1, and the people who have appeared in play.
+
+    A person has appeared if the change that says so counts. `changes_that_count` explains the
+    arguments.
+    """
+    # Nobody has appeared in play if `differs_by_reader` is False. A person who appears did not
+    # witness earlier events, and so sets it to True.
     if not chapter.differs_by_reader:
         return chapter.everybody
     appeared = changes_that_count(chapter, before=before, attempt=attempt).filter(kind=PERSON)
@@ -98,19 +103,23 @@ def everybody_at(
 
 
 def take_part_once(chapter: Session, numbers: Sequence[int], *, before: int | None = None) -> bool:
-    """Return whether all these members take part, at turn `before` if given, each named once."""
+    """Return whether each of these numbers is given once and names a member who takes part.
+
+    With `before`, the member must have taken part before that turn.
+    """
     everybody = {one.number for one in everybody_at(chapter, before=before)}
     return len(set(numbers)) == len(numbers) and set(numbers) <= everybody
 
 
 def is_closed(chapter: Session, number: int) -> bool:
-    """Return whether an act followed the turn, which then allows no other attempt and no choice."""
+    """Return whether the turn is closed by an act. A closed turn allows no other attempt and no
+    choice."""
     return chapter.changes.filter(attempt__chosen_for__number=number, run_id=None).exists()
 
 
 @transaction.atomic
 def store_changes(attempt: Attempt, changes: Sequence[NewChange]) -> bool:
-    """Store the changes of a step of this run, after those of its earlier steps.
+    """Store the changes of one step of the attempt's run, after those of the run's earlier steps.
 
     Returns False and stores nothing if the run may no longer write to the attempt. Raises
     InvalidInput for a change that cannot be stored.
@@ -121,68 +130,64 @@ def store_changes(attempt: Attempt, changes: Sequence[NewChange]) -> bool:
     return True
 
 
-def take_results(attempt: Attempt, finished: Iterable[LateResult]) -> bool:
-    """Take the finished results that wait for this attempt, as the first changes of its run.
+def take_results(attempt: Attempt, waiting: Iterable[LateResult]) -> bool:
+    """Store late results that wait for this attempt as the first changes of its run.
 
-    A result waits if the chosen attempt of an earlier turn asked for it and no chosen attempt of an
-    earlier turn took it. Returns what `store_changes` returns.
+    Returns what `store_changes` returns, and raises what it raises.
     """
-    waiting = [
-        NewChange(one.kind, one.payload, cause="result", result=one.result_id)
-        for one in pending_results(attempt, finished)
+    taken = [
+        NewChange(one.kind, one.payload, cause="result", result=one.result_id) for one in waiting
     ]
-    return store_changes(attempt, waiting) if waiting else True
-
-
-def pending_results(attempt: Attempt, finished: Iterable[LateResult]) -> list[LateResult]:
-    """Return the results that wait for the attempt, in the order of the turns that asked."""
-    results = list(finished)
-    if not results:
-        return []
-    asking = turns_before(attempt).filter(chosen__in={one.asked_by for one in results})
-    asked = dict(asking.values_list("chosen", "number"))
-    taking = taken_before(attempt).filter(result__in=[one.result_id for one in results])
-    taken = set(taking.values_list("result", flat=True))
-    waiting = [one for one in results if one.asked_by in asked and one.result_id not in taken]
-    return sorted(waiting, key=lambda one: asked[one.asked_by])
+    return store_changes(attempt, taken)
 
 
 def turns_before(attempt: Attempt) -> "QuerySet[Turn]":
-    """Return the turns before the attempt's own, which is the next one until it is committed."""
+    """Return the turns before the attempt's turn. An attempt without a turn comes after all
+    turns."""
     turns = attempt.session.turns.all()
     return turns.filter(number__lt=attempt.turn.number) if attempt.turn else turns
 
 
 def taken_before(attempt: Attempt) -> "QuerySet[Change]":
-    """Return the changes that count before the attempt's turn and take a late result."""
+    """Return the changes before the attempt's turn that count and took a late result."""
     before = attempt.turn.number if attempt.turn else None
     return changes_that_count(attempt.session, before=before).filter(result__isnull=False)
 
 
 def copy_changes(source: Attempt, run_id: uuid.UUID, copy: Attempt) -> None:
-    """Give the copy's run the changes of this run of the source, with their late results."""
+    """Copy the changes that this run of `source` made to the run of `copy`. Their late results are
+    copied too."""
     fields = ("position", "kind", "payload", "cause", "step", "result")
     changes = source.changes.filter(run_id=run_id).order_by("position").values(*fields)
     to = {"session_id": copy.session_id, "attempt": copy, "run_id": copy.run_id}
     Change.objects.bulk_create([Change(**to, **one) for one in changes])
 
 
+def room_for_changes(attempt: Attempt) -> int:
+    """Return how many more changes this run of the attempt and the acts after it may make."""
+    of_run_or_act = Q(run_id=None) | Q(run_id=attempt.run_id)
+    return MAX_CHANGES_OF_AN_ATTEMPT - attempt.changes.filter(of_run_or_act).count()
+
+
 def add_changes(
     attempt: Attempt, changes: Sequence[NewChange], *, run_id: uuid.UUID | None
 ) -> list[Change]:
-    """Store the changes of a run or an act after the existing ones. Raises InvalidInput. The
-    chapter's row has to be locked."""
+    """Store the changes of a run or an act after those that are stored already.
+
+    Raises InvalidInput. The chapter's row has to be locked.
+    """
+    if len(changes) > room_for_changes(attempt):
+        raise InvalidInput(
+            f"One turn can change {MAX_CHANGES_OF_AN_ATTEMPT:,} things in the world, its acts "
+            "included. Nothing was changed; go on with the story first."
+        )
     first = Change.objects.filter(attempt=attempt, run_id=run_id).count()
     rows: list[Change] = []
     for position, one in enumerate(changes, start=first):
+        check_change(one.kind, one.payload)
         payload = dict(one.payload)
         if one.kind == PERSON:
             payload = _person(attempt, payload, rows)
-        if len(json.dumps(payload, ensure_ascii=False)) > CHANGE_CHAR_LIMIT:
-            raise InvalidInput(
-                f"A change to the world has more than {CHANGE_CHAR_LIMIT:,} characters. It was not "
-                "stored."
-            )
         row = Change(
             session_id=attempt.session_id,
             attempt=attempt,
@@ -198,25 +203,36 @@ def add_changes(
     return Change.objects.bulk_create(rows)
 
 
-def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> dict[str, Any]:
-    """Return the payload of a person who appears, with a number that nobody else has in a run that
-    is committed or may be yet. So a person of another attempt is never mistaken for this one."""
+def check_change(kind: str, payload: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for a change that can be stored in no chapter."""
+    check_payload(payload, most=CHANGE_CHAR_LIMIT, label="A change to the world")
+    if kind == PERSON:
+        _clean_person((), payload)
+
+
+def _clean_person(everybody: Iterable[Character], told: Mapping[str, Any]) -> dict[str, str]:
     is_text = all(isinstance(one, str) for one in told.values())
     if not (is_text and told.keys() <= _TOLD_OF_A_PERSON):
         raise InvalidInput(
             "A person who appears has a name, pronouns and a public text; the program gives the "
             "number. Nobody was added."
         )
+    return clean_person(everybody, **{"name": "", **told})
+
+
+def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> dict[str, Any]:
+    """Return the payload of a person who appears, with a number that nobody else has in a run that
+    is committed or may be yet. So a person of another attempt is never mistaken for this one."""
     chapter = attempt.session
     before = [one.payload for one in new if one.kind == PERSON]
     everybody = (*everybody_at(chapter, attempt=attempt), *(character(**one) for one in before))
-    person = clean_person(everybody, **{"name": "", **told})
+    person = _clean_person(everybody, told)
     known = {one["number"] for one in (*chapter.people_in_play(), *before)}
     number = next(one for one in count(FIRST_NUMBER_IN_PLAY) if one not in known)
     if number >= FIRST_NUMBER_IN_PLAY + MAX_PEOPLE_IN_PLAY:
         raise InvalidInput(
             f"At most {MAX_PEOPLE_IN_PLAY} people can appear in a chapter. Nobody was added."
         )
-    # A new person has missed all earlier events.
+    # The new person did not witness the earlier events, so the readers differ from now on.
     tell_readers_apart(chapter, ())
     return {"number": number, **person}

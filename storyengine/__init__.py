@@ -1,4 +1,5 @@
-"""The Django project, with settings, entry points, and the pages and API that use the apps."""
+"""The Django project: its settings, its entry points, and the pages and the API that use the
+apps."""
 
 from storyengine.celery import app as celery_app
 

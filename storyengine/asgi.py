@@ -1,4 +1,4 @@
-"""The ASGI application, which is Django with static files served in front of it."""
+"""The ASGI application, which is Django with a server for static files in front of it."""
 
 import os
 from importlib import import_module
@@ -19,7 +19,7 @@ from storyengine.access.body_limit import BodyLimit
 
 
 def with_collected_files(application: Any, folder: Path) -> Any:
-    """Serve static files before Django, so that they bypass its middleware and delay no page."""
+    """Serve static files before Django. They then bypass its middleware and delay no page."""
     return ServeStaticASGI(
         application,
         root=folder,
@@ -33,8 +33,9 @@ def _forbid_sniffing(headers: Headers, path: str, url: str) -> None:
     headers["X-Content-Type-Options"] = "nosniff"
 
 
-# Under ASGI each request has its own thread and new connections, so there are no old ones to close.
-# These receivers would only delay each reply by a change of thread.
+# These two receivers act at the start of each request, and one closes old connections. Under ASGI
+# each request has its own thread and new connections, so there are none to close. The receivers
+# would only delay each reply by a change of thread.
 for receiver in (reset_queries, close_old_connections):
     request_started.disconnect(receiver)
 
@@ -44,5 +45,6 @@ application = BodyLimit(
     else ASGIStaticFilesHandler(get_asgi_application())
 )
 
-# Otherwise the first request would import the URLs, and block the event loop for all others.
+# Without this import, the first request would import the URLs and block the event loop for all
+# others.
 import_module(settings.ROOT_URLCONF)

@@ -13,7 +13,8 @@ from kombu.transport import TRANSPORT_ALIASES
 from storyengine.stack.parents import end_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
-# Celery warns root users of pickled tasks, but the tasks here are JSON.
+# Celery warns root users of pickled tasks. This warning is not needed, because the tasks here are
+# JSON.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 
 TRANSPORT_ALIASES["filesystem"] = "storyengine.stack.folder_broker:Transport"
@@ -24,10 +25,10 @@ app.autodiscover_tasks()
 
 
 class Clock(bootsteps.StartStopStep):
-    """Celery's beat as a thread of every worker.
+    """The clock of Celery (its beat), as a thread of every worker.
 
-    The worker's own option starts beat as a process, which outlives a killed worker. Several clocks
-    do no harm, because only one backup a day is made (see storyengine.backups).
+    Celery's own option would start beat as a process, which goes on after the worker was killed.
+    Several clocks do no harm, because only one backup a day is made (see storyengine.backups).
     """
 
     def start(self, parent: Any) -> None:
@@ -35,15 +36,17 @@ class Clock(bootsteps.StartStopStep):
         self.beat.start()
 
     def stop(self, parent: Any) -> None:
-        # The thread is not joined, because it may sleep for a second and has nothing to write.
+        # The thread is not waited for, because it may be sleeping for a second and has nothing to
+        # write.
         self.beat.service.stop()
 
 
 class Sweep(bootsteps.StartStopStep):
-    """Runs the sweep, for work of dead processes and for lost notices (see agents.sweeping)."""
+    """The step that starts the sweep, for work of dead processes and for lost notices (see
+    agents.sweeping)."""
 
     def start(self, parent: Any) -> None:
-        # The import is here because Django is not yet set up when this module is imported.
+        # The import is here, because Django is not set up yet when this module is imported.
         from agents.sweeping import SweepThread
 
         self.thread = SweepThread(hands=parent.concurrency)
@@ -54,9 +57,10 @@ class Sweep(bootsteps.StartStopStep):
 
 
 class Heartbeat(bootsteps.StartStopStep):
-    """Records in the database that this worker is alive (see storyengine.operations.heartbeat).
+    """The step that stores in the database that this worker is alive (see
+    storyengine.operations.heartbeat).
 
-    It stops after all other steps, because a restore could otherwise begin while a job is ending.
+    It stops after all other steps. Otherwise a restore could begin while a job is ending.
     """
 
     def start(self, parent: Any) -> None:
@@ -64,7 +68,8 @@ class Heartbeat(bootsteps.StartStopStep):
 
         self.thread = HeartbeatThread(parent.hostname)
         self.thread.start()
-        # Celery sends this signal after all steps have stopped, whose order it does not define.
+        # The signal is used because Celery sends it after all steps have stopped. The order of the
+        # steps is not defined.
         worker_shutdown.connect(self.end, sender=parent, weak=False)
 
     def end(self, **_signal: object) -> None:
@@ -78,7 +83,8 @@ def end_with_what_started_it(**_signal: object) -> None:
 
 @setup_logging.connect
 def keep_django_s_logging(**_signal: object) -> None:
-    """Keep Celery from configuring the root logger, as it does if this signal has no receiver."""
+    """Keep Celery from configuring the root logger. Celery does that if this signal has no
+    receiver."""
 
 
 app.steps["worker"].add(Clock)

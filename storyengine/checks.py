@@ -1,4 +1,4 @@
-"""Checks of the configuration that report faults at the start."""
+"""Checks of the configuration. They report faults when the program starts."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,13 +20,14 @@ from storyengine.access.listening import (
 )
 from storyengine.settings.private_files import files_for_others
 
-# These classes replace Django's own. The checks that the settings silence look only for Django's.
+# The classes that replace Django's own. The checks that the settings silence look only for Django's
+# own classes.
 PROTECTION = tuple(
     f"storyengine.access.browser.{name}"
     for name in ("SecurityMiddleware", "CsrfViewMiddleware", "XFrameOptionsMiddleware")
 )
-# The settings of those classes, and what would happen without each. Django's own checks of these
-# settings do nothing where Django's classes are missing.
+# The settings of those classes, and what would happen without each. Django does not check these
+# settings if its own classes are missing.
 ALWAYS = {
     "SECURE_CONTENT_TYPE_NOSNIFF": "browsers may take a download for a page",
     "SECURE_REFERRER_POLICY": "other sites learn the addresses of chapters",
@@ -41,16 +42,19 @@ WITH_HTTPS = {
 }
 
 
-# A check without Django's arguments, and one as Django calls it.
+# A check that takes no arguments. The next type is a check in the form that Django calls.
 Check = Callable[[], Iterable[CheckMessage]]
 RegisteredCheck = Callable[..., list[CheckMessage]]
 
 
 def check(*tags: str, deploy: bool = False) -> Callable[[Check], RegisteredCheck]:
-    """Register a function that yields its messages, and does not ask which apps are checked."""
+    """Register a check, which is a function that yields messages.
+
+    Django's arguments say which apps are checked. The function does not take them.
+    """
 
     def register_check(find_faults: Check) -> RegisteredCheck:
-        # Django looks at the signature, so that this is no wrapper as of functools.
+        # Django looks at the signature, so this function does not use functools.wraps.
         def run(**_: object) -> list[CheckMessage]:
             return list(find_faults())
 
@@ -106,7 +110,11 @@ def _short(name: str, check_id: str, *, is_held_back: bool) -> CheckMessage:
 
 @check(Tags.security)
 def check_proxies() -> Iterator[CheckMessage]:
-    """Check that proxies tell visitors' addresses, by which wrong passwords are counted."""
+    """Warn if the settings do not name the proxies.
+
+    Wrong passwords are counted by visitors' addresses, and only a named proxy is trusted to tell
+    these addresses.
+    """
     if settings.HTTPS and not settings.PROXIES:
         yield checks.Warning(
             "FORWARDED_ALLOW_IPS names no proxy: all visitors count as one when wrong "
@@ -125,7 +133,7 @@ def check_proxies() -> Iterator[CheckMessage]:
 
 @check(Tags.security)
 def check_private_files() -> Iterator[CheckMessage]:
-    """Warn of files that the start could not make private."""
+    """Warn of files that the program could not make private when it started."""
     files = files_for_others(settings.DATA_FOLDER, settings.DATABASES["default"])
     if files:
         yield checks.Warning(
@@ -180,7 +188,7 @@ def check_caps() -> Iterator[CheckMessage]:
     try:
         models = uncapped_models()
     except CapabilityFileError:
-        # check_models_file reports this error.
+        # check_models_file reports this error, so it is not reported here.
         return
     if models:
         yield checks.Warning(
@@ -243,7 +251,8 @@ def check_production() -> Iterator[CheckMessage]:
             hint="Logins end when that folder is lost or not shared by all processes.",
             id="storyengine.W004",
         )
-    # With a password and beyond loopback, check_access reports this at every start.
+    # If there is a password and the server listens beyond loopback, check_access reports this at
+    # every start.
     if not settings.HTTPS and not (settings.PASSWORD and is_beyond_loopback()):
         yield _unencrypted()
     if not settings.PASSWORD:
@@ -262,7 +271,8 @@ def check_production() -> Iterator[CheckMessage]:
 
 @check(Tags.security, deploy=True)
 def check_guards() -> Iterable[CheckMessage]:
-    """Check settings that no environment variable sets, so that a fault is in the source."""
+    """Check settings that no environment variable sets. A fault in them is a fault in the
+    source."""
     harm = ALWAYS | (WITH_HTTPS if settings.HTTPS else {})
     wrong = {name: what for name, what in harm.items() if not getattr(settings, name)}
     if settings.X_FRAME_OPTIONS != "DENY":

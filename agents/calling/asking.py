@@ -1,4 +1,5 @@
-"""Asks the server for the windows of its models where no other source knows them as well."""
+"""Asks the server for the windows of those models about which it knows more than settings and
+files."""
 
 import asyncio
 import logging
@@ -14,18 +15,22 @@ from agents.providers.windows import ask_windows
 
 logger = logging.getLogger(__name__)
 
-# A server on this machine is often restarted with another window, and asking it costs nothing.
+# How long an answer of a server counts: of a server on this machine, and of any other server. A
+# server on this machine is often restarted with another window, and asking it costs nothing.
 _AFTER_HERE, _AFTER_ELSEWHERE = timedelta(minutes=10), timedelta(days=1)
-# A server that loads models when they are called knows more after it has loaded them.
+# How long an answer counts that has only a model's upper limit. Some servers load a model at its
+# first call, and know its real window after that.
 _AFTER_CEILING = timedelta(minutes=1)
 
 
 def ask_server(*, in_passing: bool = False) -> None:
-    """Ask about the models whose answers are missing or old, and store what the server says.
+    """Ask the server about the models whose windows are missing or old, and store its answers.
 
-    With `in_passing`, when nothing is going to be sent, only a server on this machine is asked.
-    Another server is never asked before the GM has allowed it. This is for workers, outside of
-    transactions, as it waits for the network for some seconds at most. Failures are only logged.
+    With `in_passing`, nothing is about to be sent, and only a server on this machine is asked.
+    Another server is never asked before the GM has allowed it.
+
+    Call this function in workers and outside of transactions, because it may wait some seconds for
+    the network. Failures are only logged.
     """
     models = models_worth_asking_about()
     host = provider_host()
@@ -39,7 +44,8 @@ def ask_server(*, in_passing: bool = False) -> None:
         )
         if not due or not is_allowed(host):
             return
-        # async_to_sync would start a thread for which an ending process would have to wait.
+        # asyncio.run is used, because async_to_sync would start a thread. A process that ends would
+        # have to wait for that thread.
         reports = asyncio.run(ask_windows(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, due))
         store_reports(reports)
     except DatabaseError as error:

@@ -1,4 +1,4 @@
-"""Reads the records of model calls: how each ended, and which of them wrote a text."""
+"""Reads the records of model calls: how each call ended, and which calls wrote a text."""
 
 import uuid
 from collections import defaultdict
@@ -25,7 +25,7 @@ from sessions.roster import SLOTS
 
 
 class Outcome(TextChoices):
-    """How a call ended. A warm-up makes a model read the start of a request and write nothing."""
+    """How a call ended. In a warm-up a model reads the start of a request and writes nothing."""
 
     FINISHED = "finished"
     STOPPED = "stopped"
@@ -33,7 +33,7 @@ class Outcome(TextChoices):
     WARM_UP = "warm-up"
 
 
-# The name of an agent, with the number that tells characters apart.
+# The name of an agent. All characters share a name, so the number tells them apart.
 _Caller = tuple[str, int | None]
 _IS_WARM_UP = (
     Q(raw_output_ref="", attempt=None, job=None)
@@ -51,7 +51,8 @@ OUTCOME = Case(
 
 @dataclass(frozen=True)
 class CallRecord:
-    """A call with its outcome; `use` says what its text was used for, "" if for nothing."""
+    """A call with its outcome. `use` says in words for which text the call was used, or is "" if
+    for none."""
 
     artifact: LLMArtifact
     outcome: Outcome
@@ -61,13 +62,14 @@ class CallRecord:
 
     @property
     def tokens(self) -> dict[str, int]:
-        """The tokens as the provider reported them; empty if it reported none."""
+        """The tokens of the call as the provider reported them; empty if it reported none."""
         counts: dict[str, int] = self.artifact.token_counts
         return counts
 
     @property
     def counted_tokens(self) -> dict[str, int]:
-        """The tokens as the caps count them, which are estimated if the provider reported none."""
+        """The tokens of the call as the caps count them. They are estimated if the provider
+        reported none."""
         artifact = self.artifact
         if not self.is_estimated:
             return self.tokens
@@ -79,7 +81,7 @@ class CallRecord:
 
     @property
     def dollars(self) -> Decimal | None:
-        """The price of the counted tokens; None if there are none or the price is not known."""
+        """The price of the counted tokens; None if there are none or if the price is not known."""
         counted = self.counted_tokens
         price = price_of(self.artifact.model) if counted else None
         return None if price is None else price.of(counted)
@@ -97,24 +99,27 @@ class CallsBehind:
 
     @property
     def chosen(self) -> CallRecord | None:
-        """The call to show first: the chosen one, or the first of those that the text came from."""
+        """The call that is shown first: the chosen one, or else the first of the calls that wrote
+        the text."""
         chosen = [call for call in self.calls if call.is_chosen]
         listed = chosen or [call for call in self.calls if call.use] or self.calls
         return listed[0] if listed else None
 
     def find(self, artifact_id: str) -> CallRecord | None:
-        """Return the call with this id, or else the one to show first."""
+        """Return the call with this id. If there is none, return the call that is shown first."""
         named = (call for call in self.calls if str(call.artifact.pk) == artifact_id)
         return next(named, self.chosen)
 
 
 @dataclass(frozen=True)
 class SentPrompt:
-    """A request exactly as it was sent, and how many characters it shares with the previous one."""
+    """A request exactly as it was sent. It may begin with the same text as the agent's previous
+    request."""
 
     layers: Sequence[SentLayer]
     characters: int
-    # None if this agent had no earlier call in the chapter.
+    # The number of characters at the start that both requests have; None if this agent had no
+    # earlier call in the chapter.
     shared_characters: int | None
     previous: CallRecord | None
 
@@ -134,14 +139,15 @@ def calls_of(chapter: Session) -> QuerySet[LLMArtifact]:
 
 
 def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
-    """Find all calls for this prompt: retries, re-rolls, trials, and that of the chosen reply."""
+    """Find all calls for this prompt: those of retries, re-rolls, trials and the chosen reply."""
     turn = find_turn(chapter, prompt_index)
     calls = calls_of(chapter).filter(attempt__turn=turn).select_related("attempt")
     artifacts = _oldest_first(calls)
     calls_by_attempt: dict[uuid.UUID | None, list[LLMArtifact]] = defaultdict(list)
     for one in artifacts:
         calls_by_attempt[one.attempt_id].append(one)
-    # The chosen attempt comes last, because an edited reply shares its call with its source.
+    # The chosen attempt comes last. An edited reply shares its call with its source, and of two
+    # entries for a call the later one counts.
     committed = sorted(attempts_at(turn), key=lambda one: one.pk == turn.chosen_id)
     replies = [one for one in committed if not one.is_trial or one.pk == turn.chosen_id]
     uses = {one.pk: ("A trial", False) for one in artifacts if one.attempt and one.attempt.is_trial}
@@ -154,8 +160,10 @@ def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
 
 
 def calls_behind_block(chapter: Session, block: MemoryBlock) -> CallsBehind:
-    """Find all calls for this block, with repairs; a correction by the GM has none. A mode's own
-    block has those of the reply that the mode made it of."""
+    """Find all calls for this block, with their repairs. A ruling by the GM has no calls.
+
+    A block of a mode's own kind has the calls of the reply that the mode made it from.
+    """
     is_lock = block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK
     if not is_lock and block.type != MemoryBlock.Type.TURN_DELTA:
         return _calls_behind_reply(chapter, block.attempt) if block.attempt else CallsBehind()
@@ -177,7 +185,8 @@ def _calls_behind_reply(chapter: Session, attempt: Attempt) -> CallsBehind:
 
 
 def calls_behind_draft(chapter: Session, draft: NarrativeDraft) -> CallsBehind:
-    """Find all calls of the job that wrote this draft: scenes and their continuations."""
+    """Find all calls of the job that wrote this draft: those of its scenes and of their
+    continuations."""
     if draft.job_id is None:
         return CallsBehind()
     artifacts = _oldest_first(calls_of(chapter).filter(job=draft.job_id))
@@ -186,7 +195,7 @@ def calls_behind_draft(chapter: Session, draft: NarrativeDraft) -> CallsBehind:
 
 
 def read_sent_prompt(chapter: Session, call: CallRecord) -> SentPrompt:
-    """Read the request of the call, layer by layer."""
+    """Return the request of the call, layer by layer."""
     [(_, prompt)] = _with_prompts(chapter, [call.artifact])
     return prompt
 
@@ -194,7 +203,10 @@ def read_sent_prompt(chapter: Session, call: CallRecord) -> SentPrompt:
 def shared_with_latest_call(
     chapter: Session, agent: Agent, messages: Sequence[Message]
 ) -> tuple[int | None, CallRecord | None]:
-    """Return how many characters at the start the agent's latest call shares, and that call."""
+    """Return how many characters at the start of these messages the agent's latest request has too.
+
+    Also returns the record of that latest call.
+    """
     before = _call_before(chapter, (agent.name, agent.agent_id))
     if before is None:
         return None, None
@@ -213,7 +225,8 @@ def read_recent_calls(
 def _with_prompts(
     chapter: Session, newest_first: Sequence[LLMArtifact]
 ) -> list[tuple[CallRecord, SentPrompt]]:
-    """Read each call's request, and what it shares with the agent's previous call."""
+    """Return each call with its request. Also return how much of the request's start is the same as
+    in the agent's previous request."""
     before: dict[uuid.UUID, LLMArtifact] = {}
     latest: dict[_Caller, LLMArtifact] = {}
     for one in reversed(newest_first):
@@ -237,7 +250,7 @@ def _with_prompts(
 def _call_before(
     chapter: Session, caller: _Caller, moment: datetime | None = None
 ) -> LLMArtifact | None:
-    """Return the agent's latest call, or its latest before this moment."""
+    """Return the agent's latest call. With `moment`, return the latest call before this time."""
     name, agent_id = caller
     calls = calls_of(chapter).filter(agent=name, agent_id=agent_id)
     if moment is not None:
@@ -248,7 +261,8 @@ def _call_before(
 def record_of(
     chapter: Session, artifact: LLMArtifact, use: str = "", *, is_chosen: bool = False
 ) -> CallRecord:
-    """Describe a call; `artifact` must have its `outcome`, as those of `calls_of` do."""
+    """Return the record of a call. The artifact must have the field `outcome`, which `calls_of`
+    adds."""
     outcome = Outcome(getattr(artifact, "outcome"))  # noqa: B009 - an annotation, no field
     label = agent_label(chapter, artifact.agent, artifact.agent_id)
     return CallRecord(artifact, outcome, label, use, is_chosen)
@@ -273,8 +287,10 @@ def _oldest_first(artifacts: QuerySet[LLMArtifact]) -> list[LLMArtifact]:
 def _call_that_wrote(
     attempt: Attempt, calls: Mapping[uuid.UUID | None, Sequence[LLMArtifact]]
 ) -> LLMArtifact | None:
-    """Find the call that wrote the reply of a committed attempt. It is the last call of its runs
-    that brought text. An edited reply has the call of its source."""
+    """Return the call that wrote the reply of a committed attempt.
+
+    This is the attempt's last call that brought text. An edited reply has the call of its source.
+    """
     made = [one for one in calls.get(_origin_of(attempt).pk, ()) if one.raw_output_ref]
     return made[-1] if made else None
 

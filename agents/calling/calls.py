@@ -1,4 +1,8 @@
-"""The only way to a model: checks, composes, makes, validates and records every call."""
+"""Makes every call of a model. It checks, composes and sends the call, and validates and records
+the reply.
+
+No other module calls a model.
+"""
 
 import asyncio
 import hashlib
@@ -56,35 +60,35 @@ from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
 
-# Runs where the ORM may be used.
+# A function that composes the layers of a request. It is called where the ORM may be used.
 Compose = Callable[[], Sequence[Layer]]
 OnText = Callable[[str], None]
 IsEnough = Callable[[str], bool]
 
-# The error in the artifact of a call that the GM or a shutdown stopped.
+# The error in the record of a call that was stopped. The GM or the end of the program stopped it.
 STOPPED = "Stopped before the end."
 
-# The part by which a reply has to grow before `is_enough` is asked again. Asking at each piece
-# would take time that grows with the square of its length.
+# The part by which a reply has to grow before `is_enough` is asked again. If it were asked at each
+# piece, the time would grow with the square of the reply's length.
 _GROWTH = 0.01
 
-# With these errors there was no reply, so providers charge nothing.
+# The errors after which there was no reply. Providers charge nothing for such calls.
 _FREE_FAILURES = (ProviderUnreachable, ProviderBusy, ProviderRefused)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model wrote; `was_cut` if its output limit or the caller ended it."""
+    """The text that a model wrote. `was_cut` is True if its output limit or the caller ended it."""
 
     text: str
     was_cut: bool
-    # The calls in the server's own form; none has been run.
+    # The tool calls in the server's own form. None of them has been run.
     tool_calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True)
 class PreparedCall:
-    """A call that is composed and not yet sent."""
+    """A call that is composed but not sent yet."""
 
     agent: Agent
     session_id: uuid.UUID
@@ -92,7 +96,7 @@ class PreparedCall:
     request: ModelRequest
     prompt: AssembledPrompt
     most: MostTokens
-    # The record names the attempt or the job that the call is for.
+    # The attempt or the job that the call is for. The record of the call names it.
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
     step: int = 1
@@ -100,19 +104,20 @@ class PreparedCall:
 
 @dataclass
 class _Outcome:
-    """What is known of a call when it ends, in whatever way."""
+    """The result of a call at its end, which may be an error."""
 
     parts: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     finished: Finished | None = None
-    # The reported usage, unless it cannot be true.
+    # The usage that the provider reported; None if there is no report or it cannot be true.
     usage: Usage | None = None
     error: str = ""
-    # The name of the error's class, for the log.
+    # The name of the error's class. Only the log has it.
     failure: str = ""
     started: float = field(default_factory=time.perf_counter)
     first_token_ms: int | None = None
-    # Whether the provider may charge for the call even if it reported no tokens.
+    # True if the provider may charge for the call. A call may cost something although no tokens
+    # were reported.
     may_cost: bool = True
 
     @property
@@ -138,7 +143,7 @@ async def call_model(
     output_tokens: int | None = None,
     job_id: uuid.UUID | None = None,
 ) -> Reply:
-    """Prepare, admit and make a call; see `let_through` and `make_call`."""
+    """Prepare a call, let it through and make it; see `let_through` and `make_call`."""
     prepare = partial(
         prepare_call,
         agent,
@@ -165,12 +170,12 @@ def prepare_call(
     job_id: uuid.UUID | None = None,
     step: int = 1,
 ) -> PreparedCall:
-    """Fit the layers from `compose` into the window of the agent's model.
+    """Compose a call, and fit its layers into the window of the agent's model.
 
-    `output_tokens` limits this call below the agent's own limit. `stop` are words at which a small
-    model is stopped. `tools` are for models whose server takes tools. Raises PromptTooLong, another
-    ChapterError of `compose`, or ModelNotReady. The caller still has to ask `let_through` before it
-    sends the call.
+    `output_tokens` limits the output of this call below the agent's own limit. `stop` has the words
+    at which a small model is stopped. `tools` are for models whose server takes tools. Raises
+    PromptTooLong, ModelNotReady, or another ChapterError that `compose` raises. The caller must
+    call `let_through` before it sends the call.
     """
     provider, model = current_provider(), model_name(agent)
     facts = model_facts(agent)
@@ -200,8 +205,11 @@ def prepare_call(
 def fit_prompt(
     agent: Agent, facts: ModelFacts, compose: Compose, *, beside: float = 0
 ) -> AssembledPrompt:
-    """Fit the request as a call would send it. Raises PromptTooLong. `beside` is the weight of what
-    is sent outside of the messages; it is part of the result's weight."""
+    """Compose the request, and fit it into the window as if it were sent. Raises PromptTooLong.
+
+    `beside` is the weight of everything that is sent outside of the messages. The weight of the
+    result includes it.
+    """
     weight_per_token = read_weight_per_token(model_name(agent), agent.name)
     budget = input_budget(facts, output_limit(agent, facts))
     prompt = assemble(
@@ -219,30 +227,32 @@ async def make_call(
     is_enough: IsEnough | None = None,
     validate: Callable[[str], None] | None = None,
 ) -> Reply:
-    """Make a call that was let through, and store its artifact however it ends.
+    """Make a call that was let through. Its artifact is stored even if the call fails.
 
-    `on_text` gets each piece of text as it arrives. `is_enough` may end the reply by the text so
-    far. `validate` may raise UnusableReply for the whole text. Raises ProviderError.
+    `on_text` gets each piece of text as it arrives. `is_enough` gets the text so far, and ends the
+    reply by returning True. `validate` gets the whole text, and may raise UnusableReply. Raises
+    ProviderError.
     """
     async with _recorded(call) as outcome:
         await _stream(call, outcome, on_text, is_enough)
         if validate is not None:
-            # This runs in a thread, because mending a long malformed reply may take longer than the
-            # lease of the job, which has to be renewed meanwhile.
+            # The check runs in a thread, because mending a long malformed reply may take longer
+            # than the lease of the job. The lease has to be renewed meanwhile.
             await asyncio.to_thread(validate, outcome.text)
     was_cut = outcome.finished is not None and outcome.finished.was_cut
     return Reply(outcome.text, was_cut, tuple(outcome.tool_calls))
 
 
 async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> None:
-    """Let the model read the start of a request into its cache, and drop what it writes.
+    """Let the model read the start of a request into its cache. The text that it writes is dropped.
 
-    Raises what `call_model` raises.
+    Raises the errors of `call_model`.
     """
     prepare = partial(prepare_call, agent, session_id, compose, output_tokens=1)
     call = await in_database(let_through, session_id, prepare)
     async with _recorded(call) as outcome:
-        # Only models without cost are warmed, and the next call counts the tokens of the request.
+        # Only models that cost nothing are warmed. The tokens of this request are counted with the
+        # next call.
         outcome.may_cost = False
         async with aclosing(call.provider.stream(call.request)) as parts:
             await anext(parts, None)
@@ -271,12 +281,13 @@ async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
         try:
             await in_database_patiently(_record, call, outcome)
         except DatabaseError as error:
-            # A reply must not be lost because its record cannot be stored.
+            # The error is only logged, because a reply must not be lost if its record cannot be
+            # stored.
             logger.warning("a model call could not be recorded: %s", describe(error))
 
 
 def check_allowed(session_id: uuid.UUID) -> None:
-    """Check whether the chapter may call a model now, without counting a call.
+    """Raise a refusal if the chapter may not call a model now. No call is counted here.
 
     Raises ConsentMissing, RateLimited and BudgetSpent.
     """
@@ -286,12 +297,12 @@ def check_allowed(session_id: uuid.UUID) -> None:
 
 
 def let_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> PreparedCall:
-    """Check and prepare a call, and count it.
+    """Check whether a call is allowed, prepare it, and count it.
 
-    It is counted last, so that a call that cannot be sent is not counted: a job that waits for the
-    embedded model tries every few seconds. A call counts once even if its provider repeats it. A
-    repair, a continuation, a job's next try and a warm-up each count as a call of their own. Raises
-    what `check_allowed` and `prepare` raise.
+    The call is counted last, so that a call that cannot be sent is not counted. A job that waits
+    for the embedded model, for example, tries to call it every few seconds. A call counts once even
+    if its provider repeats it. A repair, a continuation, another try of a job and a warm-up each
+    count as one more call. Raises the errors of `check_allowed` and of `prepare`.
     """
     check_allowed(session_id)
     call = prepare()
@@ -300,8 +311,10 @@ def let_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> P
 
 
 def let_reply_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> PreparedCall:
-    """Check and prepare the call of a reply with fewer queries, and count it until the caller calls
-    `rates.reply_is_over`."""
+    """Check and prepare the call of a reply. This makes fewer queries than `let_through`.
+
+    The call counts as one that is being made until the caller calls `rates.reply_is_over`.
+    """
     check_consent()
     check_budget(session_id)
     call = prepare()
@@ -313,7 +326,7 @@ async def _stream(
     call: PreparedCall, outcome: _Outcome, on_text: OnText | None, is_enough: IsEnough | None
 ) -> None:
     length, ask_at = 0, 0.0
-    # Stopping a reply closes the stream at once, so that the server stops writing, too.
+    # If a reply is stopped, the stream is closed at once, so that the server stops writing too.
     async with aclosing(call.provider.stream(call.request)) as parts:
         async for part in parts:
             if isinstance(part, Finished):
@@ -343,8 +356,9 @@ async def _stream(
 def _record(call: PreparedCall, outcome: _Outcome) -> None:
     """Store the call's artifact unless its chapter was reset meanwhile."""
     now = time.perf_counter()
-    # This is done before the transaction, because other writers wait for the transaction. A stored
-    # text is deleted only with its chapter.
+    # The texts are prepared before the transaction, so that other writers do not have to wait for
+    # this. Texts that are stored already cannot disappear meanwhile, because they are deleted only
+    # with their chapter.
     layers, texts = pack_layers(call.session_id, call.prompt.layers)
     input_hash = hash_messages(call.request.messages)
     with transaction.atomic():
@@ -405,9 +419,10 @@ def _token_counts(usage: Usage | None) -> dict[str, int]:
 
 
 def _estimated_counts(call: PreparedCall, outcome: _Outcome) -> dict[str, int]:
-    """Estimate the tokens of a call without a report, except for hidden reasoning.
+    """Return estimates for the tokens of a call that has no report. Hidden reasoning is not
+    estimated.
 
-    A server that ignores its limits may send more than that, but the estimate ends at the limits.
+    A server that ignores its limits may send more tokens, but no estimate is above the limits.
     """
     if outcome.usage is not None or not outcome.may_cost:
         return {}

@@ -1,4 +1,4 @@
-"""Finds the provider, the model and its facts for an agent, by the settings of the environment."""
+"""Finds the provider, the model and the model's facts for an agent. The settings name them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ from agents.providers.base import Provider
 from agents.providers.embedded import EmbeddedProvider
 from agents.providers.openai_compatible import OpenAICompatibleProvider, host_of
 
-# The sources of a number about an unknown model, as pages name them.
+# The sources of a number about an unknown model, in the words that pages use.
 _SETTING, _SERVER, _LIST, _DEFAULT = (
     "as you have set it",
     "as its server reports",
@@ -48,16 +48,18 @@ def current_provider() -> Provider:
 
 
 def provider_host() -> str:
-    """Return the host that texts are sent to; "" if they stay on this machine."""
+    """Return the host to which texts are sent, or "" if they stay on this machine."""
     if _substitute is not None:
         return _substitute.host
     return "" if settings.LLM == "embedded" else host_of(settings.OPENAI_BASE_URL)
 
 
 def model_name(agent: Agent) -> str:
-    """Return the embedded model, else the model in the environment, else the agent's own.
+    """Return the name of the agent's model.
 
-    This makes no query. The embedded model is the one that the process last saw running.
+    This is the embedded model if that is the provider. Otherwise it is the model that the
+    environment names, or else the agent's own. The function makes no query: the embedded model is
+    the one that this process last saw running.
     """
     if settings.LLM == "embedded":
         return f"embedded:{served_model()}"
@@ -66,10 +68,13 @@ def model_name(agent: Agent) -> str:
 
 
 def model_facts(agent: Agent) -> ModelFacts:
-    """Return the facts of the agent's model, with the window that its server reports if that
-    counts. Raises ModelNotReady while the window of the embedded model is not known."""
+    """Return the facts of the agent's model.
+
+    If its server reports a window, and this report counts more than the other sources, the facts
+    have that window. Raises ModelNotReady while the window of the embedded model is not known.
+    """
     if settings.LLM == "embedded" and _substitute is None:
-        # The server is read first, because it may run another model than before.
+        # The row of the server is read first, because the server may run another model than before.
         window = _ready_server().context_window
         facts = facts_of(model_name(agent))
         return replace(facts, context_window=window, is_window_told=True)
@@ -87,9 +92,9 @@ def models_worth_asking_about() -> list[str]:
 
 @dataclass(frozen=True)
 class UnknownModels:
-    """Models without a capability file, with the facts that the engine assumes for them.
+    """Models without a capability file, and the facts that the engine assumes for them.
 
-    The sources say in words where a number comes from.
+    The sources say in words where each number comes from.
     """
 
     names: tuple[str, ...]
@@ -100,7 +105,7 @@ class UnknownModels:
 
     @property
     def named(self) -> str:
-        """The names of the models in one phrase, at most the first three."""
+        """The names of the models as one phrase. At most the first three are named."""
         shown = list(self.names[:3])
         if len(self.names) > len(shown):
             shown.append(f"{len(self.names) - len(shown)} more")
@@ -109,7 +114,7 @@ class UnknownModels:
 
 
 def unknown_models() -> list[UnknownModels]:
-    """Return the unknown models that agents run on, in one entry if their facts are equal."""
+    """Return the unknown models that agents use. Models with equal facts share an entry."""
     names_of: dict[UnknownModels, list[str]] = {}
     for model in dict.fromkeys(model_name(agent) for agent in all_agents()):
         facts = facts_of(model)
@@ -119,7 +124,11 @@ def unknown_models() -> list[UnknownModels]:
 
 
 def known_facts(agent: Agent) -> ModelFacts:
-    """Return the facts as far as they are known, even if the embedded model is not ready."""
+    """Return the facts of the agent's model that are known now.
+
+    `model_facts` raises ModelNotReady while the embedded model is not ready. This function does
+    not.
+    """
     try:
         return model_facts(agent)
     except ModelNotReady:
@@ -140,7 +149,8 @@ def is_small_model(agent: Agent) -> bool:
 
 
 def provider_label() -> str:
-    """Return what all agents run on, and where, as pages show it: "o4-mini at api.openai.com"."""
+    """Return the model of all agents and its place, as pages show them: "o4-mini at
+    api.openai.com"."""
     if settings.LLM == "embedded":
         read_embedded_server()
         name = served_model()
@@ -154,7 +164,7 @@ def provider_label() -> str:
 
 @contextmanager
 def substitute_provider(provider: Provider) -> Iterator[Provider]:
-    """Use this provider for every agent; for tests."""
+    """Use this provider for every agent within the block. Only tests call this function."""
     global _substitute
     before, _substitute = _substitute, provider
     try:
@@ -164,10 +174,11 @@ def substitute_provider(provider: Provider) -> Iterator[Provider]:
 
 
 def _may_server_tell(facts: ModelFacts) -> bool:
-    """Return whether the server's report counts more than settings and files.
+    """Return whether the server's report of a window counts more than the other sources.
 
-    The GM's setting counts more than the server. A file counts more, too, unless the server is on
-    this machine or the model has open weights. Such a server may run with another window.
+    A window that the GM has set always counts more than the report. A window in a file also counts
+    more, unless the server is on this machine or the model has open weights. In these two cases the
+    server may run with another window than the file says.
     """
     if settings.LLM != "openai" or _substitute is not None:
         return False
@@ -177,7 +188,7 @@ def _may_server_tell(facts: ModelFacts) -> bool:
 
 
 def _reported_window(model: str, facts: ModelFacts) -> int | None:
-    """Return the window that the server reports; None if the report changes nothing."""
+    """Return the window that the server reports, or None if the report changes nothing."""
     report = read_report(model) if _may_server_tell(facts) else None
     if report is None:
         return None
@@ -210,7 +221,8 @@ def _ready_server() -> EmbeddedServer:
     return server
 
 
-# A process has one provider for each address, so that connections stay open between calls.
+# Each process makes only one provider for each address, so that connections stay open between
+# calls.
 @cache
 def _openai_provider(base_url: str, api_key: str) -> Provider:
     return OpenAICompatibleProvider(base_url=base_url, api_key=api_key)

@@ -1,4 +1,5 @@
-"""Calls agents 0 and 8 for one object in JSON or XML, with one repair if it is malformed."""
+"""Calls agents 0 and 8, which return one object in JSON or XML. A malformed object is repaired
+once."""
 
 import logging
 import uuid
@@ -21,17 +22,26 @@ from agents.running.watch import Watch
 
 logger = logging.getLogger(__name__)
 
-# The model sees its own answer again, but only this much, so that it does not fill the window.
+# The most characters of its own answer that the model sees again in a repair. More would fill the
+# window.
 REPAIRED_CHARACTERS = 6_000
-# What the user is told of it; what the check said is in the record of the call.
+# The message that the user sees if an answer cannot be used. The record of the call says what was
+# wrong.
 NOT_USABLE = (
     "The model did not answer in the form that the program needs, so nothing of its answer was "
     "taken. Another try often helps, and a larger model makes this mistake less often."
 )
 
 
+class NotInForm(UnusableReply):
+    """The answer had another form than was asked for, also after a repair."""
+
+    def __init__(self) -> None:
+        super().__init__(NOT_USABLE)
+
+
 def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:
-    """Return the layer FORMAT, which reminds the agent's model of the form that it has to write."""
+    """Return the layer FORMAT. It reminds the agent's model of the form that it has to write."""
     reminder = format_reminder(facts_of(model_name(agent)), shape)
     return [Piece(reminder, has_elements=True)] if reminder else []
 
@@ -47,11 +57,11 @@ async def call_for_json(
     check: Callable[[Payload], None] | None = None,
     job_id: uuid.UUID | None = None,
 ) -> Payload:
-    """Return the payload as the model wrote it, after one repair at most.
+    """Return the object that the model wrote, after at most one repair.
 
-    A text that the schema cut off ends with its last whole word. `check` may raise InvalidReply for
-    rules that the shape cannot express. Raises UnusableReply if the repair failed, too, or did not
-    fit, and whatever `call_model` raises.
+    If the schema cut off a text, the text is shortened to its last whole word. `check` may raise
+    InvalidReply for rules that the shape cannot express. Raises NotInForm if the repair also failed
+    or did not fit the window. Raises the errors of `call_model`.
     """
     form = form_for(facts_of(model_name(agent)))
     answers: list[str] = []
@@ -88,27 +98,32 @@ async def call_for_json(
         repair = _repair_layers(answers[-1], str(invalid), form)
         try:
             return await ask(lambda: [*compose(), *repair], is_last_try=True)
-        # PromptTooLong says that nothing was sent, which is not true after the first call.
+        # The message of PromptTooLong says that nothing was sent. That is wrong here, because the
+        # first call was sent.
         except (InvalidReply, PromptTooLong):
-            raise UnusableReply(NOT_USABLE) from None
+            raise NotInForm from None
 
 
 def what_the_check_said(job: Job | None) -> str:
-    """Return what was wrong with the answer if the job failed by it; "" otherwise."""
-    if job is None or not job.error.startswith(NOT_USABLE):
+    """Return the reason why the model's answer was refused, or "" if the job did not fail because
+    of that."""
+    if job is None or job.failure != NotInForm.__name__:
         return ""
     errors = job.llm_artifacts.order_by("-created_at").values_list("error", flat=True)
     return errors.first() or ""
 
 
 def _repair_layers(answer: str, problem: str, form: Form) -> list[Layer]:
-    """Return the layers of a repair, which follow the request. The earlier reply is the first layer
-    to be dropped, because the object can be written without it."""
+    """Return the layers of a repair, which are sent after those of the request.
+
+    If they are too long, the earlier reply is dropped first, because the object can be written
+    without it.
+    """
     prompt = "repair" if form == "json" else "repair_xml"
     return [
         Layer(
             "EARLIER_REPLY",
-            # The model was asked for these tags, so they are not escaped.
+            # The model was asked to write these tags, so they are not escaped.
             (Piece(answer[:REPAIRED_CHARACTERS], has_elements=True),),
             role="assistant",
             has_heading=False,

@@ -6,26 +6,27 @@ from dataclasses import dataclass, replace
 
 from agents.providers.base import ModelRequest, Usage
 
-# The most tokens that a server may add to the messages, such as its template's marks or a date.
+# The most tokens that a server may add to the messages, such as the marks of its template or a
+# date.
 _ADDED_TOKENS = 1_000
-# The factor and the tokens by which a server may exceed its output limit, because some servers
-# count end marks or check the limit in steps.
+# The factor and the number of tokens by which a server may exceed its output limit. Some servers
+# count the marks at the end of a reply, or check the limit only now and then.
 _OVERSHOOT, _OVERSHOOT_TOKENS = 1.25, 64
 
 
 @dataclass(frozen=True)
 class MostTokens:
-    """The most tokens that a call can have taken, whatever is reported or estimated."""
+    """The most tokens that a call can have read and written. Larger numbers cannot be true."""
 
     read: int
     written: int
 
 
 def most_tokens(request: ModelRequest, *, weight: float, window: int | None) -> MostTokens:
-    """Return the most tokens of a request whose text has this `weight`.
+    """Return the most tokens that a call can have taken if the text of its request has this weight.
 
-    A token has at least one byte, and a text weighs at least as much as its bytes. So there is a
-    bound even if the window is not known and `window` is None.
+    A token has at least one byte, and the weight of a text is at least its number of bytes. So
+    there is a bound even if the window is not known and `window` is None.
     """
     schema = json.dumps(request.json_schema) if request.json_schema else ""
     read = math.ceil(weight) + len(schema) + _ADDED_TOKENS
@@ -34,9 +35,10 @@ def most_tokens(request: ModelRequest, *, weight: float, window: int | None) -> 
 
 
 def believed(usage: Usage | None, most: MostTokens) -> Usage | None:
-    """Return the report; None if there is none, or if the call cannot have used so much.
+    """Return the report if it can be true.
 
-    An impossible number of cached tokens is set to 0, and the rest of the report is kept.
+    Returns None if there is no report, or if the call cannot have used so many tokens. An
+    impossible number of cached tokens is set to 0, and the rest of the report is kept.
     """
     if usage is None:
         return None

@@ -1,4 +1,5 @@
-"""Sums up what a chapter has cost, and refuses calls once a cap is reached."""
+"""Adds up the tokens and dollars that a chapter has cost, and refuses calls once a cap is
+reached."""
 
 import uuid
 from collections import Counter, defaultdict
@@ -21,11 +22,11 @@ from sessions.models import Session
 
 @dataclass(frozen=True)
 class Spending:
-    """Input and output tokens together; `unpriced_tokens` are those of models without a known
-    price.
+    """The tokens and dollars that a chapter has cost.
 
-    `estimated_tokens` are the part that no provider reported, as with calls that were stopped or
-    broke off, and with servers that report none.
+    `tokens` is the sum of input and output. `unpriced_tokens` is the part that belongs to models
+    without a known price. `estimated_tokens` is the part that no provider reported. Such tokens
+    belong to calls that were stopped or broke off, or to servers that report none.
     """
 
     tokens: int = 0
@@ -35,22 +36,24 @@ class Spending:
 
     @property
     def about(self) -> str:
-        """The word before figures that are estimated in part: "about ", or else ""."""
+        """The word before figures of which a part is estimated: "about ", or else ""."""
         return "about " if self.estimated_tokens else ""
 
     @property
     def known_dollars(self) -> Decimal | None:
-        """The known part of the cost; None if no price of any used model is known."""
+        """The part of the cost that is known; None if no used model has a known price."""
         return None if self.tokens and self.unpriced_tokens >= self.tokens else self.dollars
 
 
 def sum_of_tokens(kind: Literal["input", "output", "cached"], of: str = "") -> Coalesce:
-    """Sum the tokens that providers reported; `of` is the query's path to the calls."""
+    """Return the sum of the tokens that providers reported. `of` is the query's path to the
+    calls."""
     return Coalesce(Sum(Cast(KeyTextTransform(kind, f"{of}token_counts"), IntegerField())), 0)
 
 
 def sum_of_estimates(kind: Literal["input", "output"], of: str = "") -> Coalesce:
-    """Sum the estimates of calls without a report; `of` is the query's path to the calls."""
+    """Return the sum of the estimates for calls without a report. `of` is the query's path to the
+    calls."""
     return Coalesce(Sum(f"{of}estimated_{kind}"), 0)
 
 
@@ -65,9 +68,9 @@ _FIGURES = {
 
 
 def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
-    """Return the tokens of `_FIGURES` by model, with those that a fork inherited.
+    """Return the tokens of `_FIGURES` by model. The tokens that a fork inherited are included.
 
-    This is one query that reads no requests, because an index of the artifacts has all columns.
+    This is one query that reads no requests, because an index of the artifacts has all its columns.
     """
     chapters = Session.everything.filter(pk=session_id).order_by()
     rows: list[Any] = list(
@@ -75,7 +78,7 @@ def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
     )
     used: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        # A chapter without calls gives one row without a model.
+        # A chapter without calls gives one row, in which the model is None.
         if row["model"] is not None:
             used[row["model"]].update({name: row[name] for name in _FIGURES})
     for model, tokens in (rows[0]["inherited_usage"] if rows else {}).items():
@@ -84,12 +87,14 @@ def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
 
 
 def spending_of(session_id: uuid.UUID) -> Spending:
-    """Return the spending of the chapter, with what a fork inherited, by one query."""
+    """Return the spending of the chapter, by one query. It includes the spending that a fork
+    inherited."""
     return _price(used_by_model(session_id))
 
 
 def inherited_spending(chapter: Session) -> Spending:
-    """Return what a fork's origin had spent before the fork, which counts for the fork, too."""
+    """Return the tokens and dollars that a fork's origin had spent before the fork. They count for
+    the fork too."""
     return _price(chapter.inherited_usage)
 
 
@@ -108,7 +113,8 @@ def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
 
 
 def uncapped_models() -> list[str]:
-    """Return the models without a price, whose calls no cap stops where only dollars are capped."""
+    """Return the models that no cap stops, because only dollars are capped and their price is not
+    known."""
     if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
         return []
     models = dict.fromkeys(model_name(agent) for agent in all_agents())
@@ -116,7 +122,7 @@ def uncapped_models() -> list[str]:
 
 
 def check_budget(session_id: uuid.UUID) -> None:
-    """Raise BudgetSpent if the chapter has reached a cap of the environment."""
+    """Raise BudgetSpent if the chapter has reached a cap that the environment sets."""
     dollars, tokens = settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS
     if not dollars and not tokens:
         return

@@ -1,7 +1,8 @@
-"""Stores the requests of calls: an artifact lists the layers, each with the hashes of its texts.
+"""Stores the requests of calls. A call's record lists the layers of its request. Each layer lists
+the hashes of its texts.
 
-Each text is stored once a chapter under its hash. A text that many requests share is stored as a
-text of its own, so that a turn stores only what is new in its request.
+A chapter stores each text only once, under its hash. A text that many requests have is stored as a
+text of its own. So a turn stores only the texts that are new in its request.
 """
 
 import hashlib
@@ -17,12 +18,12 @@ from agents.models import LLMArtifact, PromptText
 from agents.prompting.sent_layers import SentLayer, join_layers
 from agents.providers.base import Message, ToolCall
 
-# A part with this many characters becomes a text of its own. Shorter parts, such as lines of
-# memory, are stored together, because each row takes about 150 bytes beside its text.
+# A part with at least this many characters becomes a text of its own. Shorter parts, such as lines
+# of memory, are stored together, because each row takes about 150 bytes beside its text.
 _LONG = 400
-# The average number of shorter parts in one text.
+# How many shorter parts are stored together as one text, on average.
 _TOGETHER = 8
-# The number of hashes in one query, because databases limit it.
+# The most hashes in one query, because databases limit their number.
 _AT_A_TIME = 1_000
 _DEFAULTS = {one.name: one.default for one in fields(SentLayer) if one.default is not MISSING}
 
@@ -36,7 +37,8 @@ def hash_messages(messages: Iterable[Message]) -> str:
 def pack_layers(
     session_id: uuid.UUID, layers: Iterable[SentLayer]
 ) -> tuple[list[dict[str, Any]], list[PromptText]]:
-    """Return an artifact's `layers`, and the rows for texts that are not stored yet."""
+    """Return the value for the field `layers` of an artifact, and the rows for texts that are not
+    stored yet."""
     texts: dict[str, str] = {}
     entries = [_entry_of(layer, texts) for layer in layers]
     stored = _read_texts(session_id, texts, "hash")
@@ -48,7 +50,8 @@ def pack_layers(
 
 
 def store_texts(texts: Iterable[PromptText]) -> None:
-    """Store the texts in the transaction of their artifact, unless another call has stored them."""
+    """Store the texts in the same transaction as their artifact. A text that is stored already is
+    left as it is."""
     PromptText.objects.bulk_create(texts, ignore_conflicts=True)
 
 
@@ -58,7 +61,8 @@ def read_layers(artifact: LLMArtifact) -> tuple[SentLayer, ...]:
 
 
 def read_layers_of(artifacts: Sequence[LLMArtifact]) -> dict[uuid.UUID, tuple[SentLayer, ...]]:
-    """Return the layers of several calls of one chapter, by the keys of their artifacts."""
+    """Return the layers of several calls of one chapter. The key is the key of the call's
+    artifact."""
     named = {name for one in artifacts for entry in one.layers for name in entry.get("parts", ())}
     texts = _read_texts(artifacts[0].session_id, named, "text") if artifacts else {}
     return {one.pk: tuple(_layer_of(entry, texts) for entry in one.layers) for one in artifacts}
@@ -70,9 +74,9 @@ def read_messages(artifact: LLMArtifact) -> tuple[Message, ...]:
 
 
 def _entry_of(layer: SentLayer, texts: dict[str, str]) -> dict[str, Any]:
-    """Return the layer's entry without default values, and put its texts into `texts`.
+    """Return the layer's entry without default values, and add its texts to `texts`.
 
-    Entries of another kind, such as a tool call, may have keys of their own.
+    Some entries have keys of their own, such as those of tool calls.
     """
     values = {name: getattr(layer, name) for name in _DEFAULTS}
     unusual = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
@@ -93,10 +97,10 @@ def _layer_of(entry: Mapping[str, Any], texts: Mapping[str, str]) -> SentLayer:
 
 
 def _gathered(parts: Iterable[str], separator: str) -> Iterator[str]:
-    """Yield the same text in fewer and longer parts.
+    """Join neighbouring parts of a text, and yield the fewer and longer parts.
 
-    The content of a part decides whether a stored text ends with it. So a part that is added or
-    removed changes only the stored text that it is in, and the others stay the same.
+    The content of a part decides whether a longer part ends with it. So if a part is added or
+    removed, only the longer part around it changes, and all others stay the same.
     """
     together: list[str] = []
     for part in parts:
@@ -109,12 +113,14 @@ def _gathered(parts: Iterable[str], separator: str) -> Iterator[str]:
 
 
 def _hash(text: str) -> str:
-    """Return 120 bits of a hash as 20 characters, enough that no two texts have the same."""
+    """Return a hash of the text as 20 characters. It has 120 bits, which is so many that no two
+    texts get the same hash."""
     return urlsafe_b64encode(hashlib.blake2b(text.encode(), digest_size=15).digest()).decode()
 
 
 def _read_texts(session_id: uuid.UUID, names: Iterable[str], field: str) -> dict[str, str]:
-    """Return the stored texts among these hashes, each with this field of its row."""
+    """Return the stored texts that have these hashes, by hash. For each text the value of this
+    field is returned."""
     asked = list(names)
     found: dict[str, str] = {}
     for at in range(0, len(asked), _AT_A_TIME):

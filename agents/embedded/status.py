@@ -1,4 +1,4 @@
-"""Reads the state of the embedded model, as its process last wrote it."""
+"""Reads the state of the embedded model from the row that the model's process writes."""
 
 from datetime import timedelta
 
@@ -7,7 +7,8 @@ from django.utils import timezone
 
 from agents.models import EmbeddedServer
 
-# The process renews its row every few seconds; an older row means that it is gone.
+# The greatest age of a row that counts. An older row shows that its process has ended, because a
+# running process renews the row every few seconds.
 ALIVE_FOR = timedelta(seconds=20)
 
 NOT_RUNNING = (
@@ -15,13 +16,14 @@ NOT_RUNNING = (
 )
 
 
-# The model in the row as this process last read it. Each call of a model and each page reads the
-# row first, so other code need not ask the database for the name.
+# The model's name in the row that this process read last. Each call of a model and each page reads
+# the row first, so other code need not ask the database for the name.
 _last_read = ""
 
 
 def read_embedded_server() -> EmbeddedServer | None:
-    """Return the row; None if another provider is configured or the process never started."""
+    """Return the row. Returns None if another provider is configured, or if the process never
+    started."""
     global _last_read
     if settings.LLM != "embedded":
         return None
@@ -31,9 +33,10 @@ def read_embedded_server() -> EmbeddedServer | None:
 
 
 def served_model() -> str:
-    """Return the running model that this process last read, else the configured one.
+    """Return the name of the running model, as this process last read it. If it has read none,
+    return the configured name.
 
-    The two differ when the fallback model runs. This function does not ask the database.
+    The two differ while the fallback model runs. This function does not ask the database.
     """
     return (_last_read or settings.EMBEDDED_MODEL).rsplit("/", 1)[-1]
 
@@ -47,7 +50,7 @@ def is_ready(server: EmbeddedServer | None) -> bool:
 
 
 def is_coming(server: EmbeddedServer | None) -> bool:
-    """Return whether waiting helps, because the process runs and has not failed."""
+    """Return whether it helps to wait, because the process runs and has not failed."""
     return server is not None and is_alive(server) and server.phase != EmbeddedServer.Phase.FAILED
 
 

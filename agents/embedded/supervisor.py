@@ -1,4 +1,4 @@
-"""Keeps the embedded model available: fetches it, runs llama.cpp and restarts it when it ends."""
+"""Keeps the embedded model available: fetches it, runs llama.cpp, and restarts it after its end."""
 
 import logging
 import threading
@@ -13,14 +13,15 @@ from agents.models import EmbeddedServer
 
 logger = logging.getLogger(__name__)
 
-# A server that has not loaded its model after so long counts as hanging.
+# A server that has not loaded its model after this time counts as hanging.
 LOAD_SECONDS = 600.0
 CHECK_SECONDS = 3.0
-# A server counts as hanging after so many unanswered checks in a row, each with its own time-out.
+# A server counts as hanging if this many checks in a row were not answered. Each check has a
+# time-out of its own.
 MISSED_CHECKS = 5
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
-# A server that ran for so long was sound, so the pause before its restart is short again.
+# A server that ran for this long was sound, so the pause before its restart is short again.
 SOUND_SECONDS = 120.0
 
 
@@ -29,7 +30,8 @@ class _Stopped(Exception):
 
 
 class Supervisor:
-    """Runs one embedded model, from fetching its weights to the end of the program."""
+    """A runner of one embedded model. It fetches the weights, and runs the model until the program
+    ends."""
 
     def __init__(self, choice: str, stopping: threading.Event) -> None:
         self._choice = choice
@@ -63,7 +65,7 @@ class Supervisor:
         self._report.show_progress(done, total)
 
     def _serve(self, weights: Weights) -> None:
-        """Run the server while it answers; raise ServerFailed or _Stopped at the end."""
+        """Run the server as long as it answers. Raises ServerFailed or _Stopped at its end."""
         self._report.show(EmbeddedServer.Phase.LOADING, model=weights.name)
         server = LlamaServer(weights.path, weights.name)
         try:
@@ -91,7 +93,7 @@ class Supervisor:
                 raise ServerFailed("The embedded model took too long to load.")
 
     def _wait(self, seconds: float) -> None:
-        """Pause and keep renewing the row, which shows that the process is alive."""
+        """Pause, and renew the row meanwhile, because the row shows that the process is alive."""
         deadline = time.monotonic() + seconds
         while True:
             self._check_stopping()

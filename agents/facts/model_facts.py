@@ -1,4 +1,4 @@
-"""Facts about models from models.toml and from the user's own file, which takes precedence."""
+"""Facts about models from models.toml and from the user's own file. The user's file counts more."""
 
 import tomllib
 from dataclasses import replace
@@ -14,10 +14,10 @@ from pydantic.dataclasses import dataclass
 
 from agents.facts.model_list import find_listed
 
-# The window in tokens from which an unknown model gets the full tier. A full request has about a
-# tenth of them.
+# The number of tokens from which the window of an unknown model gives it the full tier. A full
+# request needs about a tenth of them.
 _FULL_TIER_WINDOW = 100_000
-# The window in tokens below which no model gets the full tier.
+# The smallest window in tokens with which a model gets the full tier.
 _FULL_TIER_LEAST = 16_384
 
 _FILE = Path(__file__).with_name("models.toml")
@@ -28,12 +28,12 @@ Reliability = Literal["low", "medium", "high", "very_high"]
 
 
 class CapabilityFileError(Exception):
-    """A capability file cannot be used; the message names the file and the fault."""
+    """A capability file cannot be used. The message names the file and the fault."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=False))
 class ModelFacts:
-    """A model's abilities, with limits in tokens and prices in dollars per million tokens."""
+    """The abilities of a model. Limits are in tokens, and prices in dollars per million tokens."""
 
     context_window: Tokens
     max_output: Tokens
@@ -44,7 +44,7 @@ class ModelFacts:
     accepts_temperature: bool
     reasons: bool
     json_schema: bool
-    # How well the model keeps to a format that only the text of the request demands.
+    # How well the model keeps to a format if only the text of the request demands it.
     json_reliability: Reliability
     xml_reliability: Reliability
     tools: bool
@@ -55,7 +55,7 @@ class ModelFacts:
     output_price: Dollars = None
     cached_price: Dollars = None
     is_known: bool = True
-    # True if the server or the GM named the window. Otherwise the real window may be larger.
+    # True if the server or the GM named the window. If it is False, the real window may be larger.
     is_window_told: bool = False
 
 
@@ -63,7 +63,8 @@ _FACTS: TypeAdapter[ModelFacts] = TypeAdapter(ModelFacts)
 
 
 def facts_of(model: str) -> ModelFacts:
-    """Return the entry for the model's name, or else listed values and cautious defaults."""
+    """Return the facts for a model's name. They come from the name's entry in a file, or else from
+    a list of hosted models and cautious defaults."""
     return _facts_of(
         model,
         settings.MODELS_FILE,
@@ -73,12 +74,13 @@ def facts_of(model: str) -> ModelFacts:
     )
 
 
-# Each request needs the facts several times, and only tests change these settings.
+# The result is cached, because each request needs the facts several times, and only tests change
+# the settings.
 @lru_cache(maxsize=64)
 def _facts_of(
     model: str, own_file: str, base_url: str, context_window: int, max_output: int
 ) -> ModelFacts:
-    """Return the facts under these settings, in which 0 stands for a number that is not set."""
+    """Return the facts that follow from these settings. A setting that is not set is 0."""
     if known := _find_known(model, own_file):
         is_set = known.open_weights and context_window
         return with_window(known, context_window, is_told=True) if is_set else known
@@ -90,11 +92,11 @@ def _facts_of(
 
 
 def with_window(facts: ModelFacts, window: int, *, is_told: bool) -> ModelFacts:
-    """Return the same facts with another context window and the tier that suits it.
+    """Return the same facts with another context window, and with the tier that suits this window.
 
-    `is_told` means that the server or the GM named the window. A large window gives the full tier
-    to an unknown model and changes nothing for a known one. A small window takes the full tier from
-    any model.
+    `is_told` is True if the server or the GM named the window. A large window gives the full tier
+    to an unknown model, and changes nothing for a known one. A small window takes the full tier
+    from any model.
     """
     tier = facts.tier
     if not facts.is_known and window >= _FULL_TIER_WINDOW:
@@ -105,7 +107,7 @@ def with_window(facts: ModelFacts, window: int, *, is_told: bool) -> ModelFacts:
 
 
 def _find_known(model: str, own_file: str) -> ModelFacts | None:
-    # Servers write the same name differently, such as qwen3-14b and Qwen/Qwen3-14B.
+    # Servers write the name of the same model differently, such as qwen3-14b and Qwen/Qwen3-14B.
     name = model.lower()
     short_name = name.rsplit("/", 1)[-1]
     for pattern, facts in read_known_models(own_file):
@@ -116,9 +118,10 @@ def _find_known(model: str, own_file: str) -> ModelFacts | None:
 
 @cache
 def read_known_models(own_file: str) -> list[tuple[str, ModelFacts]]:
-    """Return lower-case patterns with their facts, in the order in which they are tried.
+    """Return patterns for names in lower case, each with its facts. They are in the order in which
+    they are tried.
 
-    `own_file` is "" where the user has no file. Raises CapabilityFileError.
+    `own_file` is "" if the user has no file. Raises CapabilityFileError.
     """
     defaults = _read(_FILE)["default"]
     files = [Path(own_file).expanduser(), _FILE] if own_file else [_FILE]

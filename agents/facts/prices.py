@@ -11,9 +11,10 @@ FREE = Price(Decimal(0), Decimal(0), Decimal(0))
 
 
 def price_of(model: str) -> Price | None:
-    """Return the price in the capability files, else the one listed for the server, else None.
+    """Return the price of a model, or None if it is not known.
 
-    The embedded model is FREE.
+    A price in the capability files counts first, then the price that is listed for the server. The
+    embedded model is FREE.
     """
     if model.startswith("embedded:"):
         return FREE

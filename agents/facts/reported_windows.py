@@ -1,4 +1,5 @@
-"""The windows that the configured server reported, in rows that web and worker share."""
+"""The windows that the configured server reported. They are stored in rows, so that web and worker
+share them."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -11,13 +12,16 @@ from django.utils import timezone
 from agents.models import ReportedWindow
 from agents.providers.windows import WindowReport, address_of
 
-# The seconds for which a process keeps a report, so that not each request reads the database.
+# A process uses a report for this many seconds, so that not every request reads the database.
 _HELD_SECONDS = 10.0
 _held: dict[tuple[str, str], tuple[float, WindowReport | None]] = {}
 
 
 def read_report(model: str) -> WindowReport | None:
-    """Return the server's report on the model; None if it reported nothing or was not asked."""
+    """Return the server's report on the model.
+
+    Returns None if the server reported nothing about it, or was not asked.
+    """
     key = (settings.OPENAI_BASE_URL, model)
     held_until, report = _held.get(key, (0.0, None))
     if time.monotonic() >= held_until:
@@ -27,8 +31,11 @@ def read_report(model: str) -> WindowReport | None:
 
 
 def store_reports(reports: Mapping[str, WindowReport | None]) -> None:
-    """Store the server's reports. If the server told a model's window before and now tells only the
-    model's limit, the smaller of the two is stored."""
+    """Store the server's reports.
+
+    A server may have told a model's window before, and now tell only the model's limit. Then the
+    smaller of the two numbers is stored.
+    """
     for model, report in reports.items():
         kept = _report_of(_rows().filter(model=_name(model)).first())
         if report and report.is_ceiling and kept and not kept.is_ceiling:
@@ -52,7 +59,7 @@ def models_to_ask_about(
 ) -> list[str]:
     """Return the models about which the server was not asked within the time `after`.
 
-    For models of which the server knew only the limit, `after_ceiling` counts instead.
+    If the server knew only the limit of a model, the time for this model is `after_ceiling`.
     """
     now = timezone.now()
     asked = {

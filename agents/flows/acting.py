@@ -1,4 +1,4 @@
-"""Does the acts by which the user changes the world without a model."""
+"""Runs acts, by which the user changes the world without a model."""
 
 import uuid
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from sessions.world import NewChange
 
 
 def do_act(session_id: uuid.UUID, name: str, arguments: Mapping[str, Any]) -> list[Change]:
-    """Do the act of this name, and return the changes that it made.
+    """Run the act with this name, and return the changes that it made.
 
-    Raises InvalidInput if the mode does not declare the act, if the arguments do not fit or if the
-    world does not allow the act, and whatever `sessions.acts.act` raises.
+    Raises InvalidInput if the mode declares no such act, if the arguments do not fit, or if the
+    world does not allow the act. Raises the errors of `sessions.acts.act`.
     """
     declared = {one.name: one for one in mode_of(get_chapter(session_id)).acts}
     act = declared.get(name)
@@ -29,12 +29,11 @@ def do_act(session_id: uuid.UUID, name: str, arguments: Mapping[str, Any]) -> li
         raise InvalidInput(
             f"{name[:60]!r} is no act of this way to play; {known}. Nothing was changed."
         )
-    payload = dict(arguments)
     try:
-        check_payload(payload, act.arguments)
+        checked = check_payload(dict(arguments), act.arguments)
     except InvalidReply as invalid:
         raise InvalidInput(f"The act {name} was not done: {invalid}.") from None
-    return acts.act(session_id, partial(_changes, act, act.arguments.model_validate(payload)))
+    return acts.act(session_id, partial(_changes, act, checked))
 
 
 def _changes(act: Act, arguments: BaseModel, chapter: Session) -> list[NewChange]:

@@ -13,7 +13,7 @@ from sessions.models import Attempt
 
 @transaction.atomic
 def choose_reply(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> Attempt:
-    """Choose an attempt as `choose_attempt` does, and adapt memory; no model is called."""
+    """Choose an attempt by `choose_attempt`, and adapt memory to the choice. No model is called."""
     attempt = committing.choose_attempt(session_id, number, attempt_id)
     follow_choice(session_id)
     return attempt
@@ -28,7 +28,8 @@ def edit_reply(
     submission_key: str = "",
     attempt_id: uuid.UUID | None = None,
 ) -> Attempt:
-    """Edit a reply as `sessions.committing` does, and adapt memory; no model is called."""
+    """Edit a reply by `sessions.committing.edit_reply`, and adapt memory to it. No model is
+    called."""
     attempt = committing.edit_reply(
         session_id, number, text, submission_key=submission_key, attempt_id=attempt_id
     )
@@ -37,10 +38,11 @@ def edit_reply(
 
 
 def follow_choice(session_id: uuid.UUID) -> None:
-    """Set the summary pointer to the memory of the chosen attempts, and cancel waiting jobs of
+    """Set the summary pointer to the memory of the chosen attempts, and cancel the waiting jobs of
     other attempts.
 
-    Missing memory and results are asked for when the next prompt is stored or the chapter ends.
+    Memory and late results that are missing are asked for when the next prompt is stored or the
+    chapter ends.
     """
     settle_pointer(session_id)
     cancel_waiting_summary(session_id)

@@ -1,5 +1,5 @@
-"""Commits replies, and asks in the same transaction for what follows: late results, memory, and who
-acts next without a prompt."""
+"""Commits replies. In the same transaction it asks for everything that follows a reply: late
+results, memory, and a turn without a prompt."""
 
 import logging
 import uuid
@@ -21,8 +21,8 @@ from sessions.models import Attempt, Event
 
 logger = logging.getLogger(__name__)
 
-# A summary that a reply made due begins after this pause, so that a prompt that follows at once
-# does not have to share the machine with it.
+# The pause before a summary that a reply made due. If a prompt follows at once, it does not have to
+# share the machine with the summary.
 SUMMARY_PAUSE_SECONDS = 1.0
 
 _ACTS_AFTER = "after "
@@ -30,9 +30,10 @@ _ACTS_AFTER = "after "
 
 @transaction.atomic
 def commit_reply(attempt: Attempt, text: str, *, is_kept: bool = False) -> list[Event] | None:
-    """Commit the attempt, and ask for what follows. Nobody acts next by itself after a kept text.
+    """Commit the attempt, and ask for everything that follows it.
 
-    Returns None if the run may no longer write; the text is kept in the attempt then.
+    After a text that the user kept, nobody acts without a prompt. Returns None if the run may no
+    longer write. The text then stays in the attempt.
     """
     events = commit_attempt(attempt, outcome_of(attempt, text))
     if events is None:
@@ -62,13 +63,15 @@ def key_after(attempt_id: uuid.UUID) -> str:
 
 
 def who_acts_after(attempt: Attempt) -> Writer | None:
-    """Return who acts after this attempt without a prompt, or None.
+    """Return who acts after this attempt without a prompt, or None if nobody does.
 
-    Nobody does if the attempt is not chosen at the latest turn, or if as many turns without a
-    prompt as the mode allows came last.
+    Nobody acts if the attempt is not chosen at the latest turn. Nobody acts either if the mode
+    allows no more turns without a prompt in a row.
     """
     chapter = attempt.session
     mode = mode_of(chapter)
+    if not mode.most_turns_alone:
+        return None
     turns = chapter.turns.select_related("chosen").order_by("-number")
     latest = [turn.chosen for turn in turns[: mode.most_turns_alone]]
     if not latest or latest[0] != attempt:

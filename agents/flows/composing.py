@@ -1,5 +1,6 @@
 """Composes the request of the agent who writes an attempt, as the chapter's mode declares it."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 from agents.calling.model_access import known_facts, model_name
@@ -9,11 +10,13 @@ from agents.prompting.budget import input_budget, output_limit, read_weight_ahea
 from agents.prompting.declarations import Agent
 from agents.prompting.layers import Layer
 from agents.prompting.sandwich import Subject
+from sessions.exceptions import ChapterError
 from sessions.models import Attempt, Session
 
 
 def cues_of(attempt: Attempt) -> list[str]:
-    """Return the texts at which a small model is stopped, because it leaves its role there."""
+    """Return the texts at which a small model is stopped, because it would leave its role after
+    them."""
     return mode_of(attempt.session).cues(attempt)
 
 
@@ -26,23 +29,28 @@ def compose_reply(attempt: Attempt) -> list[Layer]:
 
 
 def answer_to(chapter: Session, agent_slot: int | None, words: str = "") -> Attempt:
-    """Build the attempt that a prompt to this character would be stored as, without storing it."""
+    """Return the attempt that a prompt to this character would become. It is not stored."""
     writer = who_answers(chapter, agent_slot)
     return Attempt(session=chapter, actor=writer.actor, agent=writer.agent, words=words)
 
 
 def compose_start(chapter: Session, agent_slot: int) -> list[Layer]:
-    """Compose the next request to this character without the user's words, to warm a cache."""
+    """Compose the next request to this character without the user's words, so that a model can read
+    it into its cache."""
     attempt = answer_to(chapter, agent_slot)
     agent = agent_of(attempt)
     return with_tools(agent, _compose(agent, Subject(chapter, attempt.actor, attempt=attempt)))
 
 
 def read_ahead(chapter: Session) -> None:
-    """Compose the next request ahead, so that its parts are cached when the GM sends a prompt."""
-    compose_start(chapter, chapter.next_agent_slot)
-    agent = agent_of(answer_to(chapter, chapter.next_agent_slot))
-    read_weight_ahead(model_name(agent), agent.name)
+    """Compose the next request early, so that its parts are cached when the GM sends a prompt.
+
+    If the mode refuses a prompt to the panel that comes next, nothing is composed.
+    """
+    with suppress(ChapterError):
+        compose_start(chapter, chapter.next_agent_slot)
+        agent = agent_of(answer_to(chapter, chapter.next_agent_slot))
+        read_weight_ahead(model_name(agent), agent.name)
 
 
 def _compose(agent: Agent, subject: Subject) -> list[Layer]:

@@ -1,4 +1,4 @@
-"""Composes the request that a character would be sent now, and neither stores nor sends it."""
+"""Composes the request that a character would be sent now. It is neither stored nor sent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from sessions.limits import PROMPT_CHAR_LIMIT
 from sessions.models import Session
 from sessions.text import clean_text
 
-# A budget in tokens in which every request fits untrimmed.
+# A budget in tokens. It is so large that every request fits without being trimmed.
 _ROOM_FOR_ALL = 10**9
 
 
@@ -33,8 +33,8 @@ _ROOM_FOR_ALL = 10**9
 class DryRun:
     """The request that would be sent now. If it is too long to be sent, `too_long` says why.
 
-    `output_limit` is the most tokens that the model may write, with hidden reasoning. `price` is
-    None if it is not known.
+    `output_limit` is the most tokens that the model may write, hidden reasoning included. `price`
+    is None if it is not known.
     """
 
     agent: str
@@ -44,7 +44,8 @@ class DryRun:
     layers: Sequence[SentLayer]
     characters: int
     too_long: str
-    # The characters at the start that the latest request had too; None if there was none.
+    # The number of characters at the start that the latest request had too; None if there was no
+    # earlier request.
     shared_characters: int | None
     previous: CallRecord | None
     output_limit: int
@@ -60,12 +61,12 @@ class DryRun:
 
     @property
     def dollars(self) -> Decimal | None:
-        """The price of the request's tokens without any cache; None if it is not known."""
+        """The price of the request's tokens if no cache is used; None if it is not known."""
         return None if self.price is None else self.price.of({"input": self.tokens})
 
     @property
     def most_dollars(self) -> Decimal | None:
-        """The price with the longest reply that the model may write; None if it is not known."""
+        """The price if the reply is as long as the model may write; None if it is not known."""
         if self.price is None:
             return None
         return self.price.of({"input": self.tokens, "output": self.output_limit})
@@ -79,11 +80,11 @@ def look_ahead(
     witnesses: Sequence[int] | None = None,
     given: dict[str, Any] | None = None,
 ) -> DryRun:
-    """Compose the request for these words, without asking for consent, rates or budget.
+    """Compose the request for these words. Consent, rates and budget are not checked.
 
     A request that cannot fit is returned untrimmed, with the reason. Raises WrongState if the
-    chapter is not in play, InvalidInput for a slot that is not in the chapter, and InvalidInput or
-    TooLong for words that cannot be stored.
+    chapter is not in play. Raises InvalidInput for a slot that is not in the chapter, and
+    InvalidInput or TooLong for words that cannot be stored.
     """
     if not chapter.is_playable:
         raise WrongState("This chapter is not in play, so no character would be sent anything.")

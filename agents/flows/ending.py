@@ -21,10 +21,10 @@ from sessions.states import PLAYABLE, State, move
 
 @dataclass(frozen=True)
 class Setback:
-    """The job of a memory block that could not be written."""
+    """A memory block that could not be written, with its job."""
 
     job: Job
-    # Whether the end of the chapter asked for the memory.
+    # True if the end of the chapter asked for the memory.
     is_of_end: bool
 
     @property
@@ -33,14 +33,14 @@ class Setback:
 
 
 def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
-    """Return the setback that the user has to know of; `jobs` come from `latest_jobs`."""
+    """Return the setback that the user has to know of, or None. `jobs` come from `latest_jobs`."""
     job = jobs.get(Job.Kind.SUMMARIZE)
     if job is None or job.status == Job.Status.DONE or not job.error:
         return None
-    # Memory that is not asked for in play was asked for by the end of the chapter.
+    # Play would not ask for this memory, so the end of the chapter asked for it.
     if is_asked_in_play(chapter, job.stretch, job.attempt_id):
         return Setback(job, is_of_end=False)
-    # Once the user has played on, a later summary covers these prompts too.
+    # False if the user has played on. A later summary then covers these prompts too.
     is_at_end = job.to_prompt_index == chapter.prompt_index
     return Setback(job, is_of_end=True) if chapter.is_playable and is_at_end else None
 
@@ -70,10 +70,11 @@ def request_end(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session
 
 
 def retry_summary(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session:
-    """Queue the next summary now; if the end of the chapter failed, end it again.
+    """Queue the next summary now. If the end of the chapter failed, end the chapter again.
 
-    With `accept_calls`, each further prompt has one more stretch summarised while memory is far
-    behind. Raises WrongState if no memory is missing, and CallsNotAccepted as `request_end` does.
+    With `accept_calls`, the GM accepts the calls that memory takes to catch up. From then on, one
+    more stretch is summarised after each prompt while memory is far behind. Raises WrongState if no
+    memory is missing, and CallsNotAccepted as `request_end` does.
     """
     if not accept_calls:
         check_calls_accepted(get_chapter(session_id), is_ending=False)
@@ -92,7 +93,7 @@ def retry_summary(session_id: uuid.UUID, *, accept_calls: bool = False) -> Sessi
 
 
 def reopen(session_id: uuid.UUID) -> Session:
-    """Put an ended chapter back in play; its drafts stay. Raises WrongState."""
+    """Put an ended chapter back in play. Its drafts stay. Raises WrongState if it has not ended."""
     get_chapter(session_id)
     move(
         Session.objects.filter(pk=session_id, state=State.ENDED),

@@ -1,4 +1,4 @@
-"""Estimates a build of the narrative by composing its requests, which are not sent."""
+"""Estimates a build of the narrative. Its requests are composed but not sent."""
 
 from agents.calling.estimating import CallsEstimate, estimate_calls
 from agents.calling.model_access import model_facts, model_name
@@ -19,20 +19,21 @@ from sessions.exceptions import WrongState
 from sessions.models import Session
 from sessions.states import State
 
-# A scene's request has the end of the earlier scene. This text stands for it in the estimate.
+# The text that takes the place of the end of an earlier scene. Each scene's request has such an
+# end, but in an estimate it is not written yet.
 _SCENE_BEFORE = "words " * 150
 
 
 def estimate_build(chapter: Session) -> CallsEstimate:
     """Estimate the calls of a build, with one call for each scene that is not finished yet.
 
-    A scene that falls short of its length would take further calls. Raises WrongState unless the
-    chapter is ended, PromptTooLong if no build is possible, and ModelNotReady while the window of
-    the embedded model is not known.
+    A scene that is too short would take further calls. Raises WrongState unless the chapter is
+    ended, PromptTooLong if no build is possible, and ModelNotReady while the window of the embedded
+    model is not known.
     """
     if chapter.state != State.ENDED:
         raise WrongState("What a build will take can be said once the chapter is ended.")
-    # The facts come first, because reading them finds out which embedded model runs.
+    # The facts are read first, because reading them finds out which embedded model runs.
     model_facts(NARRATOR)
     read, scenes = _weigh_build(chapter, model_name(NARRATOR))
     written = round(sum(scene.target_words for scene in scenes) * TOKENS_PER_WORD)
@@ -43,7 +44,7 @@ def _weigh_build(chapter: Session, model: str) -> tuple[int, list[Scene]]:
     """Return the tokens of the requests of all unfinished scenes, and those scenes.
 
     Only the request of the longest scene is composed. The others differ from it by their
-    transcript, and the first scene's request tells of no earlier scene.
+    transcript, and the first scene's request has no end of an earlier scene.
     """
     inputs = read_inputs(chapter)
     begun = chapter.jobs.filter(

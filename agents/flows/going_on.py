@@ -1,7 +1,8 @@
-"""Somebody acts without a prompt: this is a job, which the commit of the turn before has queued.
+"""Writes the attempt of somebody who acts without a prompt.
 
-A job writes one attempt. The attempt's key names the attempt that the job was queued for, so that
-it is stored once however often the job begins. Its commit queues the next job.
+A job does this work, and the commit of the turn before has queued the job. The attempt's key names
+the attempt of that turn. So the new attempt is stored only once, even if the job begins several
+times. Its commit may queue the next job.
 """
 
 from contextlib import suppress
@@ -18,6 +19,7 @@ from agents.running.job_kinds import JobKind, declare_job_kind, fail_with
 from agents.running.jobs import MAX_ATTEMPTS, finish, postpone
 from agents.running.recovery import GIVEN_UP
 from agents.running.watch import Watch
+from sessions.access import get_chapter_to_change
 from sessions.attempts import OpenedAttempt, Writer
 from sessions.breaking import INTERRUPTED
 from sessions.exceptions import ChapterError, WrongState
@@ -29,36 +31,40 @@ _NOT_NOW = "Nobody acts without being asked now."
 
 
 async def go_on(job: Job, watch: Watch) -> None:
-    """Write the attempt that follows, and leave it to the user if it fails."""
+    """Write the attempt that follows. If it fails, the user decides what to do with it."""
     with suppress(ChapterError):
-        # It is refused if the user was faster or has ended it, and while another process writes it.
+        # The attempt is refused if the user was faster or has ended it. It is also refused while
+        # another process writes it.
         await write_to_end(partial(_open_next, job))
     await in_database(_settle, job)
 
 
+@transaction.atomic
 def _open_next(job: Job) -> OpenedAttempt:
-    """Store the attempt that follows, or run it again. Raises WrongState if it must not run."""
+    """Store the attempt that follows, or run it again if it is stored. Raises WrongState if it must
+    not run."""
     before = Attempt.objects.select_related("session").get(jobs=job)
     key = key_after(before.pk)
+    # The chapter's row is locked here, so that nobody can stop the attempt meanwhile.
+    chapter = get_chapter_to_change(before.session_id)
+    attempt = chapter.attempts.filter(submission_key=key).first()
+    if attempt is not None and not (attempt.is_running or attempt.error == INTERRUPTED):
+        raise WrongState(_NOT_NOW)
 
-    def acts(chapter: Session, _actor: int | None) -> Writer:
-        # The chapter's row is locked here, so that nobody stops the attempt meanwhile.
-        attempt = chapter.attempts.filter(submission_key=key).first()
-        if attempt is None:
-            writer = who_acts_after(before)
-            if writer is None:
-                raise WrongState(_NOT_NOW)
-            return writer._replace(needs_words=False)
-        if not (attempt.is_running or attempt.error == INTERRUPTED):
+    def acts(_chapter: Session, _actor: int | None) -> Writer:
+        writer = who_acts_after(before)
+        if writer is None:
             raise WrongState(_NOT_NOW)
-        return Writer(attempt.actor, attempt.agent, needs_words=False)
+        return writer._replace(needs_words=False)
 
-    return store_prompt(before.session_id, actor=None, words="", submission_key=key, answers=acts)
+    actor = None if attempt is None else attempt.actor
+    return store_prompt(chapter.pk, actor=actor, words="", submission_key=key, answers=acts)
 
 
 @transaction.atomic
 def _settle(job: Job) -> None:
-    """End the job if its attempt has ended. Otherwise try again later, or give up at last."""
+    """End the job if its attempt has ended. Otherwise try the job again later, or give it up at
+    last."""
     assert job.attempt_id is not None, "It is queued for an attempt."
     unfinished = Attempt.objects.filter(
         Q(status=Attempt.Status.RUNNING) | Q(status=Attempt.Status.FAILED, error=INTERRUPTED),

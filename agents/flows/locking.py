@@ -1,4 +1,4 @@
-"""Locks Tab 1: agent 0 makes the first memory block of it, and the chapter opens for play."""
+"""Locks Tab 1. Agent 0 makes the first memory block of Tab 1, and the chapter opens for play."""
 
 import uuid
 from typing import Any
@@ -27,10 +27,10 @@ from sessions.states import State, move, try_move
 
 @transaction.atomic
 def request_lock(session_id: uuid.UUID) -> Job:
-    """Lock Tab 1 and queue agent 0.
+    """Lock Tab 1, and queue the job in which agent 0 works.
 
     Raises InvalidInput if the world and the chapter are both empty, WrongState if the chapter has
-    no lock or is locked already, and whatever `check_allowed` raises.
+    no lock or is locked already, and the errors of `check_allowed`.
     """
     chapter = get_chapter(session_id)
     check_stage(chapter, Stage.LOCK)
@@ -66,7 +66,7 @@ async def write_world_memory(job: Job, watch: Watch) -> None:
 
 
 def give_up(job: Job, error: Exception) -> None:
-    """Make Tab 1 editable again, with the error beside it."""
+    """Make Tab 1 editable again, and show the error beside it."""
     with transaction.atomic():
         lock_chapter(job.session_id)
         text = f"{error} Tab 1 can be edited again, and everything you wrote is there."

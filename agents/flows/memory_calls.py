@@ -1,7 +1,8 @@
-"""Asks the GM to accept the calls that memory takes to catch up when it is far behind.
+"""Asks the GM to accept the calls by which memory catches up when it is far behind.
 
-Memory is far behind after an import, or after summaries that failed for long. Once the calls are
-accepted, each prompt has one of them made, and the end of the chapter has all the others made.
+Memory is far behind after an import, or after summaries that failed for a long time. Once the GM
+has accepted the calls, one of them is made after each prompt. All that are left are made when the
+chapter ends.
 """
 
 import math
@@ -28,6 +29,7 @@ from agents.prompting.declarations import CONTEXT_SUMMARY
 from memory.stretches import (
     Audience,
     Stretch,
+    audiences_of,
     calls_to_accept,
     count_calls,
     due_stretches,
@@ -38,22 +40,24 @@ from sessions.exceptions import ChapterError
 from sessions.models import Session
 from sessions.record import chosen_events
 
-# The most stretches whose transcript is weighed for an estimate, at equal distances.
+# The most stretches whose transcript is weighed for an estimate. They are spread evenly over the
+# chapter.
 _SAMPLES = 5
-# The number of latest calls whose duration is looked at.
+# The number of latest calls from which the usual duration is taken.
 _CALLS_LOOKED_AT = 100
-# The weights (see agents.prompting.budget) of a delta, and of what a delta adds to the memory in
-# later requests, as measured in the long chapter of bench/long_memory.py.
+# The weight (see agents.prompting.budget) of a delta, and the weight that a delta adds to memory in
+# later requests. Both were measured in the long chapter of bench/long_memory.py.
 _DELTA_WEIGHT, _GROWTH_WEIGHT = 2_100.0, 330.0
 
 
 @dataclass(frozen=True)
 class MemoryBehind:
-    """Memory lacks the prompts `first` to `last`, and the GM has not accepted the calls yet.
+    """The memory that is missing, and the calls that the GM has not accepted yet.
 
-    `latest` is the stretch after them that only the end of the chapter asks for. `estimate` is None
-    if the model's window is not known or too small. `seconds` is the usual duration of such a call;
-    None if this model has made none lately.
+    The prompts `first` to `last` are missing. `latest` is the stretch after them, which only the
+    end of the chapter asks for. `estimate` is None if the model's window is not known or too small.
+    `seconds` is the usual duration of such a call. It is None if this model has made no such call
+    lately.
     """
 
     first: int
@@ -95,7 +99,8 @@ class CallsNotAccepted(ChapterError):
 
 
 def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | None:
-    """Return what the GM has to accept before memory can go on; None if there is nothing."""
+    """Return the calls that the GM has to accept before memory can go on, or None if there are
+    none."""
     stretches = stretches_to_accept(chapter, is_ending=is_ending)
     if not stretches or not has_stage(chapter.mode, Stage.MEMORY):
         return None
@@ -124,7 +129,8 @@ def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
 
 
 def _seconds_of_a_call() -> int | None:
-    """Return the median duration of this model's latest calls for memory; None if it made none."""
+    """Return the median duration of this model's latest calls for memory, or None if it made
+    none."""
     latest = LLMArtifact.objects.order_by("-created_at").values_list(
         "agent", "model", "error", "duration_ms"
     )[:_CALLS_LOOKED_AT]
@@ -134,17 +140,20 @@ def _seconds_of_a_call() -> int | None:
 
 
 def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
-    """Estimate the calls by the transcripts of some stretches and by how memory grows.
+    """Estimate the calls from the transcripts of some stretches and from the growth of memory.
 
-    Only the longest request is composed, because the requests differ by transcript and memory
-    alone. Memory grows with each delta until its share of the window is full.
+    Only the longest request is composed, because the requests differ only by their transcript and
+    memory. Memory grows with each delta until its share of the window is full.
     """
     agent = CONTEXT_SUMMARY
     facts = model_facts(agent)
     weight_per_token = read_weight_per_token(model_name(agent), agent.name)
+    audiences = audiences_of(chapter, stretches)
+    # A stretch that has only thoughts has no audience, and takes no call.
+    told = [stretch for stretch, found in zip(stretches, audiences, strict=True) if found]
     sizes = {
         (stretch, audience): weight / weight_per_token
-        for stretch in stretches[:: math.ceil(len(stretches) / _SAMPLES)]
+        for stretch in told[:: math.ceil(len(told) / _SAMPLES)]
         for audience, weight in _told_weights(chapter, stretch).items()
     }
     longest = max(sizes, key=lambda call: sizes[call])
@@ -152,17 +161,17 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     tokens = {layer.name: layer.tokens for layer in prompt.layers}
     [memory] = [layer for layer in agent.layers if layer.share is not None]
     most = (memory.share or 0) * input_budget(facts, output_limit(agent, facts))
-    known, told = tokens.get(memory.name, 0), tokens[CHUNK]
-    beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - known - told
+    known, chunk = tokens.get(memory.name, 0), tokens[CHUNK]
+    beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - known - chunk
     calls, growth = count_calls(chapter, stretches), _GROWTH_WEIGHT / weight_per_token
-    read = calls * (beside + sum(min(size, told) for size in sizes.values()) / len(sizes))
+    read = calls * (beside + sum(min(size, chunk) for size in sizes.values()) / len(sizes))
     read += sum(max(known, min(most, known + at * growth)) for at in range(calls))
     written = calls * _DELTA_WEIGHT / weight_per_token
     return estimate_calls(chapter, agent, calls=calls, read=round(read), written=round(written))
 
 
 def _told_weights(chapter: Session, stretch: Stretch) -> dict[Audience, float]:
-    """Return the weight of the events that each audience is told, by one query for all."""
+    """Return the weight of the events that each audience is told. One query reads them all."""
     events = chosen_events(chapter, from_prompt=stretch.first, to_prompt=stretch.last)
     weights: dict[Audience, float] = defaultdict(float)
     for text, witnesses in events.values_list("text", "witnesses"):

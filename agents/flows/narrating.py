@@ -1,6 +1,6 @@
-"""Builds drafts: agent 9 tells the whole chapter as prose, in one call or scene by scene.
+"""Builds drafts. Agent 9 tells the whole chapter as prose, in one call or scene by scene.
 
-Finished scenes are stored with the job, so that a build that failed goes on after them.
+Finished scenes are stored with the job. If a build fails, the next one continues after them.
 """
 
 import asyncio
@@ -45,33 +45,36 @@ from sessions.world import everybody_at
 
 logger = logging.getLogger(__name__)
 
-# The names of two layers: the transcript of a scene, and the end of the earlier scene's text.
+# The names of two layers. One has the transcript of a scene, and the other the end of the text of
+# the scene before.
 TRANSCRIPT, SCENE_BEFORE = "FULL_CHAPTER_CONTEXT", "END_OF_THE_SCENE_BEFORE"
-# The narrator answers with this word when it has nothing left to tell.
+# The answer of the narrator if it has nothing left to tell.
 DONE_WORD = "DONE"
 # The most continuations of a scene that is shorter than its target.
 MAX_CONTINUATIONS = 5
-# All pauses together are longer than the minute in which calls are counted.
+# How often a call is tried while the cap on calls in a minute is reached, and the pause before each
+# further try. All pauses together are longer than that minute.
 RATE_TRIES, RATE_PAUSE_SECONDS = 5, 15.0
-# The fewest words that a continuation is asked for.
+# The fewest words for which a continuation is asked.
 LEAST_CONTINUED = 80
-# A scene with this part of its target is not continued.
+# A scene with this part of its target length is not continued.
 ENOUGH = 0.92
-# A scene with this part of its target is not continued even if it was cut, because a small model
-# may never end by itself.
+# A scene with this part of its target length is not continued even if it was cut, because a small
+# model may never end by itself.
 MORE_THAN_ENOUGH = 1.15
-# A request has the last paragraphs of an earlier text, with at least ENDING_WORDS words. If they
-# are longer than ENDING_CHARACTERS, it has only their last sentences.
+# The end of an earlier text that a request has. It is the last paragraphs with at least
+# ENDING_WORDS words. If these are longer than ENDING_CHARACTERS, it is only their last sentences.
 ENDING_WORDS, ENDING_CHARACTERS = 150, 1_500
 
 
 @dataclass(frozen=True)
 class Material:
-    """The chapter that a build tells, which has ended and does not change, and its scenes."""
+    """The chapter that a build tells, with its scenes. The chapter has ended and does not
+    change."""
 
     chapter: Session
     scenes: list[Scene]
-    # The transcript of the latest scene, which is used several times.
+    # The transcript of the latest scene. It is kept, because it is used several times.
     _read: KeptRecent[Scene, tuple[Piece, ...]] = field(default_factory=lambda: KeptRecent(1))
 
     @cached_property
@@ -90,9 +93,9 @@ class Material:
 
 @transaction.atomic
 def request_build(session_id: uuid.UUID) -> Job:
-    """Queue a build of an ended chapter, or go on with a failed build that has the same inputs.
+    """Queue a build of an ended chapter. If a build with the same inputs has failed, continue it.
 
-    Raises WrongState unless the chapter is ended, and what `check_allowed` raises. Raises
+    Raises WrongState unless the chapter is ended, and the errors of `check_allowed`. Raises
     CallsNotAccepted for a chapter in play whose memory is far behind, because its end takes these
     calls.
     """
@@ -117,7 +120,7 @@ def request_build(session_id: uuid.UUID) -> Job:
 
 @transaction.atomic
 def cancel_build(session_id: uuid.UUID) -> Session:
-    """Cancel the build; earlier drafts stay. Raises WrongState if there is no build."""
+    """Cancel the build. Earlier drafts stay. Raises WrongState if there is no build."""
     lock_chapter(session_id)
     get_chapter(session_id)
     move(
@@ -149,8 +152,8 @@ async def write_chapter(job: Job, watch: Watch) -> None:
 
 
 def give_up(job: Job, error: Exception) -> None:
-    """Fail the build with its error. Drafts stay, and the next build goes on after the finished
-    scenes."""
+    """Fail the build with its error. Its drafts and finished scenes stay, so the next build can
+    continue after these scenes."""
     finished = Job.objects.filter(pk=job.pk).values_list("finished_scenes", flat=True).first()
     kept = len(finished or [])
     hint = f" {kept} finished scenes are kept: build again to go on from there." if kept else ""
@@ -163,8 +166,8 @@ def give_up(job: Job, error: Exception) -> None:
 async def _write_scene(
     job: Job, material: Material, number: int, finished: list[str], watch: Watch
 ) -> str:
-    """Return the text of a scene, from a first call and from continuations while it is too short
-    and has more to tell."""
+    """Return the text of a scene. It comes from a first call, and from continuations while the
+    scene is too short and has more to tell."""
     scene = material.scenes[number - 1]
     base = watch.text
     layers = await in_database(scene_layers, job, material, number, finished)
@@ -204,9 +207,9 @@ async def _call(
         job.session_id,
         lambda: layers,
         on_text=watch.add,
-        # A small model does not end by itself.
+        # A small model does not end by itself, so the length of the text ends its reply.
         is_enough=is_enough if is_small_model(NARRATOR) else None,
-        # Hidden reasoning counts as output, so that a reasoning model keeps its own cap.
+        # A reasoning model keeps its own limit, because hidden reasoning counts as output.
         output_tokens=None if facts_of(model_name(NARRATOR)).reasons else room,
         job_id=job.pk,
     )
@@ -216,7 +219,7 @@ async def _call(
 async def _call_when_allowed(
     job: Job, layers: Sequence[Layer], watch: Watch, target_words: int
 ) -> tuple[str, bool]:
-    """Call, after pauses while the cap on calls in a minute is reached.
+    """Make the call, after pauses while the cap on calls in a minute is reached.
 
     The scene is not given up, because its text so far was paid for.
     """
@@ -229,10 +232,10 @@ async def _call_when_allowed(
 
 
 def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:
-    """Return the first request of each unfinished scene, as a call would send it.
+    """Return the first request of each unfinished scene, in the form that a call would send.
 
-    The text of an earlier scene that is not written yet is taken to be as long as it can be. Raises
-    PromptTooLong and ModelNotReady.
+    The request of a scene has the end of the scene before. If that scene is not written yet, the
+    longest possible end is assumed. Raises PromptTooLong and ModelNotReady.
     """
     finished: list[str] = list(job.finished_scenes)
     prompts: list[AssembledPrompt] = []
@@ -248,8 +251,10 @@ def fit_scene(job: Job, material: Material, number: int, finished: list[str]) ->
 
 
 def scene_layers(job: Job, material: Material, number: int, finished: list[str]) -> list[Layer]:
-    """Return the layers for scene `number`, which counts from 1; `finished` are the texts of
-    earlier scenes."""
+    """Return the layers for the scene with this number, counted from 1.
+
+    `finished` has the texts of the earlier scenes.
+    """
     scene, count = material.scenes[number - 1], len(material.scenes)
     definition = job.inputs["definition_text"] or "(none: third person, past tense)"
     pieces: dict[str, Sequence[Piece]] = {
@@ -282,7 +287,8 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
             role="assistant",
             has_heading=False,
             trim=Trim.OLDEST_FIRST,
-            # This layer is trimmed before the layers that precede it, whose start is in a cache.
+            # This layer is trimmed before the layers in front of it, because the start of the
+            # request is in a cache.
             gives_way=-2,
         ),
         text_layer(
@@ -296,7 +302,7 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
 
 
 def _told(text: str) -> tuple[Piece, ...]:
-    """Return the text as one piece for each paragraph. All but its end can be trimmed."""
+    """Return the text with a piece for each paragraph. All pieces but the last can be trimmed."""
     ending = _ending(text)
     earlier = text.removesuffix(ending).rstrip()
     paragraphs = earlier.split("\n\n") if earlier else []
@@ -309,9 +315,11 @@ def _ending(text: str) -> str:
 
 
 def _as_long_as_can_be(material: Material, number: int) -> str:
-    """Return the scene's transcript, repeated until it is as long as the end of a text can be.
+    """Return a text of the length that the end of a scene can have. It is the scene's transcript,
+    repeated.
 
-    It stands for the scene's text, which is not written yet and has the same script.
+    It takes the place of the scene's text, which is not written yet. The transcript has the same
+    script, so the weight is similar.
     """
     scene = material.scenes[number - 1]
     words = [word for piece in material.transcript_of(scene) for word in piece.text.split()]
@@ -320,7 +328,7 @@ def _as_long_as_can_be(material: Material, number: int) -> str:
 
 
 def read_inputs(chapter: Session) -> dict[str, Any]:
-    """Return the inputs of a build. A failed build with equal inputs can go on."""
+    """Return the inputs of a build. A build that failed can continue if its inputs are the same."""
     blocks = counting_blocks(chapter).values_list("pk", flat=True)
     return {
         "definition_text": chapter.narrative_agent_definition_text,
@@ -333,7 +341,7 @@ def read_inputs(chapter: Session) -> dict[str, Any]:
 def _read_material(job: Job) -> Material:
     chapter = get_chapter(job.session_id)
     if not job.scenes:
-        # Scenes are planned once for a build, so that finished scenes fit them even if the model
+        # The scenes are planned once and kept, so that finished scenes still fit if the model
         # changes.
         weights = transcript_weights(chapter, job.inputs["max_prompt_index"])
         scenes = [
@@ -345,21 +353,23 @@ def _read_material(job: Job) -> Material:
 
 
 def plan_build(chapter: Session, weights: Sequence[float], target_words: int) -> list[Scene]:
-    """Plan scenes that the narrator's model can write; `weights` has the weight of each prompt."""
+    """Plan scenes that the narrator's model can write. `weights` has the weight of each prompt."""
     facts = model_facts(NARRATOR)
     weight_per_token = read_weight_per_token(model_name(NARRATOR), NARRATOR.name)
     limit = output_limit(NARRATOR, facts)
-    # If the limit is lower than the agent asks for, reasoning and prose both get a smaller share.
+    # If the limit is lower than the limit of the agent, reasoning and prose both get a smaller
+    # share.
     reasoning = NARRATOR.reasoning_tokens if facts.reasons else 0
     prose_tokens = limit * NARRATOR.output_tokens / (NARRATOR.output_tokens + reasoning)
     deltas = counting_deltas(chapter)
     return plan_scenes(
-        # Deltas for several audiences have the same stretch.
+        # Deltas for several audiences may have the same stretch. The stretch counts once.
         list(dict.fromkeys(deltas.values_list("from_prompt_index", "to_prompt_index"))),
         [weight / weight_per_token for weight in weights],
         target_words,
         NarratorLimits(
-            # Memory may take another 0.4 of the window, and the remaining layers need the rest.
+            # The transcript may take 0.4 of the window, and memory another 0.4. The rest is for the
+            # other layers.
             transcript_tokens=input_budget(facts, limit) * 0.4,
             words_per_call=max(200, int(prose_tokens / TOKENS_PER_WORD)),
         ),

@@ -1,4 +1,4 @@
-"""Writes replies: stores the attempt, and writes the reply in a task of its own to its end."""
+"""Writes replies: stores the attempt, and starts a task of its own that writes the whole reply."""
 
 import asyncio
 import contextvars
@@ -45,26 +45,28 @@ from sessions.breaking import INTERRUPTED, KEPT, extend_broken_text, fail_attemp
 from sessions.exceptions import ChapterError, WrongState
 from sessions.log_lines import current_ids, go_on_working_for
 from sessions.models import Attempt
-from sessions.world import NewChange, store_changes
+from sessions.world import NewChange, room_for_changes, store_changes
 
 logger = logging.getLogger(__name__)
 
-# The seconds in which the words so far of a reply that a job writes are stored when the job ends.
+# The most seconds that the end of a job waits until the text so far of its reply is stored.
 _BREAKING_OFF_SECONDS = 5.0
 
-# The tasks that write replies. Without a reference to it, Python may delete a task that runs.
+# The tasks that write replies. This set refers to them, because Python may delete a running task to
+# which nothing refers.
 _at_work: set["asyncio.Task[None]"] = set()
 
 Open = Callable[[], OpenedAttempt]
 Prepare = Callable[[Attempt], PreparedCall]
-# Composes what an agent with tools is told, anew for each step.
+# A function that composes the request of an agent with tools. Each step calls it again.
 ComposeStep = Callable[[Attempt], list[Layer]]
-# A reply is written in one call that was let through, or in steps that each ask for their call.
+# The way in which a reply is written: by one call that was let through, or in steps that each ask
+# for a call.
 Writing = PreparedCall | ToolWriting
 
 
 class _EndedElsewhere(Exception):
-    """The run may no longer write to its attempt."""
+    """The run may no longer write to its attempt, because another process has ended it."""
 
 
 async def start_prompt(
@@ -76,7 +78,7 @@ async def start_prompt(
     witnesses: Sequence[int] | None = None,
     given: dict[str, Any] | None = None,
 ) -> OpenedAttempt:
-    """Store the user's prompt as `open_prompt` does, and start the reply in this process."""
+    """Store the user's prompt by `open_prompt`, and start to write the reply in this process."""
     return await store_and_start(
         partial(
             store_prompt,
@@ -100,7 +102,7 @@ async def start_reroll(
     witnesses: Sequence[int] | None = None,
     given: dict[str, Any] | None = None,
 ) -> OpenedAttempt:
-    """Store a re-roll as `open_reroll` does, and start its reply in this process."""
+    """Store a re-roll by `open_reroll`, and start to write its reply in this process."""
     return await store_and_start(
         partial(
             _open_reroll,
@@ -122,7 +124,7 @@ async def stop_reply(session_id: uuid.UUID) -> Attempt:
 
 
 async def stop_running(attempt: Attempt) -> Attempt:
-    """Stop the attempt's run, also if another process has it."""
+    """Stop the attempt's run, even if another process is writing it."""
     live = LIVE_REPLIES.get(attempt.pk)
     await in_database(stop_attempt, attempt, partial_text=live.text if live else "")
     if live is not None and live.task is not None:
@@ -134,7 +136,7 @@ async def stop_running(attempt: Attempt) -> Attempt:
 async def end_replies(seconds: float) -> None:
     """Break off the replies that this event loop writes, because its process or its job ends.
 
-    Their text so far is stored. Waits for at most this many seconds.
+    The text so far of each reply is stored. This waits for at most this many seconds.
     """
     if tasks := _tasks_of_this_loop():
         for task in tasks:
@@ -159,8 +161,8 @@ def keep_reply(session_id: uuid.UUID) -> Attempt:
 
 
 def finished_text(agent: Agent, reply: Reply) -> str:
-    """Return the reply's text. That of a small model ends with its last whole sentence if it was
-    cut, because a small model seldom ends by itself."""
+    """Return the reply's text. If a small model's reply was cut, the text ends with its last whole
+    sentence, because a small model seldom ends by itself."""
     if not is_small_model(agent):
         return reply.text
     text = without_heading(reply.text)
@@ -182,12 +184,12 @@ def store_prompt(
     answers: Answers = who_answers,
     **sent: Any,
 ) -> OpenedAttempt:
-    """Store the prompt, and ask for the memory and late results that a choice or an import left
-    missing."""
+    """Store the prompt. Then ask for the memory and the late results that are missing after a
+    choice or an import."""
     given = given_to_store(session_id, given)
     opened = open_prompt(session_id, given=given, answers=answers, **sent)
     chapter = opened.attempt.session
-    # Memory that catches up with accepted calls goes on at each commit instead.
+    # Memory that catches up by accepted calls is not asked for here, but at each commit.
     if opened.must_run:
         ask_for_lacking_results(chapter)
     if opened.must_run and not chapter.accepted_calls:
@@ -204,12 +206,13 @@ async def store_and_start(
 ) -> OpenedAttempt:
     """Store an attempt, and start a task that writes it.
 
-    The task goes on if the client leaves. An agent without tools gets the request of `prepare`, an
-    agent with tools those of `compose_step`. A worker reads nothing ahead.
+    The task goes on if the client leaves. `prepare` returns the request of an agent without tools.
+    `compose_step` returns the request for each step of an agent with tools. In a worker no request
+    is composed ahead.
     """
     stored: asyncio.Future[OpenedAttempt] = asyncio.get_running_loop().create_future()
-    # The context is empty, so that the reply does not use the request's thread, which ends with the
-    # request.
+    # The task gets an empty context. Otherwise it would use the request's thread, which ends with
+    # the request.
     context = contextvars.Context()
     context.run(go_on_working_for, **current_ids())
     task = asyncio.create_task(
@@ -228,8 +231,8 @@ async def _store_and_write(
     stored: "asyncio.Future[OpenedAttempt]",
     is_in_worker: bool,
 ) -> None:
-    """Store and write an attempt in one task, because a second task would have to wait until the
-    event loop has run all others."""
+    """Store and write an attempt in one task. A second task would have to wait until the event loop
+    has run all other tasks."""
     try:
         opened, writing = await in_database(open_and_prepare)
     except asyncio.CancelledError:
@@ -252,7 +255,7 @@ async def _store_and_write(
 
 
 async def write_to_end(open_attempt: Open) -> None:
-    """Store an attempt and write it in a worker, and wait for its end.
+    """Store an attempt and write it in a worker, and wait until it has ended.
 
     If this is cancelled, the reply is broken off, and its words so far are stored.
     """
@@ -268,10 +271,10 @@ async def write_to_end(open_attempt: Open) -> None:
 def _open_and_prepare(
     open_attempt: Open, prepare: Prepare, compose_step: ComposeStep
 ) -> tuple[OpenedAttempt, Writing | Exception | None]:
-    """Store the attempt, and return it with its call, its steps, or the error that ends it.
+    """Store the attempt, and return it with the call or the steps that write it.
 
-    The second value is None if the attempt was committed before. Raises DatabaseError after the
-    attempt was failed.
+    The second value may also be an error, with which the attempt has to end. It is None if the
+    attempt was committed before. Raises DatabaseError after the attempt was failed.
     """
     opened = open_attempt()
     if not opened.must_run:
@@ -308,11 +311,13 @@ def _in_steps(attempt: Attempt, compose: ComposeStep) -> ToolWriting:
         reader=attempt.actor,
         attempt_id=attempt.pk,
         stop=cues_of(attempt),
+        most_changes=room_for_changes(attempt),
     )
 
 
 async def _write_reply(attempt: Attempt, writing: Writing | Exception, live: LiveReply) -> None:
-    """Write the reply and end the attempt. If the database is away, the lease ends the attempt."""
+    """Write the reply and end the attempt. If the database cannot be reached, the attempt ends when
+    its lease runs out."""
     try:
         await _write_or_fail(attempt, writing, live)
     except DatabaseError as error:
@@ -389,6 +394,7 @@ async def _fail_unforeseen(attempt: Attempt, live: LiveReply, error: Exception) 
 
 
 def _settle_cancelled(attempt: Attempt, text: str) -> None:
-    """Store the text of a reply whose task was cancelled, by a stop or because the process ends."""
+    """Store the text of a reply whose task was cancelled. A stop or the end of the process cancels
+    it."""
     if not fail_attempt(attempt, error=INTERRUPTED, partial_text=text):
         extend_broken_text(attempt, text)

@@ -1,20 +1,22 @@
-"""Divides a chapter into scenes for the narrator: one scene if it fits a call, else several.
+"""Divides a chapter into scenes for the narrator.
 
-Several scenes end where stretches of memory end. This module only calculates from sizes.
+A chapter that fits one call is one scene. Otherwise the scenes end where stretches of memory end.
+This module only calculates with sizes.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-# The tokens of a word of English prose, estimated high.
+# The number of tokens in a word of English prose. The estimate is high.
 TOKENS_PER_WORD = 1.6
-# Scenes with fewer words are joined with the next one, because they would read like notes.
+# The fewest words of a scene. A shorter scene is joined with the next one, because it would read
+# like notes.
 MIN_SCENE_WORDS = 250
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Prompts `first` to `last`, to become about `target_words` words."""
+    """The prompts `first` to `last`, which become a scene of about `target_words` words."""
 
     first: int
     last: int
@@ -23,7 +25,8 @@ class Scene:
 
 @dataclass(frozen=True)
 class NarratorLimits:
-    """The most tokens of transcript that a call can read, and words of prose that it can write."""
+    """The most tokens of transcript that a call can read, and the most words of prose that it can
+    write."""
 
     transcript_tokens: float
     words_per_call: int
@@ -35,15 +38,21 @@ def plan_scenes(
     target_words: int,
     limits: NarratorLimits,
 ) -> list[Scene]:
-    """Divide prompts 1 to n into scenes that each fit one call.
+    """Divide the prompts 1 to n into scenes. Each scene fits one call.
 
-    `chunks` are the stretches of memory as (first, last), which cover 1 to n without gaps, or there
-    are none. `prompt_tokens[i]` is the size of prompt i + 1 with its reply.
+    `chunks` are the stretches of memory, each as (first, last). They cover 1 to n without gaps, or
+    there are none. `prompt_tokens[i]` is the size of prompt i + 1 with its reply. It is 0 if the
+    turn has only thoughts.
     """
     count = len(prompt_tokens)
 
+    def told(first: int, last: int) -> int:
+        return sum(map(bool, prompt_tokens[first - 1 : last]))
+
+    all_told = max(1, told(1, count))
+
     def words_of(first: int, last: int) -> int:
-        return max(1, round(target_words * (last - first + 1) / count))
+        return max(1, round(target_words * told(first, last) / all_told))
 
     def fits(first: int, last: int) -> bool:
         tokens = sum(prompt_tokens[first - 1 : last])
@@ -56,7 +65,10 @@ def plan_scenes(
         for span in _split(chunk, fits):
             joined = (spans[-1][0], span[1]) if spans else span
             is_short = bool(spans) and words_of(*spans[-1]) < MIN_SCENE_WORDS
-            if is_short and fits(*joined):
+            # Turns that have only thoughts make no scene of their own, because a narrator cannot
+            # tell them.
+            is_empty = bool(spans) and not (told(*span) and told(*spans[-1]))
+            if is_empty or (is_short and fits(*joined)):
                 spans[-1] = joined
             else:
                 spans.append(span)
@@ -64,7 +76,7 @@ def plan_scenes(
 
 
 def _split(span: tuple[int, int], fits: Callable[[int, int], bool]) -> list[tuple[int, int]]:
-    """Halve the span until each part fits or is a single prompt."""
+    """Halve the span until each part fits or has only one prompt."""
     first, last = span
     if first == last or fits(first, last):
         return [span]

@@ -1,7 +1,7 @@
-"""Summarises stretches: agent 8 writes the memory of one stretch after another during play.
+"""Summarises stretches. During play agent 8 writes the memory of one stretch after another.
 
 The agent is called once for each set of witnesses. This set is the audience of the delta, which
-tells only what all of them witnessed.
+tells only the events that all of them witnessed.
 """
 
 import random
@@ -44,28 +44,29 @@ from sessions.roster import Character
 from sessions.states import State, try_move
 from sessions.world import everybody_at
 
-# The name of the layer with the text that is summarised.
+# The name of the layer with the text that the agent summarises.
 CHUNK = "RECENT_CONTEXT_CHUNK"
-# Seconds before each further try of a summary that failed.
+# The seconds before each further try of a summary that failed.
 BACK_OFF_SECONDS = (15, 60, 300, 900)
-# Each pause is made longer by a random fraction, at most this one, so that summaries that failed
-# together are not tried together.
+# Each pause is made longer by a random part of itself, at most by this part. Otherwise summaries
+# that failed together would be tried again together.
 SPREAD = 0.25
 
 
 def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
-    """Queue the summary of the next stretch, also after a failure. Returns False if none is due.
+    """Queue the summary of the next stretch, even after a failure. Returns False if none is due.
 
-    Only one summary is queued, because each delta builds on the delta before. A worker gets notice
-    after `notice_after` seconds, or finds the job in a sweep. While the GM has to accept the calls
-    first, no summary is due; see agents.flows.memory_calls.
+    Only one summary is queued, because each delta builds on the delta before. A worker is given
+    notice after `notice_after` seconds, or finds the job in a sweep. No summary is due while the GM
+    has to accept the calls first; see agents.flows.memory_calls.
     """
     if not has_stage(chapter.mode, Stage.MEMORY):
         return False
-    # At the end of a chapter the GM was asked when the end was requested.
+    # In a chapter that is ending, the GM was asked when the end was requested.
     if not chapter.is_ending and stretches_to_accept(chapter, is_ending=False):
         return False
-    # An unfinished summary comes first, because another stretch could overlap its stretch.
+    # A summary that is not finished comes first. Otherwise a new stretch could overlap the stretch
+    # of that summary.
     stretch = _unfinished_stretch(chapter) or next(
         iter(due_stretches(chapter, is_ending=chapter.is_ending)), None
     )
@@ -87,10 +88,10 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
 
 
 def _unfinished_stretch(chapter: Session) -> Stretch | None:
-    """Return the stretch of the next summary if the summary waits or is being written.
+    """Return the stretch of a summary that waits or is being written, or None.
 
-    A failed summary does not count. It is queued again, or its prompts become part of a longer
-    stretch if the end of the chapter asked for it and play has gone on.
+    A failed summary does not count. It is queued again, unless the end of the chapter asked for it
+    and play has gone on. Then its prompts become part of a longer stretch.
     """
     job = chapter.jobs.filter(
         status__in=(Job.Status.QUEUED, Job.Status.RUNNING),
@@ -112,7 +113,8 @@ def end_summarizing(session_id: uuid.UUID) -> None:
 def cancel_waiting_summary(session_id: uuid.UUID) -> None:
     """Cancel the queued summaries of attempts that are not chosen.
 
-    A summary that runs may end, because its block counts if its attempt is chosen again.
+    A summary that is being written goes on, because its block counts if its attempt is chosen
+    again.
     """
     Job.objects.filter(
         session_id=session_id,
@@ -123,7 +125,7 @@ def cancel_waiting_summary(session_id: uuid.UUID) -> None:
 
 
 async def write_memory_deltas(job: Job, watch: Watch) -> None:
-    """Have agent 8 write the delta of each set of witnesses of the stretch, the largest set
+    """Have agent 8 write a delta for each set of witnesses of the stretch, the largest set
     first."""
     chapter, audiences = await in_database(_read_stretch, job)
     for audience in audiences:
@@ -160,7 +162,8 @@ async def _tell(
 
 
 def _finished_deltas(job: Job) -> list[MemoryBlock]:
-    """Return the deltas that are kept with the job until its whole stretch is summarised."""
+    """Return the deltas of the stretch that are finished. They are kept with the job until the
+    whole stretch is summarised."""
     assert job.attempt is not None, "A summary names the attempt at its last turn."
     return [
         make_delta(
@@ -175,8 +178,10 @@ def _finished_deltas(job: Job) -> list[MemoryBlock]:
 
 
 def _keep_delta(job: Job, audience: Audience, payload: Payload) -> bool:
-    """Keep a delta with the job, even if a later call fails. Returns False if another run has the
-    job."""
+    """Keep a delta with the job, so that it stays if a later call fails.
+
+    Returns False if another run has the job now.
+    """
     finished_at = timezone.now().isoformat()
     one = {"audience": list(audience), "payload": payload, "finished_at": finished_at}
     job.finished_deltas = [*job.finished_deltas, one]
@@ -184,10 +189,10 @@ def _keep_delta(job: Job, audience: Audience, payload: Payload) -> bool:
 
 
 def give_up(job: Job, error: Exception) -> None:
-    """Postpone the summary if another try may help, and fail it otherwise.
+    """Postpone the summary if another try may help. Otherwise fail it.
 
-    The summary pointer stays. If the chapter was ending, it goes back into play, and the GM can end
-    it again.
+    The summary pointer stays. If the chapter was ending, it returns to play, and the GM can end it
+    again.
     """
     with transaction.atomic():
         lock_chapter(job.session_id)
@@ -216,12 +221,12 @@ def _store(job: Job) -> None:
     if Turn.objects.filter(chosen=job.attempt).exists():
         settle_memory(job.session_id)
     else:
-        # Another attempt was chosen; the next prompt asks for the memory that is missing then.
+        # Another attempt was chosen. The next prompt asks for the memory that is then missing.
         end_summarizing(job.session_id)
 
 
 def _empty_delta(job: Job) -> MemoryBlock:
-    """Return the delta of a stretch without events to tell."""
+    """Return the delta of a stretch that has no events to tell."""
     assert job.attempt is not None, "A summary names the attempt at its last turn."
     chapter = job.attempt.session
     everybody = [one.number for one in everybody_at(chapter, attempt=job.attempt)]
@@ -234,9 +239,11 @@ def _empty_delta(job: Job) -> MemoryBlock:
 
 
 def settle_memory(session_id: uuid.UUID) -> None:
-    """Queue the next summary; if none is due, end the chapter if it is ending, or let it play on.
+    """Queue the next summary. If none is due, end the chapter if it is ending, and otherwise let
+    play go on.
 
-    While the calls that the GM has accepted are made, the next prompt queues the next summary.
+    While memory catches up by calls that the GM has accepted, this does not queue the next summary.
+    The next prompt does.
     """
     chapter = get_chapter(session_id)
     row = Session.objects.filter(pk=session_id)
@@ -267,13 +274,15 @@ def compose_summary(
     last_attempt: uuid.UUID | None = None,
     waiting: Sequence[MemoryBlock] = (),
 ) -> list[Layer]:
-    """Compose agent 8's request for the events of the stretch that exactly this audience witnessed.
+    """Compose agent 8's request for the events of the stretch whose witnesses are exactly this
+    audience.
 
-    `waiting` are deltas of the stretch that all of the audience know and that are not stored yet.
+    `waiting` are deltas of the stretch that are not stored yet and that the whole audience knows.
     `transcript_pieces` explains `last_attempt`.
     """
     pieces: dict[str, Sequence[Piece]] = {"FORMAT": format_pieces(CONTEXT_SUMMARY, TurnDelta)}
-    # The attempt counts as chosen, so that people of another attempt are not in the request.
+    # The attempt counts as chosen here. So people who appear only in another attempt are not in the
+    # request.
     attempts = chapter.attempts.select_related("turn")
     attempt = attempts.get(pk=last_attempt) if last_attempt else None
     # A mode may have stored blocks of its own about later turns, which may yet be played otherwise.
@@ -296,7 +305,8 @@ def told_pieces(
     last_attempt: uuid.UUID | None = None,
     everybody: Sequence[Character] | None = None,
 ) -> Sequence[Piece]:
-    """Return the pieces of the text that is summarised; see `transcript_pieces`."""
+    """Return the pieces of the text that is summarised. `transcript_pieces` explains the
+    arguments."""
     return transcript_pieces(
         chapter,
         stretch.first,

@@ -1,6 +1,6 @@
-"""Makes trials: other attempts at the latest turn, with one layer of the request changed.
+"""Makes trials: attempts at the latest turn for which one layer of the request was changed.
 
-A trial is committed unchosen. Until the user chooses it, no request, memory or draft contains it.
+A trial is committed unchosen. No request, memory or draft contains it until the user chooses it.
 """
 
 import contextlib
@@ -38,18 +38,19 @@ from sessions.attempts import (
     open_trial,
     why_not_changeable,
 )
-from sessions.committing import reply_of
+from sessions.committing import text_of
 from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownTurn, WrongState
-from sessions.models import Attempt, Event, Session
+from sessions.models import Attempt, Session
 from sessions.text import clean_text, with_line_feeds
 
-# The most characters of a changed layer, unless the layer had more when it was sent.
+# The most characters of a changed layer. If the layer was longer when it was sent, its length is
+# the limit.
 LAYER_CHAR_LIMIT = 60_000
 
 
 @dataclass(frozen=True)
 class TriedLayer:
-    """A layer of a request that was sent, as a trial may change it; `number` counts from 1."""
+    """A layer of a request that was sent, and that a trial may change. `number` counts from 1."""
 
     number: int
     sent: SentLayer
@@ -69,13 +70,16 @@ class TriedLayer:
 
     @property
     def layer(self) -> Layer:
-        """The layer as it was sent, which is never trimmed. Its texts were escaped before."""
+        """The layer as it was sent. It is never trimmed, and its texts were escaped before."""
         pieces = (Piece(part, has_elements=True) for part in self.sent.parts)
         return self.layer_of(pieces)
 
     def changed_to(self, text: str) -> Layer:
-        """Return the layer with another text. Its elements are escaped as the GM's words if the
-        sent text had none."""
+        """Return the layer with another text.
+
+        If the sent text had no elements, elements in the new text are escaped like those in the
+        GM's words.
+        """
         has_elements = self.text != without_forgeries(self.text)
         return self.layer_of([Piece(text, has_elements=has_elements)])
 
@@ -92,12 +96,12 @@ class TriedLayer:
 
 @dataclass(frozen=True)
 class TriedReply:
-    """The latest reply, the call that it came from, and the layers of that call's request."""
+    """The latest reply, the call that wrote it, and the layers of that call's request."""
 
     chapter: Session
     attempt: Attempt
     prompt_index: int
-    reply: Event
+    reply: str
     call: CallRecord
     layers: list[TriedLayer]
 
@@ -109,16 +113,19 @@ class TriedReply:
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial with the reply that it was made from; `call` is None until a model was called."""
+    """A trial, with the reply from which it was made. `call` is None until a model was called.
+
+    If a reply has only thoughts, its text is "".
+    """
 
     attempt: Attempt
     chapter: Session
     prompt_index: int
-    reply: Event
+    reply: str
     base: CallRecord | None
     call: CallRecord | None
     is_adopted: bool
-    # Says why no other attempt can be chosen now; "" if one can.
+    # The reason why no other attempt can be chosen now, or "" if one can.
     why_not: str
     new_reply: str
 
@@ -144,12 +151,12 @@ class Trial:
 
     @property
     def text(self) -> str:
-        """The layer's text in this trial; empty where the layer was left out."""
+        """The layer's text in this trial, or "" if the layer was left out."""
         return str(changed_layer_of(self.attempt)["text"])
 
 
 def why_not_tried(chapter: Session, prompt_index: int, behind: CallsBehind) -> str:
-    """Return why the reply to this prompt cannot be tried again; "" if it can."""
+    """Return the reason why the reply to this prompt cannot be tried again, or "" if it can."""
     if reason := why_not_changeable(chapter, prompt_index):
         return f"It cannot be tried again with a changed prompt: {reason}"
     if behind.chosen is None or not behind.chosen.is_chosen:
@@ -161,10 +168,10 @@ def why_not_tried(chapter: Session, prompt_index: int, behind: CallsBehind) -> s
 
 
 def read_reply(session_id: uuid.UUID, prompt_index: int | None = None) -> TriedReply:
-    """Return the reply to this prompt, or the latest reply, as a trial can start from it.
+    """Return the reply to this prompt, or the latest reply, with everything that a trial needs.
 
-    Of a reply in several steps, it is the request of the first step. Raises WrongState if the reply
-    cannot be tried again.
+    For a reply in several steps, this includes the request of the first step. Raises WrongState if
+    the reply cannot be tried again.
     """
     chapter = get_chapter(session_id)
     attempt = latest_turn(chapter).chosen
@@ -174,9 +181,7 @@ def read_reply(session_id: uuid.UUID, prompt_index: int | None = None) -> TriedR
     if reason or call is None:
         raise WrongState(reason)
     first = _first_step(behind, call)
-    return TriedReply(
-        chapter, attempt, number, reply_of(attempt), first, _layers_of(first.artifact)
-    )
+    return TriedReply(chapter, attempt, number, text_of(attempt), first, _layers_of(first.artifact))
 
 
 async def start_trial(
@@ -188,11 +193,11 @@ async def start_trial(
     call_id: str = "",
     prompt_index: int | None = None,
 ) -> OpenedAttempt:
-    """Have the latest reply written once more with the text of one layer replaced.
+    """Have the latest reply written once more, with the text of one layer replaced.
 
-    An empty text leaves the layer out. A `call_id` other than that of the reply's call is refused.
-    A trial that is sent again under the same key is the same trial, and a broken one runs again.
-    Raises a ChapterError before anything is sent.
+    An empty text leaves the layer out. `call_id` names the reply's call, and another id is refused.
+    If the same trial comes again under the same key, no second one is made, and a broken trial runs
+    again. Raises a ChapterError before anything is sent.
     """
     return await store_and_start(
         partial(
@@ -210,7 +215,7 @@ async def start_trial(
 
 
 async def stop_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
-    """Stop a trial. Its text so far is shown and cannot be kept. Raises WrongState."""
+    """Stop a trial. Its text so far is shown, but it cannot be kept. Raises WrongState."""
     attempt = await in_database(lambda: _find(get_chapter(session_id), attempt_id))
     if not attempt.is_running:
         raise WrongState("This trial is over already.")
@@ -218,7 +223,7 @@ async def stop_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
 
 
 def adopt_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
-    """Choose the trial's reply; the reply that was chosen before stays as another attempt.
+    """Choose the trial's reply. The reply that was chosen before stays as another attempt.
 
     Raises WrongState if the trial has no whole reply or play has gone on.
     """
@@ -232,7 +237,7 @@ def adopt_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
 
 
 def read_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Trial:
-    """Return the trial. Raises UnknownTurn if the chapter has none of this id."""
+    """Return the trial with this id. Raises UnknownTurn if the chapter has no such trial."""
     chapter = get_chapter(session_id)
     attempt = _find(chapter, attempt_id)
     assert attempt.source is not None, "A trial is made from another attempt."
@@ -244,12 +249,12 @@ def read_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Trial:
         attempt=attempt,
         chapter=chapter,
         prompt_index=attempt.turn.number,
-        reply=reply_of(attempt.source),
+        reply=text_of(attempt.source),
         base=record_of(chapter, base) if base else None,
         call=record_of(chapter, own) if own else None,
         is_adopted=attempt.turn.chosen_id == attempt.pk,
         why_not=why_not_changeable(chapter, attempt.turn.number),
-        new_reply=reply_of(attempt).text if is_done else attempt.partial_text,
+        new_reply=text_of(attempt) if is_done else attempt.partial_text,
     )
 
 
@@ -287,7 +292,7 @@ def _open_trial(
         "text_before": changed.text,
         "text": text,
     }
-    # This refuses a request that cannot be sent before the trial is stored.
+    # A request that is too long is refused here, before the trial is stored.
     with contextlib.suppress(ModelNotReady):
         _prepare(tried.attempt, _with_change(tried.layers, layer_number, text))
     try:
@@ -295,15 +300,17 @@ def _open_trial(
             session_id, source=tried.attempt, changed_layer=changed_layer, submission_key=key
         )
     except TurnInFlight:
-        # The same trial was sent twice at once, and the other request has stored it.
+        # The same form was sent twice at once, and the other request has stored the trial.
         return OpenedAttempt(trials.get(), must_run=False)
 
 
 def _answer_again(trial: Attempt, call_id: str, layer_number: int, text: str) -> OpenedAttempt:
-    """Return the trial that was sent before, even if play has gone on. Raises KeyReused if its
-    text differs."""
+    """Return the trial that was stored under this key, even if play has gone on.
+
+    Raises KeyReused if its text differs.
+    """
     change = changed_layer_of(trial)
-    # Browsers may send the same line break as CR and LF.
+    # Some browsers send a line break as CR and LF, so the texts are compared with line feeds only.
     sent = (layer_number, with_line_feeds(text))
     if sent != (change["layer"], change["text"]) or call_id not in ("", change.get("call_id")):
         raise KeyReused(
@@ -324,7 +331,8 @@ def _prepare_trial(attempt: Attempt) -> PreparedCall:
 
 
 def _compose_trial(trial: Attempt) -> list[Layer]:
-    """The layers as any reply of an agent with tools has them now, with one text replaced."""
+    """Return the layers that the next reply of an agent with tools would have, with one text
+    replaced."""
     base, change = _base_of(trial), changed_layer_of(trial)
     if base is None:
         raise WrongState("The call that this trial was made from is gone.")
@@ -343,7 +351,8 @@ def _compose_trial(trial: Attempt) -> list[Layer]:
 def _prepare(
     attempt: Attempt, layers: list[Layer], *, attempt_id: uuid.UUID | None = None
 ) -> PreparedCall:
-    """Prepare the call; without an id, for an attempt that will be made from this one."""
+    """Prepare the call of a trial. If there is no `attempt_id`, the trial is not stored yet, and
+    `attempt` is its source."""
     return prepare_call(
         agent_of(attempt),
         attempt.session_id,
@@ -363,7 +372,8 @@ def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[L
 
 
 def _first_step(behind: CallsBehind, call: CallRecord) -> CallRecord:
-    """Return the call of the first step of the same run; the call itself if that is not there."""
+    """Return the call of the first step of the same run, or this call if the first is not
+    stored."""
     until = behind.calls[: behind.calls.index(call) + 1]
     own = [one for one in until if one.artifact.attempt_id == call.artifact.attempt_id]
     return next((one for one in reversed(own) if one.artifact.step <= 1), call)
@@ -373,21 +383,21 @@ def _layers_of(artifact: LLMArtifact) -> list[TriedLayer]:
     """Return the layers of the call that were sent and can be changed.
 
     A layer that was dropped whole was not sent. The layer that describes the tools cannot be
-    changed, because it belongs to the form in which the model calls them.
+    changed, because it says in which form the model calls them.
     """
     sent = [layer for layer in read_layers(artifact) if layer.parts and layer.name != TOOLS]
     return [TriedLayer(number, layer) for number, layer in enumerate(sent, start=1)]
 
 
 def changed_layer_of(trial: Attempt) -> dict[str, Any]:
-    """Return the layer that the trial changes, both of its texts, and the id of the source's
-    call."""
+    """Return the layer that the trial changes, its text before and after, and the id of the
+    source's call."""
     changed: dict[str, Any] = trial.changed_layer or {}
     return changed
 
 
 def _base_of(trial: Attempt) -> LLMArtifact | None:
-    """Return the call that the trial started from; None for an imported trial."""
+    """Return the call from which the trial was made, or None for an imported trial."""
     call_id = changed_layer_of(trial).get("call_id")
     return calls_of(trial.session).filter(pk=call_id).first() if call_id else None
 

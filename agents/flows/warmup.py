@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Warming:
-    """The one warm-up of this process."""
+    """A warm-up. A process has at most one at a time."""
 
     session_id: uuid.UUID
     agent_slot: int
@@ -47,7 +47,7 @@ _warming: _Warming | None = None
 
 
 async def warm_next_reply(session_id: uuid.UUID) -> None:
-    """Warm the next request to the character whose panel comes next. Raises nothing."""
+    """Warm the request to the character whose panel comes next. Raises no error."""
     if settings.LLM == "embedded":
         with _losing_no_more_than_a_head_start():
             await warm_reply(session_id, await in_database(_next_slot, session_id))
@@ -73,19 +73,20 @@ async def warm_reply(session_id: uuid.UUID, agent_slot: int) -> None:
 
 
 async def settle_warmup(session_id: uuid.UUID, agent_slot: int | None) -> None:
-    """Prepare for a call: wait for the warm-up of this character, or cancel any other warm-up."""
+    """Prepare for a call. If the warm-up of this character runs, wait for it. Cancel any other
+    warm-up."""
     if _warming is None or _warming.task.done():
         return
     if _is_warming(session_id, agent_slot):
         await asyncio.wait({_warming.task})
     else:
-        # The connection is closed at once. Storing the record takes longer, and nothing waits for
-        # that.
+        # Cancelling closes the connection at once. Nothing waits for the record of the call, which
+        # takes longer to store.
         _warming.task.cancel()
 
 
 def stop_warmup(session_id: uuid.UUID) -> None:
-    """Stop the warm-up of this chapter; any thread may call this."""
+    """Stop the warm-up of this chapter. Any thread may call this function."""
     warming = _warming
     if warming is not None and warming.session_id == session_id and not warming.task.done():
         warming.task.get_loop().call_soon_threadsafe(warming.task.cancel)
@@ -108,7 +109,7 @@ def _is_warming(session_id: uuid.UUID, agent_slot: int | None) -> bool:
 
 @contextmanager
 def _losing_no_more_than_a_head_start() -> Iterator[None]:
-    """Let no error out of the block, because the prompt itself will meet and report it."""
+    """Suppress the errors of the block, because the prompt itself will meet and report them."""
     try:
         yield
     except (ProviderError, ChapterError, DatabaseError):

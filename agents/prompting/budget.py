@@ -1,4 +1,5 @@
-"""Estimates the tokens of a text without a tokenizer, calibrated by what servers report."""
+"""Estimates the tokens of a text without a tokenizer. The estimates are corrected by the numbers
+that servers report."""
 
 import math
 import time
@@ -13,40 +14,45 @@ from agents.providers.base import Usage
 if TYPE_CHECKING:
     from agents.prompting.declarations import Agent
 
-# Weighted characters per token until a model reports usage. The number is low, so that the first
-# estimates are too high rather than too low.
+# The weight per token until a model reports usage. The number is low, so that the first estimates
+# are too high rather than too low.
 DEFAULT_WEIGHT_PER_TOKEN = 3.0
 # The tokens of the role markers and separators that a chat template adds to each message.
 TOKENS_PER_MESSAGE = 8
-# Each new report reduces the weight of older reports to this part, so a few calls are enough.
+# Each new report reduces the weight of older reports to this part. So a few calls are enough to
+# learn.
 _KEPT = 0.75
 # A report is not stored if it differs from the estimate by less than this part.
 _SAME = 0.01
-# The weight per token of each model and agent that this process last learned or read, with the
-# time.
+# The weight per token that this process learned or read last. The key is the model and the agent,
+# and the second number is the time.
 _weight_per_token: dict[tuple[str, str], tuple[float, float]] = {}
-# A process uses its value for this many seconds, although other processes learn, too. At the end of
-# a reply it is read again after the shorter time, so that the next prompt need not wait for it.
+# A process uses its value for this many seconds, although other processes learn too. At the end of
+# a reply the shorter time applies, so that the next prompt need not wait for a query.
 _HELD_SECONDS = 600.0
 _FRESH_SECONDS = 60.0
 
 
 def weigh(text: str) -> float:
-    """Return the number of characters, each weighted by the tokens that it tends to cost. A
-    character of English prose has the weight 1."""
+    """Return the weight of a text, which is the sum of the weights of its characters.
+
+    A character of English prose has the weight 1. Characters that tend to cost more tokens weigh
+    more.
+    """
     if text.isascii():
         return len(text)
     plain = len(text.encode("ascii", "ignore"))
-    # Characters beyond the basic plane are found without a loop by their second unit in UTF-16.
+    # A character beyond the basic plane has two units in UTF-16. Counting the units finds such
+    # characters without a loop.
     rare = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)
     return plain + 3 * (len(text) - plain - rare) + 8 * rare
 
 
 def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD_SECONDS) -> float:
-    """Return the weight per token of this agent's requests. Before the agent's first call, this is
-    the weight per token of all agents' requests.
+    """Return the weight per token of this agent's requests.
 
-    A value that this process learned or read within `held_seconds` is used again.
+    Before the agent's first call, this is the weight per token of all agents' requests. A value
+    that this process learned or read within `held_seconds` is used again.
     """
     known = _held(model, agent, held_seconds)
     if known is None:
@@ -56,12 +62,13 @@ def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD
 
 
 def read_weight_ahead(model: str, agent: str) -> None:
-    """Read the weight per token before the GM sends a prompt, so that the prompt need not wait."""
+    """Read the weight per token before the GM sends a prompt, so that the prompt need not wait for
+    a query."""
     read_weight_per_token(model, agent, held_seconds=_FRESH_SECONDS)
 
 
 def calibrate(model: str, agent: str, weight: float, usage: Usage) -> None:
-    """Learn from the input tokens that a server reported for a call."""
+    """Learn from the number of input tokens that a server reported for a call."""
     if usage.input_tokens <= 0 or weight <= 0:
         return
     held = _held(model, agent, _FRESH_SECONDS)
@@ -96,7 +103,10 @@ def _hold(model: str, agent: str, weight_per_token: float) -> None:
 
 
 def output_limit(agent: "Agent", facts: ModelFacts) -> int:
-    """Return the tokens that the agent may write with hidden reasoning, at most half the window."""
+    """Return the most tokens that the agent may write, hidden reasoning included.
+
+    The result is at most half of the window.
+    """
     wanted = agent.output_tokens + (agent.reasoning_tokens if facts.reasons else 0)
     tighter = 0
     if agent.is_character:
@@ -107,6 +117,7 @@ def output_limit(agent: "Agent", facts: ModelFacts) -> int:
 
 
 def input_budget(facts: ModelFacts, reserved_output: int) -> int:
-    """Return the tokens that a request may have: the window less the output and a margin."""
+    """Return the most tokens that a request may have: the window without the output and a
+    margin."""
     margin = 64 + facts.context_window // 25
     return facts.context_window - reserved_output - margin

@@ -1,5 +1,8 @@
-"""Declares the engine's own agents: each one's model, its limits, and the layers of its request.
-Modes declare further agents; agents.modes knows all of them."""
+"""Declares the engine's own agents, with their models, their limits and the layers of their
+requests.
+
+Modes declare further agents. agents.modes knows all of them.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -24,12 +27,13 @@ from agents.prompting.tools import Tool, ToolForm
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent. `agent_id` is the number of one of the specification's ten, and None for others.
+    """An agent.
 
-    `name` says what the agent does; all characters share one. `output_tokens` limits what it
-    writes. A reasoning model may use `reasoning_tokens` in addition, because servers count hidden
-    reasoning as output. `layers` make up its request in this order: stable text first, so that
-    prefix caches work.
+    `agent_id` is a number if the agent is one of the specification's ten, and None for others.
+    `name` says what the agent does; all characters have the same name. `output_tokens` limits the
+    text that it writes. A reasoning model may use `reasoning_tokens` in addition, because servers
+    count hidden reasoning as output. `layers` are the layers of its request in their order, with
+    stable text first, so that prefix caches work.
     """
 
     agent_id: int | None
@@ -40,26 +44,30 @@ class Agent:
     reasoning_tokens: int
     temperature: float
     layers: tuple[LayerDeclaration, ...]
-    # How much to reason, for models that take this option; "" leaves it to the model.
+    # How much a model should reason, for models that take this option. "" leaves the choice to the
+    # model.
     reasoning_effort: Literal["", "low"] = ""
-    # The tools that it may call, the form of calls that it prefers, and the most steps of a reply.
+    # The tools that the agent may call. The next fields are the form of calls that it prefers, and
+    # the most steps of a reply.
     tools: tuple[Tool, ...] = ()
     tool_form: ToolForm = "native"
     most_steps: int = 8
-    # Whether it works beside play, so that a local model must not make a reply wait for it.
+    # True if the agent works beside play. A local model then must not let a reply wait for it.
     is_background: bool = False
-    # Whether the limits of a model file for characters or for narrators apply to it.
+    # True if the limits for characters in a file of model facts apply to this agent. The next field
+    # says the same for narrators.
     is_character: bool = False
     is_narrator: bool = False
 
     @property
     def label(self) -> int | str:
-        """The agent's number, or its name if it has none, as logs show it."""
+        """The agent's number, or its name if it has none. Logs show it."""
         return self.name if self.agent_id is None else self.agent_id
 
     @property
     def model_setting(self) -> str:
-        """The part behind STORYENGINE_MODEL_ in the name of the variable that sets its model."""
+        """The last part of a variable's name. The variable STORYENGINE_MODEL_ with this part sets
+        the agent's model."""
         if self.agent_id is not None:
             return f"AGENT_{self.agent_id}"
         return self.name.upper().replace(".", "_")
@@ -67,7 +75,10 @@ class Agent:
 
 def instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDeclaration, ...]:
     """Return the layers of the system message: the rules, the map of the process, and the form of
-    the answer. The map is the first layer of the request to be dropped."""
+    the answer.
+
+    The map is the first layer of the whole request that is dropped.
+    """
     return (
         LayerDeclaration("SYSTEM", rules, role="system", has_heading=False),
         LayerDeclaration(
@@ -84,10 +95,10 @@ def instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDecl
 def memory_layer(
     name: str, source: Source, *, tiers: tuple[Tier, ...] = TIERS, is_kept: bool = False
 ) -> LayerDeclaration:
-    """Return the layer of the fold, in which each line is a piece.
+    """Return the layer of the fold. Each line of the fold is a piece.
 
-    The layer has a fixed share of the budget, so that between summaries it does not change while
-    the context behind it grows. For the same reason several lines are dropped at once.
+    The layer has a fixed share of the budget. So between two summaries it does not change while the
+    context behind it grows. For the same reason several lines are dropped at once.
     """
     return LayerDeclaration(
         name,
@@ -148,8 +159,8 @@ CONTEXT_SUMMARY = Agent(
     is_background=True,
 )
 
-# The specification allows two orders. In this one the layers that a chapter's builds share come
-# first.
+# The specification allows two orders of these layers. In this order, the layers that all builds of
+# a chapter share come first.
 NARRATOR = Agent(
     9,
     "narrator",
@@ -177,7 +188,8 @@ NARRATOR = Agent(
         memory_layer(
             "STRUCTURED_MEMORY", present_memory, tiers=("medium", "minimal"), is_kept=True
         ),
-        # A small model would mention the numbers of this layer in its prose.
+        # A small model does not get this layer, because it would mention the layer's numbers in its
+        # prose.
         LayerDeclaration("SESSION_STATE", session_state, tiers=("full", "medium")),
         LayerDeclaration(
             "FULL_CHAPTER_CONTEXT", own_pieces("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN
@@ -189,5 +201,5 @@ NARRATOR = Agent(
     is_narrator=True,
 )
 
-# The agents that every mode has; modes declare further ones.
+# The agents that every mode has. A mode may declare more.
 ENGINE_AGENTS = (WORLD_SUMMARY, CONTEXT_SUMMARY, NARRATOR)

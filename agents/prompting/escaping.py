@@ -1,10 +1,12 @@
 """Escapes text that others wrote, so that a model cannot mistake it for a part of the request.
 
-The text then has no heading of a layer, no element of memory, no tool call, no key of an object
-with calls, and no mark by which chat templates separate speakers. Invisible letters and look-alikes
-from other scripts do not hide a heading or an element. Only text that imitates such a part is
-changed, by one sign, and text that was changed before is not changed again. A story keeps its own
-headings, its tags and its "<3", and the stored text stays as it was written.
+After that, the text has no heading of a layer, no element of memory, no tool call, no key of an
+object with calls, and no mark by which chat templates separate speakers. Invisible letters and
+look-alikes from other scripts cannot hide a heading or an element.
+
+Text that imitates such a part is changed by one sign, and no other text is changed. A text that is
+changed once is not changed again. A story keeps its own headings, its tags and its "<3". The stored
+text stays as it was written.
 """
 
 import re
@@ -17,36 +19,41 @@ from sessions.speaker_marks import UNSEEN_LETTERS, as_read, without_chat_marks
 _BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 # The number sign, its forms in other scripts, and a sign that looks like it.
 _NUMBER_SIGNS = "#\N{FULLWIDTH NUMBER SIGN}\N{SMALL NUMBER SIGN}\N{MUSIC SHARP SIGN}"
-# Names of layers that are one word. Flows add layers with these names to a request, and
-# `guard_heading` adds the names of declared layers. Only capitals count, because a story's own
-# heading may be such a word.
+# The names of layers that are one word. Flows add layers with these names to a request, and
+# `guard_heading` adds the names of declared layers. Only capitals count, because a story may have
+# such a word as a heading.
 _short_names = {"SYSTEM", "TOOLS", "CONTINUE", "REPAIR"}
-# The element or the keys with which a model writes a call if its server has no form of its own.
+# The names that mark a tool call if a server has no form of its own: the element in XML, and the
+# key in JSON.
 CALL_ELEMENT, CALLS_KEY = "call", "calls"
 _CALL_KEYS = (CALLS_KEY, "tool_calls", "arguments")
 _LAYER_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 _elements = {*ELEMENTS, CALL_ELEMENT}
-# The words of headings such as "### Response:", by which models are trained to answer. They count
-# only with a colon.
+# The words of headings such as "### Response:". Models are trained to answer after such a heading.
+# It counts only if it has a colon.
 _TAUGHT = ("instruction", "input", "response", "system", "user", "human", "assistant")
 
-# Between the start of the line and the sign there may be neither letters nor digits. The
-# quantifiers are possessive, so that the time is linear in the length of the text.
+# A pattern for a heading. Between the start of the line and the sign it allows neither letters nor
+# digits. The quantifiers are possessive, so that the time is linear in the length of the text.
 _HEADING = re.compile(
     rf"(?:\A|(?<=[{_BREAKS}]))(?:[^\w\\{_NUMBER_SIGNS}{_BREAKS}]|[_{UNSEEN_LETTERS}])*+"
     rf"(?=(?P<heading>[{_NUMBER_SIGNS}][^{_BREAKS}]*+))"
 )
-# Matches the sign "<" if a letter follows it before the next "<" or ">".
+# A pattern that matches the sign "<" if a letter comes before the next "<" or ">".
 _TAG = re.compile(r"<(?=(?P<tag>[^\w<>]*+\w[^<>]*+))")
-# Matches an unescaped quotation mark that begins a key of a tool call.
+# A pattern that matches a quotation mark at the beginning of a tool call's key. No backslash may be
+# in front of the mark.
 _KEY = re.compile(
     rf"(?<!\\)\"(?=[^\w\"]*+(?:{'|'.join(_CALL_KEYS)})[^\w\"]*+\"\s*+:)", re.IGNORECASE
 )
 
 
 def without_forgeries(text: str, *, has_elements: bool = False, has_calls: bool = False) -> str:
-    """Escape everything in the text that imitates a part of the request. With `has_elements` its
-    elements stay, because the engine wrote them. With `has_calls` its tool calls stay, too."""
+    """Return the text with everything escaped that imitates a part of the request.
+
+    With `has_elements` the text's elements stay, because the engine wrote them. With `has_calls`
+    its tool calls stay too.
+    """
     if any(sign in text for sign in _NUMBER_SIGNS):
         text = _HEADING.sub(_guard_heading, text)
     text = without_chat_marks(text)
@@ -58,7 +65,7 @@ def without_forgeries(text: str, *, has_elements: bool = False, has_calls: bool 
 
 
 def guard_heading(name: str) -> None:
-    """Have the heading of this layer escaped in other texts from now on.
+    """Declare a layer's name. From now on its heading is escaped in other texts.
 
     Raises ValueError for a name that could begin a line of a story.
     """
@@ -70,14 +77,15 @@ def guard_heading(name: str) -> None:
 
 
 def guard_elements(names: Iterable[str]) -> None:
-    """Have these elements escaped in other texts from now on."""
+    """Declare names of elements. From now on these elements are escaped in other texts."""
     _elements.update(names)
     _element_pattern.cache_clear()
 
 
 @lru_cache(maxsize=1)
 def _name_pattern() -> re.Pattern[str]:
-    """Return the pattern to search in a heading as a model reads it."""
+    """Return the pattern that finds a heading with a layer's name. It allows the forms in which a
+    model still reads the name."""
     return re.compile(
         r"#++(?:[^\w\\#]|_)*+"
         rf"(?:[^\W\d_]++_++[^\W\d_]|(?:{'|'.join(sorted(_short_names))})(?![^\W_])"
@@ -95,7 +103,7 @@ def _guard_heading(found: re.Match[str]) -> str:
 
 
 def _guard_element(found: re.Match[str]) -> str:
-    # The tag is also matched as it is written, because a sign at the end of its name may be read as
-    # a letter.
+    # The tag is compared as it was written, too. A sign at the end of its name may look like a
+    # letter.
     tag, element = found["tag"], _element_pattern()
     return "&lt;" if element.match(as_read(tag)) or element.match(tag) else found[0]

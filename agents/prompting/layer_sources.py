@@ -12,7 +12,7 @@ from agents.prompting.layers import Piece, Tier
 from agents.prompting.prompt_files import render_prompt, version_of
 from agents.prompting.prose import without_middle
 from agents.prompting.sandwich import Source, Subject
-from memory.blocks import knows, stretch_starts
+from memory.blocks import knows
 from memory.fold.folding import fold_chapter, fold_with
 from memory.fold.records import Fold
 from memory.keeping import KeptRecent
@@ -27,20 +27,22 @@ from sessions.speaker_marks import without_cues
 from sessions.transcript import Entry, Perceived, chosen_entries
 from sessions.world import everybody_at
 
-# The element around memory has the first name if the request also has a layer of session state,
-# and the second name otherwise.
+# The two names of the element around memory. It has the first name if the request also has a layer
+# of session state, and otherwise the second.
 _MEMORY, _SESSION_STATE = "memory", "session_state"
-# Corrections are kept longer than deltas, because they say what in the deltas is no longer true.
+# The rank of rulings. They are kept longer than deltas, because they correct the deltas.
 _RULING_RANK = 1
-# The recent context surely fits if it takes at most this part of the budget. Its tokens are
-# computed for a model without reports, which gives a third too many. Memory may have 0.4, and the
-# rest is for instructions, identity and the GM's words.
+# The part of the budget within which the recent context surely fits. Its tokens are computed for a
+# model without reports, which gives a third too many. Memory may have 0.4 of the budget. The rest
+# is for instructions, identity and the GM's words.
 _CONTEXT_SHARE = 0.5
 
 
 def prompt_file(full: str, *, medium: str | None = None, minimal: str | None = None) -> Source:
-    """Return a source with one Markdown file for each tier. "" stands for no file, and None for the
-    file of the next larger tier."""
+    """Return a source with one Markdown file for each tier.
+
+    "" means that the tier has no file, and None that it has the file of the next larger tier.
+    """
     by_tier = {"full": full, "medium": full if medium is None else medium}
     by_tier["minimal"] = by_tier["medium"] if minimal is None else minimal
 
@@ -52,8 +54,10 @@ def prompt_file(full: str, *, medium: str | None = None, minimal: str | None = N
 
 
 def process_map(here: str) -> Source:
-    """Return a source for the map of the process with the agent's place in it; the minimal tier has
-    no map."""
+    """Return a source for the map of the process, which shows the agent's place in it.
+
+    The minimal tier has no map.
+    """
 
     def read(subject: Subject, tier: Tier) -> list[Piece]:
         if tier == "minimal":
@@ -66,7 +70,7 @@ def process_map(here: str) -> Source:
 
 
 def own_pieces(name: str) -> Source:
-    """Return a source for the pieces of this layer that only one request has."""
+    """Return a source for those pieces of this layer that only one request has."""
     return lambda subject, tier: subject.own_pieces.get(name, ())
 
 
@@ -84,7 +88,8 @@ def chapter_text(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def roster(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return a line for each agent, then pronouns and public sentences as far as there are any."""
+    """Return a line for each agent, and then the pronouns and public sentences of those who have
+    any."""
     chapter = subject.chapter
     agents = [f"{one.slot}: {one.color}: {one.name}" for one in chapter.characters]
     pieces = [Piece("\n".join([f"{len(agents)} agents", *agents]))]
@@ -97,14 +102,14 @@ def title(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def session_state(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return where play stands; the cast and the events are in the layer of memory."""
+    """Return the position of play. The cast and the events are in the layer of memory."""
     lines = play_lines(subject.chapter, Detail(tier))
     text = "\n".join([f"<{_SESSION_STATE}>", *lines, f"</{_SESSION_STATE}>"])
     return [Piece(text, has_elements=True)]
 
 
 def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the fold, and in a large window also the lock in its own words."""
+    """Return the fold. For a large window, add the lock in its own words."""
     chapter, readers, waiting = subject.chapter, subject.readers, subject.waiting
     if waiting and readers is not None:
         folded = fold_with(chapter, waiting, before=subject.before, readers=readers)
@@ -114,7 +119,7 @@ def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return present memory; in a large window also the newest delta in its own words."""
+    """Return the present memory. For a large window, add the newest delta in its own words."""
     pieces = present_memory(subject, tier)
     if tier != "full":
         return pieces
@@ -125,26 +130,27 @@ def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return memory as session state, without what the recent context shows word for word.
+    """Return memory as session state, without the events that the recent context shows word for
+    word.
 
     In a small window the fold ends where the context begins. The start of the request then changes
     when the context moves on, but not when a summary arrives. This matters because a local model
-    has to read again all that follows a change. If the context may be trimmed, memory has
-    everything.
+    has to read everything again that follows a change. If the context may be trimmed, memory has
+    all events.
     """
     chapter, detail = subject.chapter, Detail(tier)
     before, readers = subject.before, subject.readers
     start, fits = _context_start(subject, tier)
     if not fits:
         return _memory(subject, detail, fold_chapter(chapter, before=before, readers=readers))
-    # The context starts no later than the prompt that is left out.
+    # The context starts at the first prompt that memory leaves out, or earlier.
     until = start if detail is Detail.MINIMAL else before
     folded = fold_chapter(chapter, before=until, readers=readers)
     return _memory(subject, detail, folded, told_before=start)
 
 
 def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the cast and every block in its own words; the lock and the newest delta must stay."""
+    """Return the cast and every block in its own words. The lock and the newest delta must stay."""
     blocks = recall(subject.chapter, before=subject.before, readers=subject.readers)
     newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
     return _known_cast(subject.everybody) + [
@@ -176,8 +182,9 @@ def transcript_pieces(
     """Return one piece for each prompt, with the GM's words and the chosen reply.
 
     `last_attempt` counts as the chosen attempt at the last prompt. `perceived` selects events by
-    their witnesses. Thoughts are included only with `with_thoughts`. No reply can pass for the
-    words of `everybody`, who are the members of the cast now if they are not given.
+    their witnesses. Thoughts are included only with `with_thoughts`. The texts are escaped, so that
+    no reply looks like the words of a member in `everybody`. If `everybody` is not given, the
+    present cast is used.
     """
     cast = tuple(one.name for one in everybody or everybody_at(chapter))
     entries = chosen_entries(
@@ -196,9 +203,10 @@ def transcript_pieces(
 
 
 def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
-    """Return the entry in full and in brief. Only the Game Master's words may begin a line like a
-    mark of the transcript; a speaker's name may not, as older and imported chapters have such
-    names.
+    """Return the entry in full and in brief.
+
+    A line may begin like a mark of the transcript only in the Game Master's words. Names of
+    speakers are escaped, because some names in older and imported chapters look like such a mark.
     """
     if entry.role == Event.Role.USER:
         return entry.rendered, without_middle(entry.rendered)
@@ -210,32 +218,36 @@ def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
 
 
 def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
-    """Return the weight of each prompt with its reply, up to prompt `last`. The result is cached,
-    because it is needed for each new target length and only the latest reply can change."""
+    """Return the weight of each prompt with its reply, up to prompt `last`. A turn that has only
+    thoughts weighs nothing.
+
+    The result is cached. Each new target length needs it, and only the latest reply can change.
+    """
     state = (last, chosen_events(chapter).values_list("pk", flat=True).last())
     kept = _kept_weights.get(chapter.pk)
     if kept is None or kept[0] != state:
-        weights = (
-            sum(weigh(entry.prefix) + weigh(entry.text) for entry in turn)
-            for turn in _by_prompt(chosen_entries(chapter, to_prompt=last))
-        )
+        weights = [0.0] * last
+        # A turn without words has an entry with its number and without a text.
+        for entry in filter(lambda one: one.text, chosen_entries(chapter, to_prompt=last)):
+            weights[entry.prompt_index - 1] += weigh(entry.prefix) + weigh(entry.text)
         kept = (state, tuple(weights))
         _kept_weights.set(chapter.pk, kept, size=1 + len(kept[1]))
     return kept[1]
 
 
 def _by_prompt(entries: Iterable[Entry]) -> Iterator[Iterator[Entry]]:
-    """Yield the entries of each prompt, which have to be read before those of the next."""
+    """Yield the entries of each prompt. The caller has to read them before it takes the next
+    prompt."""
     return (turn for _, turn in groupby(entries, key=lambda entry: entry.prompt_index))
 
 
 def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
-    """Return the first prompt of the context, and whether all of the context surely fits.
+    """Return the first prompt of the context, and whether the whole context surely fits.
 
-    In a small window the context moves on by two stretches at a time if they fit. Each move makes a
-    local model read the request again for every character, which takes a minute or more.
+    In a small window the context moves on by two stretches at a time if they fit, because each move
+    makes a local model read the request again for every character. That takes a minute or more.
     """
-    starts = stretch_starts(subject.chapter, subject.before)
+    starts = subject.stretch_starts
     size = subject.chapter.chunk_size_prompts
     if tier == "minimal":
         start = recent_context_start(subject.last_prompt, starts, size, stretches=2)
@@ -246,7 +258,7 @@ def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
 
 
 def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
-    """Return the context's pieces, both for the context and for memory, which depends on it."""
+    """Return the pieces of the context. The context itself needs them, and so does memory."""
     chapter = subject.chapter
     # The start is part of the key, because one request may try two starts of the context.
     key = (chapter.pk, start, subject.whose)
@@ -272,7 +284,8 @@ def _witnessed_by(subject: Subject) -> Perceived:
 
 
 def _context_fits(subject: Subject, start: int) -> bool:
-    """Return whether the context from this prompt on surely fits, whatever else is sent."""
+    """Return whether the context from this prompt on surely fits. The length of the other layers
+    does not matter."""
     if subject.budget_tokens is None:
         return False
     weight = sum(piece.weight for piece in _pieces_from(subject, start))
@@ -299,7 +312,7 @@ def _memory(
 
 @dataclass(frozen=True)
 class _Memory:
-    """A chapter's memory as pieces, which stay the same until the next summary or correction."""
+    """A chapter's memory as pieces. They stay the same until the next summary or ruling."""
 
     folded: Fold
     cast: tuple[Character, ...]
@@ -309,7 +322,8 @@ class _Memory:
     told_before: int | None
 
     def is_like(self, other: "_Memory") -> bool:
-        """Compare folds by identity, which is quick, as an unchanged fold is the same object."""
+        """Return whether both have the same fold object. A fold that has not changed is the same
+        object, so this quick test is enough."""
         return self.folded is other.folded and (
             self.cast,
             self.detail,
@@ -328,7 +342,7 @@ class _Memory:
             told_before=self.told_before,
         )
         pieces = [Piece(self.lock, must_stay=True)] if self.lock else []
-        # The lock names the characters already.
+        # The lock names the characters, so a request that has the lock needs no lines about them.
         cast = [] if self.lock and not _is_more_known(self.cast) else cast_lines(self.cast)
         if lines or _is_more_known(self.cast):
             pieces += [
@@ -340,8 +354,10 @@ class _Memory:
 
 
 def _known_cast(cast: Sequence[Character]) -> list[Piece]:
-    """Return the cast for a request that has the names already. It has no piece unless a member has
-    more to show than a name."""
+    """Return the pieces that describe the cast, for a request that already has the names.
+
+    There are none unless a member has more to show than a name.
+    """
     if not _is_more_known(cast):
         return []
     return [Piece("\n".join(cast_lines(cast)), must_stay=True, has_elements=True)]
@@ -357,18 +373,19 @@ def _line_piece(text: str, rank: int) -> Piece:
     return Piece(text, rank=rank, has_elements=True)
 
 
-# The context by chapter, first prompt and reader, with the state of the chapter that it was made
-# from. The limit counts characters.
+# The cache of contexts. Its keys are the chapter, the first prompt and the reader. Each value has
+# the state of the chapter from which it was made. The limit counts characters.
 _ContextState = tuple[datetime, int, tuple[Character, ...]]
 _ContextKey = tuple[uuid.UUID, int, Audience | None]
 _kept_context: KeptRecent[_ContextKey, tuple[_ContextState, tuple[Piece, ...]]] = KeptRecent(
     4_000_000
 )
-# The weights by chapter, with the last prompt and the newest event. The limit counts prompts.
+# The cache of weights by chapter. Each value has the last prompt and the newest event for which it
+# was made. The limit counts prompts.
 _WeightsState = tuple[int, uuid.UUID | None]
 _kept_weights: KeptRecent[uuid.UUID, tuple[_WeightsState, tuple[float, ...]]] = KeptRecent(32_768)
-# The memory by chapter and reader. The limit counts the lines of timelines, of which a long chapter
-# has more.
+# The cache of memory by chapter and reader. The limit counts the lines of timelines, because a long
+# chapter has many.
 _kept_memory: KeptRecent[tuple[uuid.UUID, Audience | None], _Memory] = KeptRecent(16_384)
 
 
@@ -376,7 +393,8 @@ def file_piece(name: str, /, **variables: str) -> Piece:
     return _file_piece(name, version_of(name), **variables)
 
 
-# Pieces of files are cached, because filling in and escaping takes longer than all other composing.
+# The pieces of files are cached, because filling them in and escaping them takes longer than
+# composing everything else.
 @lru_cache(maxsize=64)
 def _file_piece(name: str, version: int, /, **variables: str) -> Piece:
     return Piece(render_prompt(name, **variables))

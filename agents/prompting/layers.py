@@ -1,6 +1,6 @@
-"""Fits the layers of a request into a model's budget.
+"""Fits the layers of a request into the budget of a model.
 
-The order of the layers is the caller's and is never changed: stable text first, so that prefix
+The caller sets the order of the layers, and it is never changed: stable text first, so that prefix
 caches work. Layers are trimmed in the order of `gives_way`, each by its own rule.
 """
 
@@ -22,20 +22,20 @@ TIERS: tuple[Tier, ...] = ("full", "medium", "minimal")
 
 
 class Trim(Enum):
-    """The rule by which a layer is trimmed; pieces of the lowest rank go first."""
+    """The rule by which a layer is trimmed. Pieces of the lowest rank are trimmed first."""
 
     NEVER = "never"
     OLDEST_FIRST = "oldest first"
     NEWEST_FIRST = "newest first"
-    # The oldest pieces are shortened first, and are dropped only after all pieces are short.
+    # Pieces are shortened, the oldest first. They are dropped only after all pieces are short.
     CONDENSE = "condense"
-    # The oldest pieces are shortened first, and none is dropped.
+    # Pieces are shortened, the oldest first. None is dropped.
     SHORTEN = "shorten"
     # The layer stays whole or is dropped whole.
     DROP = "drop"
 
 
-# The layers that the GM can shorten, as a message names them.
+# The layers that the GM can shorten. The text of each names it in a message.
 _EDITABLE = {
     "WORLD_TEXT": "the world text on Tab 1",
     "CHAPTER_TEXT": "the chapter text on Tab 1",
@@ -43,7 +43,8 @@ _EDITABLE = {
     "USER_PROMPT": "your prompt",
     "NARRATIVE_AGENT_DEFINITION": "the narrative agent's instructions on Tab 3",
 }
-# A locked text can be shortened only in a copy of the chapter, so it is named last.
+# A text that is locked. It is named last, because the GM can shorten it only in a copy of the
+# chapter.
 _LOCKED = "AGENT_IDENTITY"
 # The layers that the GM cannot shorten.
 _NOT_EDITABLE = {
@@ -56,12 +57,12 @@ _NOT_EDITABLE = {
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a layer, which is kept, shortened to `brief`, or dropped as a whole.
+    """A part of a layer. It is kept, shortened to `brief`, or dropped as a whole.
 
-    A piece that `must_stay` is never trimmed; these pieces are the layer's floor. Both texts are
-    escaped, so that nothing in them imitates a part of the request. `has_elements` says that the
-    engine wrote the text and has escaped others' words in it. `has_calls` says that the text
-    explains the forms of tool calls, or that the model itself wrote the calls.
+    A piece with `must_stay` is never trimmed. The floor of a layer consists of these pieces. Both
+    texts are escaped, so that nothing in them imitates a part of the request. `has_elements` says
+    that the engine wrote the text and has escaped the words of others in it. `has_calls` says that
+    the text explains the forms of tool calls, or that the model itself wrote the calls in it.
     """
 
     text: str
@@ -72,8 +73,8 @@ class Piece:
     has_calls: bool = False
 
     def __post_init__(self) -> None:
-        # The texts are escaped here and not when they are sent, so that their weight is that of
-        # what is sent.
+        # The texts are escaped here and not when they are sent, so that the weight is that of the
+        # escaped text.
         for name in ("text", "brief"):
             escaped = without_forgeries(
                 getattr(self, name), has_elements=self.has_elements, has_calls=self.has_calls
@@ -86,12 +87,12 @@ class Piece:
 
     @cached_property
     def shortened(self) -> "Piece":
-        """The piece in its brief form, which is cached because many requests use it."""
+        """The piece in its brief form. It is cached, because many requests use it."""
         return replace(self, text=self.brief, brief="")
 
 
 def keep_last(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
-    """Return the pieces with the last `count` of them marked as `must_stay`."""
+    """Return the pieces, and set `must_stay` on the last `count` of them."""
     if not count:
         return tuple(pieces)
     newest = len(pieces) - count
@@ -105,9 +106,9 @@ def keep_last(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
 class Layer:
     """A named part of a request.
 
-    Layers with a lower `gives_way` are trimmed first. `step` is how many pieces are dropped at a
-    time, because prefix caches profit from few changes. `share` limits the layer to a part of the
-    budget, and `most_tokens` to a number of tokens, even if there is room.
+    Layers with a lower `gives_way` are trimmed first. Pieces are dropped in groups of `step`,
+    because prefix caches profit if changes are few. `share` limits the layer to a part of the
+    budget, and `most_tokens` to a number of tokens, even if there is room for more.
     """
 
     name: str
@@ -120,7 +121,8 @@ class Layer:
     share: float | None = None
     most_tokens: int | None = None
     separator: str = BLANK_LINE
-    # An assistant's message has the server's own tool calls; a tool's message names its call.
+    # The tool calls in a message of the assistant, in the server's own form. The next field is the
+    # id of the call whose result a message of a tool has.
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
 
@@ -152,7 +154,7 @@ def text_layer(
 
 @dataclass(frozen=True)
 class AssembledPrompt:
-    """A request that fits; `layers` includes those that were dropped whole."""
+    """A request that fits the budget. `layers` includes the layers that were dropped whole."""
 
     layers: tuple[SentLayer, ...]
     weight: float
@@ -197,7 +199,7 @@ def _limit(layer: Layer, budget_tokens: int) -> float:
 
 
 def _trim(layer: Layer, room: float) -> Layer:
-    """Trim the layer by its rule until it weighs at most `room` or its floor is reached."""
+    """Trim the layer by its rule until its weight is at most `room` or only its floor is left."""
     if layer.weight <= room or layer.trim is Trim.NEVER:
         return layer
     pieces: dict[int, Piece] = dict(enumerate(layer.pieces))
@@ -222,7 +224,7 @@ def _trim(layer: Layer, room: float) -> Layer:
 
 
 def _next_to_go(pieces: Mapping[int, Piece], order: Sequence[int], step: int) -> Sequence[int]:
-    """Return the next pieces to drop: at most `step`, and all of one rank."""
+    """Return the next pieces to drop. They are at most `step`, and all have the same rank."""
     rank = pieces[order[0]].rank
     return [at for at in order[:step] if pieces[at].rank == rank]
 
@@ -246,7 +248,8 @@ def _reason(before: Layer, within: Layer, after: Layer) -> str:
 def _too_long(
     layers: list[Layer], tokens_of: Callable[[Layer], float], excess: float
 ) -> PromptTooLong:
-    """Name the longest part that the GM can shorten, or all such parts if one is not enough."""
+    """Return the refusal. It names the longest layer that the GM can shorten, or all such layers if
+    one is not enough."""
     said = f"This is about {round(excess):,} tokens too long for the model's context window."
     kept = "Nothing was sent and your words are kept."
     parts = sorted(

@@ -1,4 +1,4 @@
-"""The prompts of agents: Markdown files in which `$name` stands for a variable, without logic.
+"""Reads the prompts of agents, which are Markdown files. In a file `$name` stands for a variable.
 
 The engine's own files are in agents/prompts. A name such as `explorer.narrator` stands for the file
 narrator.md in the folder prompts of the app explorer.
@@ -15,13 +15,13 @@ PROMPTS_FOLDER = Path(__file__).resolve().parent.parent / "prompts"
 
 
 class PromptFileError(Exception):
-    """A prompt file is missing or malformed, or needs other variables than it was given."""
+    """A prompt file is missing or malformed, or it has other variables than expected."""
 
 
 def render_prompt(name: str, /, **variables: str) -> str:
     """Return the text of prompts/<name>.md with its variables filled in.
 
-    Raises PromptFileError unless the file and `variables` name the same variables.
+    Raises PromptFileError unless the file names exactly the given `variables`.
     """
     template = _load(name, version_of(name))
     wanted = set(template.get_identifiers())
@@ -44,8 +44,11 @@ def _load(name: str, version: int) -> Template:
 
 
 def version_of(name: str) -> int:
-    """Return a number that changes with the file if DEBUG is set, else 0. Without DEBUG files do
-    not change. A missing file also has 0, and loading it reports the error."""
+    """Return a number that changes when the file changes.
+
+    Without DEBUG it is always 0, because files do not change then. A missing file also has 0, and
+    loading it reports the error.
+    """
     if not settings.DEBUG:
         return 0
     path = _path(name)

@@ -4,7 +4,8 @@ import re
 
 _LEFT_OUT = " [...] "
 _HEADING = re.compile(r"\A\s*## [A-Z_]+\n+(?=\S)")
-# A model may write a number before a paragraph, signs before a heading, and bold marks around it.
+# The marks that a model may write: a number before a paragraph, signs before a heading, and bold
+# marks around a heading.
 _NUMBER = re.compile(r"\A[ \t]*+\d{1,3}[.)][ \t]++")
 _SIGN = re.compile(r"\A#{1,6}[ \t]++")
 _BOLD = ("**", "__")
@@ -17,18 +18,21 @@ _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
 
 
 def end_at_sentence(text: str) -> str:
-    """Remove a broken last sentence, as an output limit leaves it, unless it is most of the
-    text."""
+    """Return the text without a last sentence that an output limit has cut.
+
+    If the cut sentence is most of the text, it stays.
+    """
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     has_end = bool(ends) and ends[-1] >= len(text) / 2
     return text[: ends[-1]].rstrip() if has_end else text.rstrip()
 
 
 def as_prose(text: str) -> str:
-    """Remove the headings, numbers and bold marks that a narrator set in its prose.
+    """Return the text without the headings, numbers and bold marks that a narrator put into its
+    prose.
 
-    Small models set them although they are told not to. A marked line that is no heading loses only
-    its marks. Scene breaks and single emphasis stay. The result may be empty.
+    Small models write them although they are told not to. A marked line that is no heading loses
+    only its marks. Scene breaks and single emphasis stay. The result may be empty.
     """
     lines = [_as_prose(line) for line in text.split("\n")]
     kept = "\n".join(line for line in lines if line is not None)
@@ -36,7 +40,7 @@ def as_prose(text: str) -> str:
 
 
 def _as_prose(line: str) -> str | None:
-    """Return the line without marks, or None for a heading."""
+    """Return the line without its marks, or None if it is a heading."""
     if _SCENE_BREAK.fullmatch(line):
         return line
     line = _NUMBER.sub("", line)
@@ -49,10 +53,10 @@ def _as_prose(line: str) -> str | None:
 
 
 def _wrapped(line: str) -> str | None:
-    """Return the text inside the marks of a heading; None if they do not enclose the whole line.
+    """Return the text inside the marks of a heading, or None if they do not enclose the whole line.
 
-    This is done in steps, because one pattern would try every way to divide a run of blanks among
-    its parts, which takes a power of the run's length.
+    This is done in several steps. A single pattern would try every way to divide a row of blanks
+    among its parts, and its time would be a power of the row's length.
     """
     line = line.lstrip(_BLANKS)
     inside = line.rstrip(_BLANKS).rstrip("#").rstrip(_BLANKS)
@@ -64,12 +68,13 @@ def _wrapped(line: str) -> str | None:
 
 
 def without_heading(text: str) -> str:
-    """Remove a heading of the request with which a small model began its reply."""
+    """Return the text without a heading of the request, if a small model began its reply with
+    one."""
     return _HEADING.sub("", text, count=1)
 
 
 def last_words(text: str, count: int) -> str:
-    """Return the last paragraphs of the text, which have at least `count` words together."""
+    """Return the last paragraphs of the text. Together they have at least `count` words."""
     paragraphs: list[str] = []
     words = 0
     for paragraph in reversed(text.split("\n\n")):
@@ -81,7 +86,8 @@ def last_words(text: str, count: int) -> str:
 
 
 def last_sentences(text: str, limit: int) -> str:
-    """Return the end of the text within the limit, if possible from the start of a sentence."""
+    """Return the end of the text within the limit. If possible, it begins at the start of a
+    sentence."""
     if len(text) <= limit:
         return text
     end = text[-limit:]
@@ -93,14 +99,14 @@ def last_sentences(text: str, limit: int) -> str:
 
 
 def without_middle(text: str, head: int = 420, tail: int = 180) -> str:
-    """Return the beginning and the end of a long text, and a short text unchanged."""
+    """Return the beginning and the end of a long text. A short text is returned unchanged."""
     if len(text) <= head + tail + len(_LEFT_OUT):
         return text
     return text[:head] + _LEFT_OUT + text[-tail:]
 
 
 def repeats(more: str, text: str) -> bool:
-    """Return whether over half of the runs of five words in `more` are in `text` already."""
+    """Return whether `text` contains over half of all sequences of five words in `more`."""
     runs = _runs(more)
     return not runs or len(runs & _runs(text)) > len(runs) / 2
 

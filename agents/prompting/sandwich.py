@@ -1,4 +1,4 @@
-"""The declaration of an agent's request: an ordered list of layers with sources and rules.
+"""Declares the request of an agent as an ordered list of layers with sources and rules.
 
 To declare an agent, add a Markdown file and an entry in declarations.py or in a mode.
 """
@@ -12,6 +12,7 @@ from functools import cached_property
 from agents.prompting.escaping import guard_heading
 from agents.prompting.layers import TIERS, Layer, Piece, Tier, Trim, keep_last
 from agents.prompting.sent_layers import BLANK_LINE, Role
+from memory.blocks import stretch_starts
 from memory.keeping import KeptRecent
 from memory.models import MemoryBlock
 from memory.stretches import Audience
@@ -24,12 +25,14 @@ from sessions.world import everybody_at
 class Subject:
     """The subject of one request.
 
-    `slot` is the character who is addressed. `attempt` is the attempt that the request is for, or
-    for memory the last one of its stretch. `before` leaves out that prompt and later ones, for
-    another attempt. `audience` are the characters for whom memory is written, and `waiting` are
-    deltas of the same stretch that they know and that are not stored yet. `budget_tokens` is the
-    room for the whole request, for sources that need it. `own_pieces` are the pieces that only
-    this request has, by layer.
+    `slot` is the character who is addressed. `attempt` is the attempt for which the request is
+    made. For memory it is the last attempt of the stretch. `before` is a prompt that is left out
+    together with all later ones, because the request is for another attempt at it. `audience` are
+    the characters for whom memory is written. `waiting` are deltas of the same stretch that the
+    audience knows and that are not stored yet.
+
+    `budget_tokens` is the room for the whole request, for sources that need it. `own_pieces` are
+    the pieces that only this request has, by layer.
     """
 
     chapter: Session
@@ -51,14 +54,23 @@ class Subject:
         """The members of the cast up to this point of the story."""
         return everybody_at(self.chapter, before=self.before, attempt=self.attempt)
 
+    @cached_property
+    def stretch_starts(self) -> list[int]:
+        """The first prompt of each covered stretch, and then the first prompt that is not covered.
+
+        A delta that covers the turn of another attempt does not count.
+        """
+        return stretch_starts(self.chapter, self.before)
+
     @property
     def readers(self) -> Audience | None:
-        """The characters who must know all that is told; None if everything may be told."""
+        """The characters who must know everything that is told; None if everything may be told."""
         return self.audience if self.slot is None else (self.slot,)
 
     @property
     def whose(self) -> Audience | None:
-        """The key for cached pieces: the readers, or None while all characters know the same."""
+        """The key for cached pieces: the readers, or None as long as all characters know the
+        same."""
         return self.readers if self.chapter.differs_by_reader else None
 
 
@@ -69,12 +81,14 @@ Source = Callable[[Subject, Tier], Sequence[Piece]]
 class LayerDeclaration:
     """A layer of an agent, with the source of its text and the rule by which it is trimmed.
 
-    `source` gives the pieces for a tier, and a layer without pieces is left out. `tiers` limits the
-    declaration to some tiers, so that another one can apply to the rest. `most_tokens` is the most
-    that the layer may have in a tier, to which it is trimmed by its rule even where there is room;
-    a tier that it does not name has no such limit. The pieces that the source marks as `must_stay`
-    are never trimmed, nor are the newest `floor` pieces. `is_kept` says that the layer depends only
-    on the chapter's state and the tier, so that it is composed once for each state.
+    `source` returns the pieces for a tier, and a layer without pieces is left out. `tiers` limits
+    the declaration to some tiers, so that another declaration can apply to the rest. `most_tokens`
+    limits the layer in the tiers that it names. Above this number the layer is trimmed by its rule,
+    even if there is room.
+
+    The pieces that the source marks as `must_stay` are never trimmed. The newest `floor` pieces are
+    never trimmed either. `is_kept` says that the layer depends only on the chapter's state and the
+    tier, so that it is composed once for each state.
     """
 
     name: str
@@ -88,7 +102,8 @@ class LayerDeclaration:
     separator: str = BLANK_LINE
     floor: int = 0
     tiers: tuple[Tier, ...] = TIERS
-    # The declaration is a key of what is kept, and a mapping has no hash.
+    # This field is not part of the hash, because a mapping has no hash. The declaration needs a
+    # hash, because it is a key of the cache.
     most_tokens: Mapping[Tier, int] = field(default_factory=dict, hash=False)
     is_kept: bool = False
 
@@ -112,16 +127,17 @@ class LayerDeclaration:
 
 
 def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) -> list[Layer]:
-    """Return the layers that have pieces, in the order of their declaration."""
+    """Return the layers that have pieces, in the order in which they are declared."""
     layers = (_layer(one, subject, tier) for one in declared if tier in one.tiers)
     return [layer for layer in layers if layer.pieces]
 
 
-# The values that a kept layer depends on: the tier, the state of the chapter, the prompt to leave
-# out, the budget and the cast. Any other cause of a change also changes the chapter's `updated_at`.
+# The values on which a cached layer depends: the tier, the state of the chapter, the prompt to
+# leave out, the budget and the cast. Everything else on which it depends changes the chapter's
+# `updated_at`.
 _LayerState = tuple[Tier, datetime, int | None, int | None, tuple[Character, ...]]
 _Kept = tuple[_LayerState, Layer]
-# The newest layers of each chapter and reader. The limit counts pieces.
+# The cache of the newest layers of each chapter and reader. The limit counts pieces.
 _kept: KeptRecent[tuple[LayerDeclaration, uuid.UUID, Audience | None], _Kept] = KeptRecent(65_536)
 
 
@@ -133,7 +149,8 @@ def _layer(declaration: LayerDeclaration, subject: Subject, tier: Tier) -> Layer
     state = (tier, chapter.updated_at, subject.before, subject.budget_tokens, subject.everybody)
     kept = _kept.get(key)
     if kept is None or kept[0] != state:
-        # The layer shows the given chapter and not a newer one, so that all layers show one state.
+        # The layer is made from the given object of the chapter, even if the stored chapter is
+        # newer. So all layers show the same state.
         kept = (state, declaration.layer(subject, tier))
         _kept.set(key, kept, size=1 + len(kept[1].pieces))
     return kept[1]

@@ -1,4 +1,4 @@
-"""A request as it is sent: an ordered list of layers, which are joined to messages."""
+"""A request in the form that is sent: an ordered list of layers, which are joined to messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from typing import Literal
 from agents.providers.base import Message, ToolCall
 
 Role = Literal["system", "user", "assistant", "tool"]
-# Separates the parts of most layers, and the layers of one message.
+# The separator between the parts of most layers, and between the layers of one message.
 BLANK_LINE = "\n\n"
 
 
 @dataclass(frozen=True)
 class SentLayer:
-    """One layer of a request, with the result of fitting the request into the window.
+    """One layer of a request, after the request was fitted into the window.
 
-    `parts` are the texts of the layer in order, none if the layer was dropped. `kept`, `shortened`
-    and `dropped` count its pieces, and `reason` says why it was trimmed. A layer without a `name`
-    is a message whose layers are not known.
+    `parts` are the texts of the layer in order; there are none if the layer was dropped. `kept`,
+    `shortened` and `dropped` count its pieces, and `reason` says why it was trimmed. A layer
+    without a `name` is a message whose layers are not known.
     """
 
     name: str
@@ -31,7 +31,8 @@ class SentLayer:
     shortened: int = 0
     dropped: int = 0
     reason: str = ""
-    # An assistant's message has the server's own tool calls; a tool's message names its call.
+    # The tool calls in a message of the assistant, in the server's own form. The next field is the
+    # id of the call whose result a message of a tool has.
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
 
@@ -61,8 +62,11 @@ def with_heading(name: str, body: str) -> str:
 
 
 def join_layers(layers: Sequence[SentLayer]) -> tuple[Message, ...]:
-    """Join the layers to messages. Neighbours of one role make one message, because some chat
-    templates want roles to alternate."""
+    """Join the layers to messages.
+
+    Neighbouring layers of one role become one message, because some chat templates want roles to
+    alternate.
+    """
     messages: list[Message] = []
     for layer in layers:
         is_own = bool(layer.tool_calls or layer.tool_call_id)
@@ -76,7 +80,7 @@ def join_layers(layers: Sequence[SentLayer]) -> tuple[Message, ...]:
 
 
 def shared_characters(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
-    """Count the characters at the start that both requests share."""
+    """Return the number of characters at the start that both requests have in common."""
     shared = 0
     for message, before in zip(messages, earlier, strict=False):
         if message.role != before.role:

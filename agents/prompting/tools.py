@@ -1,7 +1,7 @@
-"""Defines tools: typed functions that a model may call, with their context and their result.
+"""Defines tools: typed functions that a model may call. Each gets a context and returns a result.
 
-A tool reads its context, returns a sentence, and proposes changes to its own chapter. It gets
-neither database nor settings, and runs where Django refuses every query (`ToolWriting` in
+A tool reads its context, returns a sentence, and proposes changes to its own chapter. It has access
+to neither database nor settings, and runs where Django refuses every query (see `ToolWriting` in
 agents/calling).
 """
 
@@ -16,23 +16,27 @@ from pydantic import BaseModel, ConfigDict
 
 from agents.prompting.forms.schemas import json_schema_for
 from agents.providers.base import ToolSchema
+from sessions.limits import CHANGE_NAME_CHAR_LIMIT
 
-# The form in which a model writes calls: its server's own, a JSON object, or XML in the text.
+# The form in which a model writes tool calls. It is the server's own, a JSON object, or XML in the
+# text.
 ToolForm = Literal["native", "json", "xml"]
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{CHANGE_NAME_CHAR_LIMIT - 1}}}")
 
 
 class ToolArguments(BaseModel):
-    """The base class of the arguments of tools; unknown arguments are refused."""
+    """The base class of the arguments of a tool. Unknown arguments are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True)
 class ProposedChange:
-    """A change of the world that a tool proposes; `payload` is a JSON object. The caller that asked
-    for the reply stores it as a change of this step."""
+    """A change of the world that a tool proposes. `payload` is a JSON object.
+
+    The caller that asked for the reply stores the change with this step.
+    """
 
     kind: str
     payload: Mapping[str, Any]
@@ -43,8 +47,9 @@ class ProposedChange:
 class ToolContext:
     """Everything that a tool may know.
 
-    `reader` is the slot for which it reads, or None for the narrator. `readable` is what that
-    reader may see at this step. `changes` were proposed by earlier calls of this run.
+    `reader` is the slot of the character for whom it reads, or None for the narrator. `readable` is
+    what that reader may see at this step. `changes` are the changes that earlier calls of this run
+    proposed.
     """
 
     chapter_id: uuid.UUID
@@ -55,7 +60,8 @@ class ToolContext:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """The result of a call. `sentence` is for the model, and words of others in it are escaped."""
+    """The result of a call. The model reads `sentence`, in which the words of others are
+    escaped."""
 
     sentence: str
     changes: tuple[ProposedChange, ...] = ()
@@ -63,8 +69,11 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool. `run` gets the arguments as an instance of `arguments`, and may propose only changes
-    of the kinds in `change_kinds`."""
+    """A tool.
+
+    `run` gets the arguments as an instance of the class `arguments`. It may propose only changes of
+    the kinds in `change_kinds`.
+    """
 
     name: str
     description: str
@@ -78,5 +87,5 @@ class Tool:
 
     @cached_property
     def schema(self) -> ToolSchema:
-        """The tool's schema, made of texts, numbers, booleans, choices, lists and objects."""
+        """The tool's schema. It has only texts, numbers, booleans, choices, lists and objects."""
         return ToolSchema(self.name, self.description, json_schema_for(self.arguments))

@@ -1,4 +1,5 @@
-"""Reads one answer, in pieces or whole, for its text, its end and the tokens that it took."""
+"""Reads an answer, which arrives in pieces or as a whole. It finds the text, the end, and the
+numbers of tokens."""
 
 from typing import Literal
 
@@ -16,16 +17,17 @@ from agents.providers.failures import (
 from agents.providers.tool_calls import GatheredCalls
 
 _THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
-# Fields whose text is not shown, although it counts against the output limit like the reply.
+# The fields whose text is never shown. The output limit counts this text as part of the reply.
 _HIDDEN = ("reasoning_content", "reasoning", "refusal")
 _SHOWN_OF_A_REFUSAL = 300
 
 
 class Answer:
-    """Takes the chunks of an answer in order, or the whole answer, and trusts no type in them.
+    """A reader of one answer. It takes the chunks in order, or the whole answer, and checks every
+    type.
 
-    A reply ends where it has more characters, hidden ones included, than its limit of tokens
-    allows. A server's error message is shown without the `secret`. Raises Failure.
+    A reply ends when it has more characters, hidden ones included, than its limit of tokens allows.
+    A server's error message is shown without the `secret`. Raises Failure.
     """
 
     def __init__(
@@ -36,7 +38,7 @@ class Answer:
         self._room = output_limit * CHARACTERS_A_TOKEN
         self._secret = secret
         self._opening = _Opening()
-        # None where the request has no tools, so that the model can call none.
+        # None if the request has no tools, because the model then cannot call any.
         self._calls = GatheredCalls() if has_tools else None
         self._finish_reason = ""
         self._has_pieces = False
@@ -51,7 +53,7 @@ class Answer:
 
     @property
     def is_overlong(self) -> bool:
-        """Whether the server exceeded the limit, so that it may go on without end."""
+        """Whether the server exceeded the limit. Such a server might go on without end."""
         return self._room < 0
 
     @property
@@ -60,23 +62,26 @@ class Answer:
 
     @property
     def tool_calls(self) -> list[ToolCall]:
-        """The tool calls of the answer, which are complete only after its end."""
+        """The tool calls of the answer. They are complete only after its end."""
         return self._calls.gathered() if self._calls else []
 
     def take(self, chunk: object) -> str:
-        """Take a chunk and return the text to show now, without hidden reasoning."""
+        """Take a chunk, and return the text in it that can be shown. Hidden reasoning is left
+        out."""
         return self._take(chunk, "delta")
 
     def take_whole(self, completion: object) -> str:
-        """Take an answer that was not streamed and return its text."""
+        """Take an answer that was not streamed, and return its text."""
         text = self._take(completion, "message")
         if self._has_pieces:
-            # The answer arrived in one response, so a missing finish reason is no sign of a break.
+            # The answer arrived in one response. So it did not break off, even if the finish reason
+            # is missing.
             self._finish_reason = self._finish_reason or "stop"
         return text
 
     def end(self) -> str:
-        """Return text that was held back until the end; raise Failure if the reply is not whole."""
+        """Return the text that was held back until the end. Raises Failure if the reply is not
+        whole."""
         rest = "" if self.has_text else self._opening.held_text()
         has_text = self.has_text or bool(rest)
         if not self._finish_reason and has_text:
@@ -92,7 +97,8 @@ class Answer:
 
     def _take(self, piece: object, part: Literal["delta", "message"]) -> str:
         if error := _field(piece, "error"):
-            # Streams report errors under status 200, and some servers do so in whole answers, too.
+            # Streams report errors under status 200, and some servers also do this in whole
+            # answers.
             if self.has_text:
                 raise broken_off(self._subject)
             raise refused_or_busy(self._subject, 0, error, secret=self._secret)
@@ -113,7 +119,8 @@ class Answer:
     def _within_limit(self, said: object) -> str:
         content, room = _content(said), self._room
         self._room -= len(content)
-        # Most chunks have only content. Looking for the rest in each would take most of the time.
+        # Most chunks have only content. Looking for the other fields in each of them would take
+        # most of the time.
         if isinstance(said, dict) and not (content and len(said) == 1):
             self._room -= sum(len(_text(said, name)) for name in _HIDDEN)
             if self._calls is not None:
@@ -138,19 +145,19 @@ class Answer:
 
 
 class _Opening:
-    """Holds the start of a reply back until it is text.
+    """The start of a reply. It is held back until it is known to be text.
 
-    White space alone is no reply, and some servers leave the hidden reasoning of a model in the
-    reply itself, between tags at its very start.
+    White space alone is no reply. Some servers leave the hidden reasoning of a model in the reply
+    itself, between tags at its very start.
     """
 
     def __init__(self) -> None:
-        # The text is held in pieces, because joining it for each new piece would take quadratic
-        # time.
+        # The text is kept in pieces, because joining it again for each new piece would take
+        # quadratic time.
         self._held: list[str] = []
-        # The text after the white space, as far as it may be the opening tag.
+        # The text after the white space, as long as it may still be the opening tag.
         self._start = ""
-        # The last characters of the thoughts so far, in which the closing tag may have begun.
+        # The last characters of the thoughts so far, because the closing tag may begin in them.
         self._thoughts: str | None = None
         self._is_over = False
         self._had_thoughts = False
@@ -168,12 +175,15 @@ class _Opening:
         return text
 
     def held_text(self) -> str:
-        """Return the text that is still held at the end of the stream, because it was no tag."""
+        """Return the text that is still held at the end of the stream. It was no tag."""
         return "".join(self._held) if self._start else ""
 
     def _take_start(self, text: str) -> str:
-        """Return the held text if it does not begin with the tag, and the text after the tag if it
-        does; "" until this is known."""
+        """Return the text that can be shown.
+
+        If the held text does not begin with the tag, all of it is returned. If it does, only the
+        text after the tag is returned. As long as neither is known, "" is returned.
+        """
         self._held.append(text)
         self._start += (text if self._start else text.lstrip())[: len(_THOUGHTS_BEGIN)]
         if self._start.startswith(_THOUGHTS_BEGIN):
@@ -199,12 +209,14 @@ def _read_usage(usage: object) -> Usage | None:
 
 
 def _field(holder: object, name: str) -> object:
-    # JSON objects are always dicts, and a check for any Mapping would take longer than all else.
+    # A JSON object is always a dict. To check for any Mapping would take more time than all the
+    # rest.
     return holder.get(name) if isinstance(holder, dict) else None
 
 
 def _content(said: object) -> str:
-    """Return the visible text, which Mistral's reasoning models send in parts with thoughts."""
+    """Return the visible text. Mistral's reasoning models send it in parts, together with
+    thoughts."""
     parts = _field(said, "content")
     if isinstance(parts, list):
         return "".join(_text(part, "text") for part in parts)
@@ -218,5 +230,6 @@ def _text(holder: object, name: str) -> str:
 
 def _count(holder: object, name: str) -> int | None:
     value = _field(holder, name)
-    # isinstance would also accept a bool, because bool is a subclass of int.
+    # isinstance would also accept a bool, because bool is a subclass of int. So the type itself is
+    # compared.
     return value if type(value) is int and value >= 0 else None

@@ -1,6 +1,7 @@
-"""The interface of a provider, which takes messages and yields text and tool calls as a stream.
+"""The interface of a provider. A provider takes messages, and yields text and tool calls as a
+stream.
 
-A provider knows nothing about stories.
+It knows nothing about stories.
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +12,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class ToolSchema:
-    """The description of a tool for a model; `parameters` is the JSON schema of an object."""
+    """The description of a tool for a model. `parameters` is the JSON schema of an object."""
 
     name: str
     description: str
@@ -28,10 +29,11 @@ class ToolSchema:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool call as a model wrote it, before anything has run it or checked its arguments.
+    """A tool call in the form in which a model wrote it. Nothing has run it or checked its
+    arguments yet.
 
-    `arguments` should be the text of a JSON object, but may be any text. Where the call was not
-    accepted as it was sent, `problem` says why, and the arguments are empty.
+    `arguments` should be the text of a JSON object, but may be any text. If the call was not
+    accepted as the server sent it, `problem` says why, and the arguments are empty.
     """
 
     call_id: str
@@ -46,8 +48,11 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Message:
-    """A chat message. An assistant's message may have `tool_calls`, and a tool's message has the
-    result of one call."""
+    """A chat message.
+
+    A message of the assistant may have `tool_calls`. A message of a tool has the result of one
+    call.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
@@ -55,7 +60,8 @@ class Message:
     tool_call_id: str = ""
 
     def as_sent(self) -> dict[str, Any]:
-        """Return the message in the form of the chat protocol, in which it is also recorded."""
+        """Return the message in the form of the chat protocol. The record of the call has the same
+        form."""
         message: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
             message["tool_calls"] = [call.as_sent() for call in self.tool_calls]
@@ -66,26 +72,28 @@ class Message:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """The request of one call; `max_output_tokens` includes the hidden reasoning of models."""
+    """The request of one call. `max_output_tokens` includes the hidden reasoning of models."""
 
     model: str
     messages: tuple[Message, ...]
     max_output_tokens: int
-    # The name of the limit's field: max_tokens, or max_completion_tokens for reasoning models.
+    # The name of the field for the limit: max_tokens, or max_completion_tokens for reasoning
+    # models.
     token_parameter: str = "max_tokens"  # noqa: S105  (the name of a field)
-    # None if the model accepts no temperature, or if its default is wanted.
+    # None if the model accepts no temperature, or if its default temperature is wanted.
     temperature: float | None = None
-    # The JSON schema that the reply must follow, for models that support one.
+    # The JSON schema that the reply must follow; None if the model supports no schema.
     json_schema: Mapping[str, Any] | None = None
     # The tools that the model may call in the protocol's own form of tool calls.
     tools: tuple[ToolSchema, ...] = ()
-    # How much a reasoning model should think, such as "low"; "" leaves the choice to the model.
+    # How much a reasoning model should reason, such as "low". "" leaves the choice to the model.
     reasoning_effort: str = ""
-    # False where the model can send its answer only as a whole.
+    # False if the model can send its answer only as a whole.
     streams: bool = True
-    # True where nobody waits for the answer, so that a reply may be served first.
+    # True if nobody waits for the answer. The server may then serve a reply first.
     is_background: bool = False
-    # Requests that begin alike share this key, which reveals nothing of their text.
+    # A key that is the same for all requests that begin with the same text. It reveals nothing of
+    # the text.
     cache_key: str = ""
     # Further fields of the request body, such as llama.cpp's sampling settings.
     extra_body: Mapping[str, Any] = field(default_factory=dict)
@@ -93,7 +101,7 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens as the provider reports them."""
+    """The numbers of tokens that the provider reports."""
 
     input_tokens: int
     output_tokens: int
@@ -102,14 +110,15 @@ class Usage:
 
 @dataclass(frozen=True)
 class TextDelta:
-    """The next piece of the reply; never empty."""
+    """The next piece of the reply. It is never empty."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The end of a reply; `was_cut` if the output limit ended it. `usage` is None if unreported."""
+    """The end of a reply. `was_cut` is True if the output limit ended it. `usage` is None if the
+    server reported none."""
 
     was_cut: bool = False
     usage: Usage | None = None
@@ -121,16 +130,16 @@ StreamPart = TextDelta | ToolCall | Finished
 class Provider(ABC):
     """The code that calls one server of models."""
 
-    #: Short name for records, such as "openai" or "embedded".
+    #: The short name of the provider in records, such as "openai" or "embedded".
     name: str
-    #: The host that texts are sent to, for consent; "" when nothing leaves the process.
+    #: The host to which texts are sent, for the GM's consent; "" if nothing leaves the machine.
     host: str
 
     @abstractmethod
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
-        """Yield TextDelta parts, then each ToolCall, then exactly one Finished.
+        """Yield TextDelta parts, then each ToolCall, and last exactly one Finished.
 
-        A reply without text has at least one call. Calls come only where the request has tools.
-        The answer is bounded even if the server ignores the request's limit. The provider retries
-        by itself as long as it has yielded nothing. Raises ProviderError.
+        A reply without text has at least one call. There are calls only if the request has tools.
+        The answer is bounded even if the server ignores the request's limit. As long as nothing was
+        yielded, the provider itself tries the call again. Raises ProviderError.
         """

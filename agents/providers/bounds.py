@@ -1,4 +1,5 @@
-"""Bounds on what is read from a model server, whatever it sends and however it compresses it."""
+"""Bounds on the data that is read from a model server. They hold even if the server sends nonsense
+or compresses it."""
 
 import asyncio
 import json
@@ -9,55 +10,57 @@ from typing import Any
 
 import httpx2
 
-# Bytes read of an answer that refuses a call. Only some hundred characters of it are shown.
+# The most bytes that are read of an answer that refuses a call. Only some hundred characters of it
+# are shown.
 MOST_OF_A_REFUSAL = 64_000
-# Bytes read of one JSON text, which is an event of a stream or a whole answer. The longest replies
-# have about half as many.
+# The most bytes of one JSON text, which is an event of a stream or a whole answer. The longest
+# replies have about half as many.
 MOST_JSON = 2_000_000
-# Values parsed of one JSON text, because each takes up to a hundred times its bytes in memory.
+# The most values in one JSON text, because each takes up to a hundred times its bytes in memory.
 MOST_VALUES = 100_000
-# No tokenizer's tokens have so many characters on average, so only a server that ignores the limit
-# of tokens exceeds this.
+# The most characters of a reply for each token of its limit. No real tokens are so long on average.
+# So only a server that ignores its limit exceeds this number.
 CHARACTERS_A_TOKEN = 50
-# Bytes of a stream. A server may send an event for each token, and repeat names and sources in
-# each event.
+# The most bytes of a stream for each token of its limit. A server may send an event for each token,
+# and repeat names and sources in each event.
 _BYTES_A_TOKEN = 4_000
 _BYTES_BESIDES = 500_000
-# A shorter piece counts as this many bytes, because it takes as long to read.
+# A piece with fewer bytes counts as this many, because a short piece takes as long to read.
 _LEAST_PIECE = 256
-# The longest wait of other tasks while pieces arrive faster than they are read.
+# The longest time for which other tasks wait while pieces arrive faster than they are read.
 _PATIENCE_SECONDS = 0.005
 
-# Controls other than tab and line breaks, and lone surrogates: no database and no page takes them.
+# The characters that no database and no page takes: controls other than tab and line breaks, and
+# lone surrogates.
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 _PACKED = {"gzip", "x-gzip", "deflate", "compress", "br", "zstd"}
 
-# Every error that reading a body may raise. ValueError stands for broken JSON or UTF-8.
+# The errors that reading a body may raise. ValueError stands for broken JSON or UTF-8.
 READ_ERRORS = (httpx2.HTTPError, httpx2.StreamError, OSError, ValueError)
 
 
 class TooMuch(ValueError):
-    """An answer, or a part of it, is longer than any useful one."""
+    """An answer, or a part of it, is longer than any answer that is of use."""
 
 
 def most_bytes(output_limit: int) -> int:
-    """Return the bound in bytes for a stream of `output_limit` tokens."""
+    """Return the most bytes of a stream whose output limit is this many tokens."""
     return _BYTES_BESIDES + output_limit * _BYTES_A_TOKEN
 
 
 def is_packed(response: httpx2.Response) -> bool:
     """Return whether the body is compressed.
 
-    No request asks for that, because a small body could unpack into a giant one. Other words in
-    this header are a mistake of the server and do not change the body.
+    No request asks for compression, because a small body could unpack into a giant one. If the
+    header has another word, this is a mistake of the server, and the body is not compressed.
     """
     named = response.headers.get("content-encoding", "").lower().split(",")
     return not _PACKED.isdisjoint(name.strip() for name in named)
 
 
 async def read_pieces(response: httpx2.Response, most: int) -> AsyncGenerator[bytes]:
-    """Yield the body as it arrives, without unpacking it; raise TooMuch beyond `most` bytes."""
+    """Yield the body while it arrives, without unpacking it. Raises TooMuch after `most` bytes."""
     now = asyncio.get_running_loop().time
     gave_way = now()
     async with aclosing(response.aiter_raw()) as pieces:
@@ -66,20 +69,23 @@ async def read_pieces(response: httpx2.Response, most: int) -> AsyncGenerator[by
             if most < 0:
                 raise TooMuch
             yield piece
-            # Reading data that has arrived does not suspend this task, so other tasks would starve.
+            # Reading data that has already arrived does not suspend this task. So this pause lets
+            # other tasks run.
             if now() - gave_way > _PATIENCE_SECONDS:
                 await asyncio.sleep(0)
                 gave_way = now()
 
 
 async def read_json(response: httpx2.Response, most: int = MOST_JSON) -> Any:
-    """Read a body of at most `most` bytes; raise ValueError if it is longer or is no JSON."""
+    """Return the JSON value in a body. Raises ValueError if it has more than `most` bytes or is no
+    JSON."""
     async with aclosing(read_pieces(response, most)) as pieces:
         return parse(b"".join([piece async for piece in pieces]))
 
 
 def parse(data: bytes) -> Any:
-    """Parse a JSON text; raise ValueError if it is invalid, TooMuch if it has too many values."""
+    """Return the value of a JSON text. Raises ValueError if it is invalid, TooMuch if it has too
+    many values."""
     if len(data) > MOST_VALUES and sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
         raise TooMuch
     try:
@@ -89,5 +95,5 @@ def parse(data: bytes) -> Any:
 
 
 def as_text(said: str) -> str:
-    """Return a server's text, with characters replaced that no database and no page takes."""
+    """Return a server's text. Characters that no database and no page takes are replaced."""
     return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", said)

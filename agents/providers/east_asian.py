@@ -1,7 +1,7 @@
 """Keeps a model from writing East Asian scripts that its request does not contain.
 
-Qwen slips into Chinese within an English sentence. llama.cpp restricts prose by a grammar and the
-strings of JSON by patterns.
+Qwen sometimes writes Chinese within an English sentence. llama.cpp restricts prose by a grammar,
+and the strings of JSON by patterns.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.providers.base import Message
 
-# Chinese, Japanese and Korean characters, with their punctuation and their wide letters.
+# The Chinese, Japanese and Korean characters, with their punctuation and their wide letters.
 _EAST_ASIAN = (
     "\u1100-\u11ff\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f"
     "\uff00-\uffef\U00020000-\U0003ffff"
@@ -19,18 +19,20 @@ _is_written = re.compile(f"[{_EAST_ASIAN}]").search
 
 PROSE_WITHOUT_IT = f"root ::= [^{_EAST_ASIAN}]*"
 
-# One character of a string. llama.cpp matches the pattern against the JSON text, so the pattern has
-# to include JSON's escapes. It then ignores `maxLength`, so the pattern also limits the length.
+# A pattern for one character of a string. llama.cpp matches it against the JSON text, so it has to
+# include JSON's escapes. If a string has a pattern, llama.cpp ignores `maxLength`, so the pattern
+# also limits the length.
 _CHARACTER = rf'([^"\\\x7F\x00-\x1F{_EAST_ASIAN}]|[\\]["\\/bfnrt])'
 
 
 def is_east_asian(messages: Iterable[Message]) -> bool:
-    """Return whether a request contains such characters, in which case the model may use them."""
+    """Return whether a request contains East Asian characters. If it does, the model may write
+    them."""
     return any(_is_written(message.content) for message in messages)
 
 
 def without_east_asian(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema with a pattern for each string, except strings from a fixed list."""
+    """Return the schema with a pattern for each string. Strings from a fixed list get none."""
     inside = {key: _walk(value) for key, value in schema.items() if key != "properties"}
     if "properties" in schema:
         parts = schema["properties"].items()
@@ -39,7 +41,8 @@ def without_east_asian(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _walk(value: Any) -> Any:
-    """Restrict the schemas in the value of a keyword, which may be a list of schemas."""
+    """Return the value of a keyword with the schemas in it restricted. The value may be a list of
+    schemas."""
     if isinstance(value, Mapping):
         return without_east_asian(value)
     return [_walk(part) for part in value] if isinstance(value, list) else value

@@ -10,22 +10,23 @@ from agents.providers.east_asian import PROSE_WITHOUT_IT, is_east_asian, without
 from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
 from agents.providers.streamed_replies import TimeOuts
 
-# Without these settings a small model repeats itself and the replies in its request. They suit only
-# prose, because JSON has to repeat its keys and marks.
+# The settings for prose. Without them, a small model repeats itself and the replies in its request.
+# They do not suit JSON, which has to repeat its keys and marks.
 _PROSE_SAMPLING = {
     "repeat_penalty": 1.1,
     "repeat_last_n": 512,
-    # Names and phrases of up to `dry_allowed_length` tokens may be repeated. By default, llama.cpp
-    # looks back 64 tokens, which is less than a paragraph.
+    # Names and phrases of up to `dry_allowed_length` tokens may be repeated. By default llama.cpp
+    # looks back 64 tokens for repetitions, which is less than a paragraph.
     "dry_multiplier": 0.8,
     "dry_allowed_length": 3,
     "dry_penalty_last_n": 8192,
-    # In half of the cases where several words are likely, the likeliest are skipped.
+    # If several words are likely, the likeliest are skipped in half of the cases.
     "xtc_probability": 0.5,
     "xtc_threshold": 0.1,
 }
-# A model of this size tends to fill every field with the same text. For llama.cpp a repetition ends
-# at a quotation mark, so repeated keys do not count. The look-back is about as long as an answer.
+# The settings for JSON. A model of this size tends to fill every field with the same text. For
+# llama.cpp a quotation mark ends a repetition, so repeated keys do not count. The look-back is
+# about as long as an answer.
 _JSON_SAMPLING = {"dry_multiplier": 0.8, "dry_allowed_length": 5, "dry_penalty_last_n": 400}
 
 
@@ -43,7 +44,7 @@ class EmbeddedProvider(OpenAICompatibleProvider):
         self.subject = "The embedded model"
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
-        # llama.cpp makes its own grammar from the tools and accepts no other beside it.
+        # If there are tools, llama.cpp makes a grammar from them. It accepts no second grammar.
         if not request.tools and not is_east_asian(request.messages):
             request = _without_east_asian(request)
         sampling = _JSON_SAMPLING if request.json_schema else _PROSE_SAMPLING

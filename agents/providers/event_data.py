@@ -1,29 +1,32 @@
-"""Reads the data of server-sent events, the only part of them that a chat stream uses."""
+"""Reads the data of server-sent events. A chat stream uses no other part of the events."""
 
 from agents.providers.bounds import MOST_JSON, TooMuch
 
 
 class EventData:
-    """Takes a stream in pieces of any length. An unfinished event at the end is dropped.
+    """A reader that takes a stream in pieces of any length. It drops an unfinished event at the
+    end.
 
     The library's own decoder reads a reply byte by byte and passes each event through several
-    generators, which is too slow for a hundred replies at once.
+    generators. That is too slow for a hundred replies at once.
     """
 
     def __init__(self) -> None:
-        # The pieces of the line that has not ended. Joining them for each further piece would take
-        # time that grows with the square of the line's length.
+        # The pieces of the line that has not ended. If they were joined for each further piece, the
+        # time would grow with the square of the line's length.
         self._line: list[bytes] = []
         self._line_length = 0
         self._data: list[bytes] = []
         self._data_length = 0
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the data of the events that this piece ends; raise TooMuch for an endless one."""
+        """Return the data of the events that end in this piece. Raises TooMuch for an endless
+        event."""
         found: list[bytes] = []
         if b"\n" in piece or b"\r" in piece:
             lines = b"".join([*self._line, piece]).splitlines(keepends=True)
-            # A final carriage return is kept, because the line feed may follow in the next piece.
+            # A carriage return at the end is kept, because the line feed may follow in the next
+            # piece.
             piece = b"" if lines[-1].endswith(b"\n") else lines.pop()
             self._line, self._line_length = [], 0
             for line in lines:
@@ -37,7 +40,7 @@ class EventData:
         return found
 
     def _take(self, line: bytes) -> bytes:
-        """Return the data of the event that this line ends; b"" if it ends none."""
+        """Return the data of the event that ends with this line, or b"" if none ends."""
         line = line.rstrip(b"\r\n")
         if line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))

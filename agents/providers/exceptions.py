@@ -1,6 +1,6 @@
 """The errors of a model call, with messages for the GM.
 
-An error is `permanent` where another try will not help.
+An error has `permanent` set if another try does not help.
 """
 
 
@@ -17,11 +17,11 @@ class ProviderTimeout(ProviderError):
 
 
 class ProviderBusy(ProviderError):
-    """The server still limited the rate or was overloaded (429, 5xx) after the retries."""
+    """The server was overloaded or limited the rate (429, 5xx), even after the retries."""
 
 
 class ProviderRefused(ProviderError):
-    """The server refused the call, for a bad key, an unknown model or an invalid request."""
+    """The server refused the call, because of a bad key, an unknown model or an invalid request."""
 
     permanent = True
 
@@ -31,7 +31,7 @@ class StreamBroken(ProviderError):
 
 
 class UnusableReply(ProviderError):
-    """The answer was empty, did not follow the protocol, or lacked what was asked for."""
+    """The answer was empty, did not follow the protocol, or lacked something that was asked for."""
 
 
 class EmptyReply(UnusableReply):

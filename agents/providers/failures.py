@@ -1,4 +1,4 @@
-"""The failures of a call, each with a message for the GM and whether another try may help."""
+"""The failures of a call. Each has a message for the GM, and says whether another try may help."""
 
 import re
 import time
@@ -20,20 +20,21 @@ from agents.providers.exceptions import (
 )
 
 _DETAIL_LENGTH = 300
-# The code of an error event, where it is an HTTP status rather than a word.
+# A pattern for the code of an error event. It matches if the code is an HTTP status and not a word.
 _STATUS = re.compile("[45][0-9]{2}")
 # The longest name of a host.
 _LONGEST_NAME = 253
-# The seconds of a day, to which a longer wait that a server names is cut.
+# The longest wait in seconds, which is a day. If a server names a longer wait, this one is used.
 LONGEST_WAIT = 86_400.0
-# The codes of OpenAI and similar servers for an account without credit, where no wait helps.
+# The codes of OpenAI and similar servers for an account without credit. No wait helps then.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
 
 
 class Failure(Exception):
-    """The error for the caller, whether it may pass, and when to try again.
+    """A failure inside a provider.
 
-    Only code inside a provider sees it.
+    It has the error that the caller gets, whether another try may succeed, and the time to wait
+    before that try.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ def refused_or_busy(
     headers: Mapping[str, str] | None = None,
     secret: str = "",
 ) -> Failure:
-    """Return the failure for an HTTP status, or for an error event in a stream (status 0)."""
+    """Return the failure for an HTTP status. For an error event in a stream the status is 0."""
     headers = headers or {}
     error = body if isinstance(body, Mapping) else {}
     code, kind = (_text(error, name) for name in ("code", "type"))
@@ -132,7 +133,7 @@ def refused_or_busy(
 
 def _refusal(subject: str, status: int, detail: str, headers: Mapping[str, str]) -> str:
     if status == 401:
-        # The server's detail is left out because some servers repeat the key in it.
+        # The server's own message is left out, because some servers repeat the key in it.
         return f"{subject} refused the API key (401). Check OPENAI_API_KEY."
     if status == 404:
         return (
@@ -149,14 +150,14 @@ def _refusal(subject: str, status: int, detail: str, headers: Mapping[str, str])
 
 
 def _host_in(address: str) -> str:
-    """Return the host in an address, cut to the longest name; "" where the address is invalid."""
+    """Return the host in an address, cut to the longest name, or "" if the address is invalid."""
     with suppress(ValueError):
         return (urlsplit(address).hostname or "")[:_LONGEST_NAME]
     return ""
 
 
 def _text(holder: Mapping[str, object], name: str) -> str:
-    """Return a string or a number as text; "" for a value of any other type."""
+    """Return a string or a number as text, or "" for a value of any other type."""
     value = holder.get(name)
     return str(value) if isinstance(value, str | int) else ""
 
@@ -173,7 +174,8 @@ def words_of(said: str) -> str:
 
 
 def _detail(message: str, secret: str) -> str:
-    """Return the server's message shortened to one line without the key; "." if it is empty."""
+    """Return the server's message, shortened to one line and without the key, or "." if it is
+    empty."""
     words = words_of(message)
     if not words:
         return "."
@@ -185,7 +187,8 @@ def _detail(message: str, secret: str) -> str:
 
 
 def _read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds in any form of the Retry-After header; None if no form is usable."""
+    """Return the seconds that the Retry-After header names in any of its forms, or None if it names
+    none."""
     seconds: float | None = None
     with suppress(ValueError, OverflowError):
         # The older form of the header is a date.

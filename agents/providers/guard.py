@@ -1,4 +1,5 @@
-"""A switch for real model calls, which the test suite turns off so that each raises an error."""
+"""A switch for real model calls. The test suite turns it off, so that each real call raises an
+error."""
 
 from agents.providers.exceptions import RealCallForbidden
 

@@ -43,7 +43,8 @@ from agents.providers.strict_schema import is_strict
 
 @dataclass(frozen=True)
 class Retries:
-    """How often a call is tried while no text was shown, and how long to wait between tries.
+    """How often a call is tried, and the waits between the tries. It is tried again only if no text
+    was shown.
 
     The call is not tried again if the server asks for a longer wait than `longest_wait` seconds.
     """
@@ -54,26 +55,29 @@ class Retries:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     def wait_before(self, next_try: int, failure: Failure) -> float | None:
-        """Return the seconds until the next try, or None if there is to be none."""
+        """Return the seconds until the next try, or None if there is no next try."""
         if not failure.is_passing or next_try > self.tries:
             return None
         if failure.retry_after is not None:
             return failure.retry_after if failure.retry_after <= self.longest_wait else None
-        # The random spread keeps calls that failed together from being repeated together.
+        # The wait has a random part. Otherwise calls that failed together would be tried again
+        # together.
         spread = random.uniform(0.5, 1)  # noqa: S311  (no secret)
         return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
 
 
-# A server that refuses this field names it in its message.
+# The name of the field for the reasoning effort. If a server refuses the field, its message has
+# this name.
 _EFFORT = "reasoning_effort"
-# Hosts that accept `prompt_cache_key`. Others may refuse a field that they do not know.
+# The hosts that accept `prompt_cache_key`. Other hosts may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
 
 
 @lru_cache(maxsize=8)
 def host_of(base_url: str) -> str:
-    """Return the host that texts would be sent to; "" when it is this machine."""
-    # The library that connects parses the address, because two parsers could disagree on it.
+    """Return the host to which texts would be sent, or "" if it is this machine."""
+    # The address is parsed by the library that connects, because two parsers could disagree about
+    # it.
     try:
         host = httpx2.URL(base_url).host
     except httpx2.InvalidURL:
@@ -87,7 +91,8 @@ def host_of(base_url: str) -> str:
 
 
 class OpenAICompatibleProvider(Provider):
-    """Requests chat completions and keeps its connections open between calls in an event loop."""
+    """A provider that requests chat completions. It keeps its connections open between calls in an
+    event loop."""
 
     def __init__(
         self,
@@ -100,7 +105,7 @@ class OpenAICompatibleProvider(Provider):
     ) -> None:
         self.name = name
         self.host = host_of(base_url)
-        # The name of the server in sentences for the GM.
+        # The name of the server in sentences that the GM reads.
         self.subject = f"The server {_address_in_words(base_url)}"
         self._base_url = base_url
         self._api_key = api_key
@@ -118,22 +123,25 @@ class OpenAICompatibleProvider(Provider):
                 return
             except Failure as failure:
                 if request.reasoning_effort and _EFFORT in str(failure):
-                    # The server does not know this field, or not in this combination.
+                    # The server does not know the field for the reasoning effort, or refuses it in
+                    # this combination.
                     request = replace(request, reasoning_effort="")
                     continue
                 wait = self._retries.wait_before(next_try, failure)
                 if wait is None:
-                    # The cause is dropped because its text may bring the request or key into a log.
+                    # The cause is dropped, because its text may bring the request or the key into a
+                    # log.
                     raise failure.error from None
             await self._retries.sleep(wait)
 
     @property
     def takes_cache_keys(self) -> bool:
-        """Whether the host is known to accept cache keys. Regional hosts are its subdomains."""
+        """Whether the host is known to accept cache keys. A subdomain of such a host is a regional
+        host, and accepts them too."""
         return f".{self.host}".endswith(tuple(f".{host}" for host in _TAKING_CACHE_KEYS))
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
-        """Return the fields of the request body besides model, messages and streaming."""
+        """Return all fields of the request body except for model, messages and streaming."""
         fields: dict[str, Any] = {request.token_parameter: request.max_output_tokens}
         if request.temperature is not None:
             fields["temperature"] = request.temperature
@@ -155,7 +163,7 @@ class OpenAICompatibleProvider(Provider):
         return {**fields, **request.extra_body}
 
     async def _call(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
-        """Make one call; raise Failure for every error."""
+        """Make one call. Every error is raised as a Failure."""
         answer = Answer(
             self.subject,
             request.max_output_tokens,
@@ -194,7 +202,7 @@ class OpenAICompatibleProvider(Provider):
             raise
 
     async def _ask(self, request: ModelRequest) -> object:
-        """Return the whole answer. It has as much time as a stream has for its first text."""
+        """Return the whole answer. It has as much time as the first text of a stream."""
         async with (
             asyncio.timeout(self._time_outs.first_text),
             self._response_to(request, {"stream": False}) as response,
@@ -205,7 +213,8 @@ class OpenAICompatibleProvider(Provider):
     async def _response_to(
         self, request: ModelRequest, options: dict[str, Any]
     ) -> AsyncGenerator[httpx2.Response]:
-        """Open the response and leave its body unread, since the library reads without bound."""
+        """Open the response without reading its body, because the library would read it without any
+        bound."""
         async with asyncio.timeout(self._time_outs.first_text):
             held = await self._client_of_this_loop()
             stream = await held.client.post(
@@ -221,7 +230,7 @@ class OpenAICompatibleProvider(Provider):
             await stream.close()
 
     async def _check_head(self, response: httpx2.Response) -> None:
-        """Raise Failure unless the status is a success, before the library reads the body."""
+        """Raise Failure if the status is no success. The library has not read the body yet."""
         if response.is_success:
             if is_packed(response):
                 raise packed(self.subject)
@@ -238,7 +247,8 @@ class OpenAICompatibleProvider(Provider):
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         return {
             "model": request.model,
-            # A message of tool calls without text has null content, as some servers refuse "".
+            # If a message has tool calls but no text, its content is null, because some servers
+            # refuse "".
             "messages": [
                 {**message.as_sent(), "content": message.content or None}
                 if message.tool_calls
@@ -278,16 +288,18 @@ class OpenAICompatibleProvider(Provider):
     async def _hold_client(
         self, loop: asyncio.AbstractEventLoop
     ) -> AsyncGenerator[openai.AsyncOpenAI, None]:
-        """Yield a client, and close it when the event loop closes its generators at its end."""
+        """Yield a client. It is closed when the event loop ends, because the loop then closes its
+        generators."""
         http_client = build_http_client(
             self._base_url,
-            # TimeOuts has the limits for reading.
+            # This client has no time limit for reading, because TimeOuts has the limits for
+            # reading.
             httpx2.Timeout(None, connect=self._time_outs.connect, write=60),
         )
         http_client.event_hooks = {"response": [self._check_head]}
         client = openai.AsyncOpenAI(
             base_url=self._base_url,
-            # A local server needs no key, but the library does.
+            # A local server needs no key, but the library demands one.
             api_key=self._api_key or "none",
             max_retries=0,
             http_client=http_client,
@@ -300,20 +312,21 @@ class OpenAICompatibleProvider(Provider):
 
 
 def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
-    """Return a client that follows no redirect away from the server of this address."""
+    """Return a client that follows no redirect and sends texts to no other server than this
+    address."""
     is_local = not host_of(base_url)
     has_tls = base_url.lower().startswith("https:")
     return httpx2.AsyncClient(
-        # Compression is declined because a small answer could unpack into a giant one.
+        # Compression is refused, because a small answer could unpack into a giant one.
         headers={"Accept-Encoding": "identity"},
-        # No cookies are kept. They would be sent back with each call and grow with each answer.
+        # No cookies are kept. They would be sent back with each call, and grow with each answer.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        # A redirect or, for this machine, a proxy of the environment could carry texts to a host
-        # that the GM has not allowed.
+        # No redirect is followed, and for this machine no proxy of the environment is used. Either
+        # could carry texts to a host that the GM has not allowed.
         follow_redirects=False,
         trust_env=not is_local,
         timeout=timeout,
-        # Connections stay open while a GM thinks, because a new one takes up to 0.1 seconds.
+        # Connections stay open while the GM thinks, because a new one takes up to 0.1 seconds.
         limits=httpx2.Limits(keepalive_expiry=120),
         verify=_tls_context() if has_tls else _no_tls_context(),
     )
@@ -322,22 +335,23 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
 @dataclass(frozen=True)
 class _HeldClient:
     client: openai.AsyncOpenAI
-    # This reference keeps the generator alive, because the client is closed when it is collected.
+    # This reference keeps the generator alive. A generator that nobody refers to is deleted, and
+    # its client is closed.
     holder: AsyncGenerator[openai.AsyncOpenAI, None]
 
     @cached_property
     def address(self) -> str:
-        """The full address, which the library would otherwise join and parse for each request."""
+        """The full address. The library would otherwise join and parse it for each request."""
         base = self.client.base_url
         return str(base.copy_with(raw_path=base.raw_path + b"chat/completions"))
 
 
-# Every error that the libraries raise for faults of the network and of the server.
+# The errors that the libraries raise for faults of the network and of the server.
 _CALL_ERRORS = (openai.OpenAIError, httpx2.InvalidURL, *READ_ERRORS)
 
 
 def _address_in_words(base_url: str) -> str:
-    """Return the host, with an unusual port, but without the user name and password."""
+    """Return the host with an unusual port, without the user name and password."""
     try:
         url = httpx2.URL(base_url)
     except httpx2.InvalidURL:
@@ -347,11 +361,11 @@ def _address_in_words(base_url: str) -> str:
 
 @cache
 def _tls_context() -> ssl.SSLContext:
-    # One context is shared, because loading the certificates takes longer than a fast call.
+    # All clients share one context, because loading the certificates takes longer than a fast call.
     return httpx2.create_ssl_context()
 
 
 @cache
 def _no_tls_context() -> ssl.SSLContext:
-    """Return a context for plain HTTP, which is cheap to build and trusts no certificate."""
+    """Return a context for plain HTTP. It is quick to build, and trusts no certificate."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,4 +1,4 @@
-"""A provider for tests, which plays scripted replies and records the requests."""
+"""A provider for tests. It plays scripted replies and records the requests."""
 
 import asyncio
 from collections import deque
@@ -21,8 +21,8 @@ from agents.providers.exceptions import EmptyReply
 class Script:
     """One scripted reply.
 
-    `text` is streamed word by word, then `error` is raised if there is one. Otherwise `tool_calls`
-    follow, if the request has tools. If there is a `gate`, the reply waits before the word at
+    `text` is streamed word by word. Then `error` is raised if there is one. Otherwise `tool_calls`
+    follow, if the request has tools. If there is a `gate`, the reply waits before the word number
     `gate_at` until the gate opens.
     """
 
@@ -36,7 +36,8 @@ class Script:
 
 @dataclass
 class ScriptedProvider(Provider):
-    """Plays the queued scripts in order; `fallback` answers when the queue is empty."""
+    """A provider that plays the queued scripts in order. `fallback` answers if the queue is
+    empty."""
 
     name: str = "scripted"
     host: str = ""

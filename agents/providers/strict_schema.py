@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-# Keywords that OpenAI's strict mode refuses. Other servers accept them, and small models need them
-# to finish an answer, so a schema with them is sent unchanged and not as a strict one.
+# The keywords that OpenAI's strict mode refuses. Other servers accept them, and small models need
+# them to finish an answer. So a schema with such a keyword is sent unchanged, but not as a strict
+# one.
 _NOT_IN_STRICT = {
     "allOf", "default", "dependentRequired", "dependentSchemas", "else", "if", "maxLength",
     "maxProperties", "minLength", "minProperties", "not", "oneOf", "patternProperties",
@@ -13,7 +14,11 @@ _NOT_IN_STRICT = {
 
 
 def is_strict(schema: Mapping[str, Any]) -> bool:
-    """Return whether no rule is unsupported and each object requires all its fields, no others."""
+    """Return whether a JSON schema may be sent as a strict one.
+
+    It may if it has no unsupported keyword, and if each object requires all its fields and allows
+    no others.
+    """
     if _NOT_IN_STRICT & schema.keys():
         return False
     properties = schema.get("properties", {})

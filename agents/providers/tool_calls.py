@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from agents.providers.base import ToolCall
 from agents.providers.bounds import as_text
 
-# The most calls of one answer that are run. One more is kept, and its problem tells the model that
-# further calls are not run.
+# The most calls of one answer that are run. One more call is kept, and its problem tells the model
+# that further calls are not run.
 MOST_CALLS = 16
-# The limit on one call's arguments in characters.
+# The most characters of the arguments of one call.
 MOST_ARGUMENTS = 20_000
 LONGEST_NAME = 64
 _LONGEST_ID = 100
@@ -30,29 +30,31 @@ class _Fragments:
 
 
 class GatheredCalls:
-    """Takes the `tool_calls` of each piece of an answer, and trusts nothing in them.
+    """The tool calls of an answer. The server's data is checked and never trusted.
 
-    The fragments of one call share its index. Where a server sends no index, or the same for all
-    calls, their ids tell the calls apart. A fragment without both begins a call if it names a tool,
-    and otherwise continues the latest call.
+    `take` gets the field `tool_calls` of each piece of the answer. The fragments of one call share
+    its index. If a server sends no index, or the same for all calls, their ids tell the calls
+    apart. A fragment without index and id begins a call if it names a tool, and otherwise continues
+    the latest call.
     """
 
     def __init__(self) -> None:
         self._calls: list[_Fragments] = []
         self._by_key: dict[object, _Fragments] = {}
-        # The call of the latest fragment; None where that call exceeds MOST_CALLS.
+        # The call of the latest fragment; None if this call exceeds MOST_CALLS.
         self._latest: _Fragments | None = None
         self._has_too_many = False
 
     def take(self, fragments: object) -> int:
-        """Take fragments and return their number of characters, including those not kept."""
+        """Take fragments, and return how many characters they have. Fragments that are not kept are
+        counted too."""
         if not isinstance(fragments, list):
             return 0
         return sum(self._take(one) for one in fragments if isinstance(one, dict))
 
     def gathered(self) -> list[ToolCall]:
         calls = [_as_call(number, one) for number, one in enumerate(self._calls)]
-        # The results of two calls with the same id could not be told apart.
+        # If two calls had the same id, their results could not be told apart.
         ids = {call.call_id for call in calls}
         if len(ids) < len(calls):
             calls = [
@@ -77,7 +79,7 @@ class GatheredCalls:
         return len(call_id) + len(name) + len(arguments)
 
     def _call_of(self, index: object, call_id: str, name: str) -> _Fragments | None:
-        """Return the call that a fragment belongs to; None where it exceeds MOST_CALLS."""
+        """Return the call to which a fragment belongs, or None if the call exceeds MOST_CALLS."""
         key = index if type(index) is int else call_id or None
         begins = key is None and bool(name)
         known = None if begins else self._by_key.get(key, self._latest if key is None else None)
@@ -107,7 +109,7 @@ def _own_id(number: int) -> str:
 
 
 def arguments_text(value: object) -> str:
-    """Return arguments as text, also where a server or model sent an object instead."""
+    """Return arguments as text. A server or model may have sent an object instead."""
     if isinstance(value, dict):
         try:
             return json.dumps(value)

@@ -1,6 +1,8 @@
-"""Asks a server for its models' context windows, which each kind of server reports differently.
+"""Asks a server for the context windows of its models. Each kind of server reports them
+differently.
 
-Only names of models are sent, never story text. The answers are checked like any other.
+Only names of models are sent, never text of a story. The answers are checked like the answers to
+calls.
 """
 
 import asyncio
@@ -18,15 +20,16 @@ from agents.providers.openai_compatible import build_http_client
 
 logger = logging.getLogger(__name__)
 
-# The limit in bytes. OpenRouter's list of models has some hundred kilobytes.
+# The most bytes of an answer. OpenRouter's list of models has some hundred kilobytes.
 LARGEST_ANSWER = 4_000_000
-# A window outside this range is taken for an error.
+# The range of windows that are accepted. Any other number is taken for an error.
 SMALLEST_WINDOW, LARGEST_WINDOW = 256, 100_000_000
 
-# The window's name in the list of models of vLLM, OpenRouter and others, Groq, and Mistral.
+# The names of the window in lists of models: those of vLLM, of OpenRouter and others, of Groq, and
+# of Mistral.
 _LISTED_AS = ("max_model_len", "context_length", "context_window", "max_context_length")
 _NUM_CTX = re.compile(r"^\s*num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)
-# A server with these statuses is overloaded or still loading, and may answer later.
+# The statuses of a server that is overloaded or still loading, and that may answer later.
 _NOT_NOW = {408, 425, 429}
 
 
@@ -34,7 +37,8 @@ _NOT_NOW = {408, 425, 429}
 class WindowReport:
     """A context window in tokens, as a server reports it.
 
-    `is_ceiling` means that the model can take so many, although the server may run it with fewer.
+    `is_ceiling` is True if the model can take this many tokens, but the server may run it with
+    fewer.
     """
 
     tokens: int
@@ -44,9 +48,10 @@ class WindowReport:
 async def ask_windows(
     base_url: str, api_key: str, models: Sequence[str], *, seconds: float = 4.0
 ) -> dict[str, WindowReport | None]:
-    """Return the server's report on each model, or None where it reports nothing.
+    """Return the server's report on each model.
 
-    Models are left out if the server could not answer at this time.
+    The report is None if the server reports nothing about the model. A model is left out if the
+    server could not answer at this time.
     """
     check_real_calls_allowed()
     reports: dict[str, WindowReport | None] = {}
@@ -73,7 +78,8 @@ def address_of(base_url: str) -> str:
 
 @dataclass
 class _Server:
-    """Asks each question only once and keeps the answer for further models."""
+    """A server to which questions are sent. Each question is sent only once, and its answer is kept
+    for other models."""
 
     client: httpx2.AsyncClient
     base_url: str
@@ -83,16 +89,16 @@ class _Server:
     _answers: dict[str, Any] = field(default_factory=dict)
 
     async def of_protocol(self, path: str) -> Any:
-        """Ask at a path below the address of the OpenAI protocol."""
+        """Ask at a path below the address of the OpenAI protocol. Return the answer."""
         return await self._ask("GET", f"{self.base_url.rstrip('/')}{path}")
 
     async def of_server(self, path: str, body: Mapping[str, str] | None = None) -> Any:
-        """Ask at a path beside /v1, by POST if there is a body."""
+        """Ask at a path beside /v1. Return the answer. If there is a body, it is sent by POST."""
         root = self.base_url.rstrip("/").removesuffix("/v1")
         return await self._ask("GET" if body is None else "POST", f"{root}{path}", body)
 
     async def _ask(self, method: str, url: str, body: Mapping[str, str] | None = None) -> Any:
-        """Return the decoded answer; None unless it is JSON under status 200."""
+        """Return the decoded answer, or None unless it is JSON under status 200."""
         key = f"{method} {url} {body}"
         if key not in self._answers:
             self._answers[key] = await self._fetch(method, url, body)
@@ -122,17 +128,18 @@ async def _ask_window(server: _Server, model: str) -> WindowReport | None:
 
 
 async def _ask_list(server: _Server, model: str) -> WindowReport | None:
-    """Read the protocol's list of models, to which vLLM, OpenRouter and others add the windows."""
+    """Ask for the protocol's list of models. vLLM, OpenRouter and others add the windows to this
+    list."""
     listed = _find(await server.of_protocol("/models"), "data", model, "id")
     windows = [_tokens(_field(listed, name)) for name in _LISTED_AS]
-    # At OpenRouter, the company that runs the model may offer a smaller window.
+    # At OpenRouter the company that runs the model may offer a smaller window than the model has.
     windows.append(_tokens(_field(_field(listed, "top_provider"), "context_length")))
     known = [window for window in windows if window is not None]
     return WindowReport(min(known)) if known else None
 
 
 async def _ask_llama_cpp(server: _Server, model: str) -> WindowReport | None:
-    # A server of several models must not load this one just to answer.
+    # A server with several models must not load this one just to answer the question.
     asked = httpx2.QueryParams({"model": model, "autoload": "false"})
     properties = await server.of_server(f"/props?{asked}")
     window = _tokens(_field(_field(properties, "default_generation_settings"), "n_ctx"))
@@ -140,7 +147,8 @@ async def _ask_llama_cpp(server: _Server, model: str) -> WindowReport | None:
 
 
 async def _ask_ollama(server: _Server, model: str) -> WindowReport | None:
-    """Return the window of the running model, else that of its file, else the model's own limit."""
+    """Return the window of the running model. If it is not known, return that of its file, or else
+    the model's own limit."""
     shown = await server.of_server("/api/show", {"model": model})
     info, parameters = _field(shown, "model_info"), _field(shown, "parameters")
     if not isinstance(info, Mapping) and not isinstance(parameters, str):
@@ -167,7 +175,8 @@ async def _ask_lm_studio(server: _Server, model: str) -> WindowReport | None:
     return None if window is None else WindowReport(window, is_ceiling=True)
 
 
-# llama.cpp is asked before Ollama, because it answers Ollama's questions with the model's limit.
+# llama.cpp is asked before Ollama, because it would answer Ollama's questions with the model's
+# limit.
 _QUESTIONS: tuple[Callable[[_Server, str], Awaitable[WindowReport | None]], ...] = (
     _ask_list,
     _ask_llama_cpp,
@@ -177,7 +186,8 @@ _QUESTIONS: tuple[Callable[[_Server, str], Awaitable[WindowReport | None]], ...]
 
 
 def _model_limit(info: object) -> int | None:
-    """Return Ollama's limit, which is named after the family, such as "qwen3.context_length"."""
+    """Return the limit that Ollama reports. Its name begins with the family of the model, as in
+    "qwen3.context_length"."""
     if not isinstance(info, Mapping):
         return None
     found = (_tokens(value) for name, value in info.items() if name.endswith(".context_length"))
@@ -185,7 +195,8 @@ def _model_limit(info: object) -> int | None:
 
 
 def _find(answer: object, name: str, model: str, id_name: str) -> object:
-    """Return the model's entry in a list, which some servers send without an object around it."""
+    """Return the model's entry in a list. Some servers send the list without an object around
+    it."""
     entries = answer if isinstance(answer, list) else _field(answer, name)
     if not isinstance(entries, list):
         return None

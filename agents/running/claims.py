@@ -16,7 +16,7 @@ from sessions.models import Attempt
 
 logger = logging.getLogger(__name__)
 
-# The seconds between two renewals, which also store the texts so far.
+# The seconds between two renewals. Each renewal also stores the texts so far.
 FLUSH_SECONDS = 1.0
 
 
@@ -29,7 +29,7 @@ class _Claim:
 
 @dataclass(frozen=True)
 class _Keeper:
-    """The claims of one event loop by run id, and the task that renews them."""
+    """The claims of one event loop, by run id, and the task that renews them."""
 
     claims: dict[uuid.UUID, _Claim]
     task: "asyncio.Task[None]"
@@ -42,7 +42,7 @@ _keepers: dict[asyncio.AbstractEventLoop, _Keeper] = {}
 def keep_claim(attempt: Attempt, live: LiveReply) -> Iterator[None]:
     """Renew the attempt's lease while the block runs.
 
-    The task that runs the block is cancelled if the attempt was stopped or its chapter was reset.
+    If the attempt was stopped or its chapter was reset, the task that runs the block is cancelled.
     """
     writer = asyncio.current_task()
     assert writer is not None, "A reply is written by a task."
@@ -59,8 +59,8 @@ def _claims_of_this_loop() -> dict[uuid.UUID, _Claim]:
     keeper = _keepers.get(loop)
     if keeper is None or keeper.task.done():
         claims: dict[uuid.UUID, _Claim] = {}
-        # The context is empty, because the task works for all replies and not only for the first
-        # one.
+        # The task gets an empty context, because it works for all replies and not only for the
+        # first.
         task = loop.create_task(_keep(claims), context=contextvars.Context())
         keeper = _keepers[loop] = _Keeper(claims, task)
     return keeper.claims

@@ -16,35 +16,35 @@ from agents.storage import describe, is_disk_full
 
 logger = logging.getLogger(__name__)
 
-# The seconds between the tries to store what a model wrote, all within a turn's lease.
+# The seconds between the tries to store a model's text. All tries lie within the lease of a turn.
 PAUSES = (0.2, 1.0, 3.0)
-# The seconds between the tries while the disk is full, which go on until there is room.
+# The seconds between two tries while the disk is full. The tries go on until there is room.
 FULL_PAUSE_SECONDS = 1.0
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# SQLite has one writer at a time, and a waiting writer sleeps longer each time, so a second thread
-# can only read. With a database server on this machine more threads were slower, too, because the
-# work was spread over more connections, whose threads and server processes had lost their caches.
+# The number of threads. A second writer would not help on SQLite, which has one writer at a time.
+# With a database server on this machine, more threads were slower too: the work was spread over
+# more connections, and their threads and server processes had lost their caches.
 _THREADS = 2
-# These threads are separate because the thread of a request ends with the request, and so does its
-# connection, but a reply goes on. With None the work runs in the caller's thread, where a test has
-# its transaction open.
+# The threads for the work of replies. A request's thread and its connection end with the request,
+# but a reply goes on, so it needs other threads. If this is None, the work runs in the caller's
+# thread, where a test has its transaction open.
 database_threads: ThreadPoolExecutor | None = ThreadPoolExecutor(
     _THREADS, thread_name_prefix="database"
 )
-# The thread for work that strangers cause, so that this work does not fill the threads above.
+# The thread for work that strangers cause. The threads above are kept free of such work.
 _thread_of_strangers = ThreadPoolExecutor(1, thread_name_prefix="strangers")
 
 
 async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run `work` where the ORM may be used."""
+    """Run `work` in a thread where the ORM may be used."""
     return await _run_in(database_threads, work, *args, **kwargs)
 
 
 async def in_database_for_strangers(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run work that anybody can cause as often as he likes, without delaying other work."""
+    """Run work that any stranger can cause very often. It does not delay other work."""
     threads = None if database_threads is None else _thread_of_strangers
     return await _run_in(threads, work, *args, **kwargs)
 
@@ -54,12 +54,13 @@ async def _run_in(
 ) -> R:
     if threads is None:
         return await sync_to_async(work)(*args, **kwargs)
-    # A thread has no context of its own, but lines of the log take their ids from the context.
+    # A thread has no context of its own, but the log takes the ids for its lines from the context.
     context = copy_context()
 
     def run() -> R:
-        # The connection stays open with its thread, because opening one, or taking one from a pool,
-        # takes longer than most pieces of work. The server may have ended it meanwhile.
+        # The connection stays open as long as its thread. To open a connection, or to take one from
+        # a pool, takes longer than most pieces of work. The server may have closed it meanwhile, so
+        # this is checked.
         if connection.connection is not None and not connection.is_usable():
             connection.close()
         return context.run(work, *args, **kwargs)
@@ -68,15 +69,15 @@ async def _run_in(
 
 
 async def open_connection() -> None:
-    """Open the connection of one thread before a GM has to wait for it.
+    """Open the connection of one thread early, so that no GM has to wait for it.
 
-    If the database hangs, the other thread is free to report it.
+    If the database hangs, the other thread is free to report that.
     """
     if database_threads is None:
         return
 
     def connect() -> None:
-        # Each thread looks up its own connection.
+        # Each thread has a connection of its own. So it is opened in the thread that will use it.
         connection.ensure_connection()
 
     with suppress(DatabaseError):
@@ -84,8 +85,8 @@ async def open_connection() -> None:
 
 
 async def in_database_patiently(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Store what was paid for, and try again if the database is away for a moment or the disk is
-    full."""
+    """Store something that was paid for. If the database cannot be reached for a moment, or if the
+    disk is full, try again."""
     pauses = iter(PAUSES)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The heartbeats of workers: each worker renews a row, which also has the counts of its work."""
+"""The heartbeats of workers. Each worker renews a row, which also has the counts of its work."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,15 +8,15 @@ from django.utils import timezone
 from agents.models import WorkerHeartbeat
 
 HEARTBEAT_SECONDS = 15.0
-# This is as long as three heartbeats, so that a worker does not count as dead after one heartbeat
-# that a busy database delayed.
+# A worker without a heartbeat for this time counts as dead. The time is three intervals long,
+# because a busy database may delay one heartbeat.
 DEAD_AFTER = timedelta(seconds=45)
-# Rows are deleted after this time, because a container has a new name after each start.
+# Rows that are older than this are deleted, because a container has a new name after each start.
 _FORGOTTEN_AFTER = timedelta(days=1)
 
 
 def store_heartbeat(name: str, counts: dict[str, Any], *, is_last: bool = False) -> None:
-    """Record that the worker is alive, or with `is_last` that it has ended with these counts."""
+    """Store that the worker is alive. With `is_last`, store that it has ended with these counts."""
     now = timezone.now()
     WorkerHeartbeat.objects.update_or_create(
         name=name, defaults={"beat_at": now - DEAD_AFTER if is_last else now, "counts": counts}
@@ -26,9 +26,9 @@ def store_heartbeat(name: str, counts: dict[str, Any], *, is_last: bool = False)
 
 
 def last_heartbeat() -> datetime | None:
-    """Return when a worker was last alive.
+    """Return the time of the latest heartbeat of any worker, or None.
 
-    A heartbeat from the future was stored before the clock was set back; it is ignored.
+    A heartbeat from the future is ignored, because it was stored before the clock was set back.
     """
     past = WorkerHeartbeat.objects.filter(beat_at__lt=timezone.now() + DEAD_AFTER)
     return past.order_by("-beat_at").values_list("beat_at", flat=True).first()
@@ -39,11 +39,12 @@ def is_alive(beat_at: datetime | None) -> bool:
 
 
 def end_heartbeats() -> None:
-    """End the heartbeats of a backup, whose workers were alive when it was made."""
+    """End all heartbeats in a restored backup. Its workers were alive only when the backup was
+    made."""
     end = timezone.now() - DEAD_AFTER
     WorkerHeartbeat.objects.filter(beat_at__gt=end).update(beat_at=end)
 
 
 def read_counts() -> dict[str, dict[str, Any]]:
-    """Return the counts of each worker, of its present run or its last one."""
+    """Return the counts of each worker. They are those of its present run, or of its last run."""
     return dict(WorkerHeartbeat.objects.values_list("name", "counts"))

@@ -1,4 +1,4 @@
-"""The kinds of job, which the flows declare and the runner looks up."""
+"""The kinds of job. The flows declare them, and the worker finds them here by name."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ def fail_with(job: Job, error: Exception) -> None:
 
 @dataclass(frozen=True)
 class JobKind:
-    """The function that does a kind of job, and the one that is called after a failure."""
+    """A kind of job: the function that does the work, and the function that is called after a
+    failure."""
 
     run: Callable[[Job, Watch], Awaitable[None]]
     give_up: Callable[[Job, Exception], None] = fail_with
@@ -25,12 +26,13 @@ _declared: dict[str, JobKind] = {}
 
 
 def declare_job_kind(name: str, kind: JobKind) -> bool:
-    """Declare a kind while Django loads its app; return False if the name is taken."""
+    """Declare a kind of job while Django loads its app. Returns False if the name is taken."""
     return _declared.setdefault(name, kind) == kind
 
 
 def job_kind(name: str) -> JobKind:
-    """Return the kind; a job whose kind no installed app declares fails when its turn comes."""
+    """Return the kind with this name. If no installed app declares it, return a kind whose jobs
+    fail."""
     return _declared.get(name, _UNKNOWN)
 
 

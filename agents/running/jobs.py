@@ -1,7 +1,8 @@
-"""Jobs: queued as rows, claimed by a conditional UPDATE, kept by a lease, and finished once.
+"""Stores jobs as rows. A conditional UPDATE claims a job, a lease keeps it, and it is finished
+once.
 
-The broker only gives notice of a job. A notice after the commit may be lost, and the sweep then
-gives another.
+The broker only gives notice of a job. If the notice after the commit is lost, the sweep gives
+another.
 """
 
 import logging
@@ -31,11 +32,12 @@ from sessions.models import Session, Turn
 
 logger = logging.getLogger(__name__)
 
-# A worker renews its lease every two seconds. After this time without renewal it counts as dead.
+# The lease of a worker. A worker that does not renew it in this time counts as dead. It is renewed
+# every two seconds.
 JOB_LEASE = timedelta(seconds=20)
-# A job is given up after this number of runs whose workers died.
+# A job is given up after this many runs in which its worker died.
 MAX_ATTEMPTS = 6
-# Failures that say nothing of the work itself, because no model answered.
+# The failures in which no model answered. They say nothing about the work itself.
 _UNANSWERED = (ChapterError, ModelNotReady, ProviderUnreachable, ProviderRefused, ProviderBusy)
 
 
@@ -48,11 +50,11 @@ def queue_job(
     runs: int = 0,
     **fields: Any,
 ) -> Job:
-    """Return the job of this kind and key, due now; if it was finished, it is queued again.
+    """Return the job with this kind and key, which is then due at once.
 
-    A running job is left to its worker. `notice_after` is the number of seconds before notice is
-    given, unless the sweep gives it earlier. `runs` is the number of earlier runs that count
-    towards the limit, if it is queued again.
+    If the job was finished, it is queued again, and `runs` is the number of earlier runs that count
+    towards the limit. If the job is running, it is left to its worker. Notice is given after
+    `notice_after` seconds, unless a sweep gives it earlier.
     """
     request_id = current_ids().get("request_id", "")
     created = {"run_after": Now(), "request_id": request_id, **fields}
@@ -60,7 +62,7 @@ def queue_job(
         session_id=session_id, kind=kind, key=key, defaults=created
     )
     if is_new:
-        # The row has the database's own time, which is about this one.
+        # The stored time is by the clock of the database. This value is only close to it.
         job.run_after = job.created_at
     else:
         Job.objects.filter(pk=job.pk).exclude(status=Job.Status.RUNNING).update(
@@ -69,6 +71,7 @@ def queue_job(
             attempts=runs,
             error="",
             refusal="",
+            failure="",
             partial_text="",
             request_id=request_id,
             updated_at=timezone.now(),
@@ -79,15 +82,15 @@ def queue_job(
 
 
 def give_notice(job_id: uuid.UUID, *, delay_seconds: float = 0) -> None:
-    """Tell a worker after the commit that a job is due."""
+    """Tell a worker that a job is due, once the transaction is committed."""
     transaction.on_commit(partial(give_notice_now, job_id, delay_seconds=delay_seconds))
 
 
 def give_notice_now(job_id: uuid.UUID, *, delay_seconds: float = 0) -> bool:
     """Tell the broker that a job is due, and return whether that succeeded."""
     try:
-        # The task is called by name, because its module imports every flow and the flows import
-        # this one.
+        # The task is called by its name. Its module cannot be imported here, because it imports
+        # every flow and the flows import this module.
         current_app.send_task(
             "agents.tasks.run_job",
             kwargs={"job_id": str(job_id)},
@@ -104,15 +107,16 @@ def give_notice_now(job_id: uuid.UUID, *, delay_seconds: float = 0) -> bool:
 
 
 def give_notices_now(job_ids: Iterable[uuid.UUID]) -> bool:
-    """Tell the broker that these jobs are due, and return whether all notices succeeded.
+    """Tell the broker that these jobs are due. Return whether all notices succeeded.
 
-    The first failure ends this, because a broker that hangs takes seconds for each failure.
+    This ends at the first failure, because a broker that hangs takes seconds for each failure.
     """
     return all(give_notice_now(job_id) for job_id in job_ids)
 
 
 def claim(job_id: uuid.UUID) -> Job | None:
-    """Take a due job; None if it is not queued, not due, or has to wait for others."""
+    """Claim a due job. Returns None if it is not queued, is not due, or has to wait for other
+    jobs."""
     token = uuid.uuid4()
     now = timezone.now()
     claimed = (
@@ -138,9 +142,9 @@ def due_jobs() -> "QuerySet[Job]":
     """Return the queued jobs that may run now.
 
     A summary may run only if it starts right after the summary pointer, so that stretches are
-    written in order, and if the attempt at its last turn is chosen. A job with a late result may
-    run only while the attempt that asked for it is chosen, and only after all jobs with the same
-    kind of result from earlier turns are done or cancelled.
+    written in order. The attempt at its last turn also has to be chosen. A job with a late result
+    may run only while the attempt that asked for it is chosen. All jobs with the same kind of
+    result from earlier turns must be done or cancelled before.
     """
     its_turn = Session.objects.filter(
         pk=OuterRef("session_id"),
@@ -155,24 +159,27 @@ def due_jobs() -> "QuerySet[Job]":
         attempt__chosen_for__isnull=False,
         status__in=(Job.Status.QUEUED, Job.Status.RUNNING, Job.Status.FAILED),
     )
-    # Conditions on the job itself stay outside the subquery, because PostgreSQL checks only those
-    # again after a claim has waited for another one.
+    # The conditions on the job itself stay outside the subquery. If a claim has waited for another
+    # claim, PostgreSQL checks only these conditions again.
     return Job.objects.filter(
         ~Q(kind=Job.Kind.SUMMARIZE) | Exists(its_turn),
         Q(result_kind="") | (Exists(is_asked_for) & ~Exists(earlier)),
         status=Job.Status.QUEUED,
-        # SQLite's clock counts whole milliseconds only.
+        # SQLite's clock counts only whole milliseconds, so one is added.
         run_after__lte=from_now(timedelta(milliseconds=1)),
     )
 
 
 def owned(job: Job) -> "QuerySet[Job]":
-    """Return the job's row while this worker may write for it; the caller checks the row count."""
+    """Return a queryset with the job's row, which is empty once this worker may not write for it.
+
+    The caller checks the number of rows that it changed.
+    """
     return Job.objects.filter(pk=job.pk, status=Job.Status.RUNNING, lease_token=job.lease_token)
 
 
 def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
-    """Renew the lease and store the progress; False if the job is no longer this worker's."""
+    """Renew the lease and store the progress. Returns False if the worker no longer has the job."""
     return bool(
         owned(job).update(
             lease_until=from_now(JOB_LEASE),
@@ -184,15 +191,16 @@ def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
 
 
 def finish(job: Job, **changes: Any) -> bool:
-    """Mark the job done; to be called in the transaction that stores the job's result.
+    """Mark the job done. Call this in the transaction that stores the job's result.
 
-    Returns False if another worker has the job now. The caller then must not store the result.
+    Returns False if another worker has the job now. The caller must not store the result then.
     """
     is_done = bool(
         owned(job).update(
             status=Job.Status.DONE,
             error="",
             refusal="",
+            failure="",
             partial_text="",
             updated_at=timezone.now(),
             **changes,
@@ -204,7 +212,7 @@ def finish(job: Job, **changes: Any) -> bool:
 
 
 def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
-    """Mark the job failed; what it has finished stays for the next try.
+    """Mark the job failed. The parts that it has finished stay for the next try.
 
     `error` tells the GM what `cause` means for the chapter. A late result becomes void instead
     after an error of the program, and after as many runs as a job may have.
@@ -216,6 +224,7 @@ def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
             status=Job.Status.VOID if is_void else Job.Status.FAILED,
             error=error,
             refusal=_refusal(cause),
+            failure=_kind_of(cause),
             attempts=F("attempts") - 1 if is_uncounted else F("attempts"),
             updated_at=timezone.now(),
         )
@@ -233,12 +242,13 @@ def postpone(
     cause: Exception | None = None,
     counts: bool = True,
 ) -> bool:
-    """Queue the job again for later; `counts` says whether this run counts towards the limit."""
+    """Queue the job again for later. `counts` says whether this run counts towards the limit."""
     postponed = owned(job).update(
         status=Job.Status.QUEUED,
         run_after=from_now(timedelta(seconds=seconds)),
         error=error,
         refusal=_refusal(cause),
+        failure=_kind_of(cause),
         attempts=F("attempts") if counts else F("attempts") - 1,
         updated_at=timezone.now(),
     )
@@ -255,7 +265,7 @@ def _note(job: Job, event: str, **fields: object) -> None:
 
 
 def _milliseconds_of(job: Job) -> int:
-    """Return the time since this worker claimed the job."""
+    """Return the milliseconds since this worker claimed the job."""
     return (timezone.now() - job.updated_at) // timedelta(milliseconds=1)
 
 
@@ -268,7 +278,8 @@ def _refusal(cause: Exception | None) -> str:
 
 
 def cancel_jobs(session_id: uuid.UUID, kind: str, **which: Any) -> int:
-    """Cancel queued and running jobs; a running one's worker notices this at its next renewal."""
+    """Cancel queued and running jobs of this kind. The worker of a running job notices this at its
+    next renewal."""
     count = Job.objects.filter(
         session_id=session_id,
         kind=kind,
@@ -282,16 +293,17 @@ def cancel_jobs(session_id: uuid.UUID, kind: str, **which: Any) -> int:
 
 @dataclass(frozen=True)
 class Expired:
-    """The jobs of dead workers: those that were queued again, and those that ran too often."""
+    """The jobs of dead workers: those that were queued again, and those that have run too often."""
 
     requeued: list[uuid.UUID]
     hopeless: list[Job]
 
 
 def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
-    """Queue the jobs of dead workers again without notice, unless they ran too often.
+    """Queue the jobs of dead workers again. No notice is given.
 
-    A summary or a late result for an attempt that is not chosen now is cancelled instead.
+    A job that ran too often is not queued again. A summary or a late result for an attempt that is
+    not chosen now is cancelled.
     """
     now = timezone.now()
     expired = Job.objects.filter(ran_out(), status=Job.Status.RUNNING)
@@ -316,19 +328,22 @@ def _is_chosen(job: Job) -> bool:
 
 
 def latest_jobs(chapter: Session) -> dict[str, Job]:
-    """Return the newest job of each kind. Among summaries, an unfinished one of the next stretch
-    comes first. Summaries for attempts that are not chosen are left out.
+    """Return the newest job of each kind.
+
+    Among summaries, a job of the next stretch that is not finished counts as the newest. Summaries
+    for attempts that are not chosen are left out.
     """
     jobs: dict[str, Job] = {}
     light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "finished_deltas", "result")
-    # Each stretch leaves a summary job. Those before the last written one do not matter any more.
+    # Each stretch leaves a summary job. The jobs before the last written stretch do not matter any
+    # more.
     covered = chapter.last_summarized_prompt_index
     recent = Q(
         kind=Job.Kind.SUMMARIZE,
         to_prompt_index__gte=covered,
         attempt__chosen_for__isnull=False,
     )
-    # Each turn may leave jobs of other kinds, too, of which only the newest matter.
+    # Each turn may also leave jobs of other kinds. Only the newest of each kind matters.
     kinds = chapter.jobs.exclude(kind=Job.Kind.SUMMARIZE).order_by().values("kind")
     newest = Q(created_at__in=kinds.annotate(at=Max("created_at")).values("at"))
     for job in light.filter(recent | ~Q(kind=Job.Kind.SUMMARIZE) & newest).order_by("created_at"):

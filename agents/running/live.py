@@ -1,4 +1,5 @@
-"""The replies that this process is writing, and a way to follow a reply of any process."""
+"""The replies that this process is writing. This module can also follow a reply of another
+process."""
 
 import asyncio
 import time
@@ -12,13 +13,14 @@ from sessions.breaking import recover_dead_attempts
 from sessions.exceptions import ChapterError
 from sessions.models import Attempt, Event
 
-# The seconds between two looks at a reply of another process, which stores text once a second.
+# The seconds between two looks at a reply of another process. That process stores its text once a
+# second.
 POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class ReplyText:
-    """The next text of a reply; with `is_restart` it replaces all text before."""
+    """The next text of a reply. With `is_restart` it replaces all text that came before."""
 
     text: str
     is_restart: bool = False
@@ -26,9 +28,10 @@ class ReplyText:
 
 @dataclass(frozen=True)
 class ReplyEnded:
-    """The end of a reply, with its attempt, and with the engine's refusal if there was one.
+    """The end of a reply, with its attempt. `refusal` is the engine's refusal, if there was one.
 
-    If this process committed the attempt, `events` has its events, which need not be read again.
+    If this process committed the attempt, `events` are its events, which then need not be read
+    again.
     """
 
     attempt: Attempt
@@ -40,7 +43,8 @@ ReplyPart = ReplyText | ReplyEnded
 
 
 class _Timer:
-    """Calls `on_pause` once in each interval of `seconds`, or never if `seconds` is None.
+    """A timer that calls `on_pause` at the end of each interval of `seconds`. If `seconds` is None,
+    it never calls it.
 
     One timer costs less than a time limit for each wait.
     """
@@ -60,7 +64,7 @@ class _Timer:
             self._next.cancel()
 
     def has_paused(self) -> bool:
-        """Return whether there was a pause since the last call."""
+        """Return whether an interval has ended since the last call of this function."""
         has_paused, self._has_paused = self._has_paused, False
         return has_paused
 
@@ -76,7 +80,8 @@ class _Timer:
 
 @dataclass
 class LiveReply:
-    """The growing text of a reply, and its task, which outlives the request that started it."""
+    """The growing text of a reply, and the task that writes it. The task goes on when the request
+    that started it ends."""
 
     parts: list[str] = field(default_factory=list)
     is_over: bool = False
@@ -105,9 +110,9 @@ class LiveReply:
         changed.set()
 
     async def read(self, *, pause: float | None = None) -> AsyncGenerator[str]:
-        """Yield all text from the beginning, in as few pieces as the reader's pace allows.
+        """Yield the whole text from its beginning. A slow reader gets fewer and longer pieces.
 
-        With a `pause`, "" is yielded at this interval in seconds as well.
+        With a `pause`, also yield "" once in each interval of this many seconds.
         """
         position = 0
         with _Timer(pause, self._wake) as timer:
@@ -131,11 +136,11 @@ LIVE_REPLIES: dict[uuid.UUID, LiveReply] = {}
 async def follow(
     attempt_id: uuid.UUID, *, pause: float | None = None
 ) -> AsyncGenerator[ReplyPart | None]:
-    """Yield the text of the reply so far, then each addition, then its end.
+    """Yield the text of the reply so far, then each addition, and last its end.
 
-    With a `pause`, None is yielded at this interval in seconds as well. A reader that leaves early
-    does not affect the reply. Raises Attempt.DoesNotExist if the chapter was reset. At a pause,
-    raises the error of a full disk if the reply has to wait for room.
+    With a `pause`, also yield None once in each interval of this many seconds. If a reader leaves
+    early, the reply goes on. Raises Attempt.DoesNotExist if the chapter was reset. If the reply has
+    to wait because the disk is full, that error is raised at a pause.
     """
     live = LIVE_REPLIES.get(attempt_id)
     if live is not None:

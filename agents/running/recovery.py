@@ -1,4 +1,5 @@
-"""Finds and settles what dead processes left behind; any process may do this at any time."""
+"""Finds work that dead processes left behind, and settles it. Any process may do this at any
+time."""
 
 import logging
 import uuid
@@ -29,15 +30,17 @@ GIVEN_UP = ProviderUnreachable(
 
 
 def recover(session_id: uuid.UUID | None = None) -> None:
-    """Settle what dead processes left behind in one chapter or in all.
+    """Settle the work that dead processes left behind in one chapter, or in all.
 
-    Attempts whose lease ran out fail, and such jobs are queued again. A chapter that waits for a
-    summary without a job returns to play. In all chapters, unfinished imports are removed.
+    Attempts whose lease ran out fail, and jobs whose lease ran out are queued again. If a chapter
+    waits for a summary but has no job for it, it returns to play. In all chapters, unfinished
+    imports are removed.
     """
     attempts = recover_dead_attempts(session_id)
     found = requeue_expired(session_id)
     if found.requeued and session_id is not None:
-        # The sweep of all chapters gives notice of all due jobs (see `give_notice_of_due_jobs`).
+        # If all chapters are settled, the sweep gives notice of all due jobs; see
+        # `give_notice_of_due_jobs`.
         transaction.on_commit(partial(give_notices_now, found.requeued))
     for job in found.hopeless:
         job_kind(job.kind).give_up(job, GIVEN_UP)
@@ -54,10 +57,11 @@ def recover(session_id: uuid.UUID | None = None) -> None:
 
 
 def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Attempt | None) -> bool:
-    """Return whether `recover` may find something, judged by rows that were read already.
+    """Return whether `recover` may find something to settle. The answer comes from the given rows,
+    without a query.
 
-    `jobs` are those of `latest_jobs`. The answer may be a needless True. Trials are left to the
-    sweep. This makes no query.
+    It may be True although there is nothing to settle. `jobs` come from `latest_jobs`. Trials are
+    not looked at, because the sweep settles them.
     """
     now = timezone.now()
     has_dead_job = any(
@@ -70,15 +74,16 @@ def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Attempt |
 
 
 def give_notice_of_due_jobs() -> bool:
-    """Give notice of every due job, and return whether all notices succeeded.
+    """Give notice of every due job. Return whether all notices succeeded.
 
-    A job with two notices is done only once.
+    If a job gets two notices, it is still done only once.
     """
     return give_notices_now(due_jobs().values_list("pk", flat=True))
 
 
 def _free_from_summaries(session_id: uuid.UUID | None) -> int:
-    """Return chapters to play that wait for a summary without a job, and count them."""
+    """Put chapters back into play that wait for a summary but have no job for it. Returns their
+    number."""
     live = Job.objects.filter(
         session_id=OuterRef("pk"),
         kind=Job.Kind.SUMMARIZE,
@@ -90,7 +95,8 @@ def _free_from_summaries(session_id: uuid.UUID | None) -> int:
     freed = 0
     for pk in stuck.values_list("pk", flat=True):
         with transaction.atomic():
-            # Only a query that starts under the lock sees a job that was queued meanwhile.
+            # The query has to start under the lock. Otherwise it would not see a job that was
+            # queued meanwhile.
             lock_chapter(pk)
             freed += try_move(stuck.filter(pk=pk), State.ACTIVE, is_ending=False)
     return freed

@@ -1,35 +1,35 @@
-"""Late results: a job works one out beside play, and a later run takes it as a change.
+"""Late results. A job works out a result beside play, and a later run takes it as a change.
 
 The attempt at a turn asks for a result (`Job.attempt`), which becomes a change of the kind
 `Job.result_kind`. The chosen attempts and their changes decide whether it waits or was taken; see
-sessions.world. A result that can never be taken is void, and those after it do not wait for it.
+sessions.world. A result that can never be taken is void, and later results do not wait for it.
 """
 
 import logging
 import uuid
-from collections.abc import Mapping
-from typing import Any
 
-from django.db import DataError, IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.models import Job
-from agents.running.jobs import finish, owned, queue_job
+from agents.running.jobs import queue_job
+from sessions.limits import MAX_RESULTS_OF_A_RUN
 from sessions.models import Attempt, Session
 from sessions.world import LateResult, taken_before, turns_before
 
 logger = logging.getLogger(__name__)
 
 _ENDED_WITHOUT = (Job.Status.CANCELLED, Job.Status.FAILED)
+# The most void results that a page or a document tells of, the newest of them.
+MOST_VOID = 20
 
 
 def ask_for_result(attempt: Attempt, kind: str, result_kind: str) -> Job:
     """Queue a job of this kind that works out a result for a committed attempt.
 
-    The job has nothing but the attempt to go by, so that a copy of the chapter can ask again.
-    Asking for the same result again, as `Mode.after_commit` does, returns the same job, and queues
-    it again if it was cancelled or failed.
+    The job gets no other data than the attempt, so that a copy of the chapter can ask for the
+    result again. If the same result is asked for again, as in `Mode.after_commit`, the same job is
+    returned. It is queued again if it was cancelled or failed.
     """
     assert attempt.turn is not None, "Only a committed attempt asks for a result."
     asked = Job.objects.filter(attempt=attempt, kind=kind, result_kind=result_kind).first()
@@ -47,26 +47,20 @@ def ask_for_result(attempt: Attempt, kind: str, result_kind: str) -> Job:
 
 
 def result_key(asker: uuid.UUID, result_kind: str) -> str:
-    """Return the key of the job that works out this result for the attempt, one for each kind."""
+    """Return the key of the job that works out this kind of result for the attempt."""
     return f"{result_kind} {asker}"
 
 
-def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
-    """Mark the job done with its result, a JSON object; False if another worker has the job now.
+def make_void(job_id: uuid.UUID, job: "QuerySet[Job]", reason: str) -> bool:
+    """Give up the late result of this job, and return whether the queryset still holds the job.
 
-    A result that no database can store becomes void.
+    `reason` tells the user why.
     """
-    try:
-        with transaction.atomic():
-            return finish(job, result=dict(payload))
-    except (DataError, IntegrityError, TypeError, ValueError, RecursionError):
-        reason = "What was worked out is no JSON object that can be stored."
-        return _make_void(job.pk, owned(job), reason)
-
-
-def make_void(result_id: uuid.UUID, reason: str) -> None:
-    """Give up a finished result that no run can take. `reason` tells the user why."""
-    _make_void(result_id, Job.objects.filter(pk=result_id, status=Job.Status.DONE), reason)
+    void = {"status": Job.Status.VOID, "error": reason, "partial_text": ""}
+    is_void = bool(job.update(**void, updated_at=timezone.now()))
+    if is_void:
+        logger.warning("the late result %s is void", job_id)
+    return is_void
 
 
 def void_results(chapter: Session) -> "QuerySet[Job]":
@@ -76,25 +70,31 @@ def void_results(chapter: Session) -> "QuerySet[Job]":
 
 
 def waiting_results(attempt: Attempt) -> list[LateResult]:
-    """Return the finished results that wait for the attempt, in the order of the turns that asked.
+    """Return the finished results that wait for the attempt, in the order of the turns that asked
+    for them.
 
-    The rule is that of `sessions.world.pending_results`.
+    A result waits if the chosen attempt of an earlier turn asked for it and no chosen attempt of an
+    earlier turn took it. Of many, only as many are returned as a run takes.
     """
     done = Job.objects.filter(session_id=attempt.session_id, status=Job.Status.DONE)
     waiting = done.exclude(result_kind="").filter(
         attempt__in=turns_before(attempt).order_by().values("chosen")
     )
     taken = taken_before(attempt).order_by().values("result")
+    ordered = waiting.exclude(pk__in=taken).order_by("to_prompt_index", "created_at", "pk")
     return [
-        LateResult(job.pk, job.attempt_id, job.result_kind, job.result)
-        for job in waiting.exclude(pk__in=taken).order_by("to_prompt_index", "created_at", "pk")
-        if job.attempt_id is not None and job.result is not None
+        LateResult(job.pk, job.result_kind, job.result)
+        for job in ordered[:MAX_RESULTS_OF_A_RUN]
+        if job.result is not None
     ]
 
 
 def settle_results(session_id: uuid.UUID) -> None:
-    """Adapt the results to a choice: cancel the queued jobs of attempts that are not chosen, and
-    let void results wait again, because the world may be able to take them now."""
+    """Adapt late results to a choice: cancel the queued jobs of attempts that are not chosen, and
+    let void results wait again.
+
+    The world may now be able to take the void results.
+    """
     asked = Job.objects.filter(session_id=session_id).exclude(result_kind="")
     now = timezone.now()
     waiting = asked.filter(status=Job.Status.QUEUED, attempt__chosen_for__isnull=True)
@@ -104,18 +104,11 @@ def settle_results(session_id: uuid.UUID) -> None:
 
 
 def ask_again_for_results(session_id: uuid.UUID) -> None:
-    """Queue the jobs again whose attempt is chosen now and that were cancelled or have failed.
+    """Queue the cancelled and failed jobs again whose attempt is chosen now.
 
-    Later results of the same kind wait for them. Their runs so far count on.
+    Later results of the same kind wait for these jobs. The runs that the jobs had before still
+    count towards the limit.
     """
     ended = Job.objects.filter(session_id=session_id, status__in=_ENDED_WITHOUT)
     for job in ended.filter(attempt__chosen_for__isnull=False).exclude(result_kind=""):
         queue_job(session_id, job.kind, job.key, runs=job.attempts)
-
-
-def _make_void(result_id: uuid.UUID, row: "QuerySet[Job]", reason: str) -> bool:
-    void = {"status": Job.Status.VOID, "error": reason, "partial_text": ""}
-    is_void = bool(row.update(**void, updated_at=timezone.now()))
-    if is_void:
-        logger.warning("the late result %s is void", result_id)
-    return is_void

@@ -1,4 +1,5 @@
-"""Unexpected errors: what the GM is told of one, and what the log has."""
+"""Errors that nobody expected. One text about such an error is for the GM, and another is for the
+log."""
 
 import traceback
 
@@ -6,7 +7,8 @@ from agents.providers.exceptions import ProviderError
 
 
 class ProgramFailed(ProviderError):
-    """An error that no flow expects. It is not tried again, because its calls would cost again.
+    """An error that no flow expects. The work is not tried again, because its calls would cost
+    again.
 
     `kept` says in whole sentences what was kept and what to do.
     """
@@ -23,7 +25,8 @@ class ProgramFailed(ProviderError):
 
 
 def traceback_of(error: BaseException) -> str:
-    """Return the traceback without the errors' messages, which may have words of a story."""
+    """Return the traceback without the messages of the errors, because these may have words of a
+    story."""
     lines: list[str] = []
     seen: set[int] = set()
     cause: BaseException | None = error

@@ -1,24 +1,25 @@
-"""What a running job shows to the page that watches it."""
+"""The text and the progress of a running job, which a page shows."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass
 class Watch:
-    """The text and the plan of a job, set by its flow and stored at each renewal of the lease.
+    """The text and the plan of a job. Its flow sets them, and each renewal of the lease stores
+    them.
 
-    `plan` is what a narration knows in advance: "target_words", "scene" and "scenes".
+    `plan` has the facts that a narration knows in advance: "target_words", "scene" and "scenes".
     """
 
     parts: list[str] = field(default_factory=list)
     plan: dict[str, int] = field(default_factory=dict)
 
     def add(self, text: str) -> None:
-        """Add a piece of text; this only collects it, because it is called for each piece."""
+        """Add a piece of text. The piece is only collected, because this is called very often."""
         self.parts.append(text)
 
     def show(self, text: str) -> None:
-        """Start over with this text."""
+        """Put this text in place of the text so far."""
         self.parts = [text]
 
     @property

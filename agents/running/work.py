@@ -1,4 +1,5 @@
-"""Does one job in a worker: claims it, renews its lease while the flow runs, settles failures."""
+"""Does one job in a worker. It claims the job, renews the lease while the flow runs, and settles a
+failure."""
 
 import asyncio
 import logging
@@ -24,28 +25,28 @@ from sessions.log_lines import working_for
 
 logger = logging.getLogger(__name__)
 
-# The seconds between two renewals of the lease, which also show the text so far.
+# The seconds between two renewals of the lease. Each renewal also stores the text so far.
 RENEW_SECONDS = 2.0
-# The seconds in which a running job notices that its worker has to end.
+# The seconds within which a running job notices that its worker has to end.
 NOTICE_SECONDS = 0.2
 # The seconds until a job checks again whether the embedded model is ready.
 NOT_READY_SECONDS = 2.0
-# When all processes are stopped together, the model server may end first. So a job waits this long
-# before it takes a lost server for a failure.
+# The seconds that a job waits before it takes a lost model server for a failure. If all processes
+# are stopped together, the model server may end before the worker.
 GONE_TOGETHER_SECONDS = 1.0
 
-# Set when this worker process has to end.
+# This event is set when this worker process has to end.
 STOPPING = threading.Event()
 # The jobs that this process is working on.
 AT_WORK: set[uuid.UUID] = set()
 
 
 class _WorkerStopping(Exception):
-    """The work stops because the worker ends; this worker or another one will go on with it."""
+    """The work stops because the worker ends. This worker or another one will continue it."""
 
 
 class TookTooLong(ProviderError):
-    """A job took longer than any real work, so something hangs that has no time-out."""
+    """A job took longer than any real work takes. So something in it hangs and has no time-out."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -55,12 +56,12 @@ class TookTooLong(ProviderError):
 
 
 def work_on(job_id: uuid.UUID) -> None:
-    """Do the job if it is due; its flow settles a failure, so that none is raised.
+    """Do the job if it is due. A failure is settled by its flow and not raised.
 
-    If the worker ends first, this is no failure, and the job is queued again. Raises DatabaseError
+    If the worker ends first, the job is queued again, and this is no failure. Raises DatabaseError
     if the job could not be claimed.
     """
-    # A worker that ends takes no new job; the sweep of the next worker gives notice again.
+    # A worker that ends claims no new job. The sweep of the next worker gives notice again.
     job = None if STOPPING.is_set() else claim(job_id)
     if job is None:
         return
@@ -76,7 +77,7 @@ def _work_on_claimed(job: Job) -> None:
     try:
         _work_on(job)
     except DatabaseError as error:
-        # The lease will run out, and then the job is queued again.
+        # The job is queued again when its lease has run out.
         logger.error("job %s: the database failed: %s", job.pk, describe(error))
 
 
@@ -109,7 +110,7 @@ def _settle(kind: JobKind, job: Job, error: ProviderError | ChapterError) -> Non
 
 def _settle_unforeseen(kind: JobKind, job: Job, error: Exception) -> None:
     if STOPPING.is_set():
-        # Anything may fail while a process ends.
+        # While a process ends, any error may happen. So the job does not fail, but is given back.
         _give_back(job)
         return
     if owned(job).exists():
@@ -131,12 +132,16 @@ def _give_back(job: Job) -> None:
 
 
 def _note_loss(job: Job) -> None:
-    """Log that the job was cancelled, replaced or reset with its chapter, which is no failure."""
+    """Log that the worker lost the job. The job was cancelled, replaced, or deleted with its
+    chapter, which is no failure."""
     logger.info("job %s is no longer this worker's; its work is dropped", job.pk)
 
 
 async def _renew(job: Job, watch: Watch) -> bool:
-    """Renew the lease; if the database is away for a moment, the work goes on."""
+    """Renew the lease. Returns whether the work may go on.
+
+    It may go on if the database cannot be reached for a moment.
+    """
     try:
         return await in_database(renew, job, partial_text=watch.text, progress=watch.progress)
     except DatabaseError as error:
@@ -145,7 +150,10 @@ async def _renew(job: Job, watch: Watch) -> bool:
 
 
 async def _run_with_lease(kind: JobKind, job: Job) -> BaseException | None:
-    """Run the flow and return its error, if any; raise if the work was cancelled or stopped."""
+    """Run the flow, and return the error that it raised, or None.
+
+    Raises CancelledError if the work was cancelled, and _WorkerStopping if the worker has to end.
+    """
     watch = Watch()
     work = asyncio.ensure_future(kind.run(job, watch))
     started = renewed = time.monotonic()

@@ -1,4 +1,4 @@
-"""Functions that call a server of the test's own and note the outcome of the call."""
+"""Functions that call a test's own server and record the outcome of the call."""
 
 import asyncio
 import json
@@ -17,20 +17,20 @@ REQUEST = ModelRequest(
     messages=(Message("system", "Be Mara."), Message("user", "The door opens.")),
     max_output_tokens=50,
 )
-# LONG is a time that no test takes. SHORT is a time that a test can wait for.
+# No test takes LONG seconds. A test can wait for SHORT seconds.
 LONG, SHORT = 30.0, 0.05
 
 
 @dataclass
 class Outcome:
-    """The text, calls and errors that a call gave, and the server that it called."""
+    """The texts, tool calls and errors of one call, and the server that was called."""
 
     server: ChatServer
     texts: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     finished: list[Finished] = field(default_factory=list)
     failure: ProviderError | None = None
-    # These are the seconds that the provider wanted to wait before each retry.
+    # The provider wanted to wait this many seconds before each retry.
     waits: list[float] = field(default_factory=list)
 
     @property
@@ -84,7 +84,7 @@ async def read_into(outcome: Outcome, provider: Provider, request: ModelRequest 
 def call(
     *answers: Answer, request: ModelRequest = REQUEST, time_outs: TimeOuts | None = None
 ) -> Outcome:
-    """Call a server once that gives these answers."""
+    """Start a server that gives these answers, and call it once."""
 
     async def run() -> Outcome:
         async with chat_server(*answers) as server:

@@ -1,4 +1,5 @@
-"""A kind of import contract in which a layer holds all ways to play without naming them."""
+"""A kind of import contract with a layer for all ways to play, which it does not name one by
+one."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -8,7 +9,7 @@ from importlinter import ContractCheck
 from importlinter.contracts.layers import Layer, LayersContract, ModuleTail
 from importlinter.domain.fields import ListField
 
-# This name stands in the contract for the layer of all ways to play.
+# In the contract this name stands for the layer of all ways to play.
 MODES = "MODES"
 
 

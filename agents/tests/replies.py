@@ -63,7 +63,7 @@ def turn_delta(first: int = 1, last: int = 7, **changes: Any) -> dict[str, Any]:
 
 
 def answer_in_form(request: ModelRequest) -> str:
-    """Return a plausible answer of the agent that the request is for."""
+    """Return a plausible answer to this request, in the form that its agent has to keep to."""
     system, prompt = request.messages[0].content, request.messages[-1].content
     if "world_chapter_lock" in system:
         names = re.findall(r"^\d: \w+: (.+)$", prompt, re.MULTILINE)

@@ -1,4 +1,7 @@
-"""A second way to play, declared as an app would declare it, in which only a narrator answers."""
+"""A second way to play, in which only a narrator answers.
+
+It is declared as an app would declare it.
+"""
 
 import sys
 from types import ModuleType
@@ -62,7 +65,7 @@ def install(monkeypatch: pytest.MonkeyPatch, settings: Settings, **modes: Any) -
         module.MODE = mode  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, app, ModuleType(app))
         monkeypatch.setitem(sys.modules, f"{app}.mode", module)
-    # An earlier test may have used the same names for other declarations.
+    # An earlier test may have declared other modes under the same names.
     load_modes.cache_clear()
     agents_of.cache_clear()
     settings.MODES = ["gamemaster", *modes]

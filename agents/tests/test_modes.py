@@ -1,4 +1,4 @@
-"""A mode's declaration is found only through agents.modes, and each of its faults is named."""
+"""Modes are found only through agents.modes, and each fault in a declaration is named."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -113,6 +113,9 @@ def of_agent(**changes: Any) -> Mode:
         (other(change_kinds=frozenset({"moved"})), "agents.E006"),
         (other(event_kinds=frozenset({"seen"})), "agents.E006"),
         (other(job_kinds={"summarize": JOB}), "agents.E006"),
+        (other(change_kinds=frozenset({"c" * 61})), "agents.E012"),
+        (other(event_kinds=frozenset({"e" * 41})), "agents.E012"),
+        (other(job_kinds={"j" * 41: JOB}), "agents.E012"),
         (of_agent(name="other.goer", tools=(GO,)), "agents.E009"),
         (other(stretches=StretchRule(ended_by=frozenset({"over"}))), "agents.E010"),
     ],

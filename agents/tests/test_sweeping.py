@@ -1,4 +1,4 @@
-"""A worker takes up jobs whose notice nobody heard, but no more than it can work on at once."""
+"""A worker takes up jobs whose notices were lost, but no more than it can work on at once."""
 
 import threading
 import uuid
@@ -65,7 +65,8 @@ class TestUnheard:
 class TestThread:
     @pytest.fixture
     def looks(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
-        """Sweep without a pause, and yield a semaphore that is released at each look."""
+        """Let the worker look for jobs without a pause, and yield a semaphore that each look
+        releases."""
         done = threading.Semaphore(0)
         monkeypatch.setattr(sweeping, "SWEEP_SECONDS", 0.01)
 
@@ -98,8 +99,8 @@ class TestThread:
         has_begun = threading.Event()
 
         def work(taken_id: uuid.UUID) -> None:
-            # A job is claimed here as in the real function, because two looks may find it before it
-            # is claimed.
+            # The real function claims the job too, because two looks may find the job before it is
+            # claimed.
             queued = Job.objects.filter(pk=taken_id, status=Job.Status.QUEUED)
             if queued.update(status=Job.Status.RUNNING):
                 has_begun.set()

@@ -2,7 +2,7 @@ from typing import Any
 
 from bench.embedded_figures import embedded_figures
 
-# The times are of one cold prompt for each of three characters, and of the warm prompts after them.
+# These are the seconds of three cold prompts, one for each character, and of four warm prompts.
 COLD, WARM = [20.0] * 3, [2.5] * 4
 
 

@@ -12,7 +12,7 @@ from bench.program import wait_until
 from bench.session_data import synthetic_session
 
 SESSION = synthetic_session(21)
-# The server notes a call within this time after it sent the answer.
+# The server records a call at most this many seconds after it sent the answer.
 NOTED_WITHIN = 10.0
 
 
@@ -27,8 +27,8 @@ Ask = Callable[..., Answer]
 
 @pytest.fixture
 def ask(fake: FakeServer) -> Ask:
-    """Return a function that calls /chat/completions without a stream as this agent with these
-    messages."""
+    """Return a function that sends an agent's messages to the fake server and returns the
+    answer."""
 
     def ask(agent: int, *texts: str, **more: Any) -> Answer:
         messages = [{"role": "user", "content": text} for text in texts]

@@ -1,4 +1,4 @@
-"""Tests of the parts of bench.load that only compute."""
+"""Tests of the functions of bench.load that need no running server."""
 
 import struct
 import subprocess
@@ -136,7 +136,7 @@ def test_a_relay_with_a_pool_is_told_beside_it() -> None:
 def test_a_relay_is_bare_unless_it_is_told_otherwise(
     options: list[str], has_pool: bool, tmp_path: Path
 ) -> None:
-    """The relay is imported in a process of its own, because it sets Django up."""
+    """The relay is imported in a separate process, because the import sets Django up."""
     script = "import bench.bare_relay; from django.db import connection as c; print(bool(c.pool))"
     here = {
         "DATABASE_URL": "postgres://nobody@localhost/nowhere",

@@ -14,8 +14,8 @@ CHUNKS = 285
 
 
 def samples(**last: Any) -> list[dict[str, Any]]:
-    """Return the samples of a chapter that meets every target, with the last sample changed by
-    `last`."""
+    """Return samples that meet every target, except that `last` changes fields of the last
+    sample."""
     usual = {"kind": "reply", "milliseconds": 5.0, "characters": 20_000, "tokens": 7_000.0}
     made = [{**usual, "prompt": prompt, "budget": 7_500} for prompt in (1, 208, 1_990)]
     return [

@@ -43,7 +43,7 @@ def test_what_comes_later_in_a_session_does_not_repeat_what_came_before() -> Non
 
 
 def _runs(pairs: Sequence[Pair]) -> set[tuple[str, ...]]:
-    """Return all runs of five words."""
+    """Return all sequences of five successive words in the texts of the pairs."""
     words = " ".join(f"{pair.beat} {pair.reply}" for pair in pairs).split()
     return set(zip(*(words[at:] for at in range(5)), strict=False))
 

@@ -1,5 +1,4 @@
-"""The chapters that the benchmarks of pages and streams build are like chapters that were
-played."""
+"""The benchmarks of pages and streams build chapters that are like played chapters."""
 
 import pytest
 

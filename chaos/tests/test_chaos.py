@@ -1,4 +1,7 @@
-"""The short form of `make chaos`, a run of a fixed seed whose rows prove that nothing was lost."""
+"""Tests with the short form of `make chaos`.
+
+The short form is a run with a fixed seed, after which the database's rows are checked for losses.
+"""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -27,21 +30,21 @@ from chaos.schedule import (
 )
 from chaos.stack import Stack, open_stack
 
-# Where the tests have PostgreSQL and Redis, the run can start servers of its own and kill them.
+# If the tests have PostgreSQL and Redis, the run can start its own servers and kill them.
 WITH_SERVERS = bool(os.environ.get("STORYENGINE_TEST_DATABASE_URL"))
-# This is the smallest number of faults that includes every kind. With this seed, one kind comes
-# often enough in a row to outlast the engine's own retries.
+# A run with fewer faults would lack a kind of fault. With this seed, one of the faults repeats
+# often enough to outlast the engine's retries.
 FAULTS, SEED = 21, 11
-# The run ends after these minutes at the latest. It usually takes well under a minute.
+# The run is ended after this many minutes. It usually takes less than one.
 MINUTES = 5.0
 TWO_MODES = "storyengine.tests.settings_with_lighthouse"
-# The scenario stands for a mode with every stage.
+# This scenario is of a mode that has every stage.
 SCENARIO = Scenario("any")
 
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    """Open a stack in which the tests' own mode is installed beside the others."""
+    """Start the program's processes with one more mode, which only the tests have."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("DJANGO_SETTINGS_MODULE", TWO_MODES)
         with open_stack(with_servers=WITH_SERVERS) as stack:
@@ -63,8 +66,7 @@ def test_nothing_is_lost_under_faults(stack: Stack) -> None:
 @pytest.mark.processes
 @pytest.mark.skipif(not WITH_SERVERS, reason="There is no broker that could hang.")
 def test_work_is_done_beside_a_broker_that_hangs(stack: Stack) -> None:
-    """The worker's connection to the broker is dead, so that no notice comes and the sweep takes up
-    the job."""
+    """A broker that hangs brings the worker no notice. The sweep finds the job all the same."""
     client = Client(stack.program, Journal())
     scenario = stack.scenarios[0]
     for number, hanging in enumerate([True, False], 1):
@@ -87,7 +89,7 @@ def _lock(client: Client, chapter: str) -> None:
 
 
 def test_the_short_form_is_of_every_kind() -> None:
-    """A short run with servers plans only three of the five kinds of kills."""
+    """A run of so few faults has only three kills, although there are five kinds of kills."""
     alone = plan_faults(FAULTS, SEED)
     assert set(count_kinds(alone)) == {*MODEL_FAULTS, *CLIENT_FAULTS, *KILLS_OF_PROGRAM}
     beside = plan_faults(FAULTS, SEED, kills=KILLS_OF_PROGRAM + KILLS_OF_SERVERS)
@@ -123,8 +125,8 @@ def test_a_fault_that_met_nothing_comes_again_until_something_meets_it() -> None
     assert [(fault.number, fault.kind) for fault in met] == [
         (fault.number, fault.kind) for fault in planned
     ]
-    # A fault that met nothing is played again with other choices, because the same choices would
-    # meet nothing again.
+    # A fault that did not happen is tried again with other choices, because the same choices would
+    # have no effect again.
     assert len({fault.choices for fault in tried}) == len(tried) == 3 * FAULTS
 
 
@@ -164,7 +166,7 @@ def test_the_exit_code_says_whether_all_was_met_and_nothing_broken(
 
 
 def test_a_run_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time also ends a run in which no fault is ever met."""
+    """The time limit also ends a run in which no fault ever happens."""
 
     class Driver:
         def __init__(self, *_: object) -> None:
@@ -179,7 +181,7 @@ def test_a_run_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def no_stack(**_: object) -> Iterator[Any]:
-    """Return a stand-in for a stack, which starts no process and has an empty database."""
+    """Yield a stand-in for the stack. It starts no process, and its database is empty."""
     yield SimpleNamespace(
         kills=KILLS_OF_PROGRAM,
         program=None,

@@ -18,14 +18,14 @@ from chaos.schedule import Fault
 from chaos.stack import Stack, was_killed
 
 ID = "chapter-1"
-# The scenario stands for a mode with every stage.
+# This scenario is of a mode that has every stage.
 SCENARIO = Scenario("any")
 NO_ANSWER, REFUSED = NOTHING, Told(409)
 STATES = {"lock": "DRAFT_TAB1", "prompt": "ACTIVE", "end": "ACTIVE", "build-narrative": "ENDED"}
 
 
 class ScriptedClient(Client):
-    """A client whose chapter needs the call `verb` next. Its calls get `answers` in turn."""
+    """A client that has to make the call `verb` next. Its calls get the `answers` in order."""
 
     def __init__(self, verb: str, answers: Sequence[Told] = ()) -> None:
         super().__init__(Server("127.0.0.1", 1), Journal())
@@ -204,8 +204,10 @@ class TestForks:
 
 
 class Choices(ScriptedClient):
-    """A client whose latest turn has two committed attempts, of which the second is chosen, and a
-    failed attempt."""
+    """A client whose latest turn has two committed attempts and a failed one.
+
+    The second committed attempt is chosen.
+    """
 
     def send(
         self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None

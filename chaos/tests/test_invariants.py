@@ -17,7 +17,7 @@ Break = Callable[[Rows], object]
 
 
 def prompt_rows(index: int) -> tuple[Rows, Rows, Rows]:
-    """Return a committed attempt and its two events."""
+    """Return the rows of a committed attempt and of its two events."""
     attempt = {
         "attempt_id": f"attempt-{index}",
         "key": f"key-{index}",
@@ -65,7 +65,7 @@ def block_row(kind: str, first: int, last: int, attempt_id: str | None) -> Rows:
 
 
 def chapter_rows(prompts: int = 9) -> Rows:
-    """Return a chapter in play whose summary pointer is as far as it should be."""
+    """Return the rows of a chapter in play, whose summary pointer is right for its prompts."""
     played = [prompt_rows(index) for index in range(1, prompts + 1)]
     return {
         "session_id": ID,
@@ -125,14 +125,14 @@ def running(attempt: Rows, **changes: Any) -> Rows:
 
 
 def run_prompt(chapter: Rows, *, lease_until: float = NOW, state: str = "ACTIVE") -> None:
-    """Add a prompt in flight, which has no turn yet."""
+    """Add an attempt that is in flight and has no turn yet."""
     prompt = running(chapter["attempts"][0], number=None, lease_until=lease_until)
     chapter["attempts"].append(prompt)
     chapter.update(turn_in_flight="attempt-x", state=state)
 
 
 def add_reply(chapter: Rows, number: int, kind: str = "reroll") -> None:
-    """Add another committed attempt at this turn, and leave the choice as it is."""
+    """Add another committed attempt at this turn, without choosing it."""
     attempt, *events = prompt_rows(number)
     other = {"attempt_id": "attempt-y"}
     chapter["attempts"].append({**attempt, **other, "key": "y", "kind": kind})
@@ -155,7 +155,7 @@ def forget(chapter: Rows) -> None:
 
 
 def leave_alone(chapter: Rows, **changes: Any) -> None:
-    """Set these fields of the chapter, and date all its jobs long ago."""
+    """Set fields of the chapter, and set the last change of each of its jobs to long ago."""
     chapter.update(changes)
     for job in chapter["jobs"]:
         job["updated_at"] = LONG_AGO
@@ -286,7 +286,7 @@ def test_other_attempts_may_stand_beside_the_chosen_one(kind: str) -> None:
 
 
 def test_memory_of_an_attempt_that_is_not_chosen_waits_for_its_choice() -> None:
-    """Only the next prompt asks for the summary of the chosen attempt."""
+    """The newly chosen attempt has no summary, and only the next prompt asks for one."""
     chapter = chapter_rows(prompts=7)
     add_reply(chapter, 7)
     choose(chapter, 7, "attempt-y")
@@ -316,7 +316,7 @@ def test_work_that_was_put_off_on_purpose_is_not_stuck() -> None:
 
 
 def fork_rows(number: int, **changes: Any) -> Rows:
-    """Return a fork of the usual chapter after this prompt, with rows of its own."""
+    """Return the rows of a fork that was made from the usual chapter after prompt `number`."""
     fork = chapter_rows(prompts=number)
     for row in (*fork["attempts"], *fork["events"], *fork["blocks"]):
         row["attempt_id"] = row["attempt_id"] and f"{row['attempt_id']}-f"

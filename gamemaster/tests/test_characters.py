@@ -1,4 +1,5 @@
-"""Tests of who answers a prompt in the Game Master's mode, and of what its characters are told."""
+"""Tests of which character answers a prompt in the Game Master's mode, and of what the characters
+are told."""
 
 import pytest
 

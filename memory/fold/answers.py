@@ -1,4 +1,4 @@
-"""Builds the payloads of canon corrections, which pages and the API store as memory blocks."""
+"""Builds the payloads of rulings, which pages and the API store as memory blocks."""
 
 from enum import StrEnum
 from typing import Any
@@ -15,10 +15,10 @@ class Answer(StrEnum):
 
 
 def correction_payload(*, replaces: str = "", canon: str = "", reason: str = "") -> dict[str, Any]:
-    """Return the payload of a correction.
+    """Return the payload of a ruling about a fact.
 
     `replaces` is the old fact in memory's words, or "" for a new fact. `canon` is the fact that is
-    true instead, or "" to withdraw the old one.
+    true instead, or "" to withdraw the old fact.
     """
     return {"memory_type": MEMORY_TYPE, "replaces": replaces, "canon": canon, "reason": reason}
 
@@ -26,11 +26,11 @@ def correction_payload(*, replaces: str = "", canon: str = "", reason: str = "")
 def answer_payload(
     question: str, answer: Answer, *, old: str = "", new: str = "", reason: str = ""
 ) -> dict[str, Any]:
-    """Return the payload of a correction that answers a question.
+    """Return the payload of a ruling that answers a question.
 
-    `old` and `new` are the two facts, if the Game Master names them. The one that is kept becomes
-    canon, and the other is withdrawn. Without them, and for `Answer.IGNORE`, the question is
-    settled and no fact changes.
+    `old` and `new` are the two facts, if the Game Master names them. The fact that the answer keeps
+    becomes canon, and the other fact is withdrawn. If no facts are named, or for `Answer.IGNORE`,
+    the question is settled and no fact changes.
     """
     stands, goes = {
         Answer.KEEP: (old, new),

@@ -1,7 +1,8 @@
 """Folds the memory blocks of a chapter without a model.
 
-For any two sequences of blocks `fold(a + b) == merge(fold(a), fold(b))`, even if one refers to the
-other. For this, a fold keeps whatever is needed to join it with earlier blocks.
+For any two sequences of blocks `fold(a + b) == merge(fold(a), fold(b))`, even if blocks of one
+sequence refer to the other. For this reason, a fold keeps everything that is needed to join it with
+earlier blocks.
 """
 
 import uuid
@@ -22,20 +23,20 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 @dataclass(frozen=True)
 class _Known:
-    """The fold of the blocks with these keys."""
+    """A fold, and the keys of the blocks that were folded."""
 
     keys: tuple[uuid.UUID, ...] = ()
     fold: Fold = field(default_factory=Fold)
 
 
-# The key has the chapter, whether the memory reaches to the chapter's end, and the readers if they
-# do not know all blocks. The limit counts blocks.
+# The known folds. The key has the chapter's id, whether the memory reaches to the chapter's end,
+# and the readers. The readers are None if they know all blocks. The limit is a number of blocks.
 _Readers = frozenset[int]
 _known: KeptRecent[tuple[uuid.UUID, bool, _Readers | None], _Known] = KeptRecent(4_096)
 
 
 def fold(blocks: Iterable[Block]) -> Fold:
-    """Fold blocks, which must be in the order in which they were written."""
+    """Fold the blocks. They must be given in the order in which they were written."""
     growing = _GrowingFold()
     for block in blocks:
         growing.add(read_block(block))
@@ -52,10 +53,11 @@ def merge(earlier: Fold, later: Fold) -> Fold:
 def fold_chapter(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
 ) -> Fold:
-    """Return the fold of the blocks that count, or of those of them that all readers know.
+    """Return the fold of the blocks that count. With `readers`, return the fold of those blocks
+    that all readers know.
 
-    `counting_blocks` explains which blocks count, and `before`. Each process reads a block only
-    once, because blocks never change and every request needs them.
+    `counting_blocks` says which blocks count, and explains `before`. Each process reads a block
+    only once, because blocks never change and every request needs them.
     """
     blocks = list(counting_blocks(chapter, before=before).values_list("pk", "audience"))
     keys = tuple(pk for pk, audience in blocks if knows(audience, readers))
@@ -66,7 +68,8 @@ def fold_chapter(
     if known.keys == keys:
         return known.fold
     if keys[: len(known.keys)] != known.keys:
-        # Another attempt was chosen, or a new block comes before one of the known ones.
+        # The known fold cannot be extended, because another attempt was chosen, or because a new
+        # block comes before one of the known blocks.
         known = _Known()
     new = MemoryBlock.objects.in_bulk(keys[len(known.keys) :])
     added = fold(block_of(new[pk]) for pk in keys[len(known.keys) :])
@@ -82,11 +85,15 @@ def fold_with(
     readers: Collection[int],
     before: int | None = None,
 ) -> Fold:
-    """Return the fold of what all readers know, with deltas that are not stored yet."""
+    """Return the fold of the blocks that all these readers know, together with the `waiting`
+    deltas.
+
+    The waiting deltas belong to one stretch and are not stored yet.
+    """
     last = waiting[0].to_prompt_index
     blocks = counting_blocks(chapter, before=before)
     known = [one for one in blocks if knows(one.audience, readers)]
-    # Rulings made at the last turn of a stretch or later come after its deltas.
+    # The rulings that were made at the last turn of the stretch or later come after its deltas.
     earlier = [one for one in known if one.to_prompt_index < last]
     later = [one for one in known if one.to_prompt_index >= last]
     return fold(map(block_of, (*earlier, *waiting, *later)))
@@ -97,7 +104,7 @@ def block_of(block: MemoryBlock) -> Block:
 
 
 class _GrowingFold:
-    """A fold that grows in place, because joining frozen folds would copy them for every block."""
+    """A fold that can be changed in place. Joining frozen folds would copy them for every block."""
 
     def __init__(self) -> None:
         self._fold = Fold()
@@ -115,7 +122,7 @@ class _GrowingFold:
         self._scene: Scene | None = None
 
     def add(self, later: Fold) -> None:
-        # Both steps use the records so far, so they come before the new records are added.
+        # These two steps read the earlier records, so they come before the new records are added.
         self._settle(later.corrections)
         self._place(later.sightings)
         _join(self._truths, later.truths)
@@ -152,7 +159,8 @@ class _GrowingFold:
         )
 
     def _settle(self, corrections: Iterable[Correction]) -> None:
-        """Settle earlier questions that a ruling answers, or that mention a fact it withdrew."""
+        """Settle the earlier questions that one of these rulings answers, or that mention a
+        withdrawn fact."""
         for ruling in corrections:
             answered, withdrawn = key_of(ruling.answers), key_of(ruling.replaces)
             for key, question in self._questions.items():

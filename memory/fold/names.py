@@ -1,14 +1,16 @@
-"""Decides whether two texts name the same thing, without case, spacing and ordinary punctuation.
+"""Decides whether two texts name the same thing. Case, spacing and ordinary punctuation do not
+count.
 
-Signs with a meaning count, such as a minus sign, a decimal point or a percent sign. Two facts that
-differ only in such a sign stay two facts.
+Signs with a meaning do count, such as a minus sign, a decimal point or a percent sign. Two facts
+that differ only in such a sign remain two facts.
 """
 
 import re
 import unicodedata
 from functools import lru_cache
 
-# The code points with punctuation of living scripts. Searching the others is not worth the time.
+# The ranges of code points that have the punctuation of living scripts. Searching all other code
+# points would take long and find nothing of use.
 _BLOCKS = (range(0x3100), range(0xFE10, 0xFF66))
 _MEANINGFUL = "%#@&/\\'-.,:"
 _DASHES = {
@@ -88,14 +90,18 @@ _ONES_PLACE = (
 
 @lru_cache(maxsize=16_384)
 def key_of(text: str) -> str:
-    """Return a key that is equal for texts that name the same thing; "" only for an empty text."""
+    """Return a key that is equal for two texts that name the same thing.
+
+    The key is "" only for an empty text.
+    """
     folded = unicodedata.normalize("NFC", text.casefold()).translate(_ONE_SPELLING)
-    # A text that is only punctuation still gets a key.
+    # If nothing is left of a text that is only punctuation, the text itself is its key.
     return " ".join(_IDLE.sub(" ", folded).split()) or " ".join(text.casefold().split())
 
 
 def says_nothing(text: str) -> bool:
-    """Return whether the text only fills a field, such as "none" or "unchanged"."""
+    """Return whether the text only fills a field and says nothing, such as "none" or
+    "unchanged"."""
     return key_of(text) in _SAYS_NOTHING or not any(character.isalnum() for character in text)
 
 
@@ -109,9 +115,11 @@ def split_names(text: str) -> list[str]:
 
 
 def mentions(text_key: str, named_key: str) -> bool:
-    """Return whether a text is the named fact or contains it word for word; both are keys.
+    """Return whether a text is the named fact or contains it word for word. Both arguments are
+    keys.
 
-    A fact of a single word must be the whole text, because a text may contain it by chance.
+    If the fact is a single word, the text must be that word, because it may contain the word by
+    chance.
     """
     if " " not in named_key:
         return text_key == named_key
@@ -119,18 +127,22 @@ def mentions(text_key: str, named_key: str) -> bool:
 
 
 def closed_thread(text: str) -> str:
-    """Return the thread that a text such as "Resolved: who rang the bell?" closes, else ""."""
+    """Return the thread that this text closes, or "" if it closes none.
+
+    The text "Resolved: who rang the bell?" closes the thread "who rang the bell?".
+    """
     match = _CLOSED_BEFORE.fullmatch(text) or _CLOSED_BEHIND.fullmatch(text)
     return match["thread"].strip() if match else ""
 
 
 def closed_by(state_key: str) -> list[str]:
-    """Return the keys of the threads that a closing value of this state key closes."""
+    """Return the keys of the threads that are closed if the state with this key gets a closing
+    value."""
     return list(dict.fromkeys([state_key, state_key.removeprefix("thread ")]))
 
 
 def is_closing(text: str) -> bool:
-    """Return whether the new value of a state says that its subject is closed."""
+    """Return whether this new value of a state says that the subject of the state is closed."""
     return bool(_CLOSING.match(key_of(text)))
 
 
@@ -139,8 +151,9 @@ def is_scene_place(state_key: str) -> bool:
 
 
 def placed_person(state_key: str) -> str:
-    """Return the key of the person whose place a state key such as "mara's location" names, else
-    "".
+    """Return the key of the person whose place this state key names, or "" if it names none.
+
+    Such a state key is "mara's location".
     """
     for pattern in _ONES_PLACE:
         if match := pattern.fullmatch(state_key):

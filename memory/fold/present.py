@@ -1,4 +1,5 @@
-"""Derives the present state from a fold, with corrections applied and the chapter's own names."""
+"""Derives the present state from a fold. Rulings are applied, and the chapter's own names are
+used."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,16 +9,17 @@ from memory.fold.names import EVERYONE, closed_by, is_scene_place, key_of, perso
 from memory.fold.records import Fold, Prompts, Ruling, Setting, Sighting, Thread, Truth
 from sessions.roster import Character
 
-# A scene's place gathers changes until the scene moves on. Only the latest ones are shown.
+# The most changes around the scene's place that are shown. Changes collect there until the scene
+# moves on, and only the latest of them are shown.
 _MAX_AROUND = 6
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact that memory holds.
+    """A fact of memory.
 
-    `text` is one line, by which a correction can withdraw the fact. `aside` is further knowledge
-    about it. `first` and `latest` are the prompts that first and last named it.
+    `text` is one line, and a ruling withdraws the fact by this text. `aside` is further knowledge
+    about the fact. `first` and `latest` are the prompts that named the fact first and last.
     """
 
     text: str
@@ -41,11 +43,11 @@ class Whereabouts:
 
 @dataclass(frozen=True)
 class Present:
-    """The present state.
+    """The present state of memory.
 
     Canon is in the order in which it was first said. Everything else is in the order in which it
-    was last mentioned, the oldest first. A request without room leaves out the first facts of a
-    kind first.
+    was last mentioned, the oldest first. If a request lacks room, the facts at the beginning of
+    each kind are left out first.
     """
 
     settings: tuple[Setting, ...]
@@ -65,7 +67,8 @@ class Present:
 
 
 def present(folded: Fold, roster: Sequence[Character] = ()) -> Present:
-    """Return the present state; with `roster` the cast's names come from it, not from the lock."""
+    """Return the present state. The names of the cast come from the `roster`, or from the lock if
+    there is no roster."""
     rulings = _Rulings(folded)
     cast = _Cast(folded, roster)
     whereabouts = [one for one in cast.whereabouts() if rulings.spare(one.text)]
@@ -103,7 +106,7 @@ FactT = TypeVar("FactT", Fact, Whereabouts)
 
 
 class _Rulings:
-    """The facts that the Game Master withdrew, wherever the present state would repeat them."""
+    """The facts that the Game Master withdrew. The present state must not repeat them anywhere."""
 
     def __init__(self, folded: Fold) -> None:
         gone = {key: truth for key, truth in folded.truths.items() if truth.ruling is Ruling.UNTRUE}
@@ -139,7 +142,11 @@ class _Cast:
         self._words = [(set(key_of(name).split()), name) for name in self.names]
 
     def name_of(self, key: str) -> str:
-        """Return the cast member with this name, or with this unique part of a name, else ""."""
+        """Return the member of the cast with this name.
+
+        The name may also be a part of the member's name, if no other member's name has this part.
+        Returns "" if there is no such member.
+        """
         if key not in self._by_key:
             words = set(key.split())
             fits = [name for known, name in self._words if words and words <= known]
@@ -153,7 +160,7 @@ class _Cast:
         return key == EVERYONE or bool(self.name_of(key)) or key in self._folded.people
 
     def whereabouts(self) -> list[Whereabouts]:
-        """Return the places of the cast in slot order, then those of all other people."""
+        """Return the places of the cast in slot order, and then those of all other people."""
         seen: dict[str, Sighting] = {}
         for key, sighting in self._folded.sightings.items():
             names = list(self.names) if key == EVERYONE else [self._named(key)]
@@ -174,12 +181,13 @@ class _Cast:
 def _later(one: Sighting | None, other: Sighting) -> Sighting:
     if one is None:
         return other
-    # If both are from one block, the stated place wins.
+    # If both sightings are from one block, a stated place is preferred.
     return max(one, other, key=lambda sighting: (sighting.latest.last, sighting.is_stated))
 
 
 def _scene(folded: Fold) -> Fact | None:
-    """Return the scene's place, unless the Game Master withdrew it after the scene came there."""
+    """Return the place of the scene, or None if the Game Master withdrew it after the scene came
+    there."""
     scene = folded.scene
     if scene is None or not scene.place:
         return None

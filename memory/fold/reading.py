@@ -1,7 +1,7 @@
 """Reads one memory block as a fold.
 
-A model returned the payload, so keys may be missing and values may have any type. Everything that
-cannot be understood is skipped, except that canon keeps every text.
+A model wrote the payload, so keys may be missing and values may have any type. The reader skips
+everything that it cannot understand. But it keeps every text of canon.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -38,14 +38,15 @@ from memory.fold.records import (
 )
 
 RecordT = TypeVar("RecordT", bound=Record)
-# Returns what a payload of these prompts adds to the fold.
+# A function that takes a payload and its prompts. It returns the fold that they add.
 Reader = Callable[[dict[str, Any], Prompts], Fold]
 
-# Stored payloads are never nested deeper.
+# The deepest nesting that is read. Stored payloads are never nested deeper.
 _MAX_DEPTH = 20
-# Python may refuse to convert larger numbers to text.
+# The largest size of a number that is read, because Python may refuse to write a larger one as
+# text.
 _MAX_BITS = 10_000
-# Keys without meaning of their own in which small models wrap a fact.
+# Keys that have no meaning of their own. Small models wrap a fact in an object with such a key.
 _WRAPPERS = frozenset({"canon", "canon_lock", "fact", "lock", "name", "text", "truth", "value"})
 
 _SETTINGS = (
@@ -63,7 +64,8 @@ _SETTINGS = (
 
 
 def read_block(block: Block) -> Fold:
-    """Read a block. If its type is unknown or its payload is no object, the fold is empty."""
+    """Return the fold of one block. It is empty if the block's type is unknown or its payload is no
+    object."""
     payload = block.payload if isinstance(block.payload, dict) else {}
     reader = block_readers.get(str(block.type))
     return reader(payload, Prompts(block.from_prompt, block.to_prompt)) if reader else Fold()
@@ -134,7 +136,8 @@ def _read_delta(payload: dict[str, Any], prompts: Prompts) -> Fold:
 
 
 def _read_correction(payload: dict[str, Any], prompts: Prompts) -> Fold:
-    """Read a correction. The old fact comes first, so that a fact named as both is confirmed."""
+    """Read a ruling. The old fact is read first. So if the old and the new fact are the same, the
+    fact is confirmed."""
     ruling = Correction(
         replaces=_text(payload, "replaces"),
         canon=_text(payload, "canon"),
@@ -152,7 +155,7 @@ def _read_correction(payload: dict[str, Any], prompts: Prompts) -> Fold:
     return Fold(truths=truths, corrections=(ruling,))
 
 
-# The readers by type of block; memory.block_kinds adds those of ways to play.
+# The readers by type of block. memory.block_kinds adds the readers of modes.
 block_readers: dict[str, Reader] = {
     "world_chapter_lock": _read_lock,
     "turn_delta": _read_delta,
@@ -232,7 +235,8 @@ def _read_things(payload: dict[str, Any], prompts: Prompts) -> dict[str, Thing]:
 
 
 def _read_moments(payload: dict[str, Any], prompts: Prompts) -> tuple[Moment, ...]:
-    """Read one moment per major event, or per deed if the block has no events."""
+    """Return a moment for each major event. If the block has no events, return one for each
+    deed."""
     moments: dict[str, Moment] = {}
     for entry in _entries(payload, "major_events", "event"):
         event, effect = _text(entry, "event"), _text(entry, "effect")
@@ -255,7 +259,10 @@ def _read_moments(payload: dict[str, Any], prompts: Prompts) -> tuple[Moment, ..
 
 
 def _changes(payload: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield key, new value and notes of each state change; without a key, its text is the key."""
+    """Yield the key, the new value and the notes of each state change.
+
+    If a change has no key, its text takes the key's place.
+    """
     for entry in _entries(payload, "state_changes", "key"):
         key, value, notes = (_text(entry, name) for name in ("key", "after", "notes"))
         if not value and ":" in key:
@@ -299,7 +306,8 @@ def _entry(payload: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _entries(payload: dict[str, Any], key: str, main: str) -> list[dict[str, Any]]:
-    """Return the objects under the key; a plain text becomes an object with a `main` field."""
+    """Return the objects under the key. A plain text is returned as an object that has the text in
+    the field `main`."""
     value = payload.get(key)
     entries = []
     for one in value if isinstance(value, list) else [value]:
@@ -311,7 +319,8 @@ def _entries(payload: dict[str, Any], key: str, main: str) -> list[dict[str, Any
 
 
 def _names(entry: dict[str, Any], key: str) -> list[str]:
-    """Return the names of people. Only a single text such as "Mara and Tom" is split, no list."""
+    """Return the names of people. A plain text such as "Mara and Tom" is split into names. In a
+    list, each text is one name."""
     value = entry.get(key)
     found = _texts(entry, key) if isinstance(value, list) else split_names(_text(entry, key))
     return list(dict.fromkeys(name for name in found if not says_nothing(name)))
@@ -328,7 +337,7 @@ def _texts(entry: dict[str, Any], key: str) -> list[str]:
 
 
 def _statements(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield every fact in a list of canon, in whatever values it is nested."""
+    """Yield every fact in a list of canon, even if it is nested in other values."""
     if isinstance(value, list) and depth < _MAX_DEPTH:
         for one in value:
             yield from _statements(one, depth + 1)
@@ -337,7 +346,7 @@ def _statements(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _as_text(value: Any, depth: int = 0) -> str:
-    """Return a JSON value as text on one line."""
+    """Return a JSON value as a text of one line."""
     if isinstance(value, str):
         return " ".join(value.split())
     if isinstance(value, bool):
@@ -354,7 +363,7 @@ def _as_text(value: Any, depth: int = 0) -> str:
 
 
 def _object_as_text(value: dict[str, Any], depth: int) -> str:
-    """Return an object as text such as "since: spring"; a key without a value stands alone."""
+    """Return an object as text such as "since: spring". A key without a value is written alone."""
     parts = []
     for key, one in value.items():
         name, text = _as_text(key), _as_text(one, depth)

@@ -1,8 +1,9 @@
-"""The records of which a fold is made.
+"""The records that make up a fold.
 
-A record has what a part of memory says about one subject. `then` joins it with the record of the
-same subject from a later part. Every `then` is associative, so that the result does not depend on
-how memory is divided. `first` and `latest` are the prompts that first and last named the subject.
+A record has everything that a part of memory says about one subject. `then` joins it with the
+record of the same subject from a later part. Every `then` is associative, so the result does not
+depend on how memory is divided. `first` and `latest` are the prompts that named the subject first
+and last.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from typing import Any, Protocol, Self
 
 @dataclass(frozen=True, order=True)
 class Prompts:
-    """The prompts from `first` to `last`, both included; 0 to 0 is the setup."""
+    """The prompts from `first` to `last`, both included. The setup has the prompts 0 to 0."""
 
     first: int
     last: int
@@ -24,7 +25,7 @@ class Prompts:
 
 @dataclass(frozen=True)
 class Block:
-    """A memory block as the fold reads it; `payload` may be any JSON that a model returned."""
+    """A memory block as the fold reads it. `payload` may be any JSON, because a model wrote it."""
 
     type: str
     from_prompt: int
@@ -37,7 +38,7 @@ class Record(Protocol):
 
 
 class Ruling(Enum):
-    """The Game Master's last ruling on a fact."""
+    """The latest ruling on a fact."""
 
     NONE = "none"
     TRUE = "true"
@@ -56,7 +57,10 @@ class Truth:
     is_in_lock: bool = False
 
     def then(self, later: Self) -> Self:
-        """Join with a later record. A ruling holds until the next one, whatever models repeat."""
+        """Return this record joined with a later one.
+
+        A ruling holds until the next ruling, even if models repeat something else.
+        """
         return replace(
             self,
             text=later.text if later.is_worded_by_gm else self.text,
@@ -71,7 +75,8 @@ class Truth:
 class Thread:
     """A thread of the story, open or closed.
 
-    `is_named` is true if a block ever listed it as a thread, because a closing may name anything.
+    `is_named` is True if a block has listed it as a thread. It is False if only a closing names it,
+    because a closing may name anything.
     """
 
     text: str
@@ -98,7 +103,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class Value:
-    """The last value of a state key."""
+    """The latest value of a state key."""
 
     key: str
     value: str
@@ -114,7 +119,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Tie:
-    """The last change of the relationship between people."""
+    """The latest change of the relationship between people."""
 
     people: tuple[str, ...]
     change: str
@@ -148,11 +153,11 @@ class Thing:
 
 @dataclass(frozen=True)
 class Sighting:
-    """The last known place of a person.
+    """The latest known place of a person.
 
-    An empty place stands for the place of the scene at the time, which an earlier part of memory
-    names. `is_stated` means that a text named this person's place. `is_guess` means that the person
-    acted in a block that names no place, which does not change a stated place.
+    If the place is empty, it is the place of the scene at that time, which an earlier part of
+    memory names. `is_stated` is True if a text named this person's place. `is_guess` is True if the
+    person acted in a block that names no place. A guess does not change a stated place.
     """
 
     place: str
@@ -162,7 +167,8 @@ class Sighting:
     is_guess: bool = False
 
     def then(self, later: Self, scene_place: str = "") -> Self:
-        """Join with a later record; `scene_place` is where the scene was before that record."""
+        """Return this record joined with a later one. `scene_place` is the place of the scene
+        before the later record."""
         if not later.is_guess:
             return replace(later, first=self.first)
         if self.is_stated:
@@ -186,7 +192,8 @@ class Scene:
 
 @dataclass(frozen=True)
 class Question:
-    """A contradiction or question that agent 8 reports until the Game Master has answered it."""
+    """A contradiction or question that agent 8 reports. It is open until the Game Master answers
+    it."""
 
     text: str
     first: Prompts
@@ -209,7 +216,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Correction:
-    """A ruling of the Game Master; `answers` is the question that it answers."""
+    """A ruling of the Game Master. `answers` is the question that the ruling answers, if any."""
 
     replaces: str
     canon: str
@@ -220,7 +227,7 @@ class Correction:
 
 @dataclass(frozen=True)
 class Setting:
-    """A part of the lock about world or chapter that play does not change."""
+    """A part of the lock about the world or the chapter that play does not change."""
 
     label: str
     texts: tuple[str, ...]
@@ -228,10 +235,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Fold:
-    """A part of memory as records. Mappings are keyed by `memory.fold.names.key_of`.
+    """A part of memory, as records. The keys of the mappings come from `memory.fold.names.key_of`.
 
-    A fold also has facts that a correction withdrew, and closings of threads that another part of
-    memory opened. `memory.fold.present` decides what counts at present.
+    A fold also has the facts that a ruling withdrew. It has the closings of threads, too, because
+    another part of memory may have opened the threads. `memory.fold.present` decides which of all
+    these records count at present.
     """
 
     settings: tuple[Setting, ...] = ()

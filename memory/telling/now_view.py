@@ -1,4 +1,5 @@
-"""The Now view of a page, which shows a fold in sections with the prompts of each item."""
+"""The Now view of a page, which shows a fold in sections. Each item names the prompts that said
+it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,8 @@ from sessions.roster import Character
 class NowItem:
     """An item of a section.
 
-    `replaces` is the text by which a correction withdraws it; "" if it cannot be corrected.
+    `replaces` is the text by which a ruling withdraws the item, or "" if the item cannot be
+    withdrawn.
     """
 
     text: str
@@ -24,7 +26,8 @@ class NowItem:
 
 @dataclass(frozen=True)
 class NowSection:
-    """A section, with a `title` for readers and a `key` by which templates recognise it."""
+    """A section of the Now view. Readers see its `title`, and templates recognise it by its
+    `key`."""
 
     key: str
     title: str
@@ -34,8 +37,8 @@ class NowSection:
 def now_view(folded: Fold, roster: Sequence[Character] = ()) -> list[NowSection]:
     """Return the sections that are not empty, in the order of the page.
 
-    Each section begins with its latest item, except canon and the timeline, which are in the order
-    of the story.
+    Each section begins with its latest item. Only canon and the timeline are in the order of the
+    story.
     """
     now = present(folded, roster)
     scene = [now.scene] if now.scene else []
@@ -72,7 +75,8 @@ def _now_items(facts: Iterable[Fact]) -> tuple[NowItem, ...]:
 
 
 def _uncorrected_items(facts: Iterable[Fact]) -> tuple[NowItem, ...]:
-    """Return items that cannot be corrected, because they are questions or are already closed."""
+    """Return items that a ruling cannot withdraw, because they are questions or are already
+    closed."""
     return tuple(replace(item, replaces="") for item in _now_items(facts))
 
 

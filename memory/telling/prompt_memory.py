@@ -1,4 +1,4 @@
-"""Memory for requests, as one compact text for each block, with the oldest first."""
+"""Composes memory for requests: one compact text for each block, the oldest block first."""
 
 import uuid
 from collections.abc import Collection
@@ -13,7 +13,7 @@ from sessions.models import Session
 
 @dataclass(frozen=True)
 class Recollection:
-    """The full text of a block and, for a delta, a brief text for small windows."""
+    """The full text of a block. A delta also has a brief text for small windows."""
 
     full: str
     brief: str
@@ -24,7 +24,8 @@ class Recollection:
 def recall(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
 ) -> list[Recollection]:
-    """Return the blocks that count, or those of them that all readers know.
+    """Return the texts of the blocks that count. With `readers`, return the texts of those blocks
+    that all readers know.
 
     `counting_blocks` explains `before`.
     """
@@ -33,7 +34,7 @@ def recall(
 
 
 def recall_lock(chapter: Session) -> str:
-    """Return the text of the lock; "" before the lock is done."""
+    """Return the text of the lock, or "" if the chapter has no lock yet."""
     locks = chapter.memory_blocks.filter(type=MemoryBlock.Type.WORLD_CHAPTER_LOCK)
     block_id = locks.values_list("pk", flat=True).first()
     return _render(block_id).full if block_id else ""
@@ -41,7 +42,8 @@ def recall_lock(chapter: Session) -> str:
 
 @lru_cache(maxsize=2_048)
 def _render(block_id: uuid.UUID) -> Recollection:
-    """Render a block once per process, as blocks never change and every request needs them."""
+    """Return a block's text. Each process renders it only once, because blocks never change and
+    every request needs them."""
     block = MemoryBlock.objects.get(pk=block_id)
     is_delta = block.type == MemoryBlock.Type.TURN_DELTA
     return Recollection(

@@ -1,8 +1,8 @@
-"""Renders memory blocks as text, compact for requests and in sections for pages.
+"""Renders memory blocks as text: compact for requests, and in sections for pages.
 
-A model returned the payload, so keys that are missing or have another type are skipped. The text of
-a block depends on that block alone. A block is therefore always sent in the same words, which lets
-prefix caches reuse them.
+A model wrote the payload, so keys that are missing or have another type are skipped. The text of a
+block depends only on the block itself. So a block is always sent in the same words, and prefix
+caches can reuse them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 from memory.models import MemoryBlock
 from sessions.roster import Character
 
-# A larger number is left out as a model's mistake.
+# The largest number that is shown. A larger one is left out, because it is a model's mistake.
 _LARGEST_NUMBER = 10**15
 
 CANON = "Canon, must not change"
@@ -33,7 +33,7 @@ class Section:
 
 @dataclass(frozen=True)
 class ReadableBlock:
-    """A block as the page shows it, with a few words, the `badge`, at its right."""
+    """A block in the form that a page shows. The `badge` is a short text at its right."""
 
     title: str
     badge: str
@@ -42,8 +42,12 @@ class ReadableBlock:
 
 @dataclass(frozen=True)
 class BlockForm:
-    """How blocks of a type are told: in `sections`, under a heading in requests, and with a title
-    and a badge on pages. The roster has the characters' names, and is empty for requests."""
+    """The form in which blocks of a type are shown.
+
+    `sections` returns the texts of a payload. Requests show these texts under a heading, and pages
+    show them under a title with a badge. The roster has the names of the characters, and is empty
+    for requests.
+    """
 
     sections: Callable[[Any, Sequence[Character]], list[Section]]
     heading: Callable[[MemoryBlock], str]
@@ -58,14 +62,16 @@ def render(block: MemoryBlock) -> str:
 
 
 def render_delta_brief(block: MemoryBlock) -> str:
-    """Render only what outlives the scene, for old blocks in a small window."""
+    """Render only the parts of a delta that matter after its scene, for old blocks in a small
+    window."""
     payload = block.json_payload
     lasting = [_changes(payload), _threads(payload), _canon(payload)]
     return _compact(prompts_of(block), _filled(lasting))
 
 
 def known_to(block: MemoryBlock, roster: Sequence[Character]) -> str:
-    """Return ", known to" with the names of the audience; "" if all of the cast know the block."""
+    """Return the words ", known to" and the names of the audience, or "" if the whole cast knows
+    the block."""
     audience = block.audience
     if audience is None or all(one.slot in audience for one in roster):
         return ""
@@ -85,7 +91,7 @@ def _form_of(block: MemoryBlock) -> BlockForm:
 
 
 def prompts_of(block: MemoryBlock) -> str:
-    """Return the block's prompts as a title, such as "Prompts 8-14"."""
+    """Return a title with the block's prompts, such as "Prompts 8-14"."""
     first, last = block.from_prompt_index, block.to_prompt_index
     return f"Prompt {first}" if first == last else f"Prompts {first}-{last}"
 
@@ -147,7 +153,7 @@ def _correction_sections(payload: Any) -> list[Section]:
     ]
 
 
-# The forms by type of block; memory.block_kinds adds those of ways to play.
+# The forms by type of block. memory.block_kinds adds the forms of modes.
 block_forms: dict[str, BlockForm] = {
     "world_chapter_lock": BlockForm(
         _lock_sections,
@@ -170,7 +176,7 @@ block_forms: dict[str, BlockForm] = {
         badge=lambda block, sections: f"after prompt {block.to_prompt_index}",
     ),
 }
-# Tells a block whose way to play is not installed any more.
+# The form of a block whose mode is not installed any more.
 _UNKNOWN = BlockForm(lambda payload, roster: [], heading=prompts_of, title=prompts_of)
 
 
@@ -246,7 +252,7 @@ def _compact(heading: str, sections: list[Section]) -> str:
 
 
 def _filled(sections: Iterable[Section]) -> list[Section]:
-    """Return the sections without empty ones, and without lines that a model has repeated."""
+    """Return the sections without those that are empty, and without lines that a model repeated."""
     said: set[str] = set()
     filled = []
     for section in sections:
@@ -290,7 +296,7 @@ def _texts(payload: Any, key: str) -> list[str]:
 
 
 def _as_text(value: Any) -> str:
-    """Return a JSON scalar as text on one line; "" for any other value."""
+    """Return a JSON scalar as a text of one line, or "" for any other value."""
     if isinstance(value, str):
         return " ".join(value.split())
     if isinstance(value, bool):

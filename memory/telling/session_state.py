@@ -1,9 +1,9 @@
 """Renders a chapter's present state as XML for requests, with one element on each line.
 
 A budget can leave out single lines. Lasting facts come first, in the order in which they were said,
-so that this part only grows at its end. Facts that each summary may change come after them. This
-order lets a provider's prefix cache reuse the most. All text of people and models is escaped, so
-that it can neither close nor forge an element.
+so that this part only grows at its end. Facts that each summary may change come after them. In this
+order a provider's prefix cache can reuse the longest part. All text of people and models is
+escaped, so that it can neither close an element nor imitate one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,12 +18,12 @@ from memory.fold.records import Fold, Prompts
 from sessions.models import Session
 from sessions.roster import Character
 
-# The longest line of the timeline for each summary, and of other facts in a small window, both in
-# characters.
+# The most characters of a line. The limit is for each summary's line in the timeline, and for all
+# other facts in a small window.
 TOLD_LIMIT = 100
 LINE_LIMIT = 160
-# The elements of memory and of session state. Text of people and models is escaped so that it
-# cannot open or close one of them anywhere in a request.
+# The names of the elements of memory and of session state. Text of people and models is escaped, so
+# that it cannot open or close one of these elements anywhere in a request.
 ELEMENTS = frozenset(
     {
         *("memory", "session_state", "state", "prompt_index", "last_summarized_prompt_index"),
@@ -60,13 +60,13 @@ class Rank(IntEnum):
     OPEN_THREADS = 10
     BOUNDARIES = 11
     CANON = 12
-    # A withdrawn fact that the text of the lock in the same request still states.
+    # The rank of a withdrawn fact that is still in the text of the lock in the same request.
     OVERRULED = 13
 
 
 @dataclass(frozen=True)
 class StateLine:
-    """A line with one element; `said` is its text in memory's own words."""
+    """A line with one element. `said` is the element's text in memory's own words."""
 
     text: str
     rank: Rank
@@ -83,8 +83,9 @@ def memory_lines(
 ) -> list[StateLine]:
     """Return the present state of memory as lines.
 
-    `beside_lock` means that the request also has the text of the lock, so its facts are left out.
-    Events from prompt `told_before` on are left out, because the request has them word for word.
+    `beside_lock` is True if the request also has the text of the lock. The facts of the lock are
+    then left out. `told_before` is the first prompt that the request has word for word. The events
+    from this prompt on are left out.
     """
     now = present(folded, roster)
     if told_before is not None:
@@ -99,7 +100,8 @@ def memory_lines(
 
 
 def play_lines(chapter: Session, detail: Detail = Detail.FULL) -> list[str]:
-    """Return the position of play, which changes with every prompt and so comes last."""
+    """Return the lines about the position of play. They come last, because they change with every
+    prompt."""
     lines = [
         _element("prompt_index", str(chapter.prompt_index)),
         _element("last_summarized_prompt_index", str(chapter.last_summarized_prompt_index)),
@@ -108,7 +110,8 @@ def play_lines(chapter: Session, detail: Detail = Detail.FULL) -> list[str]:
 
 
 def cast_lines(cast: Sequence[Character]) -> list[str]:
-    """Describe the cast for all agents, without the identities of the characters."""
+    """Return lines that describe the cast to every agent, without the identities of the
+    characters."""
     return [_element("character", one.name, **_attributes(one)) for one in cast]
 
 
@@ -119,7 +122,8 @@ def _attributes(one: Character) -> dict[str, str]:
 
 
 def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
-    """Yield the settings. The boundaries of what the story may show are part of every Detail."""
+    """Yield the lines of the settings. The boundaries of what the story may show are among them for
+    every Detail."""
     labels = _MINIMAL_SETTINGS if detail is Detail.MINIMAL else _SETTINGS
     told = {setting.label: setting.texts for setting in now.settings}
     for text in told.get("Boundaries", ()):
@@ -130,7 +134,8 @@ def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
 
 
 def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[StateLine]:
-    """Return lasting facts, sorted by the prompts that first said them or that closed a thread."""
+    """Return the lines of lasting facts, sorted by the prompts that first said them. A closed
+    thread is placed at the prompts that closed it."""
     entries: list[tuple[Prompts, StateLine]] = [
         (fact.first, _line("canon", fact.text, Rank.CANON))
         for fact in now.canon
@@ -139,7 +144,7 @@ def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[State
     entries += [
         (fact.first, _line("open", fact.text, Rank.OPEN_THREADS))
         for fact in now.open_threads
-        # A mystery of the lock is repeated if play has added to it.
+        # A mystery of the lock is repeated only if play has added something to it.
         if not (beside_lock and fact.is_in_lock and not fact.aside)
     ]
     entries += [(fact.first, _fact("found", fact, Rank.ITEMS, detail)) for fact in now.items]
@@ -148,12 +153,12 @@ def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[State
             (fact.latest, _fact("closed", fact, Rank.CLOSED_THREADS, detail))
             for fact in now.closed_threads
         ]
-    # The timeline comes last for the same prompts, because it may be added much later.
+    # Among facts of the same prompts the timeline comes last, because it may be added much later.
     entries += [
         (prompts, _line("told", text, Rank.TIMELINE, at=str(prompts)))
         for prompts, text in _timeline(now.timeline)
     ]
-    # The sort is stable, so that entries of the same prompts keep this order of kinds.
+    # The sort is stable, so facts of the same prompts stay in the order of their kinds.
     return [line for _, line in sorted(entries, key=lambda entry: (entry[0].last, entry[0].first))]
 
 
@@ -181,7 +186,7 @@ def _changing(now: Present, detail: Detail, *, beside_lock: bool) -> Iterator[St
 
 
 def _pressing(threads: Sequence[Fact]) -> Iterator[StateLine]:
-    """Yield what is at stake in the threads that were mentioned last."""
+    """Yield the lines about the stakes of the threads that were mentioned last."""
     latest = max((thread.latest for thread in threads), default=None)
     for thread in threads:
         if thread.aside and thread.latest == latest:
@@ -217,7 +222,8 @@ def _line(tag: str, text: str, rank: Rank, **attributes: str) -> StateLine:
     return StateLine(_element(tag, text, **attributes), rank, text)
 
 
-# A long chapter has a thousand elements, of which each summary changes only a few.
+# The elements are cached, because a long chapter has a thousand of them and each summary changes
+# only a few.
 @lru_cache(maxsize=16_384)
 def _element(tag: str, text: str, **attributes: str) -> str:
     assert tag in ELEMENTS, "Others' texts could forge it."
@@ -233,7 +239,7 @@ def _clipped(text: str, limit: int) -> str:
 
 
 def _once(lines: list[StateLine]) -> list[StateLine]:
-    """Return the lines without repetitions, where the line of the highest rank is kept."""
+    """Return the lines without repetitions. Of equal lines the one with the highest rank stays."""
     kept: dict[str, int] = {}
     for at, line in enumerate(lines):
         key = line.said.casefold()

@@ -21,9 +21,9 @@ def add_delta(
     *,
     audience: Sequence[int] | None = None,
 ) -> MemoryBlock:
-    """Add a delta of the attempt that is chosen at the last turn of the stretch.
+    """Add a delta that belongs to the attempt chosen at the last turn of the stretch.
 
-    Without such a turn, the delta always counts.
+    If the chapter lacks this turn, the delta belongs to no attempt and always counts.
     """
     turn = chapter.turns.filter(number=last).first()
     attempt = turn and turn.chosen
@@ -54,8 +54,10 @@ def add_block(
 def write_delta(
     attempt: Attempt, *, from_prompt_index: int, payload: dict[str, Any]
 ) -> MemoryBlock | None:
-    """Write the delta of a stretch that everybody perceived, or return None if there is one
-    already."""
+    """Write the delta of a stretch for all characters, and return it.
+
+    Return None if the stretch has a delta already.
+    """
     delta = make_delta(
         attempt,
         from_prompt_index=from_prompt_index,

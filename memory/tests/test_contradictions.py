@@ -1,4 +1,4 @@
-"""Tests of how the two facts that contradict each other are read from a question of memory."""
+"""Memory may ask which of two facts is true. These tests read the two facts from the question."""
 
 import pytest
 from hypothesis import given

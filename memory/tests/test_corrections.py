@@ -28,7 +28,7 @@ KNOCKS = "three knocks are the keeper's sign"
 
 @pytest.fixture
 def chapter() -> Session:
-    """Return a chapter of eight prompts. Memory covers seven of them and asks one question."""
+    """Return a chapter of eight prompts, whose memory covers seven and has one open question."""
     chapter = make_active_chapter(last_summarized_prompt_index=7)
     add_prompts(chapter, 8)
     for kind, first, last, payload in (
@@ -247,15 +247,18 @@ class TestWriteAnswer:
 
 
 class TestReaders:
-    """The readers of a ruling are those who knew the fact or the question that it settles.
+    """A ruling is read by the characters who knew the fact or question that the ruling settles.
 
-    If nobody knew it, everybody reads the ruling. The GM may name other readers.
+    If no character knew the fact or question, all characters read the ruling. The GM may name other
+    readers.
     """
 
     @pytest.fixture
     def torn(self, chapter: Session) -> Session:
-        """Return the chapter with a secret that characters 1 and 3 know, and facts that all
-        characters know."""
+        """Add a secret of characters 1 and 3 to the chapter, and return the chapter.
+
+        All characters know the other facts.
+        """
         secret = {"canon_locks": ["the letter is forged"], "contradictions_or_questions": [DOUBT]}
         add_delta(chapter, 1, 7, secret, audience=[1, 3])
         chapter.refresh_from_db()
@@ -277,8 +280,8 @@ class TestReaders:
     ) -> None:
         block = write_correction(torn.pk, canon="it was Tom's hand", replaces=settled)
         assert block.audience == readers
-        # The same ruling keeps its readers when it is sent again, although nobody holds the old
-        # fact any more.
+        # The ruling has replaced the old fact, so that no memory has this fact now. When the same
+        # ruling is sent again, it still keeps its readers.
         assert write_correction(torn.pk, canon="it was Tom's hand", replaces=settled) == block
         for slot in torn.selected_agent_slots:
             told = [fact.text for fact in present(fold_chapter(torn, readers=[slot])).canon]
@@ -323,8 +326,7 @@ class TestReaders:
 def test_a_delta_that_comes_late_stands_before_the_rulings_made_after_its_turn(
     chapter: Session, played_since: int
 ) -> None:
-    """The order also holds while agent 8 writes the deltas of the stretch and they are not stored
-    yet."""
+    """The order of the blocks is the same before and after the late delta is stored."""
     add_prompts(chapter, played_since)
     write_correction(chapter.pk, replaces="the bell tolls", canon="the bell is still")
     asked = {

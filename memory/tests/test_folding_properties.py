@@ -20,7 +20,7 @@ json_values = st.recursive(
     max_leaves=20,
 )
 
-# There are few different texts, so that later blocks often name facts of earlier ones.
+# The different texts are few, so that later blocks often repeat the facts of earlier blocks.
 words = st.sampled_from(
     [
         "The door is shut",
@@ -107,7 +107,7 @@ kinds = ["world_chapter_lock", "turn_delta", "canon_correction"]
 
 @st.composite
 def memories(draw: st.DrawFn) -> list[Block]:
-    """Draw a chapter's blocks in order: a lock, then deltas with corrections in between."""
+    """Draw a chapter's blocks in order: a lock, then deltas and rulings."""
     blocks = [Block("world_chapter_lock", 0, 0, draw(locks))]
     prompt = 0
     for _ in range(draw(st.integers(0, 6))):
@@ -129,7 +129,8 @@ def odd_memories(draw: st.DrawFn) -> list[Block]:
 
 
 def in_full(folded: Fold) -> str:
-    """Write everything that a fold holds as text, with its mappings in their order."""
+    """Return a text that differs if two folds differ in anything, even in the order of a
+    mapping."""
     return repr(folded)
 
 

@@ -1,4 +1,4 @@
-"""Tests of the XML lines in which prompts tell the fold."""
+"""Tests of the XML lines by which a prompt tells a model the fold."""
 
 from xml.etree import ElementTree
 

@@ -20,14 +20,14 @@ def starts_of(covered: Sequence[int]) -> list[int]:
 def test_the_context_has_the_last_prompts_and_all_that_memory_lacks(
     data: st.DataObject, size: int, uncovered: int, stretches: int
 ) -> None:
-    """A stretch of memory is shorter than the chapter's size if something ended it early."""
+    """A stretch has fewer prompts than `chunk_size_prompts` says if something ended it early."""
     lengths = st.just(size) | st.integers(1, size)
     covered = data.draw(st.lists(lengths, max_size=60))
     prompts, starts = sum(covered) + uncovered, starts_of(covered)
     start = recent_context_start(prompts, starts, size, stretches=stretches)
     assert 1 <= start <= max(1, min(prompts - size + 1, sum(covered) + 1))
-    # The context begins where a delta ends or at the first prompt, so that every prompt is in the
-    # context or in an earlier delta.
+    # The context begins at the first prompt or right after a delta. Each prompt is therefore either
+    # in the context or in an earlier delta.
     assert start in starts
 
 
@@ -89,7 +89,7 @@ def test_one_that_ends_early_leaves_no_gap(
     assert all(one.size == size or one.last in ends for one in due if one.last < prompts)
     assert all(one.size <= size for one in due)
     assert not any(ends & set(range(one.first, one.last)) for one in due)
-    # The prompts that are left over make no complete stretch. At the chapter's end none are left
-    # over.
+    # The prompts after the last stretch are too few for another stretch. At the chapter's end no
+    # prompts are left.
     assert not ends & set(range(last + 1, prompts + 1))
     assert prompts - last < (1 if is_ending else size)

@@ -1,4 +1,4 @@
-"""Chapters in the states that tests start from."""
+"""Functions that make the chapters, turns and attempts from which tests start."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,10 @@ from django.utils import timezone
 
 from sessions import acts
 from sessions.access import tell_readers_apart
-from sessions.models import Attempt, CastMember, Change, Event, Session, Tab1Inputs, Turn
+from sessions.attempts import Writer, open_prompt
+from sessions.committing import commit_attempt
+from sessions.events import NewEvent
+from sessions.models import THOUGHT, Attempt, CastMember, Change, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
 from sessions.world import NewChange
 
@@ -23,7 +26,7 @@ def make_chapter(
     agent_identity_text_by_slot: Mapping[str, str] = IDENTITIES,
     **fields: Any,
 ) -> Session:
-    """Make a chapter with Tab 1 filled in."""
+    """Make a chapter whose Tab 1 is filled in."""
     chapter = Session(**{"title": "The Dark Lamp", **fields})
     chapter.save(force_insert=True)
     Tab1Inputs.objects.create(
@@ -39,7 +42,10 @@ def make_chapter(
 def make_cast(
     chapter: Session, slots: Sequence[int] | None = None, **texts: Mapping[str, str]
 ) -> None:
-    """Select these slots, and set these fields by slot. All other fields stay as they are."""
+    """Select the characters in `slots`, and set the fields that `texts` names by slot.
+
+    Without `slots`, the selection stays unchanged. Fields without a new text stay unchanged too.
+    """
     members = {one.slot: one for one in chapter.cast if one.slot}
     numbers = {*(slots or ()), *(int(slot) for by_slot in texts.values() for slot in by_slot)}
     for slot in sorted(numbers - members.keys()):
@@ -54,17 +60,17 @@ def make_cast(
 
 
 def make_active_chapter(**fields: Any) -> Session:
-    """Make a locked chapter in play."""
+    """Make a chapter that is locked and in play."""
     return make_chapter(**{"state": State.ACTIVE, "tab1_locked": True, **fields})
 
 
 def act(session_id: uuid.UUID, changes: Sequence[NewChange]) -> list[Change]:
-    """Store these changes as an act that does not read the world."""
+    """Store these changes as an act of the user. The act does not read the world."""
     return acts.act(session_id, lambda chapter: changes)
 
 
 def add_prompts(chapter: Session, count: int, *, text: str = "beat", reply: str = "reply") -> None:
-    """Commit `count` further prompts, each with one reply, as if they had been played."""
+    """Add `count` turns, each with a prompt and one reply, as if they had been played."""
     first = chapter.prompt_index + 1
     for number in range(first, first + count):
         slot = (number - 1) % len(chapter.selected_agent_slots) + 1
@@ -73,10 +79,24 @@ def add_prompts(chapter: Session, count: int, *, text: str = "beat", reply: str 
     chapter.save(update_fields=["prompt_index", "updated_at"])
 
 
+def add_thoughts(chapter: Session, count: int, *, actor: int = 1) -> None:
+    """Commit `count` further turns without words, each of which comes to a thought alone."""
+    for _ in range(count):
+        attempt = open_prompt(
+            chapter.pk,
+            actor=actor,
+            words="",
+            submission_key="",
+            answers=lambda _chapter, actor: Writer(actor, needs_words=False),
+        ).attempt
+        assert commit_attempt(attempt, [NewEvent("He lies.", actor, kind=THOUGHT)])
+    chapter.refresh_from_db()
+
+
 def add_turn(
     chapter: Session, number: int, *, words: str, reply: str, actor: int = 1, **fields: Any
 ) -> Turn:
-    """Add a turn with one committed attempt, and leave the chapter's own row as it is."""
+    """Add a turn with one committed attempt, and leave the chapter's own row unchanged."""
     attempt = add_attempt(
         chapter,
         submission_key=str(uuid.uuid4()),
@@ -134,9 +154,9 @@ def add_events(attempt: Attempt, number: int, reply: str) -> None:
 
 
 def add_attempt(chapter: Session, **fields: Any) -> Attempt:
-    """Add an attempt that runs in a live process unless the fields say otherwise.
+    """Add an attempt that a live process is writing, unless `fields` say otherwise.
 
-    The chapter's own row stays as it is.
+    The chapter's own row stays unchanged.
     """
     return Attempt.objects.create(
         session=chapter,

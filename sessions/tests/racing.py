@@ -1,4 +1,4 @@
-"""Functions that run several functions at once, in real threads on the real database."""
+"""Functions for tests of races, which use real threads and the real database."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,14 +11,14 @@ from django.db import connection, transaction
 from sessions.exceptions import ChapterError
 
 Work = Callable[[], Any]
-# No test takes as long as this. Threads that have not ended after this time wait for each other.
+# No test takes this many seconds. Threads that take longer are in a deadlock.
 LONG = 60.0
 
 
 def at_once(*works: Work) -> list[Any]:
-    """Run the functions at once, and return the result or the refusal of each.
+    """Run the functions at once, each in its own thread, and return their results in order.
 
-    Any other error is raised.
+    The result of a function that was refused is its ChapterError. Any other error is raised.
     """
     results: list[Any] = [None] * len(works)
     all_are_here = threading.Barrier(len(works))
@@ -49,7 +49,10 @@ def at_once(*works: Work) -> list[Any]:
 
 @contextmanager
 def held_elsewhere(lock: Work) -> Iterator[None]:
-    """Hold a lock in a transaction of another thread for as long as the block takes."""
+    """Call `lock` in a transaction of another thread.
+
+    The transaction ends after the `with` block.
+    """
     is_held, let_go = threading.Event(), threading.Event()
 
     def hold() -> None:

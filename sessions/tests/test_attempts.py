@@ -1,8 +1,11 @@
-"""An attempt is stored whole or not at all, runs alone in its chapter, and is stored once however
-often it is sent."""
+"""An attempt is stored whole or not at all, and only once even if it is sent again.
+
+A chapter has at most one turn in flight.
+"""
 
 import uuid
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -39,7 +42,7 @@ from sessions.leases import renew_attempts
 from sessions.models import Attempt, Event, Session
 from sessions.record import chosen_events
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.tests.factories import add_prompts, make_active_chapter, make_cast, make_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -132,6 +135,65 @@ def test_the_same_submission_after_success_is_the_same_turn(chapter: Session) ->
     assert chapter.prompt_index == 1
 
 
+def refuse(_chapter: Session, _actor: int | None) -> Writer:
+    raise InvalidInput("Nobody answers by now.")
+
+
+class TestSentAgain:
+    """What was stored is found by its key before anybody asks whether it could be sent now."""
+
+    def test_a_prompt_that_its_mode_would_refuse_now(self, chapter: Session) -> None:
+        sent: dict[str, Any] = {"actor": 3, "words": "The door opens.", "witnesses": [2]}
+        first = open_prompt(chapter.pk, submission_key="k", **sent).attempt
+        fail_attempt(first, error="No answer.", partial_text="")
+        make_cast(chapter, (1,))
+        again = open_prompt(chapter.pk, submission_key="k", answers=refuse, **sent)
+        assert (again.attempt.pk, again.must_run) == (first.pk, True)
+        commit_attempt(again.attempt, "Yes.")
+        last = open_prompt(chapter.pk, submission_key="k", answers=refuse, **sent)
+        assert (last.attempt.pk, last.must_run) == (first.pk, False)
+        with pytest.raises(KeyReused):
+            open_prompt(chapter.pk, submission_key="k", answers=refuse, **{**sent, "words": "No."})
+        with pytest.raises(InvalidInput, match="by now"):
+            open_prompt(chapter.pk, submission_key="other", answers=refuse, **sent)
+
+    def test_a_reroll_that_its_mode_would_refuse_now(self, chapter: Session) -> None:
+        add_prompts(chapter, 1)
+        first = open_reroll(chapter.pk, submission_key="r", actor=3).attempt
+        commit_attempt(first, "No.")
+        again = open_reroll(chapter.pk, submission_key="r", actor=3, answers=refuse)
+        assert (again.attempt.pk, again.must_run) == (first.pk, False)
+        with pytest.raises(InvalidInput, match="by now"):
+            open_reroll(chapter.pk, submission_key="s", actor=3, answers=refuse)
+
+    def test_who_acted_alone_and_is_not_addressed_by_the_user(self, chapter: Session) -> None:
+        first = open_prompt(
+            chapter.pk,
+            actor=2,
+            words="",
+            submission_key="k",
+            answers=lambda _chapter, actor: Writer(actor, "explorer.keeper", needs_words=False),
+        ).attempt
+        fail_attempt(first, error="No answer.", partial_text="")
+        again = open_prompt(
+            chapter.pk,
+            actor=2,
+            words="",
+            submission_key="k",
+            answers=lambda _chapter, _actor: Writer(None, "explorer.narrator"),
+        )
+        assert (again.attempt.pk, again.attempt.agent) == (first.pk, "explorer.keeper")
+
+    def test_a_mode_that_has_another_one_answer_is_asked_who(self, chapter: Session) -> None:
+        def narrates(_chapter: Session, _actor: int | None) -> Writer:
+            return Writer(None, "explorer.narrator")
+
+        sent: dict[str, Any] = {"actor": 1, "words": "I look.", "answers": narrates}
+        first = open_prompt(chapter.pk, submission_key="k", **sent).attempt
+        commit_attempt(first, "A door.")
+        assert open_prompt(chapter.pk, submission_key="k", **sent).attempt == first
+
+
 def test_other_words_under_a_key_that_was_answered_are_refused(chapter: Session) -> None:
     commit_attempt(send(chapter), "Yes.")
     with pytest.raises(KeyReused):
@@ -157,7 +219,7 @@ def test_words_that_were_accepted_stay_when_others_come_under_their_key(
     assert chapter.attempts.values().get() == before
     chapter.refresh_from_db()
     assert chapter.turn_in_flight is None
-    # The same words under the same key are the same submission, which runs again.
+    # The key and the words are those of the first submission, so that its attempt runs again.
     assert send(chapter).pk == attempt.pk
 
 
@@ -344,7 +406,7 @@ def test_a_reroll_may_say_other_words_to_another_character(chapter: Session) -> 
     chapter.refresh_from_db()
     words, reply = chosen_events(chapter)
     assert (words.text, reply.agent_slot) == ("The ice holds.", 3)
-    # The character who answers is a witness even though the prompt did not name it.
+    # The character who answers is a witness, even if the prompt's witnesses do not include it.
     assert words.witnesses == reply.witnesses == [1, 3]
     assert chapter.next_agent_slot == 1
 
@@ -414,7 +476,7 @@ def test_an_unknown_chapter_is_said_so() -> None:
 
 
 class TestWithoutAnActor:
-    """The narrator writes the outcome of the user's words, and no member of the cast acts."""
+    """Tests of attempts in which a narrator writes and no member of the cast acts."""
 
     @pytest.fixture
     def narrated(self) -> Attempt:

@@ -1,4 +1,4 @@
-"""Chance in a turn is the same for every attempt at the turn."""
+"""Chance is the same in every attempt at a turn."""
 
 import uuid
 
@@ -38,8 +38,7 @@ def test_seed_turn_and_name_each_make_another_luck() -> None:
         draws(SEED, 4, "dice"),
         draws(SEED, 3, "weather"),
         draws(uuid.UUID(int=1), 3, "dice"),
-        # These two draws have the same characters in the same order, but the number ends in
-        # different places.
+        # The draws of turn 33 under the name "3" and of turn 3 under the name "33" must differ.
         draws(SEED, 33, "3"),
         draws(SEED, 3, "33"),
     ]

@@ -1,4 +1,4 @@
-"""Tests of which attempt a turn chooses, and of what another attempt leaves as it was."""
+"""Tests of choosing among a turn's attempts, and of what another attempt leaves unchanged."""
 
 import uuid
 from typing import Any
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def chapter() -> Session:
-    """Return a chapter of two turns, the latest of which has two attempts."""
+    """Return a chapter with two turns. The second turn has two attempts."""
     chapter = make_active_chapter()
     add_prompts(chapter, 2)
     add_reply(chapter, 2, "another reply")
@@ -109,7 +109,7 @@ def test_the_panel_follows_the_chosen_attempt_unless_another_was_chosen(
     earlier = chapter.turns.get(number=2).chosen
     other = add_reply(chapter, 2, "By the first.")
     Attempt.objects.filter(pk=other.pk).update(actor=1)
-    # The chosen attempt is by character 2, so that the panel goes to character 3.
+    # Character 2 acts in the chosen attempt, so that character 3 is next.
     choose_attempt(chapter.pk, 2, earlier.pk)
     Session.objects.filter(pk=chapter.pk).update(next_agent_slot=panel)
     choose_attempt(chapter.pk, 2, other.pk)
@@ -128,7 +128,7 @@ def test_an_edited_reply_is_another_attempt_and_is_chosen(chapter: Session) -> N
 def test_an_edit_of_a_reply_that_is_no_longer_chosen_is_refused(chapter: Session) -> None:
     first = edit_reply(chapter.pk, 2, "By hand.").source
     assert first is not None
-    # The edit has all that the reply had, apart from the text.
+    # The chosen attempt is an edit of this reply, so that the reply may be edited again.
     edit_reply(chapter.pk, 2, "By hand, later.", attempt_id=first.pk)
     other = add_reply(chapter, 2, "Again.")
     with pytest.raises(WrongState, match="Another reply was chosen"):
@@ -182,7 +182,7 @@ def test_a_trial_runs_beside_play_and_is_committed_unchosen(chapter: Session) ->
     chapter.refresh_from_db()
     assert (chapter.prompt_index, told(chapter)[-1]) == (3, "I go.")
     assert chapter.turns.get(number=2).chosen == source
-    # Nobody can choose this trial, because it ended after the next turn had begun.
+    # This trial cannot be chosen, because the next turn had begun before the trial ended.
     with pytest.raises(WrongState):
         choose_attempt(chapter.pk, 2, trial.pk)
 

@@ -1,5 +1,5 @@
-"""Tests of the events that an attempt leaves, of their witnesses, and of how the transcript shows
-them."""
+"""Tests of the events of an attempt, of their witnesses, and of how the transcript shows the
+events."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def play(chapter: Session, outcome: Any = OUTCOME, **sent: Any) -> Attempt:
 
 
 def without_words(chapter: Session, outcome: Any = OUTCOME) -> Attempt:
-    """Commit a turn that a character takes without being asked."""
+    """Commit a turn that a character takes without a prompt."""
     attempt = add_attempt(chapter, actor=1, words="", submission_key="own")
     Session.objects.filter(pk=chapter.pk).update(turn_in_flight=attempt.pk)
     assert commit_attempt(attempt, outcome)

@@ -63,8 +63,7 @@ class TestFillExample:
             SetupChange(agent_pronouns={"2": "he/him"}),
             SetupChange(agent_public_text={"7": "A pilot."}),
             SetupChange(agent_identity_text_by_slot={"1": "x"}),
-            # This text belongs to a character that is not selected. The text is hidden, but not
-            # lost.
+            # Character 7 is not selected. Its text is hidden, but it still counts as typed.
             SetupChange(agent_identity_text_by_slot={"7": "x"}),
         ],
     )

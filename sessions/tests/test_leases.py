@@ -1,6 +1,6 @@
-"""Leases are measured by the database's clock.
+"""The database's clock decides how long a lease lasts.
 
-A row that another transaction holds blocks no other renewal.
+If another transaction has locked a row, the leases of other rows are renewed all the same.
 """
 
 from collections.abc import Callable

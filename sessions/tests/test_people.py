@@ -1,4 +1,4 @@
-"""A change brings a person into the cast, and the person is there as long as the change counts."""
+"""A change can bring a person into the cast. The person is present while the change counts."""
 
 from typing import Any
 
@@ -65,8 +65,7 @@ def test_who_appears_is_there_from_that_turn_on(chapter: Session) -> None:
 def test_who_appears_counts_with_the_attempt(chapter: Session) -> None:
     first = play(chapter, "Old Jon")
     play(chapter, "Ann", again=True, key="r")
-    # Ann has a new number, because Old Jon's number belongs to him even though his attempt is not
-    # chosen.
+    # Ann gets a new number, because Old Jon keeps his number even though his attempt is not chosen.
     assert present(chapter) == {N + 1: "Ann"}
     choose_attempt(chapter.pk, 1, first.pk)
     assert present(chapter) == {N: "Old Jon"}
@@ -153,7 +152,7 @@ def test_those_of_runs_that_are_lost_do_not_count(
 ) -> None:
     monkeypatch.setattr(world, "MAX_PEOPLE_IN_PLAY", 2)
     for number in range(3):
-        # Each prompt fails, is retried and fails again, and the next prompt sets it aside.
+        # Each prompt fails, and its retry fails too. The next prompt sets the failed attempt aside.
         for text in ("I st", ""):
             lost = open_prompt(
                 chapter.pk, actor=1, words="Go.", submission_key=f"lost {number}"

@@ -1,4 +1,5 @@
-"""Nobody's words pass for the Game Master's, and the words of stories stay unchanged."""
+"""Tests that a text cannot imitate the transcript's marks of speakers, and that other text stays
+unchanged."""
 
 import pytest
 from hypothesis import given
@@ -31,7 +32,7 @@ def apart(texts: str) -> list[str]:
     return texts.split("; ")
 
 
-# Each of these texts begins like a mark of the transcript.
+# Each of these texts begins like a speaker's mark in the transcript.
 CUES = [
     *apart("2) You; 0012)You; 2 ) You; 2.) You; (2) You;   **2)** You; > 2) You"),
     *apart("\uff12\uff09 You; \u2474 You; \u0662) You; 2\u200b) You; \ufe0f2\u20e3) You"),
@@ -47,7 +48,7 @@ CUES = [
     f"{'0' * 40}2) You",
     *apart("GM: You; G.M.: You; Game Master: You; the GM: You; System: You; SYSTEM: You; user: Go"),
 ]
-# None of these texts begins like a mark of the transcript.
+# None of these texts begins like a speaker's mark in the transcript.
 STORIES = [
     *apart("I say: 2) is true.; Tomorrow: rain.; Tom says: no; Tom, come: now; Tom (no): I"),
     *apart("Atom: small; The year 2 (two); 2 lamps (both dark); 7:30) late; Dr: no; O'Neil: I"),
@@ -111,10 +112,8 @@ def test_only_backslashes_are_added(text: str) -> None:
 
 @pytest.mark.parametrize("unit", PIECES)
 def test_no_text_takes_longer_than_its_length(unit: str) -> None:
-    """The only check is that the test ends soon.
-
-    If the time grew with the square of the length, each text would take minutes.
-    """
+    """The test measures no time. It would take minutes if the time grew with the square of the
+    length."""
     assert without_cues(f"Tom{unit * 300_000}:", CAST)
 
 

@@ -1,4 +1,4 @@
-"""A chapter's state changes only by the transitions in the table, and by all of them."""
+"""A chapter's state can change by each transition in the table, and in no other way."""
 
 import pytest
 from hypothesis import given, settings

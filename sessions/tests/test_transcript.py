@@ -40,7 +40,7 @@ def test_the_chosen_attempt_is_shown_and_all_replies_where_they_are_asked_for() 
     assert [entry.rendered for entry in every.entries] == [
         *("1) beat 1", "Agent Red: second", "Agent Red: reply 1")
     ]
-    # The text to be copied has only the chosen attempt.
+    # The plain text, which the user can copy, has only the chosen attempt.
     assert every.plain_text == window.plain_text
 
 

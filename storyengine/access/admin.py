@@ -1,4 +1,4 @@
-"""The admin, which shows records and has no user management, as there is only one account."""
+"""The admin, which shows records. It has no user management, because there is only one account."""
 
 from django.contrib import admin
 from django.contrib.auth.models import Group, User

@@ -12,20 +12,22 @@ from storyengine.access.problem import problem
 from storyengine.access.tokens import Verdict, atry_token, try_token, verdict_on
 
 API_PREFIX = "/api/"
-# Addresses without story text, which a logged-in browser may read like a program with a token.
+# The addresses that show no text of a story. A browser with a login may read them, and so may a
+# program with a token.
 READABLE = ("/api/docs", "/api/openapi.json", "/metrics")
-# The values of Sec-Fetch-Site for requests that no page of another site caused.
+# The values of the header Sec-Fetch-Site that are accepted. With other values, a page of another
+# site may have caused the request.
 OWN_FETCH_SITES = ("same-origin", "none")
 
 
 class ApiAccessMiddleware(InlineMiddleware):
-    """Refuses calls of the API by callers who have no right to it.
+    """A middleware that refuses calls of the API by callers who have no right to it.
 
     The API accepts no cookie and therefore needs no CSRF token. The READABLE addresses answer only
-    GET; where a request for them has no token, storyengine.access.login_gate decides.
+    GET. If a request for them has no token, storyengine.access.login_gate decides.
 
-    Without a password and a token, any program on this machine may call the API. That includes
-    browsers, so requests that a page of another site may have caused are refused.
+    Without a password and a token, any program on this machine may call the API. Browsers are such
+    programs too, so requests that a page of another site may have caused are refused.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
@@ -39,7 +41,8 @@ class ApiAccessMiddleware(InlineMiddleware):
         return await super()._answer(request)
 
     def before(self, request: HttpRequest) -> JsonResponse | None:
-        """Return the refusal of a request whose token has been tried; None lets it through."""
+        """Return the refusal of a request whose token was tried before, or None to let the request
+        through."""
         if not is_for_programs(request):
             return None
         if not request.path_info.startswith(API_PREFIX):

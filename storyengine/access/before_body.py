@@ -1,4 +1,4 @@
-"""Checks who may send a body, by the same rules as the middleware, before any of it is stored."""
+"""Checks who may send a body, before any of it is stored. The rules are those of the middleware."""
 
 from io import BytesIO
 from typing import Any
@@ -31,7 +31,7 @@ _sessions, _login = SessionMiddleware(_no_view), LoginMiddleware(_no_view)
 
 
 async def refuse_before_body(scope: Any) -> HttpResponse | None:
-    """Return the refusal for a sender who may not send a body; None if the body is allowed."""
+    """Return the refusal if the sender may not send a body, or None if the sender may."""
     try:
         request = ASGIRequest(scope, BytesIO())
     except UnicodeDecodeError:
@@ -46,10 +46,11 @@ async def refuse_before_body(scope: Any) -> HttpResponse | None:
 
 
 def _refuse_other_site(request: HttpRequest) -> HttpResponse | None:
-    """Refuse, where no password is set, a request that a page of another site caused.
+    """Return a refusal if no password is set and a page of another site caused the request.
+    Otherwise return None.
 
-    Without a password, another site could use any browser on this machine. With one, browsers send
-    no session cookie for another site, so the login check refuses such a request.
+    Without a password, another site could use any browser on this machine. With a password,
+    browsers send no session cookie for another site, so the login check refuses such a request.
     """
     if settings.PASSWORD or not is_cross_site(request):
         return None
@@ -61,7 +62,8 @@ def _refuse_other_site(request: HttpRequest) -> HttpResponse | None:
 
 async def _refuse_without_login(request: HttpRequest) -> HttpResponse | None:
     if settings.SESSION_COOKIE_NAME not in request.COOKIES:
-        # A stranger must not occupy the threads that ask the database.
+        # A stranger is refused without a query, because strangers must not occupy the threads that
+        # ask the database.
         return ask_for_login(request)
     try:
         return await in_database(_look_for_login, request)

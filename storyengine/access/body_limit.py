@@ -1,7 +1,7 @@
 """Limits request bodies by their sender, their size and their time, before Django reads them.
 
 Under ASGI, Django writes the whole body to a file before any middleware sees the request. So this
-module checks first, and makes the refusal, its headers and its line in the log by itself.
+module checks the body first. It makes the refusal, its headers and its line in the log itself.
 """
 
 import asyncio
@@ -31,14 +31,15 @@ Application = Callable[[Any, Receive, Send], Awaitable[None]]
 
 # The views that accept a chapter as a file.
 IMPORTS = ("pages:import", "api:import_session")
-# The bytes of the largest imported file together with the form around it.
+# The most bytes of an imported file together with the form around it.
 LARGEST_FILE = 21_000_000
-# The bytes that a stranger may send, enough for the login form with the longest password.
+# The most bytes that a stranger may send. They are enough for the login form with the longest
+# password.
 LARGEST_OF_STRANGERS = 20_000
-# The bytes that a form adds around its texts. With them, Django itself refuses texts that are a
-# little too large.
+# The most bytes that a form may add to its texts. They are so many that a form is let through if
+# its texts are only a little too large. Django itself then refuses the texts.
 _AROUND_TEXTS = 100_000
-# The bytes of a refused body that are still read and thrown away, because many clients read an
+# The most bytes of a refused body that are still read and dropped, because many clients read an
 # answer only after they have sent everything.
 _THROWN_AWAY = 200_000_000
 # The longest wait for the next part of a body. The whole body has FIRST_SECONDS, and more time the
@@ -68,7 +69,7 @@ class BodyLimit:
             await self.application(scope, body.receive, send)
 
     def largest(self, path: str) -> int:
-        """Return the size in bytes of the largest body for this address."""
+        """Return the most bytes that a body for this address may have."""
         if path in self._imports:
             return LARGEST_FILE
         if settings.PASSWORD and path in open_paths():
@@ -83,8 +84,8 @@ class BodyLimit:
 class _Body:
     """A body that is being received.
 
-    If it is too large or too late, this class answers. For the application, the client then seems
-    to have disconnected, so that the application sends no second answer.
+    If it is too large or too late, this class answers. The application is then told that the client
+    has disconnected, so that it sends no second answer.
     """
 
     def __init__(self, scope: Any, receive: Receive, send: Send, limit: int) -> None:
@@ -98,7 +99,8 @@ class _Body:
         if self.is_refused:
             return _GONE
         if self.is_whole:
-            # The next message says that the client has disconnected, and may take any time.
+            # The body is complete. The next message can only say that the client has disconnected,
+            # and may take any time.
             return await self._receive()
         try:
             message = await self._next()
@@ -118,7 +120,7 @@ class _Body:
         await self.refuse(refusal, read_on=_THROWN_AWAY)
 
     async def refuse(self, refusal: HttpResponse, *, read_on: int = 0) -> None:
-        """Send the refusal, after reading and dropping a body of at most `read_on` bytes."""
+        """Send the refusal. Before that, read and drop at most `read_on` bytes of the body."""
         self.is_refused = True
         # A client that asks first (Expect: 100-continue) sends no body after a refusal.
         asks_first = _header(self.scope, b"expect").lower() == b"100-continue"
@@ -129,7 +131,7 @@ class _Body:
         await self._answer(refusal)
 
     async def _next(self) -> Message:
-        """Receive the next part of the body; raise TimeoutError if it is late."""
+        """Return the next part of the body. Raises TimeoutError if it is late."""
         late = self.started + FIRST_SECONDS + self.count / SLOWEST_BYTES_PER_SECOND
         async with asyncio.timeout(min(SILENT_SECONDS, late - time.perf_counter())):
             message = await self._receive()
@@ -165,6 +167,7 @@ def _has_body(scope: Any) -> bool:
 
 
 def _header(scope: Any, wanted: bytes, is_good: Callable[[bytes], bool] = bool) -> bytes:
-    """Return the first header of that name that `is_good` accepts; b"" if there is none."""
+    """Return the first header with this name that the function `is_good` accepts, or b"" if there
+    is none."""
     found = (value for name, value in scope["headers"] if name.lower() == wanted and is_good(value))
     return next(found, b"")

@@ -1,8 +1,8 @@
-"""Django's middleware for browsers, run in the event loop.
+"""Django's middleware for browsers, changed to run in the event loop.
 
-By default Django would run each step of them in a thread, ten times a request, and every stream of
-a reply would wait for those changes. The steps only compute, except that a changed session has to
-be stored.
+By default Django would run each step of the middleware in a thread, ten times a request. Every
+stream of a reply would have to wait for these changes of thread. The steps only compute, except
+that a changed session has to be stored.
 """
 
 from collections.abc import Awaitable, Callable
@@ -38,7 +38,8 @@ class XFrameOptionsMiddleware(RunInline, clickjacking.XFrameOptionsMiddleware):
 
 
 class MessageMiddleware(RunInline, messages.MessageMiddleware):
-    """Django's middleware in the event loop, with a MESSAGE_STORAGE that reads no database."""
+    """Django's middleware for messages, in the event loop. Its MESSAGE_STORAGE reads no
+    database."""
 
 
 class SessionMiddleware(RunInline, sessions.SessionMiddleware):
@@ -53,7 +54,8 @@ class CsrfViewMiddleware(RunInline, csrf.CsrfViewMiddleware):
     def __init__(self, get_response: Any) -> None:
         super().__init__(get_response)
         if self.async_mode:
-            # Django looks at the instance's hook to decide whether to run it in a thread.
+            # Django looks at this attribute of the instance to decide whether to run the method in
+            # a thread.
             self.process_view = self._process_view_inline  # type: ignore[assignment]
 
     async def _process_view_inline(self, *args: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Limits the number of open connections, and the time for sending a request and reading an answer.
+"""Limits the number of open connections, and the times for sending a request and reading an answer.
 
-uvicorn waits without limit for the head of a request. A few hundred connections that never finish
-it would use up all files that a process may open, and every new connection would be reset. uvicorn
-also waits without limit until a client has read its answer.
+uvicorn waits without limit for the head of a request. A few hundred connections that never send a
+whole head would use up all files that a process may open, and every new connection would be reset.
+uvicorn also waits without limit until a client has read its answer.
 """
 
 import asyncio
@@ -19,26 +19,29 @@ from sessions.log_lines import warn
 
 logger = logging.getLogger(__name__)
 
-# The time for the head of a request, from the connection's start or the first byte after an answer.
+# The longest time for the head of a request. It begins with the connection, or with the first byte
+# after an answer.
 HEAD_SECONDS = 15.0
-# The bytes of a request's head, of which cookies and address are a small part. It also limits the
-# bytes between and after the parts of a body.
+# The most bytes of a request's head. Cookies and address are a small part of them. The limit also
+# applies to the bytes between and after the parts of a body.
 LARGEST_HEAD = 32_000
 MOST_HEADERS = 100
-# A connection is closed if its client reads nothing of a waiting answer for so long.
+# The seconds after which a connection is closed if its client reads nothing of an answer that
+# waits.
 UNREAD_SECONDS = 60.0
-# The bytes of an answer that the system buffers for the client; Linux doubles the number. By
+# The most bytes of an answer that the system buffers for the client. Linux doubles the number. By
 # default it would buffer megabytes, and a slow client would seem to read nothing for minutes.
 _TAKEN_AHEAD = 128_000
 
-# More connections would be useless to one process.
+# The most connections of one process. More would be of no use to it.
 _MOST_CONNECTIONS = 1_000
 _WANTED_FILES = 4_096
 _SECONDS_BETWEEN_LINES = 60.0
 
 
 def raise_file_limit() -> int:
-    """Raise the limit on open files to what the process can use, and return the new limit."""
+    """Raise the limit on open files to the number that the process can use. Returns the new
+    limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
     wanted = _WANTED_FILES if hard == unlimited else min(hard, _WANTED_FILES)
@@ -51,17 +54,19 @@ def raise_file_limit() -> int:
 
 @dataclass
 class Connections:
-    """The open connections, of which there may be `most`, as the process needs other files, too.
+    """The open connections. At most `most` are allowed, because the process needs files for other
+    things too.
 
-    If there is one too many, the connection that has waited longest without a whole request is
-    closed. If none waits, the one that has left its answer unread for longest is closed.
+    If there is one too many, a connection is closed. It is the one that has waited longest without
+    sending a whole request. If none waits, it is the one that has left its answer unread for
+    longest.
     """
 
     most: int
-    # The connections without a whole request, in the order in which they began to wait.
+    # The connections that have not sent a whole request, in the order in which they began to wait.
     _waiting: "dict[BoundedProtocol, None]" = field(default_factory=dict)
     _busy: "set[BoundedProtocol]" = field(default_factory=set)
-    # The busy connections that do not read, in the order in which they stopped reading.
+    # The connections that do not read their answers, in the order in which they stopped reading.
     _unread: "dict[BoundedProtocol, None]" = field(default_factory=dict)
     _closed: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("too_many", "too_slow", "unread"), 0)
@@ -76,10 +81,11 @@ class Connections:
         return len(self._waiting) + len(self._busy)
 
     def join(self, connection: "BoundedProtocol") -> None:
-        """Add a new connection, which has not sent a whole request yet."""
+        """Add a new connection. It has not sent a whole request yet."""
         longest = next(iter(self._waiting), None) or next(iter(self._unread), None)
         self._waiting[connection] = None
-        # If all other connections are being answered and read, uvicorn refuses this one with 503.
+        # No connection can be closed here, because every other one is being answered and reads its
+        # answer. uvicorn then refuses this one with 503.
         if len(self) > self.most and longest is not None:
             self.close(longest, "too_many")
 
@@ -89,13 +95,14 @@ class Connections:
         return len(self._unread)
 
     def wait(self, connection: "BoundedProtocol") -> None:
-        """Record that a connection has its answer and has sent no further request."""
+        """Note that the answer to a connection is finished and that no further request has come
+        from it."""
         if connection in self._busy:
             self.leave(connection)
             self._waiting[connection] = None
 
     def work(self, connection: "BoundedProtocol") -> None:
-        """Record that a connection has sent a whole request."""
+        """Note that a connection has sent a whole request."""
         if connection in self._waiting:
             del self._waiting[connection]
             self._busy.add(connection)
@@ -115,13 +122,14 @@ class Connections:
     def close(self, connection: "BoundedProtocol", reason: str) -> None:
         self.leave(connection)
         connection.transport.abort()
-        # uvicorn itself would remove this connection only a moment later. Until then it would
-        # refuse a new connection with 503.
+        # uvicorn itself would remove this connection a moment later. Until then it would refuse a
+        # new connection with 503.
         connection.connections.discard(connection)
         self._closed[reason] += 1
         now = asyncio.get_running_loop().time()
         if now < self._next_line:
-            # A line for each closed connection would fill the disk.
+            # The closed connections are counted and logged together, because a line for each would
+            # fill the disk.
             return
         warn(logger, "connections closed", open=len(self), **self._closed)
         self._next_line = now + _SECONDS_BETWEEN_LINES
@@ -129,18 +137,17 @@ class Connections:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits on the head of a request, on the wait for it, and on the wait
-    for a client that does not read.
-    """
+    """uvicorn's protocol with limits: on the size of a request's head, on the wait for the head,
+    and on the wait for a client that does not read."""
 
     def __init__(self, connections: Connections, **options: Any) -> None:
         super().__init__(**options)
         self._others = connections
         self._deadline: asyncio.TimerHandle | None = None
-        # The bytes received since the last part of a body or the last end of a head.
+        # The bytes received since the last part of a body, or since the end of the last head.
         self._head_size = 0
         self._reading_deadline: asyncio.TimerHandle | None = None
-        # The bytes that waited to be sent when `_reading_deadline` was set.
+        # The number of bytes that were not sent yet when `_reading_deadline` was set.
         self._unsent = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -166,7 +173,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self.headers) >= MOST_HEADERS:
-            # The parser turns the ValueError into its own error, which is answered with 400.
+            # The parser turns this error into one of its own errors, and the answer is 400.
             raise ValueError
         super().on_header(name, value)
 
@@ -190,7 +197,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if not has_another:
             self._others.wait(self)
-            # uvicorn does not learn of a small unsent rest, for which a connection would stay open.
+            # uvicorn does not notice if a small rest of the answer is not sent. The connection
+            # would then stay open.
             self._expect_reader()
 
     def pause_writing(self) -> None:
@@ -203,7 +211,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._others.read_on(self)
 
     def _is_idle(self) -> bool:
-        """Return whether no request is being answered."""
+        """Return whether the server is answering no request of this connection."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or cycle.response_complete
 
@@ -220,7 +228,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_size:
             self._others.close(self, "too_slow")
         else:
-            # Browsers open spare connections, so this one is closed without a line in the log.
+            # Browsers open spare connections. Such a connection is closed without a line in the
+            # log.
             self.transport.abort()
 
     def _expect_reader(self) -> None:
@@ -236,7 +245,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def _look_for_reader(self) -> None:
         self._reading_deadline = None
         unsent = self.transport.get_write_buffer_size()
-        # The client has read everything, or it reads an answer that is still being written.
+        # The check is over if the client has read everything. It is also over if the client reads
+        # an answer that is still being written.
         is_over = not unsent or not (self.flow.write_paused or self._is_idle())
         if is_over:
             return

@@ -1,4 +1,4 @@
-"""The only account, that of the Game Master, which everybody has who may use the program."""
+"""The only account, which is the Game Master's. Everybody who may use the program has it."""
 
 import functools
 from typing import Any
@@ -13,7 +13,10 @@ USERNAME = "gm"
 
 
 def game_master() -> User:
-    """Return the account, created when first needed. It has every permission, also in the admin."""
+    """Return the account, which is created when it is first needed.
+
+    It has every permission, even in the admin.
+    """
     account, _ = User.objects.get_or_create(
         username=USERNAME,
         defaults={"is_staff": True, "is_superuser": True, "password": make_password(None)},
@@ -30,9 +33,9 @@ async def agame_master() -> User:
 
 
 def store_password() -> None:
-    """Set the account's password to STORYENGINE_PASSWORD.
+    """Set the password of the account to STORYENGINE_PASSWORD.
 
-    A session is bound to the stored hash, so a new password ends every login.
+    Each login is bound to the stored hash of the password. So a new password ends every login.
     """
     account = game_master()
     if not account.check_password(settings.PASSWORD):
@@ -41,7 +44,8 @@ def store_password() -> None:
 
 
 class PasswordBackend(ModelBackend):
-    """Django's backend, which first stores the present STORYENGINE_PASSWORD in the account."""
+    """Django's backend for passwords. It first stores the present STORYENGINE_PASSWORD in the
+    account."""
 
     def authenticate(
         self,
@@ -56,5 +60,5 @@ class PasswordBackend(ModelBackend):
 
 @functools.cache
 def store_password_once() -> None:
-    """Call `store_password` once per process, because hashing is slow on purpose."""
+    """Call `store_password`, but only once in each process, because hashing is slow on purpose."""
     store_password()

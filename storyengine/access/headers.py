@@ -4,8 +4,8 @@ from django.http.response import HttpResponseBase
 
 from storyengine.access.inline import InlineMiddleware
 
-# Inline scripts and everything from other sites are forbidden, so that text of a user or a model
-# could not run as code even if it were not escaped.
+# Inline scripts and everything from other sites are forbidden. So text of a user or a model could
+# not run as code, even if it were not escaped.
 CONTENT_SECURITY_POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -23,9 +23,10 @@ PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "Permissions-Policy": PERMISSIONS_POLICY,
-    # A shared cache must not keep a story, and the browser asks again each time.
+    # No shared cache may keep a story. The browser has to ask the server each time.
     "Cache-Control": "private, no-cache",
-    # Django's middleware sets these on pages, but not on requests that are refused before it runs.
+    # Django's middleware sets these headers on pages, but not on requests that are refused before
+    # it runs.
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",

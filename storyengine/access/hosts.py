@@ -7,17 +7,18 @@ from storyengine.access.inline import InlineMiddleware
 
 
 class KnownHostMiddleware(InlineMiddleware):
-    """Refuses an unknown Host on every address, even where no view needs the host.
+    """A middleware that refuses an unknown Host on every address, even if no view needs the host.
 
-    Without a password, this alone keeps a foreign web page from reading the stories after making
-    its own name resolve to this machine (DNS rebinding).
+    Without a password, only this check keeps web pages of other sites from reading the stories.
+    Such a page could make its own name resolve to this machine (DNS rebinding).
     """
 
     def before(self, request: HttpRequest) -> HttpResponse | None:
         try:
             request.get_host()
         except DisallowedHost:
-            # Django would log a traceback, and a scan would fill the log with them.
+            # The middleware answers itself, because Django would log a traceback. A scan would fill
+            # the log with tracebacks.
             return HttpResponseBadRequest(
                 "Not a host name of this Story Engine; ALLOWED_HOSTS lists those.",
                 content_type="text/plain; charset=utf-8",

@@ -1,4 +1,5 @@
-"""The base of middleware that only computes and thus runs in the event loop, not in a thread."""
+"""The base class of middleware that only computes, and therefore runs in the event loop and not in
+a thread."""
 
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, cast
@@ -11,7 +12,8 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseB
 
 
 class InlineMiddleware:
-    """Calls `before` and `after`, which subclasses override; neither may wait for anything."""
+    """A middleware that calls `before` and `after`. Subclasses override them, and neither may wait
+    for anything."""
 
     sync_capable: ClassVar[bool] = True
     async_capable: ClassVar[bool] = True

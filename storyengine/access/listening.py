@@ -6,34 +6,39 @@ from ipaddress import ip_address
 
 from django.conf import settings
 
-# The length in characters below which a secret could be guessed in time.
+# The fewest characters of a good secret. A shorter one could be guessed in time.
 SHORTEST_GOOD_SECRET = 12
-# The notation for all addresses of each kind.
+# The addresses that stand for all IPv4 addresses and for all IPv6 addresses.
 _EVERY_IPV4, _EVERY_IPV6 = "0.0.0.0", "::"  # noqa: S104
 
 
 class CannotListen(OSError):
-    """The address cannot be opened; the message says why and what to do."""
+    """The address cannot be opened. The message says why, and what to do."""
 
 
 def listening_host() -> str:
-    """Return STORYENGINE_HOST, else all IPv4 addresses if the password is long, else loopback."""
+    """Return the address on which to listen.
+
+    This is STORYENGINE_HOST if it is set. Otherwise it is all IPv4 addresses if the password is
+    long, and loopback if it is not.
+    """
     is_guarded = len(settings.PASSWORD) >= SHORTEST_GOOD_SECRET
     return settings.HOST or (_EVERY_IPV4 if is_guarded else "127.0.0.1")
 
 
 def is_held_back() -> bool:
-    """Return whether the server would listen on all addresses with a longer password."""
+    """Return whether the server listens only on loopback because its password is too short."""
     return 0 < len(settings.PASSWORD) < SHORTEST_GOOD_SECRET and not settings.HOST
 
 
 def is_beyond_loopback() -> bool:
-    """Return whether other machines reach the program without a proxy on this one."""
+    """Return whether other machines reach the program without a proxy on this machine."""
     return not ip_address(listening_host()).is_loopback
 
 
 def describe_address() -> str:
-    """Return the address to type into a browser, and say from where it can be reached."""
+    """Return the address to type into a browser, and the words that say from where it can be
+    reached."""
     host = listening_host()
     if host in (_EVERY_IPV4, _EVERY_IPV6):
         name, reach = "localhost", "on every address of this machine"
@@ -47,11 +52,12 @@ def describe_address() -> str:
 
 
 def open_listeners() -> list[socket.socket]:
-    """Return the bound sockets; raise CannotListen if one cannot be opened."""
+    """Return the bound sockets. Raises CannotListen if one of them cannot be opened."""
     host = listening_host()
     listeners: list[socket.socket] = []
     try:
-        # IPv4 has its own socket, because IPv6 would show its visitors under mapped addresses.
+        # IPv4 has a socket of its own, because an IPv6 socket would show its visitors under mapped
+        # addresses.
         for one in (_EVERY_IPV4, _EVERY_IPV6) if host == _EVERY_IPV6 else (host,):
             listeners.append(_open(one))
     except OSError as error:

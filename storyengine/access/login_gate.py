@@ -1,4 +1,5 @@
-"""Requires the login where a password is set; without one, everybody on this machine may enter."""
+"""Requires the login if a password is set. Without a password, everybody on this machine may
+enter."""
 
 from collections.abc import Awaitable
 from typing import Any, cast
@@ -17,12 +18,13 @@ from storyengine.access.api_access import API_PREFIX, ask_for_token, is_readable
 from storyengine.access.game_master import agame_master, game_master, store_password_once
 from storyengine.access.tokens import Verdict, verdict_on
 
-# Addresses for load balancers, which have no password.
+# The addresses that load balancers ask. They need no login, because a load balancer has no
+# password.
 OPEN_PATHS = ("/healthz", "/readyz")
 
 
 class LoginMiddleware(AuthenticationMiddleware):
-    """Sets request.user and, if a password is set, asks for the login.
+    """A middleware that sets request.user and, if a password is set, asks for the login.
 
     Without a login, only the login page and OPEN_PATHS are answered. storyengine.access.api_access
     guards the API, but a login also opens the READABLE addresses.
@@ -51,7 +53,8 @@ class LoginMiddleware(AuthenticationMiddleware):
         return None if request.user.is_authenticated else ask_for_login(request)
 
     def process_request(self, request: HttpRequest) -> None:
-        """Set request.user lazily, because most pages never read it."""
+        """Set request.user to an object that reads the account only when it is used, because most
+        pages never use it."""
         if settings.PASSWORD:
             super().process_request(request)
         else:
@@ -78,7 +81,8 @@ def ask_for_login(request: HttpRequest) -> HttpResponse:
         return ask_for_token()
     login_url = resolve_url(settings.LOGIN_URL)
     if request.headers.get("HX-Request") == "true":
-        # htmx would follow a redirect and put the login page into a part of the page.
+        # htmx would follow a redirect, and put the login page into a part of the page. So the
+        # answer is no redirect.
         query = urlencode({"next": request.headers.get("HX-Current-URL", "/")})
         return HttpResponse(status=401, headers={"HX-Redirect": f"{login_url}?{query}"})
     if not request.accepts("text/html"):

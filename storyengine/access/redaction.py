@@ -1,4 +1,4 @@
-"""Keeps secrets and texts of stories out of the log, whichever library writes the line."""
+"""Keeps secrets and texts of stories out of the log, even if a library writes the line."""
 
 import logging
 import traceback
@@ -13,19 +13,21 @@ from redis.exceptions import RedisError
 
 from storyengine.settings.environment import read_text
 
-# A shorter value is too likely to be a part of an ordinary word.
+# The fewest characters of a secret that is replaced. A shorter value is too likely to be a part of
+# an ordinary word.
 SHORTEST_SECRET = 4
-# The passwords in these addresses are secrets, both percent-encoded and decoded.
+# The variables with addresses. The passwords in them are secrets, both percent-encoded and decoded.
 ADDRESSES = ("DATABASE_URL", "CELERY_BROKER_URL")
 
 
 class RedactingFormatter(logging.Formatter):
-    """Replaces every configured secret in the finished line, including its traceback.
+    """A formatter that replaces every configured secret in the finished line, including its
+    traceback.
 
-    It also leaves out the messages of errors, because PostgreSQL repeats the row that it refused
-    and a bug may contain any words of a story. It shows the messages of errors of files and
-    connections, and of classes with `is_for_the_log`. With DEBUG it shows all messages except those
-    of databases.
+    It also leaves out the messages of errors, because PostgreSQL repeats the row that it refused,
+    and because a bug may contain any words of a story. It shows the messages of errors of files and
+    connections, and of classes with `is_for_the_log`. With DEBUG it shows all messages except for
+    those of databases.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -49,19 +51,22 @@ def redact(line: str) -> str:
 
 
 def where_it_failed(record: logging.LogRecord) -> str:
-    """Return the traceback of the record's error, with its causes first; "" without an error.
+    """Return the traceback of the record's error, with its causes first, or "" if there is no
+    error.
 
-    The traceback has source lines, which contain no text of a story, and the errors' classes.
+    The traceback has lines of source code, which have no text of a story, and the classes of the
+    errors.
     """
     errors = list(_chain(record.exc_info[1] if record.exc_info else None))
     where = "\n".join(_describe(error) for error in reversed(errors))
-    # An error that may be shown can repeat the message of one that may not.
+    # An error whose message may be shown can repeat the message of one that may not be shown.
     return _without_words(where, errors)
 
 
 def _without_words(text: str, errors: Iterable[BaseException]) -> str:
     for error in errors:
-        # A log line may have the error as its repr or as its plain message.
+        # A line of the log may have the error as its repr or as its plain message. Both are
+        # replaced.
         for words in (repr(error), str(error)):
             if len(words) >= SHORTEST_SECRET and not _may_be_shown(error):
                 text = text.replace(words, f"[words of {type(error).__name__}]")
@@ -74,7 +79,7 @@ def _describe(error: BaseException) -> str:
 
 
 def _may_be_shown(error: BaseException) -> bool:
-    """Return whether an error's message is sure to contain no text of a story."""
+    """Return whether the message of an error can have no text of a story."""
     if isinstance(error, DatabaseError):
         return False
     return (
@@ -112,12 +117,13 @@ def _secrets() -> tuple[str, ...]:
     return _longest_first(values, tuple(read_text(name) for name in ADDRESSES))
 
 
-# Each line of the log asks several times, and only tests change these settings.
+# The result is cached, because each line of the log asks several times, and only tests change the
+# settings.
 @lru_cache(maxsize=8)
 def _longest_first(values: tuple[str, ...], addresses: tuple[str, ...]) -> tuple[str, ...]:
     secrets = set(values)
     for written in addresses:
-        # Celery accepts several brokers, separated by semicolons.
+        # Celery accepts several addresses of brokers, separated by semicolons.
         for address in written.split(";"):
             password = _password_of(address)
             secrets |= {password, unquote(password)}

@@ -1,7 +1,8 @@
 """Checks the API's token in constant time, and limits the number of wrong tokens.
 
-Wrong tokens are counted like wrong passwords (see AXES_FAILURE_LIMIT in the settings), but apart
-from them, so that a program with an old token does not lock the Game Master out of the login page.
+Wrong tokens are counted like wrong passwords (see AXES_FAILURE_LIMIT in the settings). They are
+counted separately, so that a program with an old token does not lock the Game Master out of the
+login page.
 """
 
 import logging
@@ -26,27 +27,28 @@ logger = logging.getLogger(__name__)
 
 _COUNTED_AS = {"username": "token of the API"}
 _VERDICT = "storyengine.token"
-# Wrong tokens are counted one after the other, like passwords (see storyengine.access.views):
-# tokens sent at once would otherwise all be tried before the first is counted. Right tokens do not
-# wait for this lock.
+# This lock makes wrong tokens be counted one after the other, as passwords are (see
+# storyengine.access.views). Otherwise tokens that are sent at once would all be tried before the
+# first is counted. Right tokens do not wait for the lock.
 _one_try = Lock()
 
 
 class Verdict(Enum):
     RIGHT = auto()
     WRONG = auto()
-    # Too many wrong tokens came from the visitor's address, so that even a right one is refused.
+    # The verdict if too many wrong tokens came from the visitor's address. Even a right token is
+    # refused then.
     PAUSED = auto()
 
 
 def verdict_on(request: HttpRequest) -> Verdict | None:
-    """Return the verdict of `try_token`; None for a request without a token."""
+    """Return the verdict that `atry_token` found, or None for a request without a token."""
     found: Verdict | None = request.META.get(_VERDICT)
     return found
 
 
 async def atry_token(request: HttpRequest) -> Verdict | None:
-    """Try the request's token and return the verdict, which `verdict_on` then returns as well.
+    """Try the request's token, and return the verdict. Later `verdict_on` returns the same verdict.
 
     The token is tried only once, even if it was already checked before the body was read. A right
     token does not wait for wrong ones.
@@ -81,7 +83,8 @@ def _given(request: HttpRequest) -> str:
 class _Waiting:
     """The number of each visitor's wrong tokens that the database has not counted yet.
 
-    With it, a right token among many simultaneous guesses is refused like the guesses.
+    With this number, a right token among many guesses that come at once is refused like the
+    guesses.
     """
 
     def __init__(self) -> None:
@@ -109,18 +112,20 @@ _waiting = _Waiting()
 
 
 def _visitor(request: HttpRequest) -> HttpRequest:
-    """Return a request with the address alone, because nothing else of a try is to be stored."""
+    """Return a request that has only the visitor's address, because nothing else of a try may be
+    stored."""
     visitor = HttpRequest()
     visitor.META["REMOTE_ADDR"] = request.META.get("REMOTE_ADDR")
     return visitor
 
 
 def _look_for_pause(visitor: HttpRequest, waiting: int) -> Verdict:
-    """Return the verdict on a right token; `waiting` wrong ones of its visitor are uncounted."""
+    """Return the verdict on a right token. `waiting` is the number of the visitor's wrong tokens
+    that are not counted yet."""
     try:
         failures = AxesProxyHandler.get_failures(visitor, _COUNTED_AS) + waiting
     except STORAGE_ERRORS:
-        # The caller has the token, and learns from the view what is wrong with the database.
+        # The visitor has the right token. The view tells him what is wrong with the database.
         return Verdict.RIGHT
     if failures < settings.AXES_FAILURE_LIMIT:
         return Verdict.RIGHT
@@ -138,7 +143,7 @@ def _count_wrong(visitor: HttpRequest) -> Verdict:
                 AxesProxyHandler.user_login_failed(__name__, _COUNTED_AS, visitor)
                 is_paused = getattr(visitor, "axes_locked_out", False)
     except STORAGE_ERRORS:
-        # The database cannot count the wrong token now.
+        # The database cannot count the wrong token now, but the token is wrong.
         return Verdict.WRONG
     return Verdict.PAUSED if is_paused else Verdict.WRONG
 

@@ -16,11 +16,12 @@ from storyengine.access.game_master import USERNAME
 
 logger = logging.getLogger(__name__)
 
-# The bytes of a form with a password, an address and a token. A larger form is refused, because
-# failed tries are stored.
+# The most bytes of a form with a password, an address and a token. A larger form is refused,
+# because failed tries are stored.
 _LARGEST_FORM = 10_000
-# Passwords are tried one after the other, because passwords sent at once would otherwise all be
-# tried before the first is counted. Each further process may still try one more at the same time.
+# This lock makes passwords be tried one after the other. Otherwise passwords that are sent at once
+# would all be tried before the first is counted. Each further process can still try one more at the
+# same time.
 _one_try = Lock()
 
 
@@ -30,8 +31,10 @@ class PasswordForm(forms.Form):
 
 @require_safe
 async def healthz(request: HttpRequest) -> JsonResponse:
-    """Answer that the process serves. The database is not asked, because a slow database is no
-    reason to restart the process."""
+    """Answer that the process serves requests.
+
+    The database is not asked, because a slow database is no reason to restart the process.
+    """
     return JsonResponse({"status": "ok"})
 
 
@@ -52,7 +55,8 @@ def log_in(request: HttpRequest) -> HttpResponse:
 
 
 def _try_password(request: HttpRequest) -> tuple[str, int]:
-    """Log in and return ("", 200), or return the reason why not and its status."""
+    """Log in and return ("", 200). If that fails, return the reason and the status of the
+    answer."""
     form = PasswordForm(request.POST)
     if not form.is_valid() or int(request.META.get("CONTENT_LENGTH") or 0) > _LARGEST_FORM:
         return "Type the password.", 422
@@ -81,7 +85,10 @@ def log_out(request: HttpRequest) -> HttpResponse:
 
 
 def _next_url(request: HttpRequest) -> str:
-    """Return the address to go to after the login, on this host, or else the first page."""
+    """Return the address to which the browser goes after the login.
+
+    An address on another host is replaced by the first page.
+    """
     wanted = request.POST.get("next") or request.GET.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()

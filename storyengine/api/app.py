@@ -1,4 +1,4 @@
-"""The JSON API, which is mounted at `api/`."""
+"""The JSON API. Its addresses begin with `api/`."""
 
 from ninja.openapi.docs import Swagger
 
@@ -21,7 +21,7 @@ api = ProblemAPI(
     urls_namespace="api",
     renderer=JsonRenderer(),
     parser=StrictJsonParser(),
-    # The documentation page must not send this schema to a validator on another host.
+    # The documentation page must not send the schema of this API to a validator on another host.
     docs=Swagger({"validatorUrl": None}),
 )
 add_problem_handlers(api)

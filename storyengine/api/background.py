@@ -1,4 +1,4 @@
-"""The work of agents 0, 8 and 9 in the background, for which a client may wait."""
+"""The work of agents 0, 8 and 9 in the background. A client may wait for it."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -63,8 +63,9 @@ async def end(
 ) -> Status[SessionDocument]:
     """End the chapter as soon as memory covers every prompt.
 
-    If memory lacks more prompts, or needs more calls, than two stretches have prompts, the answer
-    is 409 with the number of calls in `calls`, until `accept_calls` is sent.
+    The answer is 409 if memory is more than two stretches of prompts behind, or needs more calls
+    than two stretches have prompts. The answer has the number of calls in `calls`. Send
+    `accept_calls` to accept them.
     """
     await in_database(request_end, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(is_ending_over, session_id, session_id, prefer, response)
@@ -84,11 +85,13 @@ async def retry_memory(
     body: CallsBody = NOT_ACCEPTED,
     prefer: Prefer = "",
 ) -> Status[SessionDocument]:
-    """Try again at once to write the memory that failed; a chapter whose end failed is ended.
+    """Try again now to write the memory that failed. If the end of the chapter failed, end it
+    again.
 
-    If memory lacks more prompts, or needs more calls, than two stretches have prompts, the answer
-    is 409 with the number of calls in `calls`, until `accept_calls` is sent. Then one stretch is
-    written at once, and one with each prompt.
+    The answer is 409 if memory is more than two stretches of prompts behind, or needs more calls
+    than two stretches have prompts. The answer has the number of calls
+    in `calls`. Send `accept_calls` to accept them. Then one stretch is written now, and one after
+    each prompt.
     """
     await in_database(retry_summary, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(are_summaries_over, session_id, session_id, prefer, response)
@@ -107,14 +110,14 @@ async def build_narrative(
 
 @router.post("/session/{uuid:session_id}/cancel", response={200: SessionDocument, **CALL})
 def cancel(request: HttpRequest, session_id: UUID) -> SessionDocument:
-    """Stop writing the narrative; earlier drafts stay."""
+    """Stop writing the narrative. Earlier drafts stay."""
     cancel_build(session_id)
     return read_session(session_id)
 
 
 @router.post("/session/{uuid:session_id}/reopen", response={200: SessionDocument, **CALL})
 def reopen_session(request: HttpRequest, session_id: UUID) -> SessionDocument:
-    """Play on in an ended chapter; its drafts stay."""
+    """Play on in an ended chapter. Its drafts stay."""
     reopen(session_id)
     return read_session(session_id)
 
@@ -122,7 +125,8 @@ def reopen_session(request: HttpRequest, session_id: UUID) -> SessionDocument:
 async def _answer_for(
     request_job: Callable[[UUID], Job], session_id: UUID, prefer: str, response: HttpResponse
 ) -> Status[SessionDocument]:
-    """Ask for the job of a chapter, and answer when it is over, or at once."""
+    """Ask for a job of the chapter. Answer when the job is over, or at once if the client does not
+    wait."""
     job = await in_database(request_job, session_id)
     was_awaited = await is_awaited(is_job_over, job.job_id, session_id, prefer, response)
     if was_awaited:
@@ -137,7 +141,8 @@ async def is_awaited(
     prefer: str,
     response: HttpResponse,
 ) -> bool:
-    """Wait as the client prefers; return True if it asked to wait and the work is over."""
+    """Wait as long as the client asks. Returns True if the client asked to wait and the work is
+    over."""
     seconds = accept_wait(prefer, response)
     if seconds is None:
         return False
@@ -145,7 +150,7 @@ async def is_awaited(
 
 
 def check_job(job: JobDocument | None) -> None:
-    """Raise JobBroken if the job ended without a result."""
+    """Raise JobBroken if the job has ended without a result."""
     if job is None:
         return
     if job.status == "cancelled":

@@ -1,6 +1,7 @@
-"""The bodies that a client may send, with exact types and no unknown fields.
+"""The bodies that a client may send. Their types are exact, and unknown fields are refused.
 
-Other modules check the lengths, because a line break counts as one character in any form.
+The length of a text is checked in other modules, because a line break counts as one character in
+any form.
 """
 
 from typing import Any, Literal
@@ -12,7 +13,8 @@ from sessions.models import DEFAULT_MODE
 
 
 class Body(BaseModel):
-    """Refuses unknown fields, so that a misspelt field is an error and its text is not lost."""
+    """The base class of all bodies. It refuses unknown fields. Otherwise the text of a misspelt
+    field would be lost without an error."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -27,7 +29,8 @@ class TitleBody(Body):
 
 
 class Tab1Body(Body):
-    """A field that is missing or null stays as it is, and so does a slot that is not named."""
+    """The fields of Tab 1 to change. A field that is missing or null stays as it is. The text of a
+    slot that is not named stays too."""
 
     world_text: str | None = Field(None, description="At most 5,000 characters.")
     chapter_text: str | None = Field(None, description="At most 5,000 characters.")
@@ -78,7 +81,7 @@ class PromptBody(Body):
 
 
 class RerollBody(Body):
-    """A field that is left out is as in the chosen attempt."""
+    """A re-roll. A field that is left out has the value of the chosen attempt."""
 
     agent_slot: int | None = Field(None, description="The character that answers.")
     user_text: str | None = Field(None, description="What happens; 1 to 5,000 characters.")
@@ -107,7 +110,7 @@ class ForkBody(Body):
 
 
 class CallsBody(Body):
-    """The whole body may be left out."""
+    """The GM's consent to the model calls of memory. The whole body may be left out."""
 
     accept_calls: bool = Field(
         False,
@@ -127,7 +130,7 @@ class TrialBody(Body):
 
 
 class NarrativeAgentBody(Body):
-    """A field that is missing or null stays as it is."""
+    """The narrator's fields to change. A field that is missing or null stays as it is."""
 
     narrative_agent_definition_text: str | None = Field(
         None, description="Instructions to the narrator; at most 5,000 characters."
@@ -141,7 +144,7 @@ _READERS = (
 
 
 class CorrectionBody(Body):
-    """At least one of `canon` and `replaces` must have text."""
+    """A ruling about a fact. At least one of `canon` and `replaces` must have text."""
 
     canon: str = Field("", description="What is true now; at most 1,000 characters.")
     replaces: str = Field(

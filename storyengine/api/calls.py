@@ -1,4 +1,4 @@
-"""The model calls of a chapter: what was sent in each layer, and what was used."""
+"""The model calls of a chapter, with the layers that were sent and the tokens that were used."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -26,7 +26,8 @@ router = Router(tags=["Model calls"])
 
 
 class LayerDocument(Document):
-    """The result of fitting one layer of a request, with the numbers of its pieces."""
+    """One layer of a request after the request was fitted into the window, with the numbers of its
+    pieces."""
 
     name: str
     tokens: int = Field(0, description="Estimated.")
@@ -38,7 +39,7 @@ class LayerDocument(Document):
 
 
 class CallFigures(Document):
-    """How a call went, and what it took."""
+    """The figures of a call: its outcome, its duration, its tokens and its price."""
 
     call_id: UUID
     model: str
@@ -73,7 +74,8 @@ class CallDocument(CallFigures):
 
 
 class UsageDocument(Document):
-    """The numbers of calls by outcome, and their tokens as reported."""
+    """The numbers of calls by outcome, and the numbers of their tokens as the provider reported
+    them."""
 
     calls: int
     finished: int
@@ -120,7 +122,7 @@ def list_calls(
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> CallList:
-    """Return the chapter's model calls, newest first, and what was used by each agent and model."""
+    """Return the chapter's model calls, newest first, and the usage of each agent and model."""
     chapter = get_chapter(session_id)
     rows = usage_by_agent(chapter)
     total = total_of(row.usage for row in rows)
@@ -135,7 +137,7 @@ def list_calls(
 
 
 class DryRunLayerDocument(Document):
-    """A layer with its text, and how many pieces would be kept, shortened or dropped."""
+    """A layer with its text, and the numbers of pieces that would be kept, shortened or dropped."""
 
     name: str
     role: str
@@ -148,7 +150,7 @@ class DryRunLayerDocument(Document):
 
 
 class DryRunDocument(Document):
-    """What a character would be sent now."""
+    """The request that a character would be sent now."""
 
     model: str
     budget_tokens: int = Field(description="Room for a prompt.")
@@ -174,7 +176,8 @@ class DryRunDocument(Document):
 
 @router.post("/session/{uuid:session_id}/dry-run", response={200: DryRunDocument, **WRITE})
 def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> DryRunDocument:
-    """Return what this prompt would send, by layers; nothing is sent, stored or spent."""
+    """Return the request that this prompt would make, layer by layer. Nothing is sent, stored or
+    spent."""
     run = look_ahead(get_chapter(session_id), **body.model_dump())
     return DryRunDocument.model_validate(run)
 
@@ -184,7 +187,7 @@ def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> Dr
     response={200: CallsEstimateDocument, **READ, **refusals(409, 422)},
 )
 def get_build_estimate(request: HttpRequest, session_id: UUID) -> CallsEstimateDocument:
-    """Estimate what the narrative of an ended chapter will take if no scene is too short.
+    """Estimate the calls that the narrative of an ended chapter takes if no scene is too short.
 
     Each call writes one scene. The estimate itself calls no model.
     """
@@ -196,7 +199,7 @@ def get_build_estimate(request: HttpRequest, session_id: UUID) -> CallsEstimateD
 
 
 def figures_of(call: CallRecord) -> dict[str, Any]:
-    """Return the fields of `CallFigures`."""
+    """Return the values of the fields of `CallFigures` for a call."""
     one, tokens = call.artifact, call.tokens
     return {
         "call_id": one.pk,

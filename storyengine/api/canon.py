@@ -1,4 +1,4 @@
-"""The present state of memory, and the GM's rulings on it."""
+"""The present state of memory, and the GM's rulings about it."""
 
 from uuid import UUID
 
@@ -37,9 +37,10 @@ def get_now(request: HttpRequest, session_id: UUID) -> NowDocument:
 def correct_canon(
     request: HttpRequest, session_id: UUID, body: CorrectionBody
 ) -> Status[MemoryBlockDocument]:
-    """Rule what is true, by a memory block that overrides everything else in memory.
+    """Rule which fact is true. The ruling is a memory block that overrides everything else in
+    memory.
 
-    Repeating the latest correction adds no block.
+    If the latest ruling is the same, no block is added.
     """
     block = write_correction(session_id, **dict(body))
     return Status(201, MemoryBlockDocument.model_validate(block))
@@ -49,12 +50,13 @@ def correct_canon(
 def answer_question(
     request: HttpRequest, session_id: UUID, body: AnswerBody
 ) -> Status[MemoryBlockDocument]:
-    """Settle a contradiction that memory reports: an item of the section `questions` of `now`.
+    """Settle a contradiction that memory reports. Contradictions are items of the section
+    `questions` of `now`.
 
     With `old` and `new`, the fact that stands becomes canon and the other is withdrawn. Without
-    them `keep` leaves canon as it is; `ignore` always does. `take_new` is refused unless it changes
-    canon. It needs `new`, and if it has `old`, this must be the `replaces` of an item of `now`.
-    Repeating the latest answer adds no block.
+    them, `keep` leaves canon as it is. `ignore` always leaves it as it is. `take_new` needs `new`,
+    and is refused if it would not change canon. An `old` beside `take_new` must be the `replaces`
+    of an item of `now`. If the latest answer is the same, no block is added.
     """
     block = write_answer(
         session_id,

@@ -1,4 +1,4 @@
-"""Chapters, and what the GM writes into them."""
+"""Chapters, and the texts that the GM writes into them."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -39,7 +39,7 @@ def list_sessions(
     limit: Annotated[int, Query(ge=1, le=200)] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> SessionList:
-    """List the chapters, the one played last first."""
+    """List the chapters. The chapter that was played last comes first."""
     return read_sessions(limit=limit, offset=offset)
 
 
@@ -78,7 +78,8 @@ def delete_session(request: HttpRequest, session_id: UUID) -> Status[None]:
 def reset_session(
     request: HttpRequest, session_id: UUID, response: HttpResponse
 ) -> Status[SessionDocument]:
-    """Delete the chapter with all its texts and open a new one under a new id. Its forks stay."""
+    """Delete the chapter with all its texts, and create a new one under a new id. Its forks
+    stay."""
     return answer_created(reset_chapter(session_id), response)
 
 
@@ -86,25 +87,26 @@ def reset_session(
 def copy_session(
     request: HttpRequest, session_id: UUID, response: HttpResponse
 ) -> Status[SessionDocument]:
-    """Start a chapter with the same Tab 1."""
+    """Create a chapter with the same Tab 1."""
     return answer_created(copy_setup(session_id), response)
 
 
 @router.get("/session/{uuid:session_id}/tab1", response={200: Tab1Document, **READ})
 def get_tab1(request: HttpRequest, session_id: UUID) -> Tab1Document:
-    """Return what the GM wrote on Tab 1."""
+    """Return the texts that the GM wrote on Tab 1."""
     return tab1_document(get_chapter(session_id))
 
 
 @router.put("/session/{uuid:session_id}/tab1", response={200: Tab1Document, **WRITE})
 def put_tab1(request: HttpRequest, session_id: UUID, body: Tab1Body) -> Tab1Document:
-    """Save the fields of Tab 1 that are sent; if one is refused, none is saved."""
+    """Save the fields of Tab 1 that are sent. If one of them is refused, none is saved."""
     return tab1_document(save_setup(session_id, SetupChange(**dict(body))))
 
 
 @router.get("/session/{uuid:session_id}/setup", response={200: dict[str, Any], **CALL})
 def get_setup(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
-    """Return the fields that the chapter's way to play adds to Tab 1; empty if it adds none."""
+    """Return the fields that the chapter's mode adds to Tab 1. The answer is empty if it adds
+    none."""
     setup = setup_of(get_chapter(session_id))
     return setup.model_dump(mode="json") if setup else {}
 
@@ -113,10 +115,10 @@ def get_setup(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
 def put_setup(
     request: HttpRequest, session_id: UUID, body: Annotated[dict[str, Any], Body()]
 ) -> dict[str, Any]:
-    """Save the fields that the chapter's way to play adds to Tab 1.
+    """Save the fields that the chapter's mode adds to Tab 1.
 
-    They can be saved until the lock, or until the first prompt if the way to play has no lock. A
-    field that is left out gets its default.
+    They can be saved until the lock, or until the first prompt if the mode has no lock. A field
+    that is left out gets its default.
     """
     saved: dict[str, Any] = save_mode_setup(session_id, body).tab1.mode_setup
     return saved

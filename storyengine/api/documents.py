@@ -1,4 +1,4 @@
-"""The documents with which the API answers; the specification's field names are kept."""
+"""The documents in the API's answers. They have the field names of the specification."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -56,7 +56,8 @@ class EventDocument(Document):
 
 
 class ChangeDocument(Document):
-    """A change of the world by an attempt, or by an act of the user after it."""
+    """A change of the world. It belongs to an attempt, or to an act of the user after the
+    attempt."""
 
     is_act: bool
     kind: str
@@ -86,7 +87,7 @@ class MemoryBlockDocument(Document):
 
 
 class PromptRange(Document):
-    """The prompts from `first` to `last`, including both; 0 to 0 is the setup."""
+    """The prompts from `first` to `last`, both included. The setup has the prompts 0 to 0."""
 
     first: int
     last: int
@@ -118,7 +119,7 @@ class NowSectionDocument(Document):
 
 
 class NowDocument(Document):
-    """The present state of memory; sections without items are left out."""
+    """The present state of memory. Sections without items are left out."""
 
     session_id: UUID
     prompt_index: int
@@ -162,7 +163,10 @@ class PendingTurn(Document):
     status: Literal["running", "committed", "failed", "stopped", "set_aside"]
     agent_slot: int | None = Field(description="Null where no character acts.")
     user_text: str
-    partial_text: str = Field(description="The reply so far, flushed once a second.")
+    partial_text: str = Field(
+        description="All that the model has written so far, flushed once a second. What will be a "
+        "thought is in it."
+    )
     error: str
     submitted_at: datetime
 
@@ -191,7 +195,7 @@ class JobDocument(Document):
 
 
 class CallsEstimateDocument(Document):
-    """An estimate of what model calls will take."""
+    """An estimate of model calls: their number, their tokens and their price."""
 
     model: str
     calls: int
@@ -228,7 +232,7 @@ class SessionList(Document):
 
 
 class SessionFields(SessionSummary):
-    """What the chapter's row and its cast say of it."""
+    """The fields of a chapter that come from its row and its cast."""
 
     last_summarized_prompt_index: int
     selected_agent_slots: list[int]
@@ -288,7 +292,7 @@ class AttemptDocument(Document):
 
 
 class ActAnswer(Document):
-    """What an act did to the world."""
+    """The changes that an act made to the world."""
 
     session_id: UUID
     prompt_index: int = Field(description="The turn that it followed, and closed.")

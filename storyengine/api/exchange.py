@@ -35,9 +35,10 @@ _FILE = {"$ref": "#/components/schemas/ChapterFile"}
 
 @router.get("/session/{uuid:session_id}/export", response={200: ChapterFile, **READ})
 def export_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """Return the chapter as a file that `POST /api/session/import` accepts here or elsewhere.
+    """Return the chapter as a file that `POST /api/session/import` accepts, here or on another
+    installation.
 
-    The file has no model calls, and nothing that a worker has not finished.
+    The file has no model calls, and no work that a worker has not finished.
     """
     content = export_chapter(session_id).to_json()
     return HttpResponse(content, content_type="application/json")
@@ -51,7 +52,8 @@ def export_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
     },
 )
 def import_session(request: HttpRequest, response: HttpResponse) -> Status[SessionDocument]:
-    """Import the chapter of an exported file under a new id; it has at most 20,000,000 bytes.
+    """Import the chapter of an exported file under a new id. The file may have 20,000,000 bytes at
+    most.
 
     If the file is refused, nothing is stored.
     """
@@ -66,18 +68,20 @@ def fork_session(
     body: ForkBody,
     idempotency_key: ForkKey = "",
 ) -> Status[SessionDocument]:
-    """Create another chapter that begins as this one was after one of its turns, without a call.
+    """Create a chapter that begins as this one was after one of its turns. No model is called.
 
-    It has the turns up to this one with all their committed attempts, and the memory and rulings of
-    that time. It has no draft, and no reply that is being written or broke off. What this chapter
-    has spent counts towards the caps of the fork. The fork stays when this chapter is deleted.
+    The fork has the turns up to this one with all their committed attempts, and the memory and
+    rulings of that time. It has no draft, and no reply that is being written or broke off. The
+    tokens and dollars that this chapter has spent count towards the caps of the fork. The fork
+    stays when this chapter is deleted.
     """
     fork = fork_chapter(session_id, body.number, submission_key=idempotency_key)
     return answer_created(fork, response)
 
 
 def _body(request: HttpRequest) -> bytes:
-    """Read the body from the request itself, because `request.body` has a smaller limit."""
+    """Return the body. It is read from the request itself, because `request.body` has a smaller
+    limit."""
     length = request.headers.get("Content-Length", "")
     if not length.isdecimal():
         return request.read(MAX_FILE_BYTES + 1)

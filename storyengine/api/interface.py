@@ -1,4 +1,4 @@
-"""Adapts Django Ninja: all errors are problem documents, and all bodies are JSON."""
+"""Adapts Django Ninja to this API: all errors are problems (RFC 9457), and all bodies are JSON."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -28,14 +28,14 @@ from storyengine.api.problems import (
 
 View = Callable[..., HttpResponseBase | Awaitable[HttpResponseBase]]
 
-# The view that reads its body itself, because a file may be longer than other bodies.
+# The name of the view that reads its body itself, because a file may be longer than other bodies.
 _TAKES_FILE = "import_session"
 
 HTTP_METHODS = ("get", "put", "post", "delete", "patch")
 
 
 class UnreadableBody(ValueError):
-    """A body that is not JSON. Ninja answers 400, and the handler shows this message."""
+    """A body is not JSON. Ninja answers 400, and the handler shows this message."""
 
 
 class StrictJsonParser(Parser):
@@ -48,7 +48,7 @@ class StrictJsonParser(Parser):
         except RecursionError as error:
             raise UnreadableBody("The body is nested too deeply.") from error
         except ValueError as error:
-            # The body is not UTF-8, is not JSON, or has a number with thousands of digits, which
+            # The body is not UTF-8 or not JSON, or it has a number with thousands of digits, which
             # Python refuses to read.
             raise UnreadableBody(f"The body cannot be read as JSON: {error}.") from error
 
@@ -63,7 +63,8 @@ class JsonRenderer(BaseRenderer):
 class ProblemAPI(NinjaAPI):
     @property
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
-        """Ninja's patterns, each with the API's error handling, and one for all other addresses."""
+        """The URL patterns of Ninja, each with the API's error handling, and a pattern for all
+        other addresses."""
         patterns, app_name, namespace = super().urls
         for pattern in patterns:
             if isinstance(pattern, URLPattern):
@@ -78,13 +79,17 @@ class ProblemAPI(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """Return the schema, which is made once because that takes a second. This is possible
-        because the API has one address, without parameters."""
+        """Return the schema.
+
+        It is made only once, because that takes a second. One schema is enough, because the API has
+        one address without parameters.
+        """
         return self._schema
 
     @cached_property
     def _schema(self) -> OpenAPISchema:
-        """The schema, in which problems get a media type of their own; Ninja has one for all."""
+        """The schema of the API. Problems have a media type of their own in it, but Ninja knows
+        only one for all answers."""
         schema = super().get_openapi_schema()
         for methods in schema["paths"].values():
             for method in HTTP_METHODS:
@@ -93,7 +98,7 @@ class ProblemAPI(NinjaAPI):
                     if int(status) >= 400 and self.renderer.media_type in content:
                         content[CONTENT_TYPE] = content.pop(self.renderer.media_type)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        # The empty entry comes first, because no token is needed if neither password nor token is
+        # The empty entry is first, because no token is needed if neither a password nor a token is
         # set.
         schema["security"] = [{}, {"token": []}]
         return schema
@@ -108,7 +113,8 @@ def _unknown(request: HttpRequest) -> HttpResponseBase:
 
 
 def _in_api_form(view: View, *, takes_file: bool = False) -> Callable[..., HttpResponseBase]:
-    """Wrap a view, so that unreadable bodies are refused and its errors become problems."""
+    """Return the view in a wrapper that refuses unreadable bodies and turns errors into
+    problems."""
     if iscoroutinefunction(view):
 
         @wraps(view)
@@ -134,14 +140,15 @@ def _in_api_form(view: View, *, takes_file: bool = False) -> Callable[..., HttpR
 
 
 def _without_csrf(view: View) -> Callable[..., HttpResponseBase]:
-    """Exempt a view from Django's CSRF check; storyengine.access checks origins and tokens."""
+    """Exempt a view from Django's CSRF check, because storyengine.access checks origins and
+    tokens."""
     view.csrf_exempt = True  # type: ignore[attr-defined]
-    # URL patterns take sync and async views, but their stubs have only sync ones.
+    # URL patterns accept sync and async views, but the stubs know only sync ones.
     return cast(Callable[..., HttpResponseBase], view)
 
 
 def _refuse_body(request: HttpRequest) -> Problem | None:
-    """Refuse a body that a cross-site form could send, and one that is too large."""
+    """Return the refusal of a body that is too large, or that a form on another site could send."""
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     try:
         size = len(request.body)

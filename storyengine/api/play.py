@@ -1,4 +1,4 @@
-"""Turns: a prompt with its reply, and stopping, keeping, repeating or choosing replies."""
+"""Turns: prompts with their replies, and the ways to stop, keep, repeat or choose a reply."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -26,7 +26,8 @@ STREAMS: dict[str, Any] = {
         200: {
             "description": "With `Accept: text/event-stream`: any number of `token` events with "
             '`{"text": …}` (and `"is_restart": true` where the text replaces what came before), '
-            "then one `turn` event with what 201 answers, or one `error` event with a problem.",
+            "then one `turn` event with what 201 answers, or one `error` event with a problem. The "
+            "tokens are all that the model writes, also what is stored as a thought.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         }
     }
@@ -53,10 +54,10 @@ IdempotencyKey = Annotated[
 async def send_prompt(
     request: HttpRequest, session_id: UUID, body: PromptBody, idempotency_key: IdempotencyKey = ""
 ) -> Status[TurnAnswer] | HttpResponseBase:
-    """Tell a character what happens, and return its reply.
+    """Tell a character what happens, and return the character's reply.
 
     The prompt is stored first. The reply is written even if the client leaves. If the reply fails
-    (502) or is stopped (409), the chapter stays as it is, and the problem has the pending turn.
+    (502) or is stopped (409), the chapter stays as it was, and the answer has the pending turn.
     """
     opened = await start_prompt(
         session_id,
@@ -80,7 +81,8 @@ async def reroll(
     body: RerollBody | None = None,
     idempotency_key: IdempotencyKey = "",
 ) -> Status[TurnAnswer] | HttpResponseBase:
-    """Have the latest prompt answered again, also with other words or by another character.
+    """Have the latest prompt answered again, with the same or other words, by the same or another
+    character.
 
     The new attempt is chosen when it is complete. The earlier one stays and can be chosen again.
     """
@@ -103,7 +105,7 @@ async def reroll(
 def get_turn(
     request: HttpRequest, session_id: UUID, number: int, thoughts: bool = False
 ) -> TurnDocument:
-    """Return a turn with all attempts at it; with `thoughts` their events include thoughts."""
+    """Return a turn with all attempts at it. With `thoughts` their events include thoughts."""
     return read_turn(session_id, number, with_thoughts=thoughts)
 
 
@@ -112,7 +114,7 @@ def get_turn(
     response={200: TurnDocument, **WRITE},
 )
 def choose(request: HttpRequest, session_id: UUID, number: int, body: ChooseBody) -> TurnDocument:
-    """Choose another committed attempt at the latest turn, without calling a model."""
+    """Choose another committed attempt at the latest turn. No model is called."""
     choose_reply(session_id, number, body.attempt_id)
     return read_turn(session_id, number)
 
@@ -127,31 +129,32 @@ def edit(
     body: EditBody,
     idempotency_key: IdempotencyKey = "",
 ) -> Status[TurnAnswer]:
-    """Replace the text of the latest reply by hand, as another attempt, without calling a model."""
+    """Replace the text of the latest reply by hand. This makes another attempt, and no model is
+    called."""
     attempt = edit_reply(session_id, number, body.text, submission_key=idempotency_key)
     return Status(201, read_answer(attempt))
 
 
 @router.post("/session/{uuid:session_id}/act", response={201: ActAnswer, **WRITE})
 def act(request: HttpRequest, session_id: UUID, body: ActBody) -> Status[ActAnswer]:
-    """Change the world without a model, by an act of the way to play.
+    """Change the world by an act of the chapter's mode. No model is called.
 
-    The latest turn takes no other attempt from then on. The answer is 422 if the arguments do not
-    fit or there is no such act; it then names the acts that there are.
+    From then on the latest turn takes no other attempt. If the arguments do not fit or there is no
+    such act, the answer is 422 and names the acts that there are.
     """
     return Status(201, read_act(session_id, do_act(session_id, body.act, body.arguments)))
 
 
 @router.post("/session/{uuid:session_id}/stop", response={200: SessionDocument, **CALL})
 async def stop(request: HttpRequest, session_id: UUID) -> SessionDocument:
-    """Stop the reply that is being written; its text so far is in `pending_turn`."""
+    """Stop the reply that is being written. Its text so far is in `pending_turn`."""
     await stop_reply(session_id)
     return await read_whole_session(session_id)
 
 
 @router.post("/session/{uuid:session_id}/keep", response={201: TurnAnswer, **CALL})
 def keep(request: HttpRequest, session_id: UUID) -> Status[TurnAnswer]:
-    """Keep the text of a stopped or failed reply as the reply."""
+    """Commit the text of a stopped or failed reply as the reply."""
     return Status(201, read_answer(keep_reply(session_id)))
 
 

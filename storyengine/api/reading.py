@@ -1,4 +1,4 @@
-"""Reads the API's documents, with a number of queries that does not grow with the chapter."""
+"""Reads the documents of the API. The number of queries does not grow with the chapter."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -15,7 +15,7 @@ from agents.models import Job
 from agents.modes import Stage, has_stage
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import recover
-from agents.running.results import void_results
+from agents.running.results import MOST_VOID, void_results
 from memory.blocks import counting_blocks
 from memory.drafts import drafts_of
 from memory.stretches import calls_to_accept
@@ -40,18 +40,16 @@ from storyengine.api.documents import (
     tab1_texts,
 )
 
-# The most void results that a document has, the newest of them.
-_MOST_VOID = 20
-
 
 def read_session(session_id: UUID, *, with_thoughts: bool = False) -> SessionDocument:
-    """Read the chapter as it is at one moment."""
+    """Return the document of a chapter. It shows the chapter at one moment."""
     recover(session_id)
     return read_at_one_moment(session_id, partial(_document, with_thoughts=with_thoughts))
 
 
 async def read_whole_session(session_id: UUID) -> SessionDocument:
-    """Read the chapter in the request's thread, so that a long one blocks no shared thread."""
+    """Return the document of a chapter. It is read in the request's own thread, so that a long
+    chapter blocks no shared thread."""
     return await sync_to_async(read_session)(session_id)
 
 
@@ -78,13 +76,14 @@ def _document(chapter: Session, *, with_thoughts: bool) -> SessionDocument:
 
 
 def _jobs(chapter: Session) -> list[Job]:
-    """Return the newest job of each kind, and late results that are void."""
-    jobs = [*latest_jobs(chapter).values(), *void_results(chapter)[:_MOST_VOID]]
+    """Return the newest job of each kind, and the late results that are void."""
+    jobs = [*latest_jobs(chapter).values(), *void_results(chapter)[:MOST_VOID]]
     return list({one.pk: one for one in jobs}.values())
 
 
 def answer_created(chapter: Session, response: HttpResponse) -> Status[SessionDocument]:
-    """Return the answer to a request that has made this chapter, with its address."""
+    """Return the answer to a request that has created this chapter. The answer has the chapter's
+    address."""
     response["Location"] = reverse("api:get_session", args=[chapter.pk])
     return Status(201, read_session(chapter.pk))
 
@@ -95,7 +94,7 @@ def read_sessions(*, limit: int, offset: int) -> SessionList:
 
 
 def read_answer(attempt: Attempt) -> TurnAnswer:
-    """Return the answer to a committed attempt, which is the same whenever it is asked for.
+    """Return the document of a committed attempt. It never changes.
 
     Raises UnknownChapter if the chapter was reset meanwhile.
     """
@@ -103,7 +102,7 @@ def read_answer(attempt: Attempt) -> TurnAnswer:
 
 
 def answer_of(attempt: Attempt, events: Sequence[Event]) -> TurnAnswer:
-    """Return the answer to a committed attempt from its events."""
+    """Return the document of a committed attempt, made from its events."""
     if attempt.turn is None or not events:
         raise UnknownChapter("The chapter was reset while this reply was being written.")
     return TurnAnswer(
@@ -125,7 +124,10 @@ def read_act(session_id: UUID, changes: Sequence[Change]) -> ActAnswer:
 
 
 def read_turn(session_id: UUID, number: int, *, with_thoughts: bool = False) -> TurnDocument:
-    """Read all attempts at the turn, also trials and broken ones. Raises UnknownTurn."""
+    """Return the document of the turn with all attempts at it, trials and broken ones too.
+
+    Raises UnknownTurn.
+    """
     recover(session_id)
     turn = find_turn(get_chapter(session_id), number)
     attempts = turn.attempts.order_by("submitted_at").prefetch_related("events", "changes")
@@ -154,13 +156,14 @@ def _told(events: Iterable[Event], *, with_thoughts: bool) -> list[Event]:
 
 
 def _changes_of(attempt: Attempt) -> list[Change]:
-    """Return the changes of the attempt's latest run, and the acts after it."""
+    """Return the changes of the attempt's latest run, and then the acts after the attempt."""
     own = [one for one in attempt.changes.all() if one.run_id in (attempt.run_id, None)]
     return sorted(own, key=lambda one: (one.is_act, one.position))
 
 
 def read_job(job_id: UUID) -> JobDocument:
-    """Read a job. Raises UnknownChapter if it was deleted with its chapter."""
+    """Return the document of a job. Raises UnknownChapter if the job was deleted with its
+    chapter."""
     try:
         return JobDocument.model_validate(Job.objects.get(pk=job_id))
     except Job.DoesNotExist:
@@ -173,7 +176,8 @@ def read_latest_job(session_id: UUID, kind: Job.Kind) -> JobDocument | None:
 
 
 def is_job_over(job_id: UUID) -> bool:
-    """Return whether the job is over or deleted, by a query that may run ten times a second."""
+    """Return whether the job is over or deleted. The query is quick, because it may be made ten
+    times a second."""
     live = (Job.Status.QUEUED, Job.Status.RUNNING)
     return not Job.objects.filter(pk=job_id, status__in=live).exists()
 

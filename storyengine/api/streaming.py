@@ -1,4 +1,5 @@
-"""Sends a reply as server-sent events or as one answer; it is written even if the client leaves.
+"""Sends a reply as server-sent events or as one answer. The reply is written even if the client
+leaves.
 
 No query is made between two tokens.
 """
@@ -40,7 +41,8 @@ async def await_answer(opened: OpenedAttempt) -> TurnAnswer:
 
 
 async def is_answer_awaited(opened: OpenedAttempt, prefer: str, response: HttpResponse) -> bool:
-    """Wait as the client prefers; return True if it asked to wait and the reply is there.
+    """Wait as long as the client asks. Returns True if the client asked to wait and the reply is
+    there.
 
     Raises TurnBroken if the reply failed or was stopped meanwhile.
     """
@@ -64,7 +66,7 @@ def stream_answer(request: HttpRequest, opened: OpenedAttempt) -> StreamingHttpR
 
 
 async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator[bytes]:
-    """Yield `token` events, and then one `turn` or one `error`."""
+    """Yield events of the type `token`, and at the end one event of the type `turn` or `error`."""
     shown: list[str] = []
     try:
         async with aclosing(_parts(opened)) as parts:
@@ -76,8 +78,8 @@ async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator
                         yield _event("token", token)
                 else:
                     answer = await _answer(part)
-                    # The client may not have seen the whole text, as when another process wrote the
-                    # reply.
+                    # The client may not have seen the whole text, for example if another process
+                    # wrote the reply.
                     said = (event.text for event in answer.events if event.role == "agent")
                     whole = ReplyText("\n\n".join(said), is_restart=True)
                     if token := _token(whole, shown):
@@ -95,7 +97,10 @@ def _event(name: str, data: dict[str, Any]) -> bytes:
 
 
 def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
-    """Return the text to add to the shown text; with `is_restart` it replaces that text."""
+    """Return the data of an event with the next text, or None if there is no new text.
+
+    With `is_restart`, the text replaces the text that was shown before.
+    """
     added = part.text
     if part.is_restart:
         before = "".join(shown)
@@ -110,7 +115,8 @@ def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
 
 
 async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
-    """Yield the parts of the reply up to its end, and None at intervals."""
+    """Yield the parts of the reply up to its end. While no part comes, yield None from time to
+    time."""
     is_over = not opened.must_run
     if is_over:
         yield ReplyEnded(opened.attempt)
@@ -120,8 +126,8 @@ async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
             async with aclosing(followed) as parts:
                 async for part in parts:
                     is_over = isinstance(part, ReplyEnded) and not part.attempt.is_running
-                    # The attempt may still run at such an end, because its task broke off or
-                    # another run has begun. It then has to be followed further.
+                    # The stream may end while the attempt still runs, because its task broke off or
+                    # another run has begun. The attempt is then followed further.
                     if is_over or not isinstance(part, ReplyEnded):
                         yield part
     except Attempt.DoesNotExist:
@@ -129,7 +135,8 @@ async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
 
 
 async def _answer(ended: ReplyEnded) -> TurnAnswer:
-    """Return the committed turn; for another end raise TurnBroken with what was kept."""
+    """Return the document of the committed turn. If the turn ended in another way, raise TurnBroken
+    with everything that was kept."""
     attempt, refusal = ended.attempt, ended.refusal
     if ended.events:
         return answer_of(attempt, ended.events)

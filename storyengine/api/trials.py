@@ -1,4 +1,4 @@
-"""Tries the latest reply again with one layer of its request changed, and adopts the result."""
+"""Tries the latest reply again with one layer of its request changed, and can adopt the result."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -48,7 +48,7 @@ class TriedReplyDocument(Document):
     session_id: UUID
     prompt_index: int
     call_id: UUID = Field(description="The call that the reply came from.")
-    reply: str
+    reply: str = Field(description="Empty where it came to thoughts alone.")
     layers: list[TrialLayerDocument]
 
 
@@ -57,7 +57,7 @@ class TrialCallDocument(CallFigures):
 
 
 class TrialDocument(Document):
-    """A trial beside the reply that it was made from."""
+    """A trial, with the reply from which it was made."""
 
     trial_id: UUID = Field(description="The id of its attempt.")
     session_id: UUID
@@ -69,7 +69,10 @@ class TrialDocument(Document):
     layer_text_before: str
     layer_text: str = Field(description="Empty where the layer was left out.")
     reply_before: str
-    reply: str = Field(description="Whole once it is done; before, as far as it has come.")
+    reply: str = Field(
+        description="Whole once it is done; before, as far as the model has written it. Empty "
+        "where it came to thoughts alone."
+    )
     call_before: TrialCallDocument | None
     call: TrialCallDocument | None = Field(description="Null until the model was called.")
     is_adopted: bool
@@ -83,13 +86,14 @@ ANSWERS = {200: TrialDocument, 202: TrialDocument, **WRITE, **refusals(429, 502)
 
 @router.get("/session/{uuid:session_id}/trial", response={200: TriedReplyDocument, **READ, **CALL})
 def get_tried_reply(request: HttpRequest, session_id: UUID) -> TriedReplyDocument:
-    """Return the layers of the latest reply's request; 409 if it cannot be tried again."""
+    """Return the layers of the latest reply's request. The answer is 409 if the reply cannot be
+    tried again."""
     tried = read_reply(session_id)
     return TriedReplyDocument(
         session_id=session_id,
         prompt_index=tried.prompt_index,
         call_id=tried.call.artifact.pk,
-        reply=tried.reply.text,
+        reply=tried.reply,
         layers=[
             TrialLayerDocument(
                 number=one.number,
@@ -114,7 +118,7 @@ async def run_trial(
 ) -> Status[TrialDocument]:
     """Have the latest reply written again with the text of one layer replaced.
 
-    The chapter is not changed. A second request with the same key is the same trial.
+    The chapter is not changed. A second request with the same key makes no second trial.
     """
     opened = await start_trial(
         session_id,
@@ -133,7 +137,7 @@ async def run_trial(
     "/session/{uuid:session_id}/trial/{uuid:trial_id}", response={200: TrialDocument, **READ}
 )
 def get_trial(request: HttpRequest, session_id: UUID, trial_id: UUID) -> TrialDocument:
-    """Return the trial beside the reply that it was made from."""
+    """Return the trial, with the reply from which it was made."""
     return _read(session_id, trial_id)
 
 
@@ -143,7 +147,7 @@ def get_trial(request: HttpRequest, session_id: UUID, trial_id: UUID) -> TrialDo
 async def stop_running_trial(
     request: HttpRequest, session_id: UUID, trial_id: UUID
 ) -> TrialDocument:
-    """Stop the trial; its text so far cannot be adopted."""
+    """Stop the trial. Its text so far cannot be adopted."""
     await stop_trial(session_id, trial_id)
     return await in_database(_read, session_id, trial_id)
 
@@ -152,11 +156,12 @@ async def stop_running_trial(
     "/session/{uuid:session_id}/trial/{uuid:trial_id}/adopt", response={201: TurnAnswer, **CALL}
 )
 def adopt(request: HttpRequest, session_id: UUID, trial_id: UUID) -> Status[TurnAnswer]:
-    """Make the trial's reply the latest reply, like a re-roll; repeating this changes nothing."""
+    """Make the trial's reply the latest reply, as with a re-roll. A second request changes
+    nothing."""
     return Status(201, read_answer(adopt_trial(session_id, trial_id)))
 
 
-# The API's names for the states of a trial, which are older than attempts.
+# The names of a trial's states in the API. They are older than the states of attempts.
 _STATUS: dict[str, Literal["running", "done", "failed", "cancelled"]] = {
     Attempt.Status.RUNNING: "running",
     Attempt.Status.COMMITTED: "done",
@@ -180,7 +185,7 @@ def _read(session_id: UUID, trial_id: UUID) -> TrialDocument:
         layer_name=trial.layer_name,
         layer_text_before=trial.text_before,
         layer_text=trial.text,
-        reply_before=trial.reply.text,
+        reply_before=trial.reply,
         reply=trial.new_reply,
         call_before=_call(trial.base),
         call=_call(trial.call),

@@ -1,4 +1,5 @@
-"""Waits for background work by `Prefer: wait=N` (RFC 7240), without holding a thread."""
+"""Waits for background work if a client asks for that by `Prefer: wait=N` (RFC 7240). No thread is
+occupied meanwhile."""
 
 import re
 from asyncio import sleep
@@ -13,13 +14,16 @@ from agents.running.recovery import recover
 
 MAX_WAIT_SECONDS = 600
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 0.5
-# The interval of looking for dead workers while a client waits.
+# The seconds between two searches for dead workers while a client waits.
 _RECOVERY_SECONDS = 5.0
 _WAIT = re.compile(r'(?:^|,)\s*wait\s*=\s*"?([0-9]+)"?\s*(?=[;,]|$)', re.IGNORECASE)
 
 
 def wait_seconds(prefer: str) -> int | None:
-    """Return the seconds to wait that a Prefer header names, up to the limit; None if none."""
+    """Return the seconds to wait that a Prefer header names, or the limit if it names more.
+
+    Returns None if the header names none.
+    """
     match = _WAIT.search(prefer)
     if match is None:
         return None
@@ -28,7 +32,7 @@ def wait_seconds(prefer: str) -> int | None:
 
 
 def accept_wait(prefer: str, response: HttpResponse) -> int | None:
-    """Read the seconds like `wait_seconds`, and confirm them in the answer's header."""
+    """Return the result of `wait_seconds`, and confirm it in a header of the answer."""
     seconds = wait_seconds(prefer)
     if seconds is not None:
         response["Preference-Applied"] = f"wait={seconds}"
@@ -38,7 +42,10 @@ def accept_wait(prefer: str, response: HttpResponse) -> int | None:
 async def wait_until(
     is_over: Callable[[UUID], bool], row_id: UUID, session_id: UUID, seconds: float
 ) -> bool:
-    """Call `is_over(row_id)` at most ten times a second; False if the time runs out first."""
+    """Call `is_over(row_id)` until it returns True, at most ten times a second.
+
+    Returns False if the time runs out first.
+    """
     begin = recovered = monotonic()
     while not await in_database(is_over, row_id):
         now = monotonic()
@@ -47,7 +54,7 @@ async def wait_until(
         if now - recovered >= _RECOVERY_SECONDS:
             recovered = now
             await in_database(recover, session_id)
-        # The pause is a twentieth of the time that has passed, so that long waits need fewer
+        # The pause is a twentieth of the time that has passed, so that a long wait needs fewer
         # queries.
         pause = min(max((now - begin) / 20, _SHORTEST_PAUSE), _LONGEST_PAUSE)
         await sleep(min(pause, seconds - (now - begin)))

@@ -11,7 +11,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from storyengine.backups.exceptions import BackupError
 
-# An app's label and the name of one of its migrations.
+# The label of an app, and the name of one of its migrations.
 Migration = tuple[str, str]
 
 
@@ -19,24 +19,26 @@ Migration = tuple[str, str]
 class Contents:
     """The contents of a backup that was read to its end."""
 
-    # The file that the database is loaded from: the backup itself or a script made from it.
+    # The file from which the database is loaded: the backup itself, or a script that was made from
+    # it.
     source: Path
     migrations: frozenset[Migration]
 
 
 class Store(Protocol):
-    """A database that can be copied to a file and back; its methods raise BackupError."""
+    """A database that can be copied to a file and back. Its methods raise BackupError."""
 
     ending: str
 
     def dump(self, draft: Path) -> None:
-        """Write the database's state at one moment into an empty file, and check the file."""
+        """Write the state of the database at one moment into an empty file, and check the file."""
 
     def opened(self, backup: Path) -> AbstractContextManager[Contents]:
-        """Read a backup to its end, so that a damaged one is found before the database changes."""
+        """Read a backup to its end, so that damage is found before the database is changed."""
 
     def load(self, contents: Contents) -> None:
-        """Replace everything in the database by the contents, or change nothing."""
+        """Replace everything in the database by the contents. If this fails, the database stays as
+        it was."""
 
 
 def refuse_what_is_not_ours(backup: Path, contents: Contents) -> None:
@@ -52,7 +54,7 @@ def refuse_what_is_not_ours(backup: Path, contents: Contents) -> None:
 
 
 def unknown_migrations(migrations: Iterable[Migration]) -> list[str]:
-    """Return those of the migrations that only a newer program knows."""
+    """Return those of the migrations that this program does not know, because it is too old."""
     loader = MigrationLoader(None)
     return [
         f"{app}.{name}"
@@ -62,7 +64,7 @@ def unknown_migrations(migrations: Iterable[Migration]) -> list[str]:
 
 
 def missing_migrations(migrations: frozenset[Migration]) -> Iterator[str]:
-    """Yield the migrations that this program would still apply to a database with these."""
+    """Yield the migrations that this program would still apply to a database that has these."""
     for app, name in sorted(MigrationLoader(None).disk_migrations):
         if (app, name) not in migrations:
             yield f"{app}.{name}"

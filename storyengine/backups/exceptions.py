@@ -1,4 +1,4 @@
-"""The errors that end a backup or a restore, with messages for its user."""
+"""The errors that end a backup or a restore, with messages for the person who runs it."""
 
 
 class BackupError(Exception):
@@ -24,5 +24,5 @@ def say_unreadable(error: BaseException) -> str:
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return an error's message in one line that ends with one full stop."""
+    """Return an error's message as one line that ends with a single full stop."""
     return f"{' '.join(str(error).split()).removesuffix('.')}."

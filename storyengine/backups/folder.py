@@ -1,12 +1,12 @@
 """The folder of backups, to which one process at a time adds complete files.
 
-A file's name has the time and the reason of the backup. It also has the start of the file's
+The name of a file has the time and the reason of the backup. It also has the start of the file's
 SHA-256, which shows whether a copy was damaged:
 
-    storyengine-20261122T031500.123456Z-daily-0f3a5c7e9b1d2f40.sqlite3
+storyengine-20261122T031500.123456Z-daily-0f3a5c7e9b1d2f40.sqlite3
 
-The reason shows if the database had no chapters (`daily-empty`). Such backups are counted apart, so
-that they never displace a backup with chapters.
+The reason also says if the database had no chapters (`daily-empty`). Such backups are counted
+separately, so that they never displace a backup with chapters.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ from django.utils.timesince import timesince
 from storyengine.backups.exceptions import BackupError
 
 ONE_DAY = timedelta(days=1)
-# The beginning of a draft's name, by which drafts that a killed process left are found.
+# The beginning of a draft's name. It identifies the drafts that a killed process has left.
 _DRAFT = ".unfinished-"
 _EMPTY = "-empty"
 _TIME = "%Y%m%dT%H%M%S.%fZ"
@@ -48,7 +48,7 @@ class Reason(StrEnum):
 class Backup:
     path: Path
     made_at: datetime
-    # The reason for the backup, one of Reason.
+    # The reason for the backup, which is a value of Reason.
     reason: str = Reason.DAILY
     has_chapters: bool = True
 
@@ -58,16 +58,17 @@ class Backup:
 
     @property
     def when(self) -> str:
-        """The time in words, such as "22 November 2026 at 03:15 UTC, 2 days ago"."""
+        """The time of the backup in words, such as "22 November 2026 at 03:15 UTC, 2 days ago"."""
         ago = timesince(self.made_at, depth=1).replace("\N{NO-BREAK SPACE}", " ")
         return f"{self.made_at:%-d %B %Y at %H:%M} UTC, {ago} ago"
 
 
 @contextmanager
 def only_one_at_a_time(*, wait: bool = True) -> Iterator[bool]:
-    """Lock the folder against other processes; yield False if it is locked and `wait` is off.
+    """Lock the folder against other processes.
 
-    The system releases the lock when its holder ends, however that happens.
+    If another process has locked it, wait, or yield False if `wait` is off. The system releases the
+    lock when the process that has it ends in any way.
     """
     folder = _made_folder()
     try:
@@ -90,7 +91,7 @@ def only_one_at_a_time(*, wait: bool = True) -> Iterator[bool]:
 
 @contextmanager
 def draft() -> Iterator[Path]:
-    """Create an empty private file in the folder, and delete it afterwards unless it was kept."""
+    """Create an empty private file in the folder. After the block, delete it unless it was kept."""
     try:
         handle, name = tempfile.mkstemp(prefix=_DRAFT, dir=_made_folder())
         os.close(handle)
@@ -105,7 +106,7 @@ def draft() -> Iterator[Path]:
 
 
 def keep(path: Path, reason: Reason, ending: str, *, has_chapters: bool) -> Path:
-    """Give a complete and checked draft its name after it was written to the disk."""
+    """Write a complete and checked draft to the disk, and then give it its name."""
     with path.open("rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()[:16]
         os.fsync(file.fileno())
@@ -130,10 +131,10 @@ def backups() -> list[Backup]:
 
 
 def is_due(*, has_chapters: bool) -> bool:
-    """Return whether there is no backup of the last 24 hours.
+    """Return whether a backup is due, because there is none of the last 24 hours.
 
-    For a database with chapters, only backups with chapters count. A backup with a future time,
-    which a wrong clock once gave it, does not count.
+    For a database with chapters, only backups with chapters count. A backup with a future time does
+    not count, because a wrong clock gave it that time.
     """
     now = datetime.now(UTC)
     return not any(
@@ -143,9 +144,9 @@ def is_due(*, has_chapters: bool) -> bool:
 
 
 def throw_away_old_ones() -> None:
-    """Delete backups, except those of the last BACKUP_DAYS days on which any were made.
+    """Delete old backups. Backups of the last BACKUP_DAYS days on which one was made stay.
 
-    Days without a backup do not count, so a program that is not used loses none.
+    Days without a backup do not count, so a program that is not used loses no backup.
     """
     for has_chapters in (True, False):
         found = [backup for backup in backups() if backup.has_chapters is has_chapters]
@@ -156,7 +157,8 @@ def throw_away_old_ones() -> None:
 
 
 def is_as_named(path: Path) -> bool:
-    """Return whether the file's hash is the one in its name; accept a renamed file unchecked."""
+    """Return whether the file has the hash that its name says. A renamed file is accepted
+    unchecked."""
     match = _NAME.fullmatch(path.name)
     if not match:
         return True

@@ -1,8 +1,9 @@
-"""Backs up PostgreSQL by pg_dump, pg_restore and psql, with the password in their environment.
+"""Backs up PostgreSQL with pg_dump, pg_restore and psql. The password is in the environment of
+these programs.
 
-A restore uses psql, because in the same transaction it first drops every table of the database.
-After an upgrade the database may have more tables than the backup, and pg_restore --clean would
-drop only the tables of the backup.
+A restore uses psql, because the same transaction first drops every table of the database. After an
+upgrade the database may have more tables than the backup, and pg_restore --clean would drop only
+the tables of the backup.
 """
 
 import os
@@ -21,7 +22,7 @@ from storyengine.backups.exceptions import BackupError, ToolMissing
 from storyengine.backups.folder import draft
 
 _MAGIC = b"PGDMP"
-# Where Debian and Ubuntu keep the programs of each version.
+# The folder in which Debian and Ubuntu keep the programs of each version.
 _DEBIAN_FOLDERS = Path("/usr/lib/postgresql")
 PATIENCE_SECONDS = 20.0
 
@@ -61,7 +62,7 @@ class PostgresqlStore:
             if file.read(len(_MAGIC)) != _MAGIC:
                 raise BackupError(f"{backup} is no backup of Story Engine's PostgreSQL database.")
         with draft() as script:
-            # The whole backup is read, so that a truncated or damaged one is found here.
+            # The whole backup is read here, so that a truncated or damaged one is found.
             _run(
                 "pg_restore",
                 ["--no-owner", "--no-privileges", f"--file={script}", str(backup.absolute())],
@@ -110,14 +111,19 @@ def _run(
 
 
 def _first_error(said: str) -> str:
-    """Return one line of the error, because further lines may quote a row with story text."""
+    """Return one line of PostgreSQL's error. Further lines are left out, because they may quote a
+    row with text of a story."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"\b(error|ERROR|FATAL)\b", line)]
     return (errors or lines or ["it gave no reason"])[0][:300]
 
 
 def _find(program: str) -> str:
-    """Return the program on the path, or else the newest of Debian's folders for each version."""
+    """Return the path of a program of PostgreSQL.
+
+    The program on the search path comes first, and then the newest version in Debian's folders.
+    Raises ToolMissing if there is none.
+    """
     if found := shutil.which(program):
         return found
     versions = [

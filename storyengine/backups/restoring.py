@@ -1,4 +1,4 @@
-"""Replaces everything in the database by a backup, or changes nothing."""
+"""Replaces everything in the database by a backup. If that fails, the database stays as it was."""
 
 import logging
 from dataclasses import dataclass
@@ -19,15 +19,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Restored:
-    # The backup of the replaced data; None if there was no data or no backup was wanted.
+    # The backup of the replaced data; None if there was no data, or if no backup was wanted.
     replaced: Path | None
     missing_migrations: tuple[str, ...]
 
 
 def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
-    """Restore the backup; raise BackupError if that fails, with nothing changed.
+    """Restore the backup. Raises BackupError if that fails. Then nothing has changed.
 
-    The present data is backed up first, and this backup is deleted like other old ones.
+    The present data is backed up first. Like other old backups, this backup is deleted after some
+    time.
     """
     with only_one_at_a_time():
         _refuse_unreadable(backup)
@@ -36,7 +37,7 @@ def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
         with store.opened(backup) as contents:
             refuse_what_is_not_ours(backup, contents)
             replaced = _keep_what_is_there() if keeps_what_is_there else None
-            # A worker may have started during the long steps above.
+            # The check is repeated, because a worker may have started during the long steps above.
             _refuse_beside_a_worker()
             # The next query of this process opens a new connection to the restored database.
             connection.close()
@@ -61,7 +62,8 @@ def _refuse_unreadable(backup: Path) -> None:
 
 
 def _refuse_beside_a_worker() -> None:
-    """Refuse while a worker runs, which would continue jobs of chapters that are replaced."""
+    """Raise a refusal while a worker runs, because the worker would continue jobs of chapters that
+    are replaced."""
     try:
         is_running = is_alive(last_heartbeat())
     except DatabaseError as error:
@@ -70,7 +72,8 @@ def _refuse_beside_a_worker() -> None:
                 "The database does not say whether a worker runs, so nothing was restored: "
                 f"{sentence_of(error)} {IF_IT_IS_DAMAGED}"
             ) from error
-        # The database is new, older than heartbeats, or damaged, so no worker can be using it.
+        # The database is new, damaged, or from a program without heartbeats. So no worker can be
+        # using it.
         return
     if is_running:
         raise BackupError(
@@ -83,7 +86,8 @@ def _end_restored_heartbeats() -> None:
     try:
         end_heartbeats()
     except DatabaseError as error:
-        # A backup that is older than heartbeats lacks their table, which is no fault.
+        # A backup from a program without heartbeats has no table for them. That is no fault, so
+        # there is no warning.
         if is_database_away(error):
             logger.warning(
                 "workers of the backup count as running for up to %d seconds: %s",

@@ -11,10 +11,10 @@ from storyengine.backups.contents import Contents, Migration
 from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError
 
 _MAGIC = b"SQLite format 3\x00"
-# How long to wait for another writer's lock on the database.
+# The seconds to wait for another writer's lock on the database.
 PATIENCE_SECONDS = 20.0
-# The time for the check at the start, enough for a gigabyte on most machines. The daily backup
-# checks the whole file.
+# The seconds for the check at the start. They are enough for a gigabyte on most machines. The daily
+# backup checks the whole file.
 LOOKING_SECONDS = 5.0
 
 
@@ -31,7 +31,8 @@ class SqliteStore:
                 closing(_connect(draft, "mode=rw")) as copy,
             ):
                 _copy(database, copy)
-                # The copy is in WAL mode like the database, but must not need a log beside it.
+                # The copy is in WAL mode, because the database is. The mode is changed, because a
+                # backup must not need a log beside it.
                 copy.execute("PRAGMA journal_mode=DELETE")
             with closing(_connect(draft, "mode=ro&immutable=1")) as copy:
                 _check(copy)
@@ -58,7 +59,7 @@ class SqliteStore:
                 closing(_connect(contents.source, "mode=ro&immutable=1")) as copy,
                 closing(_connect(self._database, "mode=rwc")) as database,
             ):
-                # The copy is one transaction, so that a crash leaves the old data.
+                # The copy is one transaction, so that the old data stays after a crash.
                 _copy(copy, database)
         except sqlite3.Error as error:
             raise BackupError(
@@ -67,7 +68,7 @@ class SqliteStore:
 
 
 def look_at(database: Path, *, seconds: float = LOOKING_SECONDS) -> None:
-    """Check the file for as long as `seconds` allow; raise sqlite3.Error if it is damaged."""
+    """Check the file for at most this many seconds. Raises sqlite3.Error if it is damaged."""
     with closing(_connect(database, "mode=rw")) as looking:
         limit = threading.Timer(seconds, looking.interrupt)
         limit.start()
@@ -94,7 +95,7 @@ def _connect(path: Path, options: str) -> sqlite3.Connection:
 
 def _copy(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
     def give_up(status: int, _remaining: int, _total: int) -> None:
-        # Python would try again without end, although the time for waiting is over.
+        # Python would try again without end. The time for waiting is over, so this ends the copy.
         if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise BackupError(
                 "The database is in use. Stop the program, and try again: nothing was changed."
@@ -113,7 +114,7 @@ def _check(copy: sqlite3.Connection, check: str = "integrity_check") -> None:
 
 
 def _refuse_programs(copy: sqlite3.Connection) -> None:
-    """Refuse a database with more than tables and indexes, because a trigger would run code."""
+    """Refuse a database that has more than tables and indexes, because a trigger would run code."""
     (others,) = copy.execute(
         "SELECT count(*) FROM sqlite_master"
         " WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"

@@ -20,7 +20,10 @@ _HOW = "docs/deployment.md has the commands."
 
 
 def check_storage() -> None:
-    """Raise BackupError if the storage has a fault, and say what to do; change nothing."""
+    """Raise BackupError if the storage has a fault.
+
+    The message says what to do. Nothing is changed.
+    """
     if folder := find_full_folder():
         raise BackupError(
             f"The disk of {folder} is full, so that nothing could be stored. {MAKE_ROOM}"
@@ -42,7 +45,8 @@ def _say_why(error: BaseException) -> str:
     newest, file = _newest_with_chapters(), database_file()
     if newest is None or file is None or not is_damaged(error):
         return say_unreadable(error)
-    # The damaged file is moved aside, because a restore replaces no data that it cannot back up.
+    # The advice says to move the damaged file to another folder, because a restore replaces no data
+    # that it cannot back up.
     folders = (file.with_name(f"damaged-{number}") for number in count(1))
     aside = shlex.quote(path_as_typed(next(folder for folder in folders if not folder.exists())))
     return (
@@ -54,7 +58,8 @@ def _say_why(error: BaseException) -> str:
 
 
 def _is_unused() -> bool:
-    # This comes before any query, because SQLite deletes the log beside an empty file on opening.
+    # The file is checked before any query, because SQLite deletes the log beside an empty file when
+    # it opens the file.
     file = database_file()
     if file and not (file.exists() and file.stat().st_size):
         return True
@@ -62,7 +67,8 @@ def _is_unused() -> bool:
 
 
 def _refuse_beside_backups() -> None:
-    """Refuse an empty database beside backups, because its chapters may have been lost."""
+    """Raise a refusal if the database is empty but there are backups. Its chapters may have been
+    lost."""
     if newest := _newest_with_chapters():
         raise BackupError(
             "The database is empty, though there are backups of one with chapters. It was left as "
@@ -93,7 +99,7 @@ def _refuse_newer() -> None:
 
 
 def _newest_before_an_upgrade() -> Backup | None:
-    """Return the newest backup from before an upgrade that this program can restore."""
+    """Return the newest backup from before an upgrade, if this program can restore it, or None."""
     for backup in backups():
         if backup.reason != Reason.BEFORE_MIGRATION:
             continue

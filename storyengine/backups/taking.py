@@ -1,4 +1,4 @@
-"""Makes a backup that is complete and checked, or none."""
+"""Makes backups. A backup is complete and checked, or it is not made at all."""
 
 from pathlib import Path
 
@@ -23,13 +23,13 @@ from storyengine.backups.sqlite import SqliteStore
 
 
 def back_up(reason: Reason) -> Path:
-    """Wait for other processes' backups, make another one, then delete old ones."""
+    """Wait until no other process makes a backup. Then make one, and delete old ones."""
     with only_one_at_a_time():
         return _back_up_and_throw_away(reason)
 
 
 def back_up_if_due() -> Path | None:
-    """Make the daily backup, unless another process is making one or has made it."""
+    """Make the daily backup. If another process is making it or has made it, do nothing."""
     with only_one_at_a_time(wait=False) as is_held:
         if not is_held or not is_due(has_chapters=has_chapters()):
             return None
@@ -39,7 +39,8 @@ def back_up_if_due() -> Path | None:
 def back_up_before_migrating(*, to_latest: bool = True) -> Path | None:
     """Make a backup if migrations would change a database that is in use.
 
-    Without `to_latest` the user has named the target of the migrations, which may drop tables.
+    `to_latest` is False if the user has named the target of the migrations. They may then drop
+    tables.
     """
     if not has_been_used() or (to_latest and not _has_older_tables()):
         return None
@@ -47,12 +48,13 @@ def back_up_before_migrating(*, to_latest: bool = True) -> Path | None:
 
 
 def take(reason: Reason) -> Path:
-    """Make a backup while the caller holds the lock of `only_one_at_a_time`."""
+    """Make a backup. The caller has the lock of `only_one_at_a_time`."""
     store = this_store()
     had_chapters = has_chapters()
     with draft() as path:
         store.dump(path)
-        # The backup may contain a chapter that was added or deleted meanwhile.
+        # The chapters are counted before and after the copy, because one may have been added or
+        # deleted meanwhile.
         return keep(path, reason, store.ending, has_chapters=had_chapters or has_chapters())
 
 

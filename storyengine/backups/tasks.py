@@ -14,7 +14,8 @@ logger = logging.getLogger(__name__)
 
 @shared_task
 def back_up_daily() -> None:
-    """Back up SQLite if the last backup is a day old; PostgreSQL has its own service for that."""
+    """Back up SQLite if the last backup is a day old. PostgreSQL has a service of its own for
+    this."""
     if connection.vendor != "sqlite":
         return
     try:
@@ -28,5 +29,6 @@ def back_up_daily() -> None:
 
 @worker_ready.connect
 def back_up_at_the_start(**_signal: object) -> None:
-    """Check for the daily backup at once, as a laptop's worker may end before the first tick."""
+    """Check at the start whether the daily backup is due, because the worker of a laptop may end
+    before the first regular check."""
     back_up_daily.delay()

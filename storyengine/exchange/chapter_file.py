@@ -1,6 +1,6 @@
-"""The schema of version 2 of a chapter's JSON file, which docs/export.md describes for others.
+"""The schema of version 2 of a chapter's JSON file. docs/export.md describes it for other programs.
 
-storyengine.exchange.limits bounds how much a file may hold, and storyengine.exchange.invariants
+storyengine.exchange.limits bounds how much a file may contain, and storyengine.exchange.invariants
 checks that its parts agree. A file of version 1 is converted to version 2 when it is read.
 """
 
@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from sessions.limits import (
     MAX_AGENTS,
+    MAX_CHANGES_OF_AN_ATTEMPT,
     MAX_CHUNK_SIZE_PROMPTS,
     MAX_PEOPLE,
     MIN_CHUNK_SIZE_PROMPTS,
@@ -50,10 +51,9 @@ VERSION: Final = 2
 
 # The engine allows fifty attempts at a turn, but an older chapter may have more.
 MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
-# The engine stores the user's words and what came of them, at most half as many. A file may also
-# have events of the system.
+# The most events of an attempt in a file. The engine stores at most half as many, beside the user's
+# words. A file may also have events of the system.
 MAX_EVENTS_OF_AN_ATTEMPT: Final = 1_000
-MAX_CHANGES_OF_AN_ATTEMPT: Final = 1_000
 
 Witnesses = Annotated[list[Member], Field(max_length=MOST_MEMBERS, fail_fast=True)]
 Audience = Annotated[
@@ -95,7 +95,8 @@ class TrialChange(Part):
 
 
 class ChangeEntry(Part):
-    """A change of the world by an attempt, or by an act of the user after it."""
+    """A change of the world. It belongs to an attempt, or to an act of the user after the
+    attempt."""
 
     is_act: bool
     kind: Term
@@ -107,7 +108,8 @@ class ChangeEntry(Part):
 
 
 class PersonChange(Part):
-    """The `payload` of a change of the kind `person`: the person who appears in play."""
+    """The `payload` of a change of the kind `person`, which describes the person who appears in
+    play."""
 
     number: Annotated[int, Field(ge=FIRST_NUMBER_IN_PLAY, le=MOST_MEMBERS)]
     name: Annotated[Name, Field(min_length=1)]
@@ -116,13 +118,13 @@ class PersonChange(Part):
 
 
 class ResultEntry(Part):
-    """What an attempt has asked a job beside play for, whether a run has taken it or not."""
+    """A late result that an attempt has asked for. A run may have taken it already."""
 
     job_kind: Annotated[Term, Field(max_length=40)]
     turn: Number
     attempt: Number = Field(description="The place of the attempt that asked.")
     kind: Term = Field(description="The kind of the change that it becomes.")
-    payload: Payload | None = Field(description="Null while it is not finished.")
+    payload: Payload | None = Field(description="Null if there is none and never will be.")
 
 
 Changes = Annotated[list[ChangeEntry], Field(max_length=MAX_CHANGES_OF_AN_ATTEMPT, fail_fast=True)]
@@ -148,7 +150,8 @@ class AttemptEntry(Part):
 
     @model_validator(mode="after")
     def _read_older_trial(self) -> Self:
-        """In older files a trial has what it changed in `given`."""
+        """Move the layer that a trial changed to its own field, because older files have it in
+        `given`."""
         if self.kind == "trial" and self.changed_layer is None:
             self.changed_layer, self.given = self.given, None
         return self
@@ -213,13 +216,13 @@ class Chapter(ChapterParts):
 
     @cached_property
     def everybodys_numbers(self) -> list[int]:
-        """The numbers of everybody on Tab 1, as they stand in `witnesses`."""
+        """The numbers of everybody on Tab 1, in the form that `witnesses` uses."""
         people = sum(one.slot is None for one in self.cast)
         return [*self.selected_agent_slots, *range(MAX_AGENTS + 1, MAX_AGENTS + 1 + people)]
 
     @cached_property
     def members(self) -> frozenset[int]:
-        """The numbers of the whole cast, with the people who appear in any attempt."""
+        """The numbers of the whole cast. The people who appear in any attempt are included."""
         attempts = [one for turn in self.turns for one in turn.attempts]
         lists = [one.changes for one in attempts] + [
             one.changes for one in self.unanswered_attempts
@@ -241,7 +244,7 @@ class ChapterFile(Part):
         return text.encode()
 
 
-# A message about a file may repeat these keys, but no other words of the file.
+# The keys that a message about a file may repeat. It may repeat no other words of the file.
 KNOWN_KEYS = keys_of(
     *(ChapterFile, Chapter, Tab1, CastEntry, TurnEntry, AttemptEntry, EventEntry),
     *(

@@ -3,10 +3,10 @@
 from typing import NoReturn
 
 from sessions.exceptions import InvalidInput
-from storyengine.exchange.limits import OVER_THE_NETWORK
+from storyengine.exchange.limits import Limits
 
 _KEPT = "Nothing was imported, and your other chapters are as they were."
-# What a page says of a file, by what is wrong with it.
+# The messages that a page shows about a file. Each is for another fault of the file.
 CHANGED = (
     "This is an exported chapter, but not as Story Engine wrote it: it was changed or damaged "
     f"afterwards. {_KEPT} Export the chapter again where it came from, and import that file."
@@ -34,14 +34,18 @@ class BadChapterFile(InvalidInput):
 
     def __init__(self, problem: str, in_short: str = CHANGED) -> None:
         super().__init__(f"{problem}. Nothing was imported.")
-        # Pydantic checks the length of lists, and hands on nothing but the text of the problem.
-        way_on = OVER_THE_NETWORK.way_on
-        is_too_large = problem.endswith(way_on)
-        large = f"The chapter is larger than what a page can import. {_KEPT} {way_on}."
-        self.in_short = large if is_too_large else in_short
+        self.in_short = in_short
 
 
-class ChapterFileTooLarge(BadChapterFile):
+class BeyondLimits(BadChapterFile):
+    """The chapter is larger than these limits allow."""
+
+    def __init__(self, problem: str, limits: Limits) -> None:
+        large = f"The chapter is larger than what a page can import. {_KEPT} {limits.way_on}."
+        super().__init__(limits.refuse(problem), large)
+
+
+class ChapterFileTooLarge(BeyondLimits):
     status = 413
     title = "Too large"
 

@@ -1,7 +1,7 @@
-"""Exports a chapter as a file that shows it at one moment.
+"""Exports a chapter as a file. The file shows the chapter at one moment.
 
-The API describes the same rows in documents of its own. Those documents may grow with the program,
-but the file has to keep the shape of its version.
+The API describes the same rows by documents of its own. Those documents may change with the
+program, but the file has to keep the shape of its version.
 """
 
 import uuid
@@ -14,7 +14,7 @@ from django.utils import timezone
 from pydantic import BaseModel
 
 from agents.models import Job
-from agents.modes import mode_of
+from agents.modes import find_mode, mode_of
 from memory.blocks import covered_until
 from memory.models import MemoryBlock
 from sessions.access import read_at_one_moment
@@ -42,7 +42,8 @@ from storyengine.exchange.chapter_file import (
 )
 from storyengine.exchange.file_parts import ERROR_CHAR_LIMIT, SourceSnapshot, Tab1
 
-# Background work goes on in the original alone, so the file shows the chapter without it.
+# The state of the exported chapter for each state with background work. The work goes on only in
+# the original.
 _SETTLED = {
     State.DRAFT_TAB1: State.DRAFT_TAB1,
     State.LOCKING: State.DRAFT_TAB1,
@@ -60,10 +61,10 @@ _UNANSWERED = (
 
 
 def export_chapter(session_id: uuid.UUID) -> ChapterFile:
-    """Export a chapter. Raises UnknownChapter.
+    """Return the chapter as a file. Raises UnknownChapter.
 
-    The stored rows are not checked against the file's bounds, because a file that an import refuses
-    is better than no file.
+    The stored rows are not checked against the bounds of files. A file that an import refuses is
+    better than no file.
     """
     content = read_at_one_moment(session_id, _read)
     return ChapterFile.model_construct(
@@ -72,24 +73,26 @@ def export_chapter(session_id: uuid.UUID) -> ChapterFile:
 
 
 def export_until(session_id: uuid.UUID, number: int) -> Chapter:
-    """Return the chapter as if its turn `number` were its last one and it were in play.
+    """Return the chapter as if this turn were its last one and it were in play.
 
-    Raises UnknownChapter, and what `find_turn_to_fork` raises.
+    Raises UnknownChapter, and the errors of `find_turn_to_fork`.
     """
     return read_at_one_moment(session_id, lambda chapter: _read_until(chapter, number))
 
 
 def _read_until(chapter: Session, number: int) -> Chapter:
-    """Read what a fork takes over from its origin; no other code decides this.
+    """Read the rows that a fork takes over from its origin.
 
-    A fork gets the turns up to this one with all their committed attempts, and the blocks and
-    rulings up to it. It gets no draft and no attempt that was not committed.
+    A fork gets the turns up to this one with all their committed attempts, and the memory blocks
+    and rulings up to it. It gets no draft and no attempt that was not committed. No other code
+    decides this.
     """
     # The slots are read before the turn, so that a chapter deleted meanwhile fails as an unknown
     # turn.
     slots = chapter.selected_agent_slots
     latest = find_turn_to_fork(chapter, number).chosen
-    # The fork is described by a copy, because `read_at_one_moment` compares the original again.
+    # The values of the fork are set on a copy. The original must not change, because
+    # `read_at_one_moment` compares it with its row again.
     cut = copy(chapter)
     cut.state = State.ACTIVE
     cut.prompt_index = number
@@ -100,11 +103,11 @@ def _read_until(chapter: Session, number: int) -> Chapter:
 
 
 def find_turn_to_fork(chapter: Session, number: int) -> Turn:
-    """Return a turn to fork at.
+    """Return a turn after which the chapter can be forked.
 
     Raises UnknownTurn, and WrongState if play has not begun or the chapter's mode is not installed.
     """
-    # A fork is read back like a file, which takes the mode.
+    # The mode must be installed, because the fork is read like a file, and this needs the mode.
     mode_of(chapter)
     if _settled_state(chapter) == State.DRAFT_TAB1:
         raise WrongState("This chapter has not begun, so there is no prompt to fork it at.")
@@ -119,9 +122,9 @@ def _settled_state(chapter: Session) -> State:
 
 
 def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
-    """Read the rows that existed when `chapter` was read, and leave out later ones.
+    """Read the rows that existed when `chapter` was read. Later rows are left out.
 
-    If `is_whole` is false, drafts and attempts that were not committed are left out, too.
+    If `is_whole` is False, drafts and attempts that were not committed are left out too.
     """
     state = _settled_state(chapter)
     slots = chapter.selected_agent_slots
@@ -137,7 +140,7 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         chapter,
         Chapter,
         state=state.value,
-        # On Tab 1 the agent that was to speak next may have been deselected since.
+        # The agent that was to speak next may have been deselected on Tab 1 since then.
         next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
         tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
         cast=[CastEntry.model_construct(**_copy(one, CastEntry)) for one in chapter.cast],
@@ -158,7 +161,8 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
 
 
 def _copy(row: Model, part: type[BaseModel], **other: Any) -> dict[str, Any]:
-    """Return the values of the row for the fields of the file's part, together with `other`."""
+    """Return the row's values for the fields of this part of a file, together with the values in
+    `other`."""
     names = [name for name in part.model_fields if name not in other]
     return {name: getattr(row, name) for name in names} | other
 
@@ -199,7 +203,7 @@ def _turns(
             ],
         )
         for turn in turns
-        # A reset deletes the attempts of a chapter before its turns.
+        # While a reset deletes a chapter, the attempts are deleted before the turns.
         if turn.chosen_id in places
     ]
 
@@ -215,10 +219,12 @@ def _events(chapter: Session) -> dict[uuid.UUID, list[EventEntry]]:
 
 
 def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[ChangeEntry]]:
-    """Return the changes of each attempt that belong to its text, and the acts after it.
+    """Return the changes of each attempt that belong to its text, and then the acts after the
+    attempt.
 
     For a committed attempt these are the changes of the committed run. For a broken attempt they
-    are the changes of the run that wrote its text; those of one that is set aside never count.
+    are the changes of the run that wrote its text. An attempt that was set aside has none here,
+    because its changes never count.
     """
     run = Case(
         When(attempt__status=Attempt.Status.COMMITTED, then=F("attempt__run_id")),
@@ -227,7 +233,8 @@ def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[Chang
     counting = chapter.changes.filter(Q(run_id=None) | Q(run_id=run)).exclude(
         attempt__status=Attempt.Status.SET_ASIDE
     )
-    places = {job.pk: place for place, job in enumerate(results)}
+    done = [(job.pk, at) for at, job in enumerate(results) if job.status == Job.Status.DONE]
+    places = dict(done)
     of_attempts: dict[uuid.UUID, list[ChangeEntry]] = defaultdict(list)
     for one in counting.order_by("attempt", F("run_id").asc(nulls_last=True), "position"):
         taken = None if one.result is None else places.get(one.result)
@@ -238,8 +245,15 @@ def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[Chang
 
 
 def _results(chapter: Session, attempts: set[uuid.UUID]) -> list[Job]:
-    """Return the jobs that these attempts have asked for a late result, finished or not."""
-    asked = chapter.jobs.exclude(result_kind="")
+    """Return the jobs with late results for these attempts, finished or void.
+
+    Void results of kinds that the mode does not declare are left out, because no file may have
+    them.
+    """
+    ended = (Job.Status.DONE, Job.Status.VOID)
+    asked = chapter.jobs.exclude(result_kind="").filter(status__in=ended)
+    if mode := find_mode(chapter.mode):
+        asked = asked.filter(kind__in=mode.job_kinds, result_kind__in=mode.all_change_kinds)
     ordered = asked.order_by("to_prompt_index", "created_at", "pk")
     return [job for job in ordered if job.attempt_id in attempts]
 
@@ -256,7 +270,8 @@ def _result(job: Job, places: dict[uuid.UUID, int]) -> ResultEntry:
 
 
 def _changed_layer(attempt: Attempt) -> dict[str, Any] | None:
-    """Return what a trial changed, without the id of a call, because calls are not exported."""
+    """Return the layer that a trial changed, with both texts. The id of its call is left out,
+    because calls are not exported."""
     if attempt.changed_layer is None:
         return None
     return {name: value for name, value in attempt.changed_layer.items() if name != "call_id"}
@@ -267,7 +282,7 @@ def _place_of(attempt_id: uuid.UUID | None, places: dict[uuid.UUID, int]) -> int
 
 
 def _blocks(chapter: Session, attempts: set[uuid.UUID]) -> list[MemoryBlock]:
-    """Return the memory blocks, also the deltas of attempts that are not chosen now."""
+    """Return the memory blocks. The deltas of attempts that are not chosen now are included."""
     blocks = chapter.memory_blocks.filter(to_prompt_index__lte=chapter.prompt_index)
     return [
         block
@@ -304,7 +319,8 @@ def _snapshot(stored: dict[str, Any], places: dict[str, int]) -> SourceSnapshot:
 def _unanswered(
     chapter: Session, turns: list[Turn], changes: dict[uuid.UUID, list[ChangeEntry]]
 ) -> list[UnansweredEntry]:
-    """Return the attempts that were not committed; one that still runs is exported as stopped."""
+    """Return the attempts that were not committed. An attempt that still runs is exported as
+    stopped."""
     number_of = {turn.pk: turn.number for turn in turns}
     attempts = chapter.attempts.filter(status__in=_UNANSWERED, kind__in=Attempt.IN_PLAY)
     return [
@@ -313,7 +329,7 @@ def _unanswered(
                 attempt,
                 UnansweredEntry,
                 status=Attempt.Status.STOPPED.value if attempt.is_running else attempt.status,
-                # A turn that was added during this reading is missing here, but then the chapter is
+                # A turn that was added during this reading is missing here. The chapter is then
                 # read again.
                 turn=None if attempt.turn_id is None else number_of.get(attempt.turn_id),
                 error=scrub_reply(attempt.error)[:ERROR_CHAR_LIMIT],

@@ -1,12 +1,12 @@
-"""The kinds of value in a chapter's file, and the parts that are the same in every version.
+"""The kinds of value in a chapter's file, and the parts that every version has.
 
-This module bounds single values; storyengine.exchange.limits bounds their number.
+This module bounds single values. storyengine.exchange.limits bounds their number.
 """
 
 import json
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -30,6 +30,7 @@ from sessions.limits import (
     MAX_TARGET_WORDS,
     MIN_TARGET_WORDS,
     NARRATIVE_AGENT_CHAR_LIMIT,
+    PAYLOAD_CHAR_LIMIT,
     PROMPT_CHAR_LIMIT,
     PRONOUNS_CHAR_LIMIT,
     PUBLIC_TEXT_CHAR_LIMIT,
@@ -40,13 +41,15 @@ from sessions.models import FIRST_NUMBER_IN_PLAY
 from sessions.text import scrub_reply
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 
-# The engine shortens no reply. This limit is far beyond what any model writes at once.
+# The type of the error for a list that is longer than the limits allow.
+TOO_MANY: Final = "too_many"
+# The most characters of a model's text. The engine shortens no reply, and no model writes nearly so
+# much at once.
 MODEL_TEXT_CHAR_LIMIT = 1_000_000
 ERROR_CHAR_LIMIT = 5_000
-# The limit counts characters of JSON. The longest list of the longest texts stays below it.
-PAYLOAD_CHAR_LIMIT = 1_000_000
 _LARGEST_NUMBER = 1_000_000
-# Later times are computed from the latest one, so no time may be near the calendar's end.
+# The years in which times may lie. Later times are computed from the latest time in the file, so no
+# time may be near the end of the calendar.
 _YEARS = range(2000, 2200)
 _TIME = re.compile(
     "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z",
@@ -54,7 +57,7 @@ _TIME = re.compile(
 
 
 def _check_text(value: str) -> str:
-    """Refuse any text that the engine would not store unchanged."""
+    """Refuse a text that the engine would not store unchanged."""
     if scrub_reply(value) != value:
         raise PydanticCustomError("not_text", "holds characters that are not text")
     return value
@@ -86,18 +89,19 @@ def _check_payload(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def at_most(kind: str) -> tuple[Any, ...]:
-    """Bound a list by the field `kind` of the limits with which the file is read."""
+    """Return the annotation of a list. The field `kind` of the limits bounds its length."""
 
     def check(value: object, info: ValidationInfo) -> object:
         limits: Limits = (info.context or {}).get("limits", OVER_THE_NETWORK)
         most = getattr(limits, kind)
         if isinstance(value, list) and len(value) > most:
-            problem = limits.refuse(f"has more than {most:,} entries")
-            raise PydanticCustomError("too_many", "{problem}", {"problem": problem})
+            problem = f"has more than {most:,} entries"
+            raise PydanticCustomError(TOO_MANY, "{problem}", {"problem": problem})
         return value
 
     schema = {"maxItems": getattr(OVER_THE_NETWORK, kind)}
-    # The length is checked first, so that the entries of a list that is too long are not read.
+    # The length is checked before the entries are read. So the entries of a list that is too long
+    # are not read.
     return Field(fail_fast=True, json_schema_extra=schema), BeforeValidator(check)
 
 
@@ -117,7 +121,7 @@ def _write_time(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-# The length is checked first, so that a text that is too long is not read.
+# The length is checked first, so that a text that is too long is not searched.
 Tab1Text = Annotated[str, Field(max_length=TAB1_CHAR_LIMIT), AfterValidator(_check_text)]
 NarratorText = Annotated[
     str, Field(max_length=NARRATIVE_AGENT_CHAR_LIMIT), AfterValidator(_check_text)
@@ -152,10 +156,11 @@ Words = Annotated[
     AfterValidator(_check_text),
     AfterValidator(lambda value: value and _check_words(value)),
 ]
-# The name of a kind, such as that of a change, or of a cause.
+# The name of a kind, such as the kind of a change, or the name of a cause.
 Term = Annotated[str, Field(max_length=CHANGE_NAME_CHAR_LIMIT), *_IS_LINE]
 Seed = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-# The number of a witness or speaker: a slot, or the number of a person without a panel.
+# The largest number of a witness or speaker. Such a number is a slot, or belongs to a person
+# without a panel.
 MOST_MEMBERS = FIRST_NUMBER_IN_PLAY + MAX_PEOPLE_IN_PLAY - 1
 Member = Annotated[int, Field(ge=1, le=MOST_MEMBERS)]
 Slot = Annotated[int, Field(ge=1, le=MAX_AGENTS)]

@@ -1,8 +1,10 @@
-"""Stores a chapter from a file or from another chapter under new ids, wholly or not at all.
+"""Stores a chapter from a file or from another chapter under new ids.
 
-The chapter is stored in pieces and becomes visible when it is complete (sessions.importing). An
-import calls no model and queues no job. Missing memory is written with the next prompt, as in play,
-or after the GM has accepted the calls (agents.flows.memory_calls).
+The chapter is stored in pieces, and becomes visible when it is complete (sessions.importing). If
+anything fails, nothing of it stays. An import calls no model and queues no job. Missing memory is
+written with the next prompt, as in play, or after the GM has accepted the calls
+(agents.flows.memory_calls). Of missing late results, the next prompt asks for those of the latest
+turn alone (agents.flows.late_results).
 """
 
 import uuid
@@ -46,6 +48,8 @@ from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 from storyengine.exchange.mode_rules import check_world
 from storyengine.exchange.reading import read_chapter_file
 
+_NOT_THERE = "The chapter that this one was copied from had no result that could be used."
+
 
 def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session:
     """Import a chapter from a file. Raises BadChapterFile before anything is written."""
@@ -57,7 +61,7 @@ def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session
 
 
 def store_chapter(chapter: Chapter, **fields: Any) -> Session:
-    """Store the chapter under new ids, with `fields` set on its Session.
+    """Store the chapter under new ids. Its Session gets the values in `fields`.
 
     Raises ImportLost, and UnknownChapter if it is a fork whose origin was deleted.
     """
@@ -66,7 +70,7 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
     names = NewNames(chapter.turns, chapter.results)
     with importing(session, tab1, cast):
         store_groups(session, _turns(session, chapter.turns, names))
-        store_rows(session, _results(session, chapter.results, names))
+        store_rows(session, _results(session, chapter, names))
         store_rows(session, _blocks(session, chapter, block_ids, names))
         store_rows(session, _drafts(session, chapter.narrative_drafts, block_ids, names))
         store_groups(session, _unanswered(session, chapter.unanswered_attempts, names))
@@ -74,7 +78,8 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
 
 
 class NewNames:
-    """The new ids of turns, attempts and late results, found by number or place in the file."""
+    """The new ids of turns, attempts and late results. They are found by the number or the place in
+    the file."""
 
     def __init__(self, turns: Sequence[TurnEntry], results: Sequence[ResultEntry]) -> None:
         self.of_results = _new_ids(results)
@@ -92,7 +97,8 @@ class NewNames:
 
 
 def _new_ids(entries: Sequence[object]) -> list[uuid.UUID]:
-    """Return ascending ids, which decide the order of entries with the same time or no slot."""
+    """Return new ids in ascending order. Entries that have the same time, or no slot, are ordered
+    by their ids."""
     return sorted(uuid.uuid4() for _ in entries)
 
 
@@ -113,7 +119,7 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
     has_lock = has_stage(chapter.mode, Stage.LOCK)
     state = State(chapter.state)
     if state == State.DRAFT_TAB1 and not has_lock:
-        # Nothing could lock it: without a lock a chapter is in play from its beginning.
+        # Without a lock a chapter is in play from its beginning, so the state is changed.
         state = State.ACTIVE
     named = {
         "title": chapter.title,
@@ -140,7 +146,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
     attempts = [attempt for turn in chapter.turns for attempt in turn.attempts]
     changes = (one for attempt in attempts for one in attempt.changes)
     events = [event for attempt in attempts for event in attempt.events]
-    # Who appeared in play missed what was before, and a thought is its thinker's alone.
+    # The readers differ, because a person who appeared in play missed the earlier events, and
+    # because only its thinker knows a thought.
     if any(one.kind == PERSON for one in changes) or any(one.kind == THOUGHT for one in events):
         return True
     told = (event.witnesses for event in events)
@@ -151,7 +158,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
 def _turns(
     session: Session, turns: Sequence[TurnEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Yield each turn with its attempts, which name each other, and then events and changes."""
+    """Yield lists of rows. A turn and its attempts are in one list, because they refer to each
+    other. Lists of events and changes follow."""
     for entry in turns:
         turn_id, ids = names.of_turn(entry.number), names.of_attempts(entry.number)
         attempts = list(zip(ids, entry.attempts, strict=True))
@@ -194,7 +202,8 @@ def _attempt(
 
 
 def _run_of(attempt_id: uuid.UUID) -> uuid.UUID:
-    """Return an id for the run of an imported attempt; it must differ from all other runs."""
+    """Return an id for the run of an imported attempt. It differs from the ids of all other
+    runs."""
     return uuid.uuid5(attempt_id, "run")
 
 
@@ -215,22 +224,27 @@ def _changes(
         )
 
 
-def _results(session: Session, entries: Sequence[ResultEntry], names: NewNames) -> Iterator[Job]:
-    """Yield the jobs. One without its result is cancelled, so that the next prompt queues it."""
-    for job_id, entry in zip(names.of_results, entries, strict=True):
+def _results(session: Session, chapter: Chapter, names: NewNames) -> Iterator[Job]:
+    """Yield the jobs. One without its result is void, so that nothing queues it."""
+    for job_id, entry in zip(names.of_results, chapter.results, strict=True):
         is_done = entry.payload is not None
+        # Tab 2 tells only of results that became void lately.
+        asked_at = chapter.turns[entry.turn - 1].attempts[entry.attempt].committed_at
         asker = names.of_attempts(entry.turn)[entry.attempt]
         yield Job(
             job_id=job_id,
             session=session,
             kind=entry.job_kind,
             key=result_key(asker, entry.kind),
-            status=Job.Status.DONE if is_done else Job.Status.CANCELLED,
+            status=Job.Status.DONE if is_done else Job.Status.VOID,
+            error="" if is_done else _NOT_THERE,
             attempt_id=asker,
             from_prompt_index=entry.turn,
             to_prompt_index=entry.turn,
             result_kind=entry.kind,
             result=entry.payload,
+            created_at=asked_at,
+            updated_at=asked_at,
         )
 
 
@@ -288,7 +302,8 @@ def _drafts(
 def _unanswered(
     session: Session, attempts: Sequence[UnansweredEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Yield each attempt with the changes of the run that wrote its text."""
+    """Yield a list for each attempt. It has the attempt, and the changes of the run that wrote its
+    text."""
     for attempt_id, entry in zip(_new_ids(attempts), attempts, strict=True):
         fields = dict(entry)
         number, changes = fields.pop("turn"), fields.pop("changes")

@@ -1,4 +1,5 @@
-"""Checks the rules that every chapter keeps, before a chapter is imported from a file."""
+"""Checks the rules that every chapter keeps. A chapter from a file is checked before it is
+imported."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -62,7 +63,7 @@ def check_invariants(chapter: Chapter) -> None:
 
 
 def check_slots(slots: list[int], place: str) -> None:
-    """Check that slots are numbered without a gap. Raises BadChapterFile."""
+    """Check that the slots are numbered without a gap. Raises BadChapterFile."""
     if not slots or slots != list(range(1, len(slots) + 1)):
         refuse(place, "must be 1 to n without a gap")
 
@@ -81,8 +82,10 @@ def _check_cast(chapter: Chapter) -> None:
 
 
 def _check_people(chapter: Chapter) -> None:
-    """Check the people who appear in play: each number means one person. An edit copies changes, so
-    the same person may appear several times."""
+    """Check the people who appear in play: each number must mean only one person.
+
+    The same person may appear several times, because an edit copies changes.
+    """
     known: dict[object, object] = {}
     changes = (
         (f"{place}.changes[{at}].payload", one)
@@ -102,7 +105,8 @@ def _check_people(chapter: Chapter) -> None:
 
 
 def _check_results(chapter: Chapter) -> None:
-    """Check that an attempt is there for each result, and asked for it once."""
+    """Check that each late result names an attempt of the file, and that no attempt asks for the
+    same result twice."""
     asked: set[tuple[int, int, str, str]] = set()
     for at, result in enumerate(chapter.results):
         place = f"results[{at}]"
@@ -116,15 +120,15 @@ def _check_results(chapter: Chapter) -> None:
 
 
 def _check_changes(changes: list[ChangeEntry], chapter: Chapter, place: str) -> None:
-    """Check that acts come last, and that each late result that is taken is finished and taken
-    once."""
+    """Check that acts come last. Check also that each late result that was taken is finished, and
+    was taken only once."""
     if sorted(changes, key=lambda one: one.is_act) != changes:
         refuse(place, "must have the acts last")
     taken = [one.result for one in changes if one.result is not None]
     if len(set(taken)) != len(taken) or max(taken, default=-1) >= len(chapter.results):
         refuse(place, "must take entries of results, each once")
     if any(chapter.results[one].payload is None for one in taken):
-        refuse(place, "must take no entry of results that is not finished")
+        refuse(place, "must take no entry of results that has no payload")
 
 
 def check_speaker(role: str, slot: int | None, chapter: WithSlots, place: str) -> None:
@@ -155,7 +159,7 @@ def check_empty(chapter: WithSlots, *names: str) -> None:
 
 
 def _check_turns(chapter: Chapter) -> None:
-    """Check that turns are numbered 1 to n and name their chosen attempt."""
+    """Check that the turns are numbered 1 to n, and that each names its chosen attempt."""
     if chapter.prompt_index != len(chapter.turns):
         refuse("prompt_index", f"must be {len(chapter.turns):,}, the number of turns")
     for at, turn in enumerate(chapter.turns):
@@ -174,7 +178,7 @@ def _check_turns(chapter: Chapter) -> None:
 
 
 def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: str) -> None:
-    """Check that an edit or a trial names its source, and a trial also what it changed."""
+    """Check that an edit or a trial names its source. A trial must also say what it changed."""
     if (attempt.source is not None) != (attempt.kind in ("edit", "trial")):
         refuse(f"{place}.source", "must name an attempt for an edit or a trial, and else be null")
     if attempt.source is not None:
@@ -196,12 +200,13 @@ def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: st
 def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
     _check_writer(attempt, chapter, place)
     _check_changes(attempt.changes, chapter, f"{place}.changes")
-    # Where a way to play makes the events, what somebody does can come to one that nobody speaks.
+    # A mode may make the events itself. Then an attempt with an actor may have only events that
+    # nobody speaks.
     may_be_narrated = attempt.actor is None or mode_named(chapter.mode).outcome is not reply
     for at, event in enumerate(attempt.events):
         _check_event(event, chapter, f"{place}.events[{at}]", may_be_narrated=may_be_narrated)
     roles = [event.role for event in attempt.events]
-    # Without words of the user there is no event of the user.
+    # If the attempt has no words of the user, it has no event of the user either.
     begin = ["user", "agent"] if attempt.words else ["agent"]
     if roles[: len(begin)] != begin or "user" in roles[1:]:
         refuse(f"{place}.events", "must begin with the words of the prompt and a reply to them")
@@ -242,7 +247,7 @@ def _check_attempt_named(place: int, turn: TurnEntry, where: str) -> None:
 
 
 def _check_attempt_of(place: int | None, number: int, chapter: Chapter, where: str) -> None:
-    """Check the attempt at this turn that a block or a draft names."""
+    """Check that a block or a draft names an attempt at this turn."""
     if place is None:
         return
     if not number:
@@ -251,7 +256,8 @@ def _check_attempt_of(place: int | None, number: int, chapter: Chapter, where: s
 
 
 def _check_blocks(chapter: Chapter) -> None:
-    """Check that there is one lock, and that deltas of chosen attempts cover each prompt once."""
+    """Check that there is one lock, and that the deltas of chosen attempts cover each prompt
+    once."""
     blocks = list(enumerate(chapter.memory_blocks))
     check_order((block.created_at for _, block in blocks), "memory_blocks")
     locks = [block for _, block in blocks if block.type == "world_chapter_lock"]
@@ -260,8 +266,8 @@ def _check_blocks(chapter: Chapter) -> None:
         how_many = "one" if has_lock else "no"
         refuse("memory_blocks", f"must hold {how_many} world_chapter_lock once a chapter has begun")
     told: set[tuple[object, ...]] = set()
-    # Each stretch that memory covers, with the place of its first delta. A stretch has one delta
-    # for each audience.
+    # The stretches that memory covers, each with the place of its first delta. A stretch has a
+    # delta for each audience.
     stretches: dict[tuple[int, int], int] = {}
     for at, block in blocks:
         _check_place_of(block, chapter, f"memory_blocks[{at}]")

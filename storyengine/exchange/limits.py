@@ -1,5 +1,7 @@
-"""The limits of a file's size: smaller ones for uploads, larger ones for the server's operator. The
-limits of single entries are the same for both."""
+"""The limits on a file's size: smaller ones for uploads, larger ones for the server's operator.
+
+The limits on single entries are the same for both.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,38 +12,39 @@ from storyengine.stack.own_commands import own_command
 @dataclass(frozen=True)
 class Limits:
     file_bytes: int
-    # A few bytes of JSON can become an object of a hundred bytes, so the number of values is
-    # bounded, too. Prose has about one comma in fifty characters and stays far below this bound.
+    # The most separators of JSON in the file. They bound the number of values, because a few bytes
+    # of JSON can become an object of a hundred bytes. Prose has about one comma in fifty
+    # characters, and stays far below this bound.
     separators: int
-    # The lists of attempts, events and changes are counted over the whole file.
+    # These limits count entries of lists. Each list is counted over the whole file.
     turns: int
     attempts: int
     events: int
     changes: int
     results: int
-    # The first prompt in the copy has each of these worked out, which may call a model.
-    unfinished_results: int
     memory_blocks: int
     narrative_drafts: int
     unanswered_attempts: int
-    # The advice for a file over a limit, with a placeholder for the import command.
+    # The advice for a file that exceeds a limit. It has a placeholder for the command that imports
+    # a file.
     _way_on: str = ""
 
     @property
     def way_on(self) -> str:
-        """The advice as a sentence without a full stop; empty if there is none."""
+        """The advice as a sentence without a full stop, or "" if there is none."""
         return self._way_on.format(command=import_command())
 
     def refuse(self, problem: str) -> str:
-        """Return the problem with the advice after it."""
+        """Return the problem, followed by the advice."""
         return f"{problem}. {self.way_on}" if self.way_on else problem
 
 
 def count_entries(chapter: object) -> dict[str, int]:
-    """Count the entries of the lists that the limits bound, each over the whole chapter.
+    """Return the number of entries in each of the lists that have a limit. Each list is counted
+    over the whole chapter.
 
-    The chapter is a `Chapter`, or what stands for it in a file of which nothing was checked yet; a
-    value there that is no list counts nothing.
+    The chapter is a `Chapter`, or the JSON of a file before it is checked. A value that should be a
+    list but is none counts as empty.
     """
     turns = _all_of("turns", [chapter])
     attempts = _all_of("attempts", turns)
@@ -57,14 +60,15 @@ def count_entries(chapter: object) -> dict[str, int]:
 
 
 def _all_of(name: str, parts: list[Any]) -> list[Any]:
-    """Return the entries of all lists of this name in the parts, which are objects or models."""
+    """Return the entries of all lists with this name in the parts, which are JSON objects or
+    models."""
     objects = (one if isinstance(one, dict) else getattr(one, "__dict__", {}) for one in parts)
     lists = [one.get(name) for one in objects]
     return [entry for entries in lists if isinstance(entries, list) for entry in entries]
 
 
 def import_command() -> str:
-    """Return the command as the server's operator types it."""
+    """Return the command in the form in which the server's operator types it."""
     return own_command("import_chapter", "FILE")
 
 
@@ -76,7 +80,6 @@ OVER_THE_NETWORK: Final = Limits(
     events=100_000,
     changes=100_000,
     results=10_000,
-    unfinished_results=100,
     memory_blocks=20_000,
     narrative_drafts=1_000,
     unanswered_attempts=10_000,
@@ -90,7 +93,6 @@ OF_THE_OPERATOR: Final = Limits(
     events=1_000_000,
     changes=1_000_000,
     results=100_000,
-    unfinished_results=10_000,
     memory_blocks=200_000,
     narrative_drafts=10_000,
     unanswered_attempts=100_000,

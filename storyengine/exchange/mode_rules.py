@@ -1,4 +1,5 @@
-"""Checks what a file has of its chapter's mode: its setup, its kinds, and its world."""
+"""Checks the parts of a file that belong to its chapter's mode: its setup, its kinds, and its
+world."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +19,7 @@ from storyengine.exchange.chapter_file import (
 )
 from storyengine.exchange.exceptions import OTHER_MODE, refuse
 
-# What a function of a mode raises for a payload that it cannot take.
+# The errors that a mode's function raises if it cannot take a payload.
 _CANNOT_TAKE = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError),
     InvalidInput,
@@ -26,7 +27,7 @@ _CANNOT_TAKE = (
 
 
 def mode_named(name: str) -> Mode:
-    """Return the mode of this name, which looks like one. Raises BadChapterFile."""
+    """Return the mode with this name. Raises BadChapterFile if no such mode is installed."""
     mode = find_mode(name)
     if mode is None:
         refuse("mode", f'is "{name}", a way to play that is not installed here', OTHER_MODE)
@@ -34,7 +35,7 @@ def mode_named(name: str) -> Mode:
 
 
 def check_mode_content(chapter: Chapter) -> None:
-    """Check what the mode adds to Tab 1. Raises BadChapterFile."""
+    """Check the fields that the mode adds to Tab 1. Raises BadChapterFile."""
     mode = mode_named(chapter.mode)
     if mode.setup is None:
         if chapter.mode_content:
@@ -45,14 +46,16 @@ def check_mode_content(chapter: Chapter) -> None:
     try:
         check_setup(mode, chapter.mode_content.get("setup", {}))
     except BadSetup as error:
-        # Of the words of the file those alone that the mode's own fields have.
+        # Only a key that the mode itself has defined may be in the message. Any other key may have
+        # words of a story.
         [first, *_] = [*error.problems[0][0], ""]
         place = f".{first}" if first in mode.setup.model_fields else ""
         refuse(f"mode_content.setup{place}", f"is not as {mode.name} has it")
 
 
 def check_kinds(chapter: Chapter) -> None:
-    """Check that the mode declares each kind of event, change and job, and what prompts carry.
+    """Check that the mode declares each kind of event, change and job, and the fields of each
+    prompt.
 
     Raises BadChapterFile.
     """
@@ -96,7 +99,7 @@ def _check_block(kind: BlockKind | None, block: MemoryBlockEntry, place: str) ->
 
 
 def all_attempts(chapter: Chapter) -> Iterator[tuple[str, AttemptEntry | UnansweredEntry]]:
-    """Yield all attempts with their places, those that were not answered last."""
+    """Yield all attempts with their places. The attempts that were not committed come last."""
     for at, turn in enumerate(chapter.turns):
         for number, attempt in enumerate(turn.attempts):
             yield f"turns[{at}].attempts[{number}]", attempt
@@ -105,25 +108,26 @@ def all_attempts(chapter: Chapter) -> Iterator[tuple[str, AttemptEntry | Unanswe
 
 
 def check_world(chapter: Chapter, session: Session) -> None:
-    """Fold the world with the changes of each attempt, as play would.
+    """Check that the world can be folded with the changes of each attempt, as it is folded in play.
 
     `session` is the chapter's row with Tab 1 and the cast, and need not be stored. Raises
     BadChapterFile for a payload that the mode's fold cannot take.
     """
     folding = _Folding(mode_named(chapter.mode), session)
-    # The world before each turn, and after the last one.
-    worlds = [folding.begin()]
+    # Only these two worlds are kept, because each may be as large as all changes together.
+    before = world = folding.begin()
     for at, turn in enumerate(chapter.turns):
-        after = [
-            folding.go_on(worlds[at], attempt, turn.number, f"turns[{at}].attempts[{number}]")
-            for number, attempt in enumerate(turn.attempts)
-        ]
-        worlds.append(after[turn.chosen])
+        before = world
+        for number, attempt in enumerate(turn.attempts):
+            place = f"turns[{at}].attempts[{number}]"
+            after = folding.go_on(before, attempt, turn.number, place)
+            if number == turn.chosen:
+                world = after
     for at, one in enumerate(chapter.unanswered_attempts):
-        # What was set aside can neither be retried nor kept.
-        if one.status != "set_aside":
-            before = worlds[-1 if one.turn is None else one.turn - 1]
-            folding.go_on(before, one, one.turn, f"unanswered_attempts[{at}]")
+        # What was set aside or is of an earlier turn can neither be retried nor kept.
+        if one.status != "set_aside" and one.turn in (None, len(chapter.turns)):
+            start = world if one.turn is None else before
+            folding.go_on(start, one, one.turn, f"unanswered_attempts[{at}]")
 
 
 class _Folding:
@@ -139,7 +143,7 @@ class _Folding:
     def go_on(
         self, world: Any, entry: AttemptEntry | UnansweredEntry, number: int | None, place: str
     ) -> Any:
-        """Return the world after the attempt at the turn of this number."""
+        """Return the world after this attempt at the turn with this number."""
         turn = None if number is None else Turn(session=self._session, number=number)
         attempt = Attempt(
             session=self._session,

@@ -1,4 +1,5 @@
-"""Converts files of version 1, in which replies follow their prompts without any attempts."""
+"""Converts files of version 1. In these files replies follow their prompts, and there are no
+attempts."""
 
 from collections import Counter
 from itertools import groupby
@@ -22,7 +23,7 @@ from storyengine.exchange.chapter_file import (
     UnansweredEntry,
 )
 from storyengine.exchange.chapter_file import EventEntry as EventOfAttempt
-from storyengine.exchange.exceptions import refuse
+from storyengine.exchange.exceptions import BeyondLimits, refuse
 from storyengine.exchange.file_parts import (
     BlockParts,
     ChapterParts,
@@ -51,8 +52,8 @@ from storyengine.exchange.limits import Limits
 
 VERSION: Final = 1
 
-# The first attempt also gets the system's events from before the first prompt. So only half of the
-# limit is allowed at each of the two places.
+# The most attempts and the most events of the system at a prompt. The limit for events is halved,
+# because the first attempt also gets the events of the system from before the first prompt.
 _MOST_AT_A_PROMPT: Final = {
     "agent": MAX_ATTEMPTS_OF_A_TURN,
     "system": MAX_EVENTS_OF_AN_ATTEMPT // 2 - 1,
@@ -122,10 +123,10 @@ KNOWN_KEYS = keys_of(OldChapterFile, OldChapter, Config, OldTab1, EventEntry, Un
 
 
 def upgrade(old: OldChapter, limits: Limits) -> Chapter:
-    """Convert a chapter to version 2.
+    """Return a chapter of version 2 that is made from one of version 1.
 
-    Raises BadChapterFile if its events make no turns, or if a part that is renamed in version 2 is
-    invalid. The rest is checked afterwards (storyengine.exchange.invariants).
+    Raises BadChapterFile if its events make no turns, or if a part that has another name in version
+    2 is invalid. All other rules are checked afterwards (storyengine.exchange.invariants).
     """
     check_slots(old.selected_agent_slots, "selected_agent_slots")
     check_slot(old.next_agent_slot, old, "next_agent_slot")
@@ -141,7 +142,7 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
         **fields,
         mode=DEFAULT_MODE,
         mode_content={},
-        # Programs of that version ignored any other number.
+        # Programs of version 1 ignored any other number, so this number is used.
         chunk_size_prompts=CHUNK_SIZE_PROMPTS,
         tab1=Tab1.model_construct(
             world_text=old.tab1.world_text, chapter_text=old.tab1.chapter_text
@@ -167,7 +168,7 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
 
 
 def _cast(old: OldChapter) -> list[CastEntry]:
-    """Return the characters that take part, and the others for which the user typed a text."""
+    """Return the characters that take part, and those others for which the user typed a text."""
     selected, names = old.selected_agent_slots, old.agent_names
     identities = old.tab1.agent_identity_text_by_slot
     entries = [
@@ -185,7 +186,8 @@ def _cast(old: OldChapter) -> list[CastEntry]:
 
 
 def _check_events(chapter: OldChapter) -> None:
-    """Check that prompts are numbered 1 to n, each with the user's event first and then a reply."""
+    """Check that the prompts are numbered 1 to n. For each, the user's event comes first, and then
+    a reply."""
     number, has_reply = 0, True
     previous: EventEntry | None = None
     for at, event in enumerate(chapter.events):
@@ -217,8 +219,11 @@ def _check_count(prompts: int, chapter: OldChapter) -> None:
 
 
 def _check_sizes(chapter: OldChapter, limits: Limits) -> None:
-    """Check the size that the chapter will have, as each reply's attempt repeats the prompt.
-    Without this check, a small file could become a very large chapter."""
+    """Check the size that the chapter will have, because the attempt of each reply repeats the
+    prompt.
+
+    Without this check, a small file could become a very large chapter.
+    """
     at, repeated = 0, 0
     for number, of_prompt in groupby(chapter.events, key=attrgetter("prompt_index")):
         events = list(of_prompt)
@@ -233,8 +238,8 @@ def _check_sizes(chapter: OldChapter, limits: Limits) -> None:
         repeated += len(events[0].text) * roles["agent"]
         at += len(events)
     if repeated > limits.file_bytes:
-        problem = "has more replies to long prompts than can be imported here"
-        refuse("events", limits.refuse(problem))
+        problem = "chapter.events has more replies to long prompts than can be imported here"
+        raise BeyondLimits(problem, limits)
 
 
 def _check_words(event: EventEntry, place: str) -> None:
@@ -265,7 +270,7 @@ def _is_prompt_of(turn: UnansweredTurn, chapter: OldChapter) -> bool:
 
 def _turns(chapter: OldChapter) -> list[TurnEntry]:
     turns: list[TurnEntry] = []
-    # Events of the system before the first prompt move to the first turn.
+    # The events of the system before the first prompt, which move to the first turn.
     early: list[EventEntry] = []
     for number, of_prompt in groupby(chapter.events, key=attrgetter("prompt_index")):
         events = early + list(of_prompt)

@@ -1,4 +1,4 @@
-"""Counts the work of a process, for Prometheus, from the lines that it logs."""
+"""Counts the work of a process for Prometheus. The counts come from the lines that it logs."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -12,14 +12,16 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-# A family of counts as a heartbeat stores it, each sample with its name, labels and value.
+# A family of counts in the form in which a heartbeat stores it. Each sample has its name, labels
+# and value.
 Samples = list[tuple[str, dict[str, str], float]]
 
 REGISTRY = CollectorRegistry()
 _PREFIX = "storyengine"
 _FIRST_TOKEN_SECONDS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60)
 
-# Without this call each count would have a second series, unused here, with its time of creation.
+# This call leaves out a second series for each count, with the time of its creation. No code uses
+# that series.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -52,7 +54,7 @@ Fields = Mapping[str, Any]
 
 
 class CountingHandler(logging.Handler):
-    """Counts the events that sessions.log_lines.note logs, without writing any line itself."""
+    """A handler that counts the events of sessions.log_lines.note. It writes no line itself."""
 
     def emit(self, record: logging.LogRecord) -> None:
         fields = getattr(record, "fields", None)
@@ -62,7 +64,7 @@ class CountingHandler(logging.Handler):
 
 
 def own_samples() -> dict[str, Samples]:
-    """Return all counts of this process by family."""
+    """Return all counts of this process, by family."""
     return {
         family.name: [(one.name, dict(one.labels), one.value) for one in family.samples]
         for family in REGISTRY.collect()

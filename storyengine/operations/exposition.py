@@ -1,4 +1,5 @@
-"""Writes the counts of this process and of all workers, and the waiting jobs, for Prometheus."""
+"""Writes metrics for Prometheus: the counts of this process and of all workers, and the waiting
+jobs."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,7 +20,7 @@ _WEB = "web"
 
 
 def render_metrics() -> bytes:
-    """Return the metrics in Prometheus's text format.
+    """Return the metrics in the text format of Prometheus.
 
     If the database fails, they have only the counts of this process.
     """
@@ -49,7 +50,7 @@ def _counted(counts_of_workers: dict[str, dict[str, Any]]) -> Iterable[Metric]:
 
 
 def _rows() -> Iterable[Metric]:
-    """Yield the metrics of jobs and workers, by three queries that each use an index."""
+    """Yield the metrics of jobs and workers. They take three queries, and each uses an index."""
     now = timezone.now()
     waiting = GaugeMetricFamily(
         "storyengine_waiting_jobs", "Queued or running, by kind.", labels=["kind", "status"]

@@ -1,4 +1,4 @@
-"""A thread of every worker that records every few seconds that the worker is alive."""
+"""A thread of every worker. Every few seconds it stores that the worker is alive."""
 
 import logging
 import threading
@@ -12,12 +12,13 @@ from storyengine.operations.counts import own_samples
 
 logger = logging.getLogger(__name__)
 
-# How long a worker waits at its end for the last heartbeat, which a hanging database would delay.
+# The most seconds that a worker waits at its end until its last heartbeat is stored. A hanging
+# database would delay it for longer.
 _LAST_SECONDS = 2.0
 
 
 class HeartbeatThread(threading.Thread):
-    """A daemon thread, which ends with its process however that ends.
+    """A daemon thread for heartbeats. It ends with its process in every case.
 
     The sweep could not do this work, because it needs a free thread and the worker may have none.
     """
@@ -34,7 +35,7 @@ class HeartbeatThread(threading.Thread):
         self._beat(is_last=True)
 
     def end(self) -> None:
-        """End the thread, and wait briefly until it has recorded the end of the worker."""
+        """End the thread, and wait a short time until it has stored the end of the worker."""
         self.is_over.set()
         self.join(_LAST_SECONDS)
 

@@ -14,7 +14,7 @@ REQUESTS = "storyengine.operations.requests"
 
 
 class TextFormatter(RedactingFormatter):
-    """Writes the message, then `name=value` for each field and id."""
+    """A formatter that writes the message, and then `name=value` for each field and id."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (logging's own name)
         said = " ".join(f"{name}={_shown(one)}" for name, one in _fields(record).items())
@@ -23,7 +23,8 @@ class TextFormatter(RedactingFormatter):
 
 
 class JsonFormatter(RedactingFormatter):
-    """Writes one JSON object a line, even if the message or its traceback has several lines."""
+    """A formatter that writes one JSON object a line, even if the message or its traceback has
+    several lines."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -31,8 +32,8 @@ class JsonFormatter(RedactingFormatter):
             "time": at.replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
-            # Secrets are removed before the encoding, because it would change a secret that has
-            # quotation marks.
+            # Secrets are removed before the encoding. The encoding changes a secret that has
+            # quotation marks, so it would not be found afterwards.
             "event": self.words_of(record),
         }
         for name, one in _fields(record).items():
@@ -43,7 +44,7 @@ class JsonFormatter(RedactingFormatter):
 
 
 class LogFile(RotatingFileHandler):
-    """A log file that silently drops a line while the disk is full.
+    """A log file. While the disk is full, it drops lines without a traceback.
 
     The console still has the line. By default logging would print a traceback for it.
     """
@@ -54,14 +55,16 @@ class LogFile(RotatingFileHandler):
 
 
 class LeaveOutRequests(logging.Filter):
-    """Leaves out the requests that succeed, because each open page sends one every two seconds."""
+    """A filter that leaves out requests that succeeded, because each open page sends one every two
+    seconds."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.name != REQUESTS or record.levelno >= logging.WARNING
 
 
 class OnlyBugs(logging.Filter):
-    """Leaves out Django's lines about error statuses, which the line of each request has anyway."""
+    """A filter that leaves out Django's lines about error statuses, because the line of each
+    request has the status."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.exc_info is not None
@@ -77,6 +80,7 @@ def _missing_ids(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _shown(field: object) -> str:
-    """Return a field as text, or as JSON if the text could be mistaken for more than one field."""
+    """Return a field as text. If the text could be mistaken for several fields, return it as
+    JSON."""
     text = str(field)
     return text if text.isprintable() and not set(text) & {" ", '"', "="} else json.dumps(text)

@@ -1,4 +1,4 @@
-"""Holds back repeated lines of the log that any visitor can cause as often as he likes."""
+"""Holds back repeated lines of the log. Any visitor can cause such lines as often as he likes."""
 
 import logging
 import time
@@ -15,7 +15,8 @@ class _Line:
 
 
 class OnceAMinute(logging.Filter):
-    """Lets through one warning a minute for each wording, with the number of those held back.
+    """A filter that lets through one warning a minute for each wording. The warning says how many
+    others were held back.
 
     A web server warns of each request that it refuses, so strangers could fill the disk.
     """
@@ -23,7 +24,8 @@ class OnceAMinute(logging.Filter):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        # The key is the message before its arguments are filled in, of which there are few.
+        # The counts by wording. A wording is the message before its arguments are filled in, so
+        # there are only few.
         self._lines: dict[str, _Line] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -1,4 +1,5 @@
-"""Logs a line for each request, and gives it an id that all lines caused by it share."""
+"""Logs a line for each request, and gives the request an id. All lines that the request causes have
+this id."""
 
 import asyncio
 import logging
@@ -21,21 +22,24 @@ from storyengine.operations.log_format import REQUESTS
 logger = logging.getLogger(REQUESTS)
 
 HEADER = "X-Request-ID"
-# The ids that a proxy may give to a request, in a form that cannot forge lines of the log.
+# A pattern for the ids that a proxy may give to a request. Such an id cannot imitate lines of the
+# log.
 _GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# nginx's status for a client that disconnected before the answer.
+# The status of a request whose client disconnected before the answer. nginx uses the same one.
 _CLIENT_LEFT = 499
-# The routes that monitoring programs request every second.
+# The names of routes that monitoring programs request every second.
 _WATCHED = frozenset({"healthz", "readyz", "metrics"})
 
 
 class RequestLogMiddleware(InlineMiddleware):
-    """Logs requests by route and never by address, because an address may have a user's text."""
+    """A middleware that logs requests by route and never by address, because an address may have a
+    user's text."""
 
     def __init__(self, get_response: GetResponse) -> None:
         super().__init__(get_response)
         if self.is_async:
-            # Django looks at the instance's hook to decide whether to run it in a thread.
+            # Django looks at this attribute of the instance to decide whether to run the method in
+            # a thread.
             self.process_view = self._process_view_inline  # type: ignore[assignment, method-assign]
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
@@ -61,7 +65,7 @@ class RequestLogMiddleware(InlineMiddleware):
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
     ) -> None:
-        """Add the chapter's id to later lines, since it is known once the address is resolved."""
+        """Add the chapter's id to later lines. Django calls this once the address is resolved."""
         go_on_working_for(session_id=kwargs.get("session_id"))
 
     async def _process_view_inline(self, *args: Any) -> None:
@@ -69,12 +73,13 @@ class RequestLogMiddleware(InlineMiddleware):
 
 
 def good_id(given: str) -> str:
-    """Return the id that a proxy gave if it has a good form, else a new one."""
+    """Return the id that a proxy gave if it has a good form. Otherwise return a new id."""
     return given if _GOOD_ID.fullmatch(given) else uuid.uuid4().hex
 
 
 def note_unread(method: str, path: str, *, status: int, request_id: str, started: float) -> None:
-    """Log a request that was answered before Django read it; `started` is from perf_counter."""
+    """Log a request that was answered before Django read it. `started` is a time of
+    perf_counter."""
     try:
         match = resolve(path)
     except Resolver404:
@@ -121,14 +126,14 @@ def _note(method: str | None, match: ResolverMatch | None, status: int, started:
 
 
 async def _counted(parts: AsyncIterable[bytes], ids: Mapping[str, str]) -> AsyncGenerator[bytes]:
-    """Count a stream while it is read, and log its end.
+    """Yield the parts of a stream and count them. Log the end of the stream.
 
-    The line names the ids itself, because the stream outlives the middleware that sets them.
+    The line names the ids itself, because the stream goes on after the middleware that sets them.
     """
     started = time.perf_counter()
     open_streams.inc()
     try:
-        # If the reader leaves, this closes the source, so that its code stops following the reply.
+        # If the reader leaves, this closes the source. Its code then stops following the reply.
         async with aclosing(cast(AsyncGenerator[bytes], aiter(parts))) as source:
             async for part in source:
                 yield part

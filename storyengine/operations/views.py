@@ -13,7 +13,10 @@ from storyengine.operations.readiness import Check, Readiness, read_readiness
 
 @require_safe
 async def readyz(request: HttpRequest) -> JsonResponse:
-    """Answer everybody, as load balancers have no token, but show strangers no figures."""
+    """Answer whether the program can work.
+
+    Everybody gets an answer, because load balancers have no token. Strangers see no figures.
+    """
     found = await read_readiness()
     may_know = not settings.PASSWORD or await _has_token(request, found)
     answer: dict[str, object] = {
@@ -27,12 +30,13 @@ async def readyz(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 async def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer Prometheus, with the API's token or a login (see storyengine.access.login_gate)."""
+    """Answer Prometheus. The caller needs the API's token or a login (see
+    storyengine.access.login_gate)."""
     return HttpResponse(await in_database(render_metrics), content_type=CONTENT_TYPE_LATEST)
 
 
 async def _has_token(request: HttpRequest, found: Readiness) -> bool:
-    """Return whether the token is right; count a wrong one if the database answers in time."""
+    """Return whether the token is right. A wrong one is counted if the database answers in time."""
     if any(check.name == "database" and check.is_ok for check in found.checks):
         return await atry_token(request) is Verdict.RIGHT
     return is_right(request)

@@ -1,6 +1,7 @@
-"""Settings of Story Engine. Everything that differs between installations is in the environment.
+"""The settings of Story Engine. Everything that differs between installations is in the
+environment.
 
-docs/settings.md lists every variable, and a test compares the two.
+docs/settings.md lists every variable, and a test compares the two lists.
 """
 
 import os
@@ -35,18 +36,18 @@ BACKUP_DAYS = read_int("STORYENGINE_BACKUP_DAYS", 14, minimum=7)
 DEBUG = read_bool("DEBUG")
 SECRET_KEY = read_secret_key(DATA_FOLDER)
 SECRET_KEY_IS_GENERATED = not read_text("SECRET_KEY")
-# Honcho gives each further process a port that is 100 higher.
+# Honcho adds 100 to the port for each further process.
 PORT = read_int("PORT", 8000, minimum=1, maximum=65_000)
 
 # Without a password the program serves only this machine (see storyengine.access).
 PASSWORD = read_text("STORYENGINE_PASSWORD")
 API_TOKEN = read_text("STORYENGINE_API_TOKEN")
 HOST = read_host("STORYENGINE_HOST", has_password=bool(PASSWORD))
-# The proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted. uvicorn reads the same name,
-# but by default trusts every program of this machine.
+# The proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted. uvicorn reads the same
+# variable, but if it is not set, uvicorn trusts every program of this machine.
 PROXIES = read_networks("FORWARDED_ALLOW_IPS")
 HTTPS = read_bool("STORYENGINE_HTTPS")
-# The host names for which browsers remember for a year that they must use HTTPS.
+# The range of host names for which a browser remembers for a year that it must use HTTPS.
 HSTS = read_choice("STORYENGINE_HSTS", "host", ("host", "subdomains", "preload"))
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 if HOST.startswith("127.") and HOST not in LOOPBACK_HOSTS:
@@ -55,7 +56,7 @@ if HOST.startswith("127.") and HOST not in LOOPBACK_HOSTS:
 ALLOWED_HOSTS = [*(read_list("ALLOWED_HOSTS", "*") if PASSWORD else []), *LOOPBACK_HOSTS]
 LOGIN_URL = "log-in"
 LOGIN_REDIRECT_URL = "/"
-# The order matters: a visitor who guesses is refused before a password is hashed.
+# The order matters: a visitor who has guessed too often is refused before a password is hashed.
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "storyengine.access.game_master.PasswordBackend",
@@ -64,19 +65,20 @@ AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=5)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_RESET_ON_SUCCESS = True
-# The user name is part of the key so that tokens are counted apart from passwords (see
+# The user name is part of the key, so that tokens are counted separately from passwords (see
 # storyengine.access.tokens).
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_CLIENT_IP_CALLABLE = "storyengine.access.visitors.counted_address"
-# Only the number of failed logins is stored, and the log has the rest.
+# Only the number of failed logins is stored. The log has the other facts about them.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 SESSION_COOKIE_AGE = 30 * 24 * 3600
-# All ports of a host share its cookies, and another Django program may run on loopback.
+# The cookie has a name of its own. All ports of a host share its cookies, and another Django
+# program may run on loopback.
 SESSION_COOKIE_NAME = "storyengine_session"
 CSRF_COOKIE_NAME = "storyengine_csrf"
 
-# The ways to play: apps whose `mode.py` declares one each (see docs/architecture.md).
+# The modes that are installed. Each app declares one in its `mode.py` (see docs/architecture.md).
 MODES = ["gamemaster"]
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -99,8 +101,8 @@ INSTALLED_APPS = [
     *MODES,
 ]
 
-# All middleware runs in the event loop (see storyengine.access.browser). KnownHostMiddleware has
-# the host check of CommonMiddleware, which is left out.
+# All middleware runs in the event loop (see storyengine.access.browser). CommonMiddleware is left
+# out, because KnownHostMiddleware has its check of the host.
 MIDDLEWARE = [
     "storyengine.operations.requests.RequestLogMiddleware",
     "storyengine.access.headers.PolicyHeadersMiddleware",
@@ -116,11 +118,11 @@ MIDDLEWARE = [
     "storyengine.web.refusals.RefusalMiddleware",
 ]
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
-# The silenced checks look for Django's own classes by name. storyengine.checks looks for the
-# classes that replace them.
+# These checks look for Django's own classes by name. storyengine.checks looks for the classes that
+# replace them.
 SILENCED_SYSTEM_CHECKS = [
     *("security.W001", "security.W002", "security.W003"),
-    # The login page itself says that there is a pause.
+    # AxesMiddleware is left out, because the login page itself says that there is a pause.
     "axes.W002",
 ]
 
@@ -153,10 +155,10 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# The image collects static files as root and serves them as another user.
+# Other users have to read the static files, because root collects them when the image is built.
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o755
-# Static files are collected before the start and named by their content. Tests and DEBUG serve
-# them from the source folders.
+# Whether static files are served from the folder in which they were collected. There their names
+# depend on their content. Tests and DEBUG serve them from the source folders.
 STATIC_IS_COLLECTED = not DEBUG and "PYTEST_VERSION" not in os.environ
 _STATIC_STORAGE = "ManifestStaticFilesStorage" if STATIC_IS_COLLECTED else "StaticFilesStorage"
 STORAGES = {
@@ -165,7 +167,8 @@ STORAGES = {
 }
 
 SECURE_SSL_REDIRECT = HTTPS
-# Monitoring programs ask without the proxy and therefore without HTTPS.
+# Monitoring programs ask without the proxy, and therefore without HTTPS. So these addresses need no
+# HTTPS.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and HSTS != "host"
@@ -178,13 +181,14 @@ CSRF_COOKIE_HTTPONLY = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# The bytes of the largest real form, percent-encoded, which is that of a trial with a layer of
-# 60,000 code points. The whole of Tab 1 has nine texts of 5,000. Larger bodies are refused unread
-# (see storyengine.access.body_limit).
+# The most bytes of a form. The largest real form is that of a trial with a layer of 60,000 code
+# points, percent-encoded. All of Tab 1 has nine texts of 5,000. Larger bodies are refused without
+# being read (see storyengine.access.body_limit).
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 
-# Celery only sends notices of jobs, which are rows in the database (see docs/architecture.md). The
-# longest job, a narration of 5,000 words, may take a small model on a slow machine nearly an hour.
+# The most seconds of a job. The longest job is a narration of 5,000 words, for which a small model
+# on a slow machine may need nearly an hour. Celery only sends notices of jobs, which are rows in
+# the database (see docs/architecture.md).
 LONGEST_JOB_SECONDS = 2 * 3600
 BROKER_FOLDER = DATA_FOLDER / "queue"
 CELERY_BROKER_URL = read_text("CELERY_BROKER_URL", "filesystem://localhost")
@@ -199,11 +203,11 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
     }
 else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {
-        # Redis delivers a message again if it is not acknowledged in this time, which is longer
-        # than any task. A job with two notices is still done only once.
+        # The seconds after which Redis delivers a message again if it is not acknowledged. They are
+        # more than any task takes. If a job gets two notices, it is still done only once.
         "visibility_timeout": 2 * LONGEST_JOB_SECONDS,
-        # How long a page waits for a hanging Redis at each try and at each new connection. A
-        # worker's longest query is answered after a second.
+        # The seconds for which a page waits for a hanging Redis, at each try and at each new
+        # connection. The longest query of a worker is answered after a second.
         "socket_connect_timeout": 3,
         "socket_timeout": 3,
         "socket_keepalive": True,
@@ -215,10 +219,10 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 # These limits are for a pool of processes. The Procfile starts a pool of threads, in which no task
-# can be ended from outside, so agents.running.work itself ends its jobs at LONGEST_JOB_SECONDS.
+# can be ended from outside. So agents.running.work itself ends its jobs after LONGEST_JOB_SECONDS.
 CELERY_TASK_SOFT_TIME_LIMIT = LONGEST_JOB_SECONDS + 60
 CELERY_TASK_TIME_LIMIT = LONGEST_JOB_SECONDS + 120
-# A page waits for these tries. The sweep replaces a notice that is lost.
+# A page waits for these tries, so they are few. If a notice is lost, the sweep replaces it.
 CELERY_TASK_PUBLISH_RETRY_POLICY = {
     "max_retries": 1,
     "interval_start": 0.1,
@@ -228,21 +232,23 @@ CELERY_TASK_PUBLISH_RETRY_POLICY = {
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A worker tries without end, because nobody would start it again after the default of 100 tries.
+# A worker tries to connect without end. By default it would end after 100 tries, and nobody would
+# start it again.
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BEAT_SCHEDULE = {
-    # The task makes at most one backup a day (see storyengine.backups). It runs this often, in
-    # seconds.
+    # The seconds between two calls. The task makes at most one backup a day (see
+    # storyengine.backups).
     "back-up-daily": {"task": "storyengine.backups.tasks.back_up_daily", "schedule": 600.0},
 }
 
-# The settings of models, whose environment variables are in docs/settings.md.
+# The settings of models. docs/settings.md describes their environment variables.
 LLM = read_choice("STORYENGINE_LLM", "embedded", ("embedded", "openai"))
 EMBEDDED_MODEL = read_text("STORYENGINE_EMBEDDED_MODEL", "qwen2.5-coder-1.5b")
 OPENAI_BASE_URL = read_text("OPENAI_BASE_URL", "https://api.openai.com/v1")
 OPENAI_API_KEY = read_text("OPENAI_API_KEY")
 MODEL = read_text("STORYENGINE_MODEL")
-# The keys are the ends of the variables' names, such as AGENT_8 and EXPLORER_NARRATOR.
+# The models by agent. The keys are the ends of the variables' names, such as AGENT_8 and
+# EXPLORER_NARRATOR.
 MODEL_BY_AGENT = read_those_of("STORYENGINE_MODEL_")
 CONTEXT_WINDOW = read_int("STORYENGINE_CONTEXT_WINDOW", 0)
 MAX_OUTPUT = read_int("STORYENGINE_MAX_OUTPUT", 0)
@@ -252,10 +258,11 @@ CHAPTER_TOKENS = read_int("STORYENGINE_CHAPTER_TOKENS", 0)
 CALLS_PER_MINUTE = read_int("STORYENGINE_CALLS_PER_MINUTE", 600, minimum=1)
 CHAPTER_CALLS_PER_MINUTE = read_int("STORYENGINE_CHAPTER_CALLS_PER_MINUTE", 300, minimum=1)
 
-# With a password the program is a server, whose log programs read; without one, a person reads it.
+# A program with a password is a server, and programs read its log. Without a password, a person
+# reads the log.
 LOG_FORMAT = read_choice("STORYENGINE_LOG_FORMAT", "json" if PASSWORD else "text", ("json", "text"))
 _LOG_HANDLERS = read_log_handlers(DATA_FOLDER, LOG_FORMAT, debug=DEBUG)
-# The log names rows and errors, and never has the text of a story.
+# The log names rows and errors. It never has the text of a story.
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -281,10 +288,11 @@ LOGGING = {
         "uvicorn": {"level": "WARNING"},
         # uvicorn warns of each request that it refuses.
         "uvicorn.error": {"filters": ["once_a_minute"]},
-        # axes repeats at length what storyengine.access logs of each try.
+        # The lines of axes are left out, because storyengine.access logs each try in fewer words.
         "axes": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
-        # These libraries log addresses and, at DEBUG, bodies with story text.
+        # These libraries log addresses. At the level DEBUG they also log bodies with text of a
+        # story.
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},

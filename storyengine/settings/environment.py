@@ -1,4 +1,5 @@
-"""Typed readers of the environment. A bad value stops the start with the variable's name."""
+"""Reads variables of the environment with their types. A bad value stops the start of the program,
+and the message names the variable."""
 
 import os
 import secrets
@@ -29,7 +30,8 @@ def read_text(name: str, default: str = "") -> str:
 
 
 def read_those_of(prefix: str) -> dict[str, str]:
-    """Return the variables whose names begin with this prefix, by the rest of their names."""
+    """Return the variables whose names begin with this prefix. The keys are the rest of their
+    names."""
     names = (name for name in os.environ if name.startswith(prefix))
     return {name.removeprefix(prefix): text for name in names if (text := read_text(name))}
 
@@ -63,7 +65,7 @@ def read_int(name: str, default: int, *, minimum: int = 0, maximum: int | None =
 
 
 def read_decimal(name: str, default: str) -> Decimal:
-    """Return a finite number that is not negative."""
+    """Return a number that is finite and not negative."""
     text = read_text(name, default)
     try:
         value = Decimal(text)
@@ -82,7 +84,7 @@ def read_choice(name: str, default: str, choices: tuple[str, ...]) -> str:
 
 
 def read_host(name: str, *, has_password: bool) -> str:
-    """Return the address to listen on; "" if none is set.
+    """Return the address on which to listen, or "" if none is set.
 
     Raises ImproperlyConfigured for an address beyond loopback without a password.
     """
@@ -104,7 +106,7 @@ def read_host(name: str, *, has_password: bool) -> str:
 
 
 def read_networks(name: str) -> list[str]:
-    """Return addresses and networks in uvicorn's form; ["*"] means all."""
+    """Return addresses and networks in the form that uvicorn uses. ["*"] means all addresses."""
     found = read_list(name, "")
     if "*" in found:
         return ["*"]
@@ -119,7 +121,7 @@ def read_networks(name: str) -> list[str]:
 
 
 def read_folder(name: str, default: Path) -> Path:
-    """Return the folder, which is created for its owner alone if it does not exist."""
+    """Return the folder. If it does not exist, create it so that only its owner can use it."""
     folder = Path(read_text(name, str(default))).expanduser().resolve()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -131,7 +133,8 @@ def read_folder(name: str, default: Path) -> Path:
 
 
 def read_database(data_folder: Path) -> dict[str, Any]:
-    """Return DATABASE_URL as Django's settings; without it, a SQLite file in the data folder."""
+    """Return Django's settings for the database in DATABASE_URL. Without this variable, the
+    database is a SQLite file in the data folder."""
     config: dict[str, Any] = {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(data_folder / "storyengine.sqlite3"),
@@ -139,32 +142,35 @@ def read_database(data_folder: Path) -> dict[str, Any]:
     if url := read_text("DATABASE_URL"):
         config = _parse_database_url(url)
     if config["ENGINE"] == "django.db.backends.sqlite3":
-        # Every write transaction takes the lock at its start, so that two writers queue instead of
-        # failing. FULL is set because an acknowledged prompt must survive a power cut.
+        # Every write transaction takes the lock at its start, so that two writers wait for each
+        # other instead of failing. FULL is set because a prompt that was acknowledged must survive
+        # a power cut.
         config["OPTIONS"] = {
             "transaction_mode": "IMMEDIATE",
             "timeout": 20,
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
         }
-        # The test database is a file, because streaming code writes from several threads.
+        # The test database is a file. Streaming code writes from several threads, which would not
+        # share a database in memory.
         config["TEST"] = {"NAME": str(data_folder / "test.sqlite3")}
     else:
         # This is Django's backend with a pool that survives a restart of the server.
         config["ENGINE"] = "storyengine.stack.postgresql"
-        # Requests under ASGI run in short-lived threads, so a pool saves each a new connection. A
-        # request that waits longer for one is told that the database is away. After a long outage,
-        # a longer `reconnect_timeout` would delay the pool's return by ever longer pauses.
+        # Requests under ASGI run in threads that soon end. The pool saves each of them a new
+        # connection. If a request waits longer than `timeout` for a connection, it is told that the
+        # database cannot be reached. A longer `reconnect_timeout` would make the pool return later
+        # and later after a long outage.
         pool = {"min_size": 1, "max_size": 20, "timeout": 10.0, "reconnect_timeout": 10.0}
-        # These limits end the wait for a server whose machine is gone. `connect_timeout` is in
-        # seconds and `tcp_user_timeout` in milliseconds.
+        # These limits end the wait for a server whose machine is gone. `connect_timeout` counts
+        # seconds, and `tcp_user_timeout` milliseconds.
         patience = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
         config["OPTIONS"] = {**patience, **config.get("OPTIONS", {}), "pool": pool}
     return config
 
 
 def _parse_database_url(url: str) -> dict[str, Any]:
-    # The value may contain a password, so no message may repeat it. The scheme is checked here
-    # because the parser's own warning would repeat the value.
+    # No message may repeat the value, because it may contain a password. The scheme is checked
+    # here, because the parser's own warning would repeat the value.
     hint = "DATABASE_URL must look like postgres://user:password@host:5432/name"
     if url.partition("://")[0] not in DATABASE_SCHEMES:
         raise ImproperlyConfigured(hint)
@@ -178,7 +184,8 @@ def _parse_database_url(url: str) -> dict[str, Any]:
 
 
 def read_secret_key(data_folder: Path) -> str:
-    """Return SECRET_KEY, or a random one kept in the data folder, so that logins stay valid."""
+    """Return SECRET_KEY. If it is not set, return a random key that is kept in the data folder, so
+    that logins stay valid."""
     if key := read_text("SECRET_KEY"):
         return key
     path = data_folder / "secret-key"
@@ -190,8 +197,9 @@ def read_secret_key(data_folder: Path) -> str:
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Write a private file completely or not at all; the first of two processes at once wins."""
-    # mkstemp creates a file that only its owner can read, and os.link never replaces a file.
+    """Write a private file as a whole, or not at all. If two processes write it at once, the first
+    one's text stays."""
+    # Only its owner can read a file that mkstemp creates, and os.link never replaces a file.
     handle, draft = tempfile.mkstemp(dir=path.parent)
     try:
         with open(handle, "w") as file:

@@ -4,14 +4,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# The name of each process's log file, by a word of its command line in the Procfile. Each process
-# has its own file, because only one process can rotate a full file.
+# The name of each process's log file. The key is a word in the command line of the process. Each
+# process has a file of its own, because only one process can rotate a full file.
 _NAMES = {"serve": "web", "worker": "worker", "run_embedded_model": "model"}
 _LARGEST_BYTES = 2_000_000
 
 
 def read_log_handlers(data_folder: Path, log_format: str, *, debug: bool) -> dict[str, Any]:
-    """Return handlers for the console and for counting, and for a file in the main processes.
+    """Return the handlers of the log: one for the console, one that counts, and in the main
+    processes one for a file.
 
     The file has JSON lines and is in `data_folder`/logs.
     """

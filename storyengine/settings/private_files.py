@@ -1,4 +1,5 @@
-"""Keeps the database, the logs, the queue and the secret key readable only for their owner."""
+"""Keeps the database, the logs, the queue and the secret key private, so that only their owner can
+read them."""
 
 import os
 import stat
@@ -14,21 +15,21 @@ _SQLITE = "django.db.backends.sqlite3"
 
 
 def keep_files_private(data_folder: Path, database: Mapping[str, Any]) -> None:
-    """Make existing files private, and those that this process will create.
+    """Make the existing files private, and the files that this process will create.
 
     An existing data folder keeps its mode, because it may contain files of other programs.
     """
     os.umask(_OTHERS)
     for path in files_for_others(data_folder, database):
-        # A link is left alone, because it may lead to another program's file. A file that cannot be
-        # changed, such as another user's, is named by storyengine.checks.
+        # A link is not changed, because it may lead to a file of another program. A file of another
+        # user cannot be changed, so storyengine.checks names it.
         if not path.is_symlink():
             with suppress(OSError):
                 path.chmod(stat.S_IMODE(path.stat().st_mode) & ~_OTHERS)
 
 
 def files_for_others(data_folder: Path, database: Mapping[str, Any]) -> list[Path]:
-    """Return the files that users other than their owner can access."""
+    """Return the files that users other than their owner can read or change."""
     return [path for path in _files(data_folder, database) if _mode_of(path) & _OTHERS]
 
 
@@ -42,7 +43,7 @@ def _files(data_folder: Path, database: Mapping[str, Any]) -> Iterator[Path]:
 
 
 def _mode_of(path: Path) -> int:
-    """Return the file's mode; 0 for a file that does not exist."""
+    """Return the file's mode, or 0 if the file does not exist."""
     try:
         return path.stat().st_mode
     except OSError:

@@ -1,9 +1,9 @@
-"""Celery's broker in a folder, which is kombu's with safe writing of files.
+"""Celery's broker in a folder. It is kombu's broker, but writes files safely.
 
-kombu opens a message's file under its final name before it writes it. A worker that reads the file
-in between finds an empty message and ends with an error. The table of an exchange's queues has the
-same fault, and a table that a crash left empty would end every worker at its start and fail the
-first send of every process.
+kombu opens a message's file under its final name before it writes the message. A worker that reads
+the file in between finds an empty message, and ends with an error. The table of an exchange's
+queues has the same fault. A table that a crash left empty would end every worker at its start, and
+the first message that a process sends would fail.
 """
 
 import fcntl
@@ -20,18 +20,18 @@ from kombu.exceptions import ChannelError
 from kombu.transport import filesystem
 from kombu.utils.json import dumps, loads
 
-# The longest timed wait for a message, in seconds. A worker checks between two waits whether it
-# has to end. This also limits how long Celery's remote control, which is not used here, can wait.
+# The most seconds of one wait for a message. Between two waits a worker checks whether it has to
+# end. The limit also applies to Celery's remote control, which is not used here.
 _LONGEST_WAIT = 0.5
 
 
 class Channel(filesystem.Channel):
     @property
     def transport_options(self) -> Any:
-        """The options of the connection; raises ChannelError if the channel is closed.
+        """The options of the connection. Raises ChannelError if the channel is closed.
 
-        A queue that cannot be declared closes the channel, but kombu still sends over it. This
-        error makes kombu send again over a new channel.
+        A queue that cannot be declared closes the channel, but kombu still sends over it. The error
+        makes kombu send again over a new channel.
         """
         if self.connection is None:
             raise ChannelError("The channel was closed.")
@@ -40,8 +40,9 @@ class Channel(filesystem.Channel):
     def _put(  # type: ignore[override]  # kombu's own class differs from its base in this way too
         self, queue: str, payload: dict[str, Any], **kwargs: Any
     ) -> None:
-        """Write the file under a temporary name, then rename it."""
-        # kombu sorts the names by time, and expects the queue at their end.
+        """Write the message into a file with a temporary name, and then rename the file."""
+        # kombu sorts the files by the time in their names, and expects the queue at the end of a
+        # name.
         name = f"{round(time.monotonic() * 1000)}_{uuid.uuid4()}.{queue}.msg"
         folder = Path(self.data_folder_out)
         draft = folder / f"{name}.unfinished"
@@ -52,7 +53,7 @@ class Channel(filesystem.Channel):
             raise ChannelError(f"The queue's folder {folder} cannot be written to.") from error
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
-        """Return the next message, but skip one that is broken, as after a full disk."""
+        """Return the next message. A broken message is skipped; a full disk may leave one."""
         try:
             return super()._get(queue)
         except ValueError:
@@ -72,7 +73,8 @@ class Channel(filesystem.Channel):
 
     @contextmanager
     def _alone_with_table(self, exchange: str) -> Iterator[None]:
-        """Lock the table while kombu creates, changes or reads it, and delete a broken one."""
+        """Lock the table while kombu creates, changes or reads it. If the table is broken, delete
+        it."""
         table: Path = self._exchange_file(exchange)  # type: ignore[attr-defined]  # newer than its stubs
         self.control_folder.mkdir(exist_ok=True)
         with (self.control_folder / "lock").open("wb") as guard:

@@ -1,4 +1,4 @@
-"""Writes the program's own commands as they can be copied from advice and run."""
+"""Writes commands of this program in a form that a person can copy from a message and run."""
 
 import shlex
 import sys
@@ -8,14 +8,15 @@ from django.conf import settings
 
 # The path of Python in the Docker image.
 _OF_THE_IMAGE = "/venv/bin/python"
-# The service of compose.yaml in which commands are run by hand.
+# The command that runs `manage.py` by hand in a service of compose.yaml.
 _IN_COMPOSE = ("docker", "compose", "run", "--rm", "prepare", "python", "manage.py")
 
 
 def own_command(*arguments: str | Path) -> str:
-    """Return the command that runs `manage.py` with these arguments, by compose or by this Python.
+    """Return the command that runs `manage.py` with these arguments.
 
-    The command sets STORYENGINE_DATA where the data folder is not the default one.
+    The command uses docker compose in the image, and this Python otherwise. If the data folder is
+    not the default one, the command sets STORYENGINE_DATA.
     """
     given = [path_as_typed(argument) for argument in arguments]
     if sys.executable == _OF_THE_IMAGE:
@@ -28,6 +29,9 @@ def own_command(*arguments: str | Path) -> str:
 
 
 def path_as_typed(argument: str | Path) -> str:
-    """Return a path relative to the folder in which the program runs, if it is below it."""
+    """Return a path in the form in which a person types it.
+
+    If it is inside the folder in which the program runs, it is relative to that folder.
+    """
     is_below = isinstance(argument, Path) and argument.is_relative_to(Path.cwd())
     return str(Path(argument).relative_to(Path.cwd()) if is_below else argument)

@@ -1,7 +1,7 @@
 """Ends a process of the program when its parent process ends.
 
-A parent that is killed cannot tell its children. So each child checks its parent's process id,
-which changes when the parent dies.
+A parent that is killed cannot tell its children. So each child looks at the id of its parent
+process, which changes when the parent ends.
 """
 
 import os
@@ -10,17 +10,17 @@ import threading
 import time
 from collections.abc import Callable
 
-# The environment variable in which a process of the Procfile finds its parent's process id. Without
-# it, a child would not notice a parent that died before the child's first check.
+# The environment variable with the process id of the parent. Without it, a child would not notice a
+# parent that ended before the child looked for the first time.
 VARIABLE = "STARTED_BY"
 _LOOK_SECONDS = 0.5
-# An orderly end takes less time than this.
+# The most seconds of an orderly end.
 _END_SECONDS = 15.0
 
 
 def end_with_parent() -> None:
-    """End this process with its parent if `make run` has started it."""
-    # The variable is removed so that processes started by this one do not inherit it.
+    """End this process when its parent ends. This is so only if `make run` has started it."""
+    # The variable is removed, so that the children of this process do not get it.
     if parent := os.environ.pop(VARIABLE, ""):
         when_parent_is_gone(int(parent), _end)
 
@@ -35,7 +35,8 @@ def when_parent_is_gone(parent: int, act: Callable[[], None]) -> None:
 
 
 def end_in_order() -> None:
-    """End by SIGTERM, without output, because printing to a terminal that is gone would fail."""
+    """End by SIGTERM without printing anything, because printing to a terminal that is gone would
+    fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)

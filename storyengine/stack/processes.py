@@ -1,4 +1,4 @@
-"""Runs the Procfile with honcho until Ctrl-C, or until the terminal or `make` ends."""
+"""Runs the Procfile with honcho until Ctrl-C is pressed, or until the terminal or `make` ends."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from honcho.process import Process
 from storyengine.stack.parents import VARIABLE, end_in_order, when_parent_is_gone
 
 STOPPED_BY_CTRL_C = 130
-# What each process of the Procfile does, for the sentence that says that it ended.
+# The work of each process of the Procfile. The sentence about a process that ended names it.
 _DOES = {
     "web": "The web process, which serves the pages and writes the replies,",
     "worker": "The worker, which writes memory and drafts,",
@@ -24,9 +24,9 @@ _DOES = {
 
 
 class Runner(Process):  # type: ignore[misc]  # honcho has no types
-    """Honcho's process that starts one process of the Procfile and reads its output.
+    """A process of honcho. It starts one process of the Procfile and reads its output.
 
-    It ignores signals, and would read without end after honcho was killed.
+    It ignores signals. Without this class, it would go on reading after honcho was killed.
     """
 
     def run(self, *arguments: Any, **options: Any) -> None:
@@ -37,23 +37,25 @@ class Runner(Process):  # type: ignore[misc]  # honcho has no types
     def _end_with_honcho(self) -> None:
         if honcho_s := parent_process():
             honcho_s.join()
-            # The process that it has started then ends, too (see storyengine.stack.parents).
+            # When this process ends, the process that it has started ends too (see
+            # storyengine.stack.parents).
             os._exit(1)
 
 
 class Runners(Manager):  # type: ignore[misc]  # honcho has no types
-    """Honcho's manager, which ends in order when its parent is gone, such as a killed `make`."""
+    """The manager of honcho. It ends in order when its parent has ended, for example because `make`
+    was killed."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._process_ctor = Runner
         self._parent = os.getppid()
-        # The sentence about the process that ended first, unless a signal ended all of them.
+        # The sentence about the process that ended first, or "" if a signal ended all processes.
         self._said = ""
 
     def loop(self) -> None:
         super().loop()
-        # The last line is the one that is still seen in the terminal.
+        # The sentence is printed last, because the last line stays visible in the terminal.
         if self._said:
             self._system_print(f"{self._said}\n")
 
@@ -66,12 +68,14 @@ class Runners(Manager):  # type: ignore[misc]  # honcho has no types
 
     def _start(self) -> None:
         super()._start()
-        # The thread starts after the forks, which would copy its locks without the thread itself.
+        # The thread starts after the forks, because a fork would copy the thread's locks without
+        # the thread.
         when_parent_is_gone(self._parent, end_in_order)
 
 
 def sentence_about(process: str, code: int) -> str:
-    """Say which process ended, what became of the program, and what to do."""
+    """Return a sentence that says which process ended, what happened to the program, and what to
+    do."""
     kind, _, _ = process.partition(".")
     was_killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)
     how = "was killed (a system does so when memory runs out)"
@@ -85,14 +89,15 @@ def run(arguments: list[str]) -> None:
     signal.signal(signal.SIGHUP, stop_without_terminal)
     honcho.command.Manager = Runners
     try:
-        # The program reads .env itself, and gives variables of the shell precedence over it.
+        # honcho must not read .env, because the program reads it itself. In the program, variables
+        # of the shell count more than those of the file.
         honcho.command.main(["--env", os.devnull, "start", *arguments])
     except SystemExit as end:
         sys.exit(0 if end.code == STOPPED_BY_CTRL_C else end.code)
 
 
 def stop_without_terminal(signum: int, frame: FrameType | None) -> None:
-    """End quietly, because honcho would fail at the line that it prints before it ends."""
+    """End without printing. Otherwise honcho would print a line before its end, and fail."""
     end_in_order()
 
 

@@ -1,8 +1,8 @@
-"""Celery's broker in Redis, which is kombu's with a proper error for a lost connection.
+"""Celery's broker in Redis. It is kombu's broker, but raises a proper error for a lost connection.
 
 After the connection to Redis is lost, kombu returns and acknowledges messages over channels that it
-has already closed. It then gets an AttributeError, which ends a worker. An error of the connection
-makes it connect again instead.
+has closed. It then meets an AttributeError, which ends a worker. An error of the connection makes
+it connect again instead.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Checks of the servers that the program uses, and of the way in which it is served."""
+"""Checks of the servers that the program uses, and of the server that serves it."""
 
 import sys
 from collections.abc import Iterator
@@ -22,7 +22,8 @@ _CONNECT_SECONDS = 2
 
 @check(Tags.compatibility)
 def check_server() -> Iterator[CheckMessage]:
-    """Warn of a synchronous server, in which each open stream of a reply occupies a thread."""
+    """Warn of a synchronous server. In such a server each open stream of a reply occupies a
+    thread."""
     if "runserver" in sys.argv[1:2] or getattr(settings, "WSGI_APPLICATION", None):
         yield checks.Warning(
             "The program is served by a synchronous server, where each reply that is "
@@ -65,7 +66,8 @@ def check_consent() -> Iterator[CheckMessage]:
 
 
 def _is_allowed(host: str) -> bool:
-    """Return whether the host is allowed, or True if the database fails, as other checks warn."""
+    """Return whether texts may be sent to the host. If the database fails, return True, because
+    other checks warn of that."""
     table = ProviderConsent._meta.db_table
     try:
         with closing(_impatient_connection()) as database, database.cursor() as cursor:
@@ -76,8 +78,8 @@ def _is_allowed(host: str) -> bool:
 
 
 def _impatient_connection() -> BaseDatabaseWrapper:
-    """Return a connection outside the pool, because the pool would wait half a minute for a server
-    that is missing."""
+    """Return a connection outside the pool. If the server is missing, the pool would wait for half
+    a minute."""
     own = connection.copy()
     if own.vendor == "postgresql":
         options = {**own.settings_dict["OPTIONS"], "connect_timeout": _CONNECT_SECONDS}

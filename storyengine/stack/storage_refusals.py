@@ -1,4 +1,5 @@
-"""Answers requests while the database is away, its disk is full or its file is damaged."""
+"""Answers requests while the database cannot be reached, its disk is full, or its file is
+damaged."""
 
 import logging
 import sqlite3
@@ -17,10 +18,11 @@ from storyengine.backups.exceptions import say_unreadable
 
 logger = logging.getLogger(__name__)
 
-# Errors that may come from the database or a disk. Those that do not are bugs.
+# The types of errors that may come from the database or a disk. Any other error of these types is a
+# bug.
 STORAGE_ERRORS = (DatabaseError, OSError)
-# The codes for a database that is away. SQLite raises OperationalError also for a mistake in a
-# query or a missing table.
+# The codes of SQLite for a database that cannot be reached. The class OperationalError is not
+# enough, because SQLite also raises it for a mistake in a query or a missing table.
 _SQLITE_AWAY = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -29,8 +31,8 @@ _SQLITE_AWAY = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_CANTOPEN,
 }
-# The time.monotonic() at which a request last met a full disk, which is the only sign of a full
-# disk on another machine.
+# The time.monotonic() at which a request last met a full disk. If the disk is on another machine,
+# nothing else shows that it is full.
 _met_full_disk_at = float("-inf")
 
 
@@ -47,7 +49,7 @@ class DatabaseAway(ChapterError):
 
 
 class DiskFull(ChapterError):
-    """The disk is full. It has no `retry_seconds`, because waiting alone does not make room."""
+    """The disk is full. The refusal has no `retry_seconds`, because waiting does not make room."""
 
     status = 507
     title = "The disk is full"
@@ -68,9 +70,10 @@ class DatabaseDamaged(ChapterError):
 
 
 def is_database_away(error: BaseException | None) -> bool:
-    """Return whether the database does not answer.
+    """Return whether the error means that the database does not answer.
 
-    An error about a query, a table or damage is an answer.
+    Errors about a query, about a table or about damage do not mean that, because they come from a
+    database that answers.
     """
     if not isinstance(error, OperationalError | InterfaceError):
         return False
@@ -79,7 +82,10 @@ def is_database_away(error: BaseException | None) -> bool:
 
 
 def find_storage_refusal(error: BaseException | None) -> ChapterError | None:
-    """Return the refusal for this error; None if the error is something else, such as a bug."""
+    """Return the refusal for this error.
+
+    Returns None if the error does not come from the database or a disk, as a bug does not.
+    """
     global _met_full_disk_at
     if error is None:
         return None
@@ -97,12 +103,14 @@ def find_storage_refusal(error: BaseException | None) -> ChapterError | None:
 
 
 def has_met_full_disk(*, within_seconds: float) -> bool:
-    """Return whether a request of this process has met a full disk within so many seconds."""
+    """Return whether a request of this process has met a full disk within this number of
+    seconds."""
     return time.monotonic() - _met_full_disk_at < within_seconds
 
 
 def answer_error(request: HttpRequest) -> HttpResponse:
-    """Answer an error that nothing has caught, such as one of the middleware, for Django."""
+    """Return the answer to an error that nothing else has caught, such as an error of the
+    middleware. Django calls this function."""
     refusal = find_storage_refusal(sys.exception())
     if refusal is None:
         return server_error(request)

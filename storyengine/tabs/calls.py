@@ -1,4 +1,5 @@
-"""The pages that show what a model was sent, what it would be sent next, and what was used."""
+"""The pages about model calls: what a model was sent, what it would be sent next, and how many
+tokens were used."""
 
 import uuid
 from dataclasses import dataclass
@@ -34,14 +35,14 @@ from storyengine.web.render import HttpRequest, show
 
 @dataclass(frozen=True)
 class Subject:
-    """A text whose model calls are shown, and the tab that it stands on."""
+    """A text whose model calls are shown, and the tab on which the text stands."""
 
     title: str
     tab: str
-    # The reason why there may be no call to show.
+    # The message of the page if there is no call to show.
     no_calls: str = "No model call is recorded for it."
-    # For a reply, the number of its prompt and the reason why it cannot be tried again, "" if it
-    # can.
+    # The number of the prompt, if the text is a reply. The next field is the reason why the reply
+    # cannot be tried again, or "" if it can.
     prompt_index: int = 0
     why_not_tried: str = ""
 
@@ -73,9 +74,10 @@ def show_prompt(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
 
 @require_safe
 def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
-    """Show the calls of the memory block with this number, 1 for the first one that counts."""
+    """Show the calls of the memory block with this number. The first block that counts has number
+    1."""
     chapter = get_chapter(session_id)
-    # Only the keys are read, because a long chapter has hundreds of blocks.
+    # Only the keys of the blocks are read, because a long chapter has hundreds of blocks.
     keys = list(counting_blocks(chapter).values_list("pk", flat=True))
     if not 1 <= number <= len(keys):
         raise UnknownChapter("There is no such piece of memory in this chapter.")
@@ -106,7 +108,8 @@ def show_draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID)
 
 @require_POST
 def show_next(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show what the character would be sent with the words in the prompt cell; store nothing."""
+    """Show the request that the character would get with the words in the prompt cell. Nothing is
+    stored."""
     chapter = get_chapter(session_id)
     actor = read_actor(request)
     text = request.POST.get("user_text", "")

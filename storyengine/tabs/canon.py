@@ -1,5 +1,8 @@
-"""The pages to correct canon and to answer the questions of memory. They are separate from Tab 3,
-because the memory cell there is replaced, with any typed text, whenever memory grows."""
+"""The pages that correct canon, and that answer the questions of memory.
+
+They are not on Tab 3, because the memory cell there is replaced whenever memory grows, together
+with any text that was typed in it.
+"""
 
 import uuid
 from typing import Any
@@ -29,7 +32,8 @@ _ANSWERED = ("old", "new", "reason")
 
 @require_safe
 def show_correction(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the form for a correction; an item of the Now view that led here is filled in."""
+    """Show the form for a ruling. If the user came from an item of the Now view, the form has its
+    text."""
     chapter = get_chapter(session_id)
     key = request.GET.get("item", "")
     item = find_item(fold_chapter(chapter), chapter.characters, key) if key else None
@@ -56,7 +60,7 @@ def correct(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def show_question(request: HttpRequest, session_id: uuid.UUID, key: str) -> HttpResponse:
-    """Show the form for an answer, filled in with the two facts that the question names."""
+    """Show the form for an answer. It has the two facts that the question names."""
     chapter = get_chapter(session_id)
     question = _question(chapter, key)
     return show(request, _QUESTION, _context(chapter, {}) | _asked(chapter, question, {}))
@@ -111,7 +115,7 @@ def _asked(chapter: Session, question: Question, typed: dict[str, str]) -> dict[
         "key": text_key(question.text),
         "prompts": said_in(question.first, question.latest),
         "facts": list(dict.fromkeys([*likely, *canon_facts(sections, question.text)])),
-        # A choice of no fact is different from a form without the choice.
+        # An empty value that the user sent stays. Only a value that is missing is filled in.
         "typed": filled_in | typed,
     }
 

@@ -45,13 +45,14 @@ from storyengine.web.render import HttpRequest, answer, nothing_new, show
 
 _UPDATE = "chapter/_update.html"
 
-# Memory is shown in pieces of this many blocks, because a long chapter has hundreds.
+# The number of memory blocks that are shown at a time. A long chapter has hundreds of blocks.
 BLOCKS_SHOWN = 10
 
 
 @dataclass(frozen=True)
 class ShownBlock:
-    """A memory block, counted from 1, as readable text and as the JSON that its agent returned."""
+    """A memory block with its number, counted from 1, as readable text and as the JSON that its
+    agent returned."""
 
     number: int
     readable: ReadableBlock
@@ -60,7 +61,7 @@ class ShownBlock:
 
 @dataclass(frozen=True)
 class ChapterSigns:
-    """The values by which an open page learns whether it has to show something new."""
+    """The values that tell an open page whether it has to show something new."""
 
     chapter: Session
     jobs: dict[str, Job]
@@ -89,22 +90,25 @@ class ChapterSigns:
 
     @property
     def poll_seconds(self) -> int:
-        """The seconds between two requests of the page; 0 if nothing changes without the user."""
+        """The seconds between two requests of the page, or 0 if only the user can change
+        something."""
         if any(job.is_live for job in self.jobs.values()) or self.chapter.turn_in_flight:
             return 2
-        # The chapter was read just before its job ended, so the page has to ask again.
+        # The chapter was read just before its job ended. So the page has to ask once more.
         if self.chapter.state in (State.LOCKING, State.SUMMARIZING, State.NARRATING):
             return 2
         return 10 if self.is_in_play else 0
 
     @property
     def memory_version(self) -> str:
-        """A digest that changes whenever the memory cell would show something else."""
+        """A digest of everything that the memory cell shows. If it changes, the cell has to be
+        shown again."""
         return _digest(
             self.chapter.state,
             self.chapter.is_ending,
             self.chapter.prompt_index,
-            # Another choice may leave the number of blocks the same, but it changes this time.
+            # The choice of another attempt may leave the number of blocks the same, but it changes
+            # this time.
             self.chapter.last_played_at.isoformat(),
             self.setback.job.error if self.setback else "",
             self.calls_to_accept,
@@ -123,14 +127,15 @@ class ChapterSigns:
 
 @dataclass(frozen=True)
 class ChapterPage(ChapterSigns):
-    # The memory blocks that are shown. The last of them, counted from 1, is the newest one unless
-    # the address names another.
+    # The memory blocks that are shown. The next field is the number of the last one, counted from
+    # 1. It is the newest block unless the address names another one.
     blocks: list[MemoryBlock]
     last_block: int
     drafts: list[NarrativeDraft]
-    # The number of the draft that the address names, counted from 1; 0 if it names none.
+    # The number of the draft that the address names, counted from 1, or 0 if it names none.
     named_draft: int
-    # Whether the address asks for the Now view, and whether for all items of it.
+    # True if the address asks for the Now view. The next field is True if it asks for all items of
+    # that view.
     shows_now: bool
     shows_all: bool
 
@@ -156,12 +161,12 @@ class ChapterPage(ChapterSigns):
 
     @property
     def earlier_blocks(self) -> int:
-        """The number of blocks before those that are shown."""
+        """The number of blocks that are older than the blocks shown."""
         return self.last_block - len(self.blocks)
 
     @property
     def next_last_block(self) -> int:
-        """The number of the last block in the piece that follows."""
+        """The number of the last block in the next piece."""
         return min(self.last_block + BLOCKS_SHOWN, self.block_count)
 
     @cached_property
@@ -196,12 +201,12 @@ class ChapterPage(ChapterSigns):
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the address has to name the draft, because it is not the newest one."""
+        """Whether the address has to name the draft, because the newest draft is another one."""
         return self.reads_draft or self.draft_number != len(self.drafts)
 
     @property
     def names_of_memory(self) -> dict[str, str]:
-        """The query parameters for the part of memory that is shown; none for the newest part."""
+        """The query parameters for the part of memory that is shown. The newest part needs none."""
         is_earlier = self.last_block < self.block_count
         names = {
             "show": "now" if self.shows_now else "",
@@ -219,7 +224,7 @@ class ChapterPage(ChapterSigns):
     @property
     def next_memory_prompt(self) -> int:
         chapter = self.chapter
-        # A stretch that is due already, perhaps because it ended early, is written with the next.
+        # If a stretch is due already, it is written with the next prompt. It may have ended early.
         if due_stretches(chapter, is_ending=False):
             return chapter.prompt_index + 1
         return chapter.last_summarized_prompt_index + chapter.chunk_size_prompts
@@ -235,7 +240,7 @@ class ChapterPage(ChapterSigns):
 
     @property
     def unfinished_build(self) -> Job | None:
-        """The newest build if it failed or was cancelled."""
+        """The newest build if it failed or was cancelled, or None."""
         stopped = (Job.Status.FAILED, Job.Status.CANCELLED)
         if self.build is None or self.is_building or self.build.status not in stopped:
             return None
@@ -258,7 +263,8 @@ def show_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 async def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Answer a poll while memory or a draft is written, with content only if there is news."""
+    """Answer a poll while memory or a draft is written. The answer has content only if there is
+    news."""
     if await in_database(_is_as_seen, session_id, request.GET.get("seen", "")):
         return nothing_new()
     return await sync_to_async(_show_news)(request, session_id)
@@ -272,7 +278,7 @@ def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = _read_named(session_id, request.GET)
     context = _context(page) | {"seen_memory": request.GET.get("memory", "")}
     if page.reads_draft and request.GET.get("reads"):
-        # The draft may be read and its text selected, so only the progress is replaced.
+        # Only the progress is replaced. The user may be reading the draft or selecting its text.
         response = show(request, _UPDATE, context | {"leaves_draft": True})
         response["HX-Retarget"] = "#build-state"
         return response
@@ -294,9 +300,10 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def show_estimate(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show an estimate of a build, which the page loads after it has appeared."""
+    """Show the estimate of a build. The page asks for it after the page itself has loaded."""
     chapter = get_chapter(session_id)
-    # The page may be old: the chapter was reopened since, or a build was begun elsewhere.
+    # The page may be old. Since it was loaded, the chapter may have been reopened, or a build begun
+    # elsewhere.
     if chapter.state != State.ENDED:
         return nothing_new()
     context: dict[str, Any] = {"chapter": chapter}
@@ -307,7 +314,7 @@ def show_estimate(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     except PromptTooLong as error:
         context["refusal"] = str(error)
     except ModelNotReady:
-        # The page has a notice already about the model and its progress.
+        # The page already has a notice about the model and its progress.
         context["refusal"] = ""
     template = "chapter/_estimate.html" if request.htmx else "chapter/estimate.html"
     return show(request, template, context)
@@ -332,7 +339,7 @@ def _answer(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 def _read_named(session_id: uuid.UUID, names: QueryDict) -> ChapterPage:
-    """Read the page that the parameters of an address or the fields of a form name."""
+    """Return the page that an address or a form asks for, by its parameters or its fields."""
     return read_page(
         session_id,
         names.get("draft", ""),
@@ -350,7 +357,8 @@ def read_page(
     shows_now: bool = False,
     shows_all: bool = False,
 ) -> ChapterPage:
-    """Read the page; `draft` and `until`, the last memory block to show, are numbers as text."""
+    """Return the page. `draft` is the number of a draft, and `until` that of the last memory block
+    to show, both as text."""
     recover(session_id)
     chapter, _, block_count, _ = status_with_memory(session_id)
     drafts = list(drafts_of(chapter))
@@ -371,7 +379,8 @@ def read_page(
 
 
 def read_status(session_id: uuid.UUID) -> ChapterSigns:
-    """Read by two queries whether there is news, after settling what a dead process left."""
+    """Return the values that show whether there is news. Two queries read them, after the work of
+    dead processes was settled."""
     signs, attempt = _read_status(session_id)
     if is_left_behind(signs.chapter, signs.jobs, attempt):
         recover(session_id)

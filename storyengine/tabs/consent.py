@@ -1,4 +1,5 @@
-"""The page that says what leaves this machine for which host, where the GM allows or refuses it."""
+"""The page on which the GM allows or refuses to send texts to a host. It says which texts leave
+this machine."""
 
 import uuid
 
@@ -43,7 +44,10 @@ def _return_to_page(request: HttpRequest) -> HttpResponse:
 
 
 def _chapter_to_return_to(text: str) -> uuid.UUID | None:
-    """Read a chapter's id. It has to be an id, so that the link cannot lead to another site."""
+    """Return the id of a chapter, or None if the text is no id.
+
+    The check is needed so that the link cannot lead to another site.
+    """
     try:
         return uuid.UUID(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Downloads of texts: the transcript, one draft, or everything that a chapter has."""
+"""Downloads of texts: the transcript, one draft, or all texts of a chapter."""
 
 import json
 import uuid
@@ -42,7 +42,7 @@ def draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> H
 
 @require_safe
 def everything(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Return setup, memory, transcript and drafts in one file for people to read."""
+    """Return a file for people. It has the setup, the memory, the transcript and the drafts."""
     return read_at_one_moment(session_id, _everything)
 
 
@@ -83,7 +83,7 @@ def _agent_heading(slot: int, chapter: Session) -> str:
 
 
 def _unsent(chapter: Session) -> list[str]:
-    """Return prompts that are in flight, broken or set aside, whose words are in no event."""
+    """Return the prompts that are in flight, broken or set aside. No event has their words."""
     pending = pending_attempt(chapter)
     attempts = [*attempts_set_aside(chapter), *([pending] if pending else [])]
     return [
@@ -117,7 +117,7 @@ def _exact_json(block: MemoryBlock) -> str:
 
 
 def file_stem(chapter: Session) -> str:
-    """Return the title as the start of a file's name."""
+    """Return the chapter's title in a form for the start of a file's name."""
     return slugify(chapter.title, allow_unicode=True)[:60].strip("-") or "chapter"
 
 

@@ -1,4 +1,4 @@
-"""The list of chapters, with what can be done to a whole chapter."""
+"""The list of chapters, and the actions on a whole chapter."""
 
 import uuid
 
@@ -34,7 +34,7 @@ def library(request: HttpRequest) -> HttpResponse:
         draft_count=Count("narrative_drafts"),
         has_forks=Exists(Session.objects.filter(origin=OuterRef("pk"))),
     )
-    # The order is named again, because a query with counts drops the model's own order.
+    # The order is set again here, because a query with counts drops the order of the model.
     chapters = counted.order_by("-last_played_at", "pk").prefetch_related("members")
     pages = Paginator(chapters, CHAPTERS_A_PAGE).get_page(request.GET.get("page"))
     context = {
@@ -58,13 +58,13 @@ def new_chapter(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def choose_mode(request: HttpRequest) -> HttpResponse:
-    """The ways to play, where there are several, before a chapter is begun."""
+    """Show the modes, if there are several. The user chooses one before the chapter begins."""
     return show(request, "library/modes.html", {"modes": all_modes()})
 
 
 @require_safe
 def open_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Redirect the address of a chapter to the tab that suits its state."""
+    """Redirect from the address of a chapter to the tab that suits the chapter's state."""
     return HttpResponseRedirect(_address(get_chapter(session_id)))
 
 
@@ -83,7 +83,8 @@ def copy(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def confirm_delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Ask for confirmation in a page, for browsers without scripts; others use a dialog."""
+    """Ask for confirmation on a page. This is for browsers without scripts. Others show a
+    dialog."""
     chapter = get_chapter(session_id)
     context = {
         "chapter": chapter,
@@ -105,13 +106,14 @@ def reset(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 def _address(chapter: Session) -> str:
-    """The tab that the chapter's state makes the interesting one, of those that its mode has."""
+    """Return the address of the tab that suits the chapter's state, among those that its mode
+    has."""
     if chapter.state in (State.ENDED, State.NARRATING):
         told = (has_stage(chapter.mode, one) for one in (Stage.MEMORY, Stage.NARRATION))
-        # Of a mode that is not installed all tabs are shown.
+        # If the mode is not installed, all tabs are shown.
         if any(told) or find_mode(chapter.mode) is None:
             return reverse("pages:draft", args=[chapter.pk])
-    # Without a Tab 1 the question before the lock stands on Tab 2.
+    # In a mode without Tab 1, the question before the lock is on Tab 2.
     elif chapter.state in (State.DRAFT_TAB1, State.RESETTING) and (
         has_stage(chapter.mode, Stage.SET_UP) or find_mode(chapter.mode) is None
     ):
@@ -120,6 +122,9 @@ def _address(chapter: Session) -> str:
 
 
 def _first_address(chapter: Session) -> str:
-    """Where a new chapter begins: on Tab 1, or in play where its mode has nothing to set up."""
+    """Return the address at which a new chapter begins.
+
+    This is Tab 1, or Tab 2 if the mode has nothing to set up.
+    """
     tab = "pages:world" if has_stage(chapter.mode, Stage.SET_UP) else "pages:play"
     return reverse(tab, args=[chapter.pk])

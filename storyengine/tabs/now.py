@@ -1,7 +1,8 @@
-"""The Now view: the present state of memory, each item with the prompts that it came from.
+"""The Now view, which shows the present state of memory. Each item has the prompts from which it
+came.
 
 Addresses name items and questions by a digest of their text, so that no text of a story gets into
-an address and thereby into a log.
+an address and from there into a log.
 """
 
 import hashlib
@@ -19,15 +20,16 @@ from sessions.roster import Character
 
 _QUESTIONS = "questions"
 _OLDEST_FIRST = ("canon", "timeline")
-# The most items of a section that are shown, because a long chapter has thousands.
+# The most items of a section that are shown. A long chapter has thousands.
 ITEMS_SHOWN = 25
 
 
 @dataclass(frozen=True)
 class ShownItem:
-    """An item, with the keys under which it is corrected or answered; "" where it cannot be.
+    """An item, with the keys of the pages that correct and answer it. A key is "" if there is no
+    such page.
 
-    `known_to` names the characters who know it; "" if all do.
+    `known_to` names the characters who know the item, or is "" if all do.
     """
 
     text: str
@@ -43,14 +45,15 @@ class ShownSection:
     key: str
     title: str
     entries: list[ShownItem]
-    # The numbers of items before and after these, which are read only on request.
+    # The number of items that are left out before the shown ones. The next field is the number of
+    # those after them. They are read only on request.
     left_out_before: int = 0
     left_out_after: int = 0
 
 
 @dataclass(frozen=True)
 class NowPanel:
-    """The sections of the view; `contradiction` has the two facts of the newest question."""
+    """The sections of the view. `contradiction` has the two facts of the newest question."""
 
     sections: list[ShownSection]
     contradiction: Contradiction
@@ -72,24 +75,25 @@ class NowPanel:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A panel with the fold and the roster that it was made from."""
+    """A panel, with the fold and the roster from which it was made."""
 
     folded: Fold
     roster: list[Character]
     panel: NowPanel
 
 
-# The name of a character, with the section and the text of each item that it knows.
+# The name of a character, and the items that it knows. Each item is given by its section and its
+# text.
 _Reader = tuple[str, set[tuple[str, str]]]
 
 _kept: KeptRecent[uuid.UUID, _Kept] = KeptRecent(32)
 
 
 def read_now(chapter: Session, *, shows_all: bool = False) -> NowPanel:
-    """Return the view with the latest ITEMS_SHOWN of each section, or with all.
+    """Return the view with the latest ITEMS_SHOWN items of each section, or with all items.
 
-    The shorter view is kept until memory or a name changes, because in a long chapter making it
-    takes longer than the rest of the page.
+    The shorter view is cached until memory or a name changes, because in a long chapter it takes
+    longer to make than the rest of the page.
     """
     folded, roster = fold_chapter(chapter), chapter.characters
     if shows_all:
@@ -112,7 +116,7 @@ def _make_panel(chapter: Session, folded: Fold, limit: int | None) -> NowPanel:
 
 
 def _read_readers(chapter: Session) -> list[_Reader]:
-    """Return each character with the items that it knows; none if all know the same."""
+    """Return each character with the items that it knows, or an empty list if all know the same."""
     roster = chapter.characters if chapter.differs_by_reader else []
     views = [now_view(fold_chapter(chapter, readers=[one.slot]), roster) for one in roster]
     return [
@@ -126,13 +130,13 @@ def text_key(text: str) -> str:
 
 
 def find_item(folded: Fold, roster: list[Character], key: str) -> NowItem | None:
-    """Return the item that a correction replaces, or None if memory no longer has it."""
+    """Return the item that a ruling replaces, or None if memory no longer has the item."""
     items = (item for section in now_view(folded, roster) for item in section.items)
     return next((item for item in items if item.replaces and text_key(item.replaces) == key), None)
 
 
 def find_question(folded: Fold, key: str) -> Question | None:
-    """Return the question with this key, even if it is settled."""
+    """Return the question with this key. It may be settled."""
     return next((one for one in folded.questions.values() if text_key(one.text) == key), None)
 
 
@@ -141,12 +145,13 @@ def open_question_count(folded: Fold) -> int:
 
 
 def said_in(first: Prompts, latest: Prompts) -> list[Prompts]:
-    """Return the first and the latest prompts of an item, or one of them if they are the same."""
+    """Return the first and the latest prompts of an item. If they are the same, return them
+    once."""
     return list(dict.fromkeys([first, latest]))
 
 
 def _shown_section(section: NowSection, limit: int | None, readers: list[_Reader]) -> ShownSection:
-    # Canon and the timeline end with the latest item; the other sections begin with it.
+    # Canon and the timeline end with the latest item. The other sections begin with it.
     first = max(len(section.items) - limit, 0) if limit and section.key in _OLDEST_FIRST else 0
     kept = section.items[first : first + limit] if limit else section.items
     shown = [_shown_item(item, section.key, readers) for item in kept]

@@ -1,6 +1,6 @@
-"""Reads with one query whether a page shows an old state of its chapter.
+"""Reads, by one query, whether a page shows an old state of its chapter.
 
-Open pages ask for this every two seconds. The rest of a page is read only when there is news.
+Open pages ask for this every two seconds. The rest of a page is read only if there is news.
 """
 
 import threading
@@ -42,9 +42,10 @@ def status_with_memory(session_id: uuid.UUID) -> tuple[Session, Attempt | None, 
 
 
 class _Prepared(threading.local):
-    """The queries, built once in each thread, because building takes as long as running them.
+    """The queries. Each thread builds them only once, because building a query takes as long as
+    running it.
 
-    Threads cannot share a query, because compiling one changes the queries inside it.
+    Threads cannot share a query, because compiling a query changes parts of it.
     """
 
     @cached_property
@@ -66,7 +67,8 @@ _prepared = _Prepared()
 
 
 def _with_pending_attempt() -> "QuerySet[Session]":
-    """Join the pending attempt; a chapter has one at most, so no chapter is returned twice."""
+    """Return a query that joins the pending attempt. A chapter has at most one, so no chapter is
+    returned twice."""
     pending = FilteredRelation(
         "attempts",
         condition=Q(attempts__status__in=Attempt.PENDING, attempts__kind__in=Attempt.IN_PLAY),

@@ -33,16 +33,17 @@ from storyengine.web.numbers import number_up_to, read_whole_number
 from storyengine.web.render import HttpRequest, answer, go, nothing_new, show
 
 UPDATE = "play/_update.html"
-# The whole transcript is shown in pages, because it may have thousands of prompts.
+# The number of prompts on each page of the whole transcript, which may have thousands of prompts.
 PROMPTS_A_PAGE = 250
-# Before the name of an argument of an act, as in `arguments.litres`, and before that of a field of
-# what a prompt carries beside its words.
+# The beginnings of fields' names: for an argument of an act, as in `arguments.litres`, and for a
+# field of what a prompt has besides its words.
 ARGUMENTS, GIVEN = "arguments.", "given."
 
 
 @require_safe
 def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the tab as the chapter's state requires; showing it does not begin play."""
+    """Show the tab in the form that the chapter's state requires. Showing it does not begin
+    play."""
     page = read_play(session_id)
     context = play_context(page) | _to_put_in(request, page)
     if page.shape == "locking":
@@ -52,7 +53,8 @@ def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 async def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Answer a poll while work runs in the background, with content only if there is news."""
+    """Answer a poll while work runs in the background. The answer has content only if there is
+    news."""
     shape, seen = request.GET.get("shape", ""), request.GET.get("seen", "")
     if await in_database(_is_as_seen, session_id, shape, seen):
         return nothing_new()
@@ -66,7 +68,8 @@ def _is_as_seen(session_id: uuid.UUID, shape: str, seen: str) -> bool:
 
 def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = read_play(session_id)
-    # The chapter may have ended since its status was read, so the newly read shape is compared.
+    # The chapter may have ended since its status was read. So the shape of the page that was read
+    # last is compared.
     if request.GET.get("shape") != page.shape:
         return go(request, page_address(session_id))
     return show(request, UPDATE, play_context(page))
@@ -74,7 +77,7 @@ def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def choose_another(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Choose another attempt at the latest turn, by its id."""
+    """Choose another attempt at the latest turn. The form names it by its id."""
     number = read_whole_number(request.POST.get("number", ""), "The prompt")
     choose_reply(session_id, number, read_attempt_id(request))
     return answer_play(request, session_id, has_chosen=True)
@@ -82,7 +85,7 @@ def choose_another(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def act(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Do an act of the mode, whose arguments are the fields named `arguments.` and their names."""
+    """Run an act of the mode. Its arguments are the fields whose names begin with `arguments.`."""
     do_act(session_id, request.POST.get("act", ""), read_fields(request, ARGUMENTS))
     return answer_play(request, session_id)
 
@@ -100,14 +103,14 @@ def read_given(request: HttpRequest) -> dict[str, Any] | None:
 
 @require_POST
 def show_replies(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show all replies to a prompt, or the chosen ones alone."""
+    """Show all replies to each prompt, or only the chosen ones."""
     show_all_replies(session_id, request.POST.get("all") == "1")
     return answer_play(request, session_id)
 
 
 @require_POST
 def show_thinking(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show what characters think, or hide it."""
+    """Show the thoughts of characters, or hide them."""
     show_thoughts(session_id, request.POST.get("thoughts") == "1")
     return answer_play(request, session_id)
 
@@ -141,7 +144,8 @@ def retry_memory(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def confirm_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Ask for confirmation in a page, for browsers without scripts; others use a dialog."""
+    """Ask for confirmation on a page. This is for browsers without scripts. Others show a
+    dialog."""
     page = read_play_status(session_id)
     if page.shape != "playing":
         return go(request, page_address(session_id))
@@ -167,7 +171,7 @@ def reopen_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the transcript in pages, beginning with the one that has the prompt in the address."""
+    """Show the transcript in pages, beginning with the page that has the prompt in the address."""
     chapter = get_chapter(session_id)
     numbers = Paginator(range(chapter.prompt_index), PROMPTS_A_PAGE)
     prompt = number_up_to(chapter.prompt_index, request.GET.get("prompt", ""))
@@ -188,7 +192,7 @@ def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpRespons
 
 
 def answer_play(request: HttpRequest, session_id: uuid.UUID, **extra: Any) -> HttpResponse:
-    """Answer with the play area for htmx, or with a redirect to the page for a plain form."""
+    """Answer with the play area if htmx asks. Answer a plain form with a redirect to the page."""
     page = read_play(session_id)
     if request.htmx and request.POST.get("shape", page.shape) != page.shape:
         return go(request, page_address(session_id))
@@ -210,13 +214,17 @@ def read_attempt_id(request: HttpRequest) -> uuid.UUID:
 
 
 def _accepts_calls(request: HttpRequest) -> bool:
-    """Return whether the form says that the calls whose number it named are accepted."""
+    """Return whether the form says that the GM accepts the calls. The GM saw their number in the
+    form."""
     return request.POST.get("accept_calls") == "1"
 
 
 def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
-    """Return the words to fill into the prompt cell, for browsers without scripts. They are the
-    words of the prompt that broke or was set aside, with its witnesses, or those of the example."""
+    """Return the words to fill into the prompt cell, for browsers without scripts.
+
+    They are the words of the prompt that broke or was set aside, with its witnesses, or the words
+    of the example.
+    """
     asked = request.GET.get("words")
     if asked == "example":
         return {"words": page.suggestion}

@@ -1,4 +1,4 @@
-"""Reads what Tab 2 shows, with a number of queries that does not grow with the chapter."""
+"""Reads everything that Tab 2 shows. The number of queries does not grow with the chapter."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from agents.models import Job
 from agents.modes import Mode, Stage, find_agent, find_mode, has_stage, who_answers, world_now
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
-from agents.running.results import void_results
+from agents.running.results import MOST_VOID, void_results
 from memory.fold.folding import fold_chapter
 from memory.stretches import CatchingUp, calls_to_accept, catching_up, stretches_to_accept
 from sessions.access import read_at_one_moment
@@ -38,20 +38,20 @@ from storyengine.web.model_notice import read_model_notice
 
 @dataclass(frozen=True)
 class UnfinishedAttempt:
-    """An attempt in flight, broken or set aside, whose words are in no event."""
+    """An attempt that is in flight, broken or set aside. No event has its words."""
 
     attempt: Attempt
     chapter: Session
 
     @property
     def character(self) -> Character | None:
-        """The actor; None if nobody of the cast acts."""
+        """The character who acts; None if nobody of the cast acts."""
         actor = self.attempt.actor
         return None if actor is None else self.chapter.character(actor)
 
     @property
     def prefix(self) -> str:
-        """The number before a prompt in flight, such as "8) "; a broken prompt has none."""
+        """The number before a prompt in flight, such as "8) "; "" for a broken prompt."""
         is_numbered = self.attempt.is_running and self.attempt.kind == Attempt.Kind.PROMPT
         return f"{self.chapter.prompt_index + 1}) " if is_numbered else ""
 
@@ -103,30 +103,31 @@ class PlayPage:
     chapter: Session
     pending: UnfinishedAttempt | None
     jobs: dict[str, Job]
-    # The submission key of the newest attempt, by which a browser knows that its words arrived.
+    # The submission key of the newest attempt. It tells a browser that the words it sent have
+    # arrived.
     last_key: str
-    # None if only the status was read, or if play has not begun.
+    # The transcript. It is None if only the status was read, or if play has not begun.
     transcript: Transcript | None = None
     choice: Choice | None = None
-    # The newest prompt, if it was set aside and none was answered since.
+    # The newest prompt, if it was set aside. It is None if a later prompt was answered.
     set_aside: UnfinishedAttempt | None = None
-    # Whether there are thoughts that the page can show.
+    # True if there are thoughts that the page can show.
     has_thoughts: bool = False
-    # Whether an act has closed the latest turn to other attempts.
+    # True if an act has closed the latest turn to other attempts.
     is_closed: bool = False
-    # The late results that have become void lately.
+    # The results that have become void since the turn before the latest one.
     void_results: list[Job] = field(default_factory=list)
-    # The world that the panel of the mode shows; None without such a panel.
+    # The world that the panel of the mode shows; None if the mode has no such panel.
     world: Any = None
 
     @property
     def mode(self) -> Mode | None:
-        """The chapter's way to play; None if it is not installed."""
+        """The chapter's mode; None if it is not installed."""
         return find_mode(self.chapter.mode)
 
     @property
     def shape(self) -> str:
-        """The name of the page's layout; when it changes, the page is loaded again."""
+        """The name of the page's layout. When it changes, the page is loaded again."""
         match State(self.chapter.state):
             case State.DRAFT_TAB1 | State.RESETTING:
                 return "draft"
@@ -139,7 +140,7 @@ class PlayPage:
 
     @property
     def is_narrated(self) -> bool:
-        """Whether the narrator tells the chapter after its end."""
+        """Whether the mode has a narrator who tells the chapter after its end."""
         return has_stage(self.chapter.mode, Stage.NARRATION)
 
     @property
@@ -168,7 +169,8 @@ class PlayPage:
 
     @cached_property
     def behind(self) -> MemoryBehind | None:
-        """What the GM is asked before more memory is written."""
+        """The calls that the GM has to accept before more memory is written; None if there are
+        none."""
         return find_memory_behind(self.chapter, is_ending=False)
 
     @property
@@ -185,15 +187,16 @@ class PlayPage:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something changes without the user, so that the page has to poll."""
-        # A job may have ended after the chapter was read; then only the state tells the page to
-        # poll.
+        """Whether something can change without the user, so that the page has to poll."""
+        # A job may have ended after the chapter was read. Then only the chapter's state shows that
+        # the page has to poll.
         waits = self.shape == "ending" or self.is_summarizing
         return waits or any(job.is_live for job in self.jobs.values())
 
     @property
     def can_act(self) -> bool:
-        """Whether an act has a turn to follow, and does not have to wait for a reply."""
+        """Whether the user can act now: there is a turn before the act, and no reply is being
+        written."""
         return self.shape == "playing" and self.running is None and self.chapter.prompt_index > 0
 
     @property
@@ -202,7 +205,7 @@ class PlayPage:
 
     @property
     def can_edit(self) -> bool:
-        """Whether the latest turn has a reply of which the text can be edited by hand."""
+        """Whether the text of the latest reply can be edited by hand."""
         number = self.chapter.prompt_index
         return self.can_reroll and any(
             one.is_told and one.role == Event.Role.AGENT and one.prompt_index == number
@@ -211,26 +214,27 @@ class PlayPage:
 
     @property
     def latest_reply(self) -> str:
-        """The reply of the chosen attempt; replies of other attempts may stand below it."""
+        """The text of the chosen reply. Replies of other attempts may stand below it on the
+        page."""
         entries = self.transcript.entries if self.transcript else []
         return next((one.rendered for one in reversed(entries) if one.is_told), "")
 
     @property
     def suggestion(self) -> str:
-        """A prompt to begin with for a user who tries the example."""
+        """A first prompt that the page suggests to a user who tries the example."""
         if self.shape != "playing" or self.pending:
             return ""
         return suggested_prompt(self.chapter)
 
     @cached_property
     def answering(self) -> list[Character]:
-        """The characters who answer a prompt to them, which the mode decides."""
+        """The characters who answer if a prompt is sent to them. The mode decides this."""
         asked = ((one, self._writer(one.slot)) for one in self.chapter.characters)
         return [one for one, writer in asked if writer and writer.actor == one.slot]
 
     @cached_property
     def narrator(self) -> str:
-        """The title of the agent that answers where no character is asked; "" without one."""
+        """The title of the agent that answers if no character is addressed; "" if there is none."""
         writer = self._writer(None)
         agent = find_agent(writer.agent) if writer and writer.actor is None else None
         return agent.title if agent else ""
@@ -243,9 +247,10 @@ class PlayPage:
 
     @property
     def panel_slot(self) -> int:
-        """The slot of the panel to show; while a prompt is answered, it is the next character's.
+        """The slot of the panel that the page shows. While a prompt is being answered, this is
+        already the slot of the next character.
 
-        It is 0 where no character answers.
+        It is 0 if no character answers.
         """
         chosen, slots = self.chapter.next_agent_slot, [one.slot for one in self.answering]
         if not slots:
@@ -256,12 +261,13 @@ class PlayPage:
 
     @property
     def answerer(self) -> str:
-        """Who answers the next prompt, by name or title."""
+        """The name or title of the character or agent that answers the next prompt."""
         return self.chapter.character(self.panel_slot).name if self.panel_slot else self.narrator
 
     @cached_property
     def version(self) -> str:
-        """A digest that changes whenever the page would show something else."""
+        """A digest of everything that the page shows. If it changes, the page has to show something
+        else."""
         chapter = self.chapter
         shown = [
             self.shape,
@@ -271,7 +277,7 @@ class PlayPage:
             chapter.title,
             chapter.shows_all_replies,
             chapter.shows_thoughts,
-            # Choosing an attempt changes none of the other values.
+            # If another attempt is chosen, all other values stay the same.
             chapter.last_played_at.isoformat(),
             self.last_key,
             self.setback.job.error if self.setback else "",
@@ -286,15 +292,21 @@ class PlayPage:
 
 
 def read_play(session_id: uuid.UUID) -> PlayPage:
-    """Read the page as it is at one moment. A page with a turn's beginning but without its end
-    would show an idle chapter and the panel of the last character, and would not poll again."""
+    """Return the page, which shows the chapter at one moment.
+
+    If it were read at two moments, it could have the beginning of a turn without its end. It would
+    then show an idle chapter and the panel of the last character, and it would not poll again.
+    """
     recover(session_id)
     return read_at_one_moment(session_id, _read)
 
 
 def read_play_status(session_id: uuid.UUID) -> PlayPage:
-    """Read by two queries what the page's shape and version need, because open pages poll for it.
-    What a dead process left is settled first."""
+    """Return a page that has only the values for its shape and version. Two queries read them,
+    because open pages poll for them.
+
+    Before that, the work of dead processes is settled.
+    """
     page = _read_status(session_id)
     if is_left_behind(page.chapter, page.jobs, page.pending.attempt if page.pending else None):
         recover(session_id)
@@ -303,7 +315,7 @@ def read_play_status(session_id: uuid.UUID) -> PlayPage:
 
 
 def play_context(page: PlayPage) -> dict[str, Any]:
-    """Return the context of Tab 2 and of all its partials."""
+    """Return the context for the template of Tab 2 and for its partials."""
     host = provider_host()
     return header_context(page.chapter, "play") | {
         "page": page,
@@ -347,27 +359,28 @@ def _read(chapter: Session) -> PlayPage:
 
 
 def _new_void_results(chapter: Session) -> list[Job]:
-    """Return the results that have become void since the turn before the latest one."""
+    """Return the late results that have become void since the turn before the latest one."""
     before = chapter.turns.filter(number=chapter.prompt_index - 1)
     since = before.values_list("chosen__committed_at", flat=True).first() or chapter.created_at
-    return list(void_results(chapter).filter(updated_at__gte=since))
+    return list(void_results(chapter).filter(updated_at__gte=since)[:MOST_VOID])
 
 
 def read_set_aside(chapter: Session) -> list[UnfinishedAttempt]:
-    """Return what the user went on without, oldest first."""
+    """Return the attempts that the user set aside, oldest first."""
     return [UnfinishedAttempt(one, chapter) for one in attempts_set_aside(chapter)]
 
 
 def _newest_set_aside(chapter: Session) -> UnfinishedAttempt | None:
     prompts = chapter.attempts.filter(kind=Attempt.Kind.PROMPT)
-    # Without the statuses that are meant by name, SQLite finds the newest by its index.
+    # The query excludes statuses instead of naming the wanted ones. So SQLite finds the newest
+    # attempt by its index.
     newest = prompts.exclude(status__in=Attempt.PENDING).order_by("-submitted_at").first()
     is_offered = newest and newest.status == Attempt.Status.SET_ASIDE and newest.words
     return _shown(newest, chapter) if is_offered else None
 
 
 def _choice(chapter: Session) -> Choice | None:
-    """Return the attempts at the latest turn; None before the first turn."""
+    """Return the attempts at the latest turn, or None if there is no turn yet."""
     number = chapter.prompt_index
     attempts = committed_attempts(chapter.pk).filter(turn__number=number)
     found = list(attempts.values_list("pk", "turn__chosen"))

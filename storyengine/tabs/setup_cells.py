@@ -1,4 +1,5 @@
-"""The cells of a way to play on Tab 1: each field is named after its place in the mode's setup."""
+"""The cells that a mode adds to Tab 1. The name of each field says which value of the mode's setup
+it has."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,12 +12,13 @@ from agents.modes import find_mode
 from sessions.models import Session
 from sessions.text import with_line_feeds
 
-# Before the place, as in `setup.season` and `setup.berths.0.depth`.
+# The prefix of a field's name. The place of its value follows, as in `setup.season` and
+# `setup.berths.0.depth`.
 PREFIX = "setup."
 
 
 def cells_context(chapter: Session) -> dict[str, Any]:
-    """Return the context of the mode's cells; nothing if it has none."""
+    """Return the context for the mode's cells. It is empty if the mode has none."""
     mode = find_mode(chapter.mode)
     if mode is None or not mode.cells:
         return {}
@@ -29,7 +31,10 @@ def cells_context(chapter: Session) -> dict[str, Any]:
 
 
 def read_cells(form: QueryDict) -> Callable[[dict[str, Any]], None] | None:
-    """Return what the form changes in the mode's setup, or None if it has no field of it."""
+    """Return a function that changes the mode's setup as the form says.
+
+    Returns None if the form has no field of the mode's setup.
+    """
     fields = {
         name.removeprefix(PREFIX): with_line_feeds(str(text))
         for name, text in form.items()
@@ -44,7 +49,7 @@ def read_cells(form: QueryDict) -> Callable[[dict[str, Any]], None] | None:
 
 
 def _put(setup: dict[str, Any], place: list[str], text: str) -> None:
-    """Put the text at the place, where there is something already. Raises BadSetup."""
+    """Put the text at this place of the setup. The place must exist already. Raises BadSetup."""
     found: Any = setup
     try:
         for part in place[:-1]:
@@ -57,5 +62,6 @@ def _put(setup: dict[str, Any], place: list[str], text: str) -> None:
 
 
 def _key(found: Any, part: str) -> int | str:
-    """Return what leads on: a key, or in a list the number of an entry, counted from 0."""
+    """Return a part of a place as the key with which the value is found: a name in an object, or an
+    index in a list."""
     return int(part) if isinstance(found, list) and part.isdecimal() else part

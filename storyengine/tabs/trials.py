@@ -35,9 +35,9 @@ _CHOICE = "calls/try.html"
 
 @require_safe
 def show_layers(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
-    """Show the layers of the reply's request; the one that the address names can be changed.
+    """Show the layers of the reply's request. The user can change the layer that the address names.
 
-    If the address names an earlier trial, its layer and its text are filled in.
+    If the address names an earlier trial, the form has the layer and the text of that trial.
     """
     tried = read_reply(session_id, number)
     earlier = request.GET.get("trial", "")
@@ -50,7 +50,7 @@ def show_layers(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
     return show(request, _CHOICE, _choice(tried, chosen))
 
 
-# The namespace of submission keys for forms that were changed after they had been sent.
+# The namespace for submission keys of forms that were changed and sent again.
 _CHANGED = uuid.UUID("5f3c6f2e-9a55-4c8e-8b9e-0d1e6a8f2b11")
 
 
@@ -71,13 +71,13 @@ async def run(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpR
         try:
             opened = await send(submission_key=request.POST.get("submission_key", ""))
         except KeyReused:
-            # The form was changed after it was sent, so it is another trial. Its key depends on the
-            # content, so that sending it twice makes one trial.
+            # The form was changed after it was sent, so it asks for another trial. The key of this
+            # trial depends on the content, so that sending the form twice makes one trial.
             key = request.POST.get("submission_key", "")
             other = uuid.uuid5(_CHANGED, f"{key}\n{layer_number}\n{text}")
             opened = await send(submission_key=str(other))
     except ChapterError as error:
-        # The page is shown again with the refusal and with the words that were sent.
+        # The page is shown again, with the refusal and with the words that were sent.
         return await sync_to_async(_show_refused)(
             request, session_id, number, layer_number, text, error
         )
@@ -105,7 +105,7 @@ def show_trial(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID)
 
 @require_safe
 def status(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID) -> HttpResponse:
-    """Answer a poll while the trial runs, with content only if there is news."""
+    """Answer a poll while the trial runs. The answer has content only if there is news."""
     recover(session_id)
     context = _context(read_trial(session_id, trial_id))
     if request.GET.get("seen") == context["version"]:
@@ -115,7 +115,7 @@ def status(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID) -> 
 
 @require_POST
 async def stop(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID) -> HttpResponse:
-    # A trial that has ended meanwhile is shown with its result.
+    # If the trial has ended meanwhile, its result is shown.
     with contextlib.suppress(WrongState):
         await stop_trial(session_id, trial_id)
     return HttpResponseRedirect(reverse("pages:trial", args=[session_id, trial_id]))

@@ -14,7 +14,8 @@ from storyengine.tests.lighthouse.keeper import WATCH
 
 
 def watch(chapter: Session, slot: int = 1) -> Attempt:
-    """Tell them to go on by themselves, and wait until the first of them has answered."""
+    """Send the prompt after which the keepers act in turn, and return the attempt that answers
+    it."""
     attempt = play(chapter, WATCH, slot=slot, key="k")
     assert attempt.status == Attempt.Status.COMMITTED
     return attempt
@@ -25,7 +26,7 @@ def told(chapter: Session) -> list[str]:
 
 
 def jobs_of(chapter: Session) -> list[tuple[str, int]]:
-    """The statuses of the jobs in which somebody acts, and after which turns."""
+    """Return the status of each job in which somebody acts, with the number of the turn before."""
     jobs = chapter.jobs.filter(kind=Job.Kind.GO_ON).order_by("created_at")
     return list(jobs.values_list("status", "attempt__turn__number"))
 
@@ -35,12 +36,12 @@ def job_of(chapter: Session) -> Job:
 
 
 def alone(chapter: Session) -> Attempt:
-    """The latest attempt that nobody asked for."""
+    """Return the latest attempt without a prompt."""
     return chapter.attempts.filter(words="").latest("submitted_at")
 
 
 def run_as(run: Any, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work on a job with other code for its kind."""
+    """Work on the job with other code for jobs of its kind."""
     kind = replace(job_kind(Job.Kind.GO_ON), run=run)
     with monkeypatch.context() as patched:
         patched.setitem(job_kinds._declared, Job.Kind.GO_ON, kind)

@@ -1,4 +1,4 @@
-"""A real browser for tests; without a browser on the machine the tests are skipped."""
+"""A real browser for tests. On a machine without a browser the tests are skipped."""
 
 import shutil
 from collections.abc import Iterator
@@ -11,8 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 # The folder in which screenshots of the three tabs are stored, so that people can look at them.
 SCREENSHOTS = Path("test-results/screenshots")
 # The longest wait for a step of the browser and for an expected state of a page. Playwright's own
-# limit is five seconds. A machine that does other work at the same time may need as long for one
-# answer.
+# limit of five seconds is too short, because a busy machine may need as long for one answer.
 PATIENCE_MS = 60_000
 
 

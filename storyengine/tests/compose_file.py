@@ -1,4 +1,4 @@
-"""The content of compose.yaml, for tests."""
+"""The content of compose.yaml as Python objects."""
 
 from pathlib import Path
 from typing import Any

@@ -7,7 +7,7 @@ from django.conf import settings
 
 
 def copy_program(folder: Path) -> None:
-    """Copy the files that the image is made of, which are those that .dockerignore lets through."""
+    """Copy the files that .dockerignore lets into the image."""
     base = Path(settings.BASE_DIR)
     lines = (base / ".dockerignore").read_text(encoding="utf-8").splitlines()
     left_out = [line.removeprefix("**/") for line in lines if line.startswith("**/")]

@@ -1,4 +1,4 @@
-"""Installs the second way to play, and plays it through the API."""
+"""Functions that install the second way to play and play it through the API."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ APP = "storyengine.tests.lighthouse"
 
 @pytest.fixture
 def lighthouse(settings: Settings) -> None:
-    """Install the mode by one line of settings, as each app of MODES is an app of Django's too."""
+    """Install the mode. The program itself takes the apps of MODES over into INSTALLED_APPS."""
     settings.MODES = [*settings.MODES, APP]
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, APP]
 
@@ -38,7 +38,7 @@ def prompt(chapter: Session, slot: int | None = 1, words: str = "Go on.", **more
 
 
 def played(chapter: Session, slot: int | None = 1, words: str = "Go on.", **more: Any) -> Any:
-    """The events of a turn that was committed, thoughts included."""
+    """Play a prompt and return the events of its turn, thoughts included."""
     answer = prompt(chapter, slot, words, **more)
     assert answer.status_code == 201, answer.content
     return chosen(chapter, answer.json()["prompt_index"])["events"]

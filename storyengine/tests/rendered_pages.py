@@ -1,5 +1,7 @@
-"""Pages that were rendered before there is a browser, because the database cannot be read beside
-one, and the browser that shows them."""
+"""Pages that are rendered before the browser starts, and a browser that shows them.
+
+While the browser is open, Django refuses database queries in this thread.
+"""
 
 import mimetypes
 from collections.abc import Iterator
@@ -15,12 +17,13 @@ from storyengine.tests.browsing import open_browser, open_page
 
 SITE = "http://pages.example"
 
-# What is answered at an address.
+# The HTML of pages by their addresses.
 Pages = dict[str, str]
 
 
 def rendered(client: Client, addresses: list[str]) -> Pages:
-    """Return what is answered at these addresses, as far as it is a page."""
+    """Return the pages at these addresses. An address that does not answer with a page is left
+    out."""
     found = {}
     for one in addresses:
         if one.startswith(("/api/", "/admin/", "/readyz")):

@@ -1,5 +1,4 @@
-"""The whole program running for a test, with its own data and with every process of the
-Procfile."""
+"""The whole program as a test runs it, with its own data and with every process of the Procfile."""
 
 import os
 import subprocess
@@ -19,10 +18,10 @@ from bench.fake_server import FakeServer, start_fake_server
 from bench.http_calls import BenchError, Server
 from bench.program import Processes, open_processes, procfile_lines, start_program
 
-# The number of databases that a Redis server has by default.
+# A Redis server has this number of databases by default.
 _REDIS_DATABASES = 16
-# The number of Redis databases for each process that runs tests. It lets the four processes that
-# `make test` starts share the databases of one server.
+# Each process that runs tests uses this number of Redis databases. So the four processes that `make
+# test` starts share the databases of one server.
 _QUEUES = 4
 _queue_numbers = count()
 
@@ -42,7 +41,7 @@ class RunningProgram:
 
 @dataclass(frozen=True)
 class ScriptedProgram(RunningProgram):
-    """The running program with a model server that answers and fails as a test tells it."""
+    """The running program with a model server whose answers and failures a test chooses."""
 
     model: FakeServer
 

@@ -1,5 +1,5 @@
-"""The settings with the lighthouse of the tests as a second mode. `make chaos` can be told to
-use them."""
+"""The program's settings with the lighthouse of the tests as a second mode. `make chaos` can use
+them."""
 
 from storyengine.settings import *  # noqa: F403
 from storyengine.settings import INSTALLED_APPS as _APPS

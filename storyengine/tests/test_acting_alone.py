@@ -1,7 +1,12 @@
-"""Who acts without a prompt does so in a job of the commit before, and ends when the user comes."""
+"""Tests of turns in which somebody acts without a prompt.
+
+Each such turn is played by a job that the commit of the turn before has stored. The turn is never
+lost and never played twice.
+"""
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,19 +28,24 @@ from agents.running.recovery import recover
 from agents.running.watch import Watch
 from agents.sweeping import sweep
 from agents.tests.second_mode import install
-from sessions.attempts import open_prompt
+from sessions.attempts import Writer, open_prompt
 from sessions.breaking import stop_attempt
 from sessions.models import Attempt, Session
 from storyengine.api.tests.calling import RunJobs, reply_is_running
 from storyengine.exchange.forking import fork_chapter
 from storyengine.tests.acting_alone import alone, job_of, jobs_of, run_as, told, watch
-from storyengine.tests.lighthouse.keeper import WATCH
+from storyengine.tests.lighthouse.keeper import KEEPER, WATCH
 from storyengine.tests.lighthouse.mode import MODE
+from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.playing_the_lighthouse import begin
 from storyengine.tests.playing_the_lighthouse import chapter as chapter
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthouse")]
+
+
+def _goes_on(writer: Writer, _chapter: Session) -> Writer:
+    return writer
 
 
 @pytest.mark.django_db(transaction=True)
@@ -101,7 +111,8 @@ def test_two_notices_are_one_turn(
     first = job_of(chapter)
     run_jobs()
     work.work_on(first.pk)
-    # As if its end had not been stored: the attempt is there, and is left as it is.
+    # The job is queued again, as if its end had not been stored. Its attempt is committed and stays
+    # as it is.
     Job.objects.filter(pk=first.pk).update(status=Job.Status.QUEUED)
     assert run_jobs() == 1
     assert told(chapter) == [WATCH, "One.", "Two.", "Three."]
@@ -146,12 +157,35 @@ class TestEnds:
         attempt = alone(chapter)
         assert (attempt.status, attempt.actor) == (Attempt.Status.STOPPED, 1)
         assert jobs_of(chapter) == [("done", 1)]
-        # What nobody sent can be retried all the same, and they go on from there.
+        # A stopped attempt without a prompt can be retried too, and the keepers go on from there.
         provider.queue.clear()
         provider.enqueue("Two.")
         retried = play(chapter, "", slot=1, key=attempt.submission_key)
         assert (retried.pk, retried.status) == (attempt.pk, Attempt.Status.COMMITTED)
         assert jobs_of(chapter) == [("done", 1), ("queued", 2)]
+
+    @pytest.mark.parametrize("actor", [None, 2])
+    def test_a_job_that_begins_again_leaves_a_failure_to_the_user(
+        self,
+        provider: ScriptedProvider,
+        monkeypatch: pytest.MonkeyPatch,
+        settings: Settings,
+        run_jobs: RunJobs,
+        actor: int | None,
+    ) -> None:
+        agent = NARRATOR if actor is None else KEEPER
+        acts_next = partial(_goes_on, Writer(actor, agent.name))
+        install(monkeypatch, settings, lighthouse=replace(MODE, acts_next=acts_next))
+        chapter = begin()
+        provider.enqueue("One.", ProviderTimeout("Too slow."), "Two.")
+        watch(chapter)
+        job = job_of(chapter)
+        run_jobs()
+        # The end of the job was not stored, for instance.
+        Job.objects.filter(pk=job.pk).update(status=Job.Status.QUEUED)
+        assert run_jobs() == 1
+        assert (alone(chapter).actor, alone(chapter).status) == (actor, Attempt.Status.FAILED)
+        assert len(provider.history) == 2
 
     def test_a_failure_ends_it(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs

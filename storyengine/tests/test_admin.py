@@ -1,4 +1,4 @@
-"""The admin: every record can be found and read, none can be changed."""
+"""Tests that the admin pages show every record and change none."""
 
 import json
 from typing import Any
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def chapter() -> Session:
-    """A chapter with at least one record of every kind."""
+    """Return a chapter with at least one record of every kind."""
     chapter = make_active_chapter(title=f"The Dark Lamp {HOSTILE}")
     add_records(chapter)
     ProviderConsent.objects.create(host="llm.example")
@@ -145,7 +145,8 @@ class TestEveryModel:
     ) -> None:
         for _ in range(3):
             add_records(make_active_chapter(), number=5)
-        client.get("/admin/")  # makes the account
+        # The first request makes the account, so its queries are not counted below.
+        client.get("/admin/")
         with django_assert_max_num_queries(8):
             client.get(address(model, "changelist"))
 
@@ -211,9 +212,10 @@ def test_a_list_of_records_does_not_load_long_texts(client: Client, chapter: Ses
 def test_a_record_is_loaded_at_once(
     client: Client, chapter: Session, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    client.get("/admin/")  # makes the account
+    client.get("/admin/")
     artifact = LLMArtifact.objects.get()
-    with django_assert_max_num_queries(5):  # each text by itself would be three more
+    # The call has three texts. Loading each of them by itself would take three queries more.
+    with django_assert_max_num_queries(5):
         client.get(address(LLMArtifact, "change", artifact.pk))
 
 

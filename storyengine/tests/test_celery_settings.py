@@ -1,4 +1,4 @@
-"""How Celery is configured: read from the application that the worker runs."""
+"""Tests of Celery's settings, which are read from the application that the worker runs."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from agents.flows.summarizing import BACK_OFF_SECONDS
 from agents.tasks import run_job
 from storyengine.celery import app
 
-# Celery's stubs know neither its settings as they are here nor what a test may push.
+# `Any` is used because Celery's type stubs lack some of these settings and methods.
 conf: Any = app.conf
 task: Any = run_job
 
@@ -28,7 +28,7 @@ print(json.dumps({name: getattr(app.conf, name) for name in names}))
 
 
 def read_conf(**variables: str) -> dict[str, Any]:
-    """As a process with this environment has it."""
+    """Return Celery's settings as a new process with these environment variables reads them."""
     run = subprocess.run(  # noqa: S603
         [sys.executable, "-c", READ],
         cwd=settings.BASE_DIR,
@@ -78,14 +78,15 @@ def test_a_page_waits_for_no_broker_longer_than_a_moment() -> None:
     ]
     assert conf.task_publish_retry is True
     assert 0 < sum(pauses) < 1
-    # Also for one that hangs: the first try, then each other one and the connection before it.
+    # A request that tells the broker of a job also ends in time if the broker hangs. The first try
+    # waits for one timeout, and each further try for two: one to connect and one to send.
     read = read_conf(CELERY_BROKER_URL="redis://localhost:6379/0")["broker_transport_options"]
     assert read["socket_timeout"] * (1 + 2 * policy["max_retries"]) < 10
     assert read["socket_connect_timeout"] <= read["socket_timeout"]
 
 
 class TestRetries:
-    """A notice came while the database was away."""
+    """Tests of a notice that comes while the database is away."""
 
     @pytest.fixture(autouse=True)
     def _database_is_away(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A wrong configuration is named before it is met."""
+"""Tests that the checks at the start report a wrong configuration."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -93,7 +93,7 @@ def test_a_doubtful_one_is_named_with_a_way_out(
     "changes",
     [
         {"PASSWORD": "", "API_TOKEN": ""},
-        # Whoever is on this machine needs no HTTPS to be out of others' sight.
+        # On this address only programs of the same machine can connect, so HTTPS is not needed.
         {"HTTPS": False, "HOST": "127.0.0.1", "PROXIES": []},
         {"HTTPS": False, "HOST": "::1", "PROXIES": []},
         {"OPENAI_BASE_URL": "http://localhost:11434/v1", "OPENAI_API_KEY": "", "MODEL": "qwen3"},
@@ -132,7 +132,7 @@ def test_what_is_meant_so_is_not_remarked(settings: Settings, changes: dict[str,
 def test_a_weak_guard_is_named_at_every_start(
     settings: Settings, changes: dict[str, object], check_id: str
 ) -> None:
-    """And once: also where a deployment is checked."""
+    """Each weakness is reported once, also when the checks for a deployment run."""
     for name, value in changes.items():
         setattr(settings, name, value)
     for is_deployment in (False, True):
@@ -154,7 +154,7 @@ def test_a_short_password_opens_to_this_machine_unless_a_host_is_chosen(
     hint = str(message.hint)
     assert ("listens on this machine alone" in hint) is is_held_back
     assert ("STORYENGINE_HOST=0.0.0.0" in hint) is is_held_back
-    # Nothing of it crosses the network.
+    # A warning about missing HTTPS is due only if the password crosses the network.
     is_beyond = host == "0.0.0.0"  # noqa: S104
     assert [one.id for one in checks.check_access()] == ["storyengine.W007"] * is_beyond
 
@@ -224,11 +224,14 @@ class TestServers:
 
 
 class Synchronous:
-    """A middleware of the old kind."""
+    """A middleware without support for async code."""
 
 
 class TestGuards:
-    """Django's own checks pass these over: they look for its middleware by name."""
+    """Tests of settings that protect the program and that Django's own checks do not report.
+
+    Django's checks look for Django's middleware by name, and the program has its own middleware.
+    """
 
     @pytest.mark.parametrize(
         ("name", "value"),

@@ -1,5 +1,3 @@
-"""The clock of the worker."""
-
 import threading
 from types import SimpleNamespace
 
@@ -10,7 +8,7 @@ from storyengine.celery import Clock, app
 
 
 def test_every_worker_has_one_and_it_dies_with_it() -> None:
-    """A thread ends with its process, however that ends."""
+    """The clock is a thread of the worker, so it ends with the worker's process."""
     assert Clock in app.steps["worker"]
     worker = SimpleNamespace(app=app)
     clock = Clock(worker)

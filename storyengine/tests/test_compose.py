@@ -1,4 +1,4 @@
-"""compose.yaml: what restarts, what is watched, what is limited, and what nobody can write to."""
+"""Tests of compose.yaml: its restarts, health checks, limits and rights."""
 
 import re
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ def test_it_has_what_an_installation_needs() -> None:
 @each_service
 def test_what_ends_is_started_again_and_what_hangs_is_seen(service: dict[str, Any]) -> None:
     if service["restart"] == "no":
-        # It runs once, and others wait for its success.
+        # This service runs once, and the other services wait until it has succeeded.
         assert service is SERVICES["prepare"]
         return
     assert service["restart"] == "unless-stopped"
     check = service["healthcheck"]
     assert {"test", "interval", "timeout", "retries"} <= set(check)
-    # The first look comes after an interval, unless there is one for the beginning.
+    # Docker runs the first health check after `start_interval`, or else after `interval`.
     assert check.get("start_interval", check["interval"]) in ("5s", "10s")
 
 
@@ -52,10 +52,10 @@ def test_it_can_write_to_its_data_only_and_get_no_other_rights(service: dict[str
     assert "cap_add" not in service
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert "privileged" not in service
-    # The image of the program names its own user.
+    # A service that is built has the user that the Dockerfile names.
     assert service.get("user", "") != "root"
     assert "user" in service or "build" in service
-    # Named volumes only: no part of the host.
+    # Every mount is a named volume, so a service sees no folder of the host.
     volumes = {mount.partition(":")[0] for mount in service.get("volumes", [])}
     assert volumes <= set(COMPOSE["volumes"])
 
@@ -73,7 +73,7 @@ def test_nothing_is_published_beyond_this_machine_unasked(service: dict[str, Any
 
 
 def words_in(document: Any) -> Iterator[str]:
-    """Every word of a parsed document that compose would put values into."""
+    """Yield every value of a parsed document in which compose replaces variables."""
     if isinstance(document, dict):
         document = document.values()
     elif not isinstance(document, list):
@@ -85,7 +85,7 @@ def words_in(document: Any) -> Iterator[str]:
 
 @each_service
 def test_none_of_the_program_starts_without_a_password(service: dict[str, Any]) -> None:
-    """`:?` is the form that refuses, also what is set and empty."""
+    """With `:?` compose refuses to start if the variable is unset or empty."""
     given = service.get("environment", {}).get(PASSWORD)
     if "build" in service:
         assert re.fullmatch(REFUSED_WITHOUT, str(given))
@@ -103,7 +103,8 @@ def test_no_password_stands_in_for_one_that_is_not_set() -> None:
 def test_only_what_serves_pages_is_published() -> None:
     assert {name for name, service in SERVICES.items() if "ports" in service} == {"web", "embedded"}
     for name in ("web", "embedded"):
-        # Within a container; a variable of the machine must not shut it off from its port.
+        # The file fixes this address. If the host's environment could change it, nobody could reach
+        # the container's port.
         assert SERVICES[name]["environment"]["STORYENGINE_HOST"] == "0.0.0.0"  # noqa: S104
 
 
@@ -114,12 +115,13 @@ def test_the_backup_lies_where_it_is_looked_for() -> None:
         assert "backups:/backups" in SERVICES[name]["volumes"]
         assert SERVICES[name]["environment"]["STORYENGINE_BACKUPS"] == "/backups"
     assert "find /backups -name 'storyengine-*.dump'" in backup["healthcheck"]["test"][1]
-    # Fresh volumes belong to whom the folder of the image belongs to.
+    # Docker gives a new volume the owner that the folder has in the image.
     assert re.search(r"--owner=storyengine .* /backups\b", DOCKERFILE)
 
 
 def test_a_database_is_healthy_once_it_stays() -> None:
-    """The server that makes a new database listens on a socket alone; nobody else may meet it."""
+    """While PostgreSQL makes a new database, its server listens on a Unix socket only. The health
+    check connects by TCP, so it does not succeed during that time."""
     words = SERVICES["postgres"]["healthcheck"]["test"][1].split()
     assert words[:3] == ["pg_isready", "--host", "127.0.0.1"]
     assert SERVICES["prepare"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
@@ -142,7 +144,8 @@ def test_what_compose_runs_of_the_program_is_there(service: dict[str, Any]) -> N
 
 
 def test_the_programs_that_back_up_are_of_the_servers_version() -> None:
-    """An older pg_dump refuses the server, and an older server what a newer one writes."""
+    """pg_dump refuses a newer server, and an older server cannot read what a newer pg_dump
+    writes."""
     (server,) = re.findall(r"^postgres:(\d+)\.\d+-alpine@", SERVICES["postgres"]["image"])
     (client,) = re.findall(r"postgresql-client-(\d+)", DOCKERFILE)
     assert client == server
@@ -153,7 +156,10 @@ def test_both_stages_of_the_image_stand_on_one_system() -> None:
 
 
 def images_named() -> list[str]:
-    """Of compose.yaml, the Dockerfile and the workflow; what is built here has no digest yet."""
+    """Return the images that compose.yaml, the Dockerfile and the workflow name.
+
+    The program's own image is left out, because an image that is built here has no digest yet.
+    """
     ours = {service["image"] for service in SERVICES.values() if "build" in service}
     files = [path.read_text(encoding="utf-8") for path in (BASE / "compose.yaml", WORKFLOW)]
     named = re.findall(r"^\s*(?:- )?(?:image|container): *(\S.*)$", "\n".join(files), re.MULTILINE)
@@ -184,7 +190,7 @@ class TestWorkflow:
     workflow = yaml.safe_load(text)
 
     def test_pull_requests_are_checked_as_everywhere_else(self) -> None:
-        # YAML 1.1 takes the word for a truth value.
+        # YAML 1.1 reads the key `on` as the value true.
         assert "pull_request" in self.workflow[True]
         assert {"run": ".ci/run"} in self.workflow["jobs"]["checks"]["steps"]
 
@@ -198,7 +204,8 @@ class TestWorkflow:
         for job in jobs:
             folder = job["env"]["STORYENGINE_TEST_DISK"]
             assert f"--tmpfs {folder}:size=12m" in job["container"]["options"]
-        # Elsewhere it is said, before and after all else, where none can be filled.
+        # On machines that cannot fill a disk, the script says at its beginning and at its end that
+        # these tests were skipped.
         script = (BASE / ".ci/run").read_text(encoding="utf-8").splitlines()
         assert script.count("say_what_is_not_tried") == 2
         assert script[-1] == "say_what_is_not_tried"
@@ -211,7 +218,7 @@ class TestWorkflow:
             if "pip-audit" in step.get("run", "")
         ]
         words = step["run"].split()
-        # What could not be looked up fails the job, as what is known to be weak does.
+        # With `--strict` the job also fails if the audit cannot look a package up.
         assert "--strict" in words
         assert {"requirements.lock", "requirements-dev.lock"} <= set(words)
         assert not {"||", ";", "true", "--ignore-vuln"} & set(words)
@@ -234,13 +241,13 @@ class TestWorkflow:
     def test_every_failure_and_a_thousand_faults_are_tried_once_a_week_on_both_databases(
         self,
     ) -> None:
-        # YAML 1.1 takes the word for a truth value.
+        # YAML 1.1 reads the key `on` as the value true.
         [schedule] = self.workflow[True]["schedule"]
         assert re.fullmatch(r"\d+ \d+ \* \* \d", schedule["cron"])
         failures, chaos = (self.workflow["jobs"][name] for name in ("every-failure", "chaos"))
         assert failures["if"] == chaos["if"] == ONCE_A_WEEK
         assert {"run": ".ci/run", "env": {"STORYENGINE_TEST_STRIDE": "1"}} in failures["steps"]
-        # Which leaves the stride as it is told.
+        # The script keeps the stride that the environment gives.
         script = (BASE / ".ci/run").read_text(encoding="utf-8")
         strides = re.findall(r"^export STORYENGINE_TEST_STRIDE=(.*)$", script, re.MULTILINE)
         assert strides == ['"${STORYENGINE_TEST_STRIDE:-40}"']

@@ -1,4 +1,4 @@
-"""Processes that end in the middle of their work: nothing half-written, nothing lost."""
+"""Tests that no work is lost or left half-written when a process ends in the middle of it."""
 
 import json
 import os
@@ -18,10 +18,10 @@ from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
 pytestmark = pytest.mark.processes
 
-# A dead worker's lease runs out after 20 seconds; the sweep looks every 15.
+# A dead worker's lease runs out after 20 seconds, and the sweep runs every 15 seconds.
 RECOVERY_SECONDS = 90
-# Honcho kills what has not ended five seconds after it was told to. A worker takes one; tests on a
-# busy machine may take longer than honcho waits.
+# Honcho kills a process five seconds after it told the process to end. A worker needs one second,
+# but a busy machine may need more than five.
 STOP_SECONDS = 20
 
 
@@ -33,14 +33,16 @@ def program() -> Iterator[ScriptedProgram]:
 
 @pytest.fixture(scope="module")
 def small_program() -> Iterator[ScriptedProgram]:
-    """With a model that writes a chapter scene by scene."""
+    """Run the program with a model whose window is so small that a chapter is written scene by
+    scene."""
     with run_scripted_program(context_window=8_192, max_output=1_000) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def program_of_two_modes() -> Iterator[ScriptedProgram]:
-    """With the lighthouse, whose keepers go on by themselves when they are told to keep watch."""
+    """Run the program with the lighthouse, whose keepers act in turn after the words "Keep
+    watch"."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("DJANGO_SETTINGS_MODULE", "storyengine.tests.settings_with_lighthouse")
         with run_scripted_program() as running:
@@ -62,7 +64,8 @@ def locked_chapter(program: ScriptedProgram) -> ChapterClient:
 
 @contextmanager
 def narration(chapter: ChapterClient, target_words: int) -> Iterator[None]:
-    """A build that somebody waits for; what goes wrong in that thread is raised at the end."""
+    """Wait for a narrative in another thread while the body runs, and raise that thread's error at
+    the end."""
     thread = ThreadPoolExecutor(1)
     build = thread.submit(chapter.build_narrative, "", target_words, seconds=RECOVERY_SECONDS)
     try:
@@ -73,7 +76,7 @@ def narration(chapter: ChapterClient, target_words: int) -> Iterator[None]:
 
 
 def scene_of(chapter: ChapterClient) -> int:
-    """The scene that is being written."""
+    """Return the number of the scene that is being written."""
     return int(job_of(chapter, "narrate")["progress"].get("scene", 0))
 
 
@@ -83,7 +86,8 @@ def job_of(chapter: ChapterClient, kind: str) -> dict[str, Any]:
 
 
 def check_tiling(document: dict[str, Any]) -> None:
-    """Prompts 1 to n with one user event and a reply each; deltas that tile them exactly once."""
+    """Check that each prompt has one user event and one reply, and that the deltas cover each
+    prompt up to the summary pointer exactly once."""
     for index in range(1, document["prompt_index"] + 1):
         roles = [e["role"] for e in document["events"] if e["prompt_index"] == index]
         assert roles == ["user", "agent"]
@@ -133,7 +137,8 @@ def test_scenes_that_were_written_before_a_worker_ended_are_not_written_again(
         chapter.prompt(1, f"Beat {number}.")
     chapter.end(seconds=60)
     before = len(calls_of_narrator(program))
-    # Slow enough that the second scene is still being written when the first is known to be done.
+    # Each answer takes so long that the test sees the end of the first scene before the second one
+    # ends.
     program.model.timing.first_token_ms = 1_000
     with narration(chapter, 2_200):
         wait_until(lambda: len(calls_of_narrator(program)) > before, "a scene", seconds=60)
@@ -155,7 +160,7 @@ def test_scenes_that_were_written_before_a_worker_ended_are_not_written_again(
     document = chapter.read()
     assert document["state"] == "ENDED"
     assert len(document["narrative_drafts"]) == 1
-    # One call a scene, those before the end counted, besides the one that was hanging.
+    # Each scene took one finished call, so no scene was written again after the worker had ended.
     assert len(calls_of_narrator(program)) - before == scenes
 
 
@@ -250,7 +255,8 @@ def test_who_acts_alone_goes_on_after_a_kill_and_no_turn_is_played_twice(
     chapter.save_setup(setup_of(synthetic_session(10)))
     before = len(finished_calls(program))
     if moment == "between":
-        # Nobody begins what the commit has asked for, and who has committed it is gone, too.
+        # The commit stores the next job. No worker takes this job, and the web process that
+        # committed is killed.
         program.processes.kill("worker")
         chapter.prompt(1, "Keep watch")
         program.processes.kill("web")
@@ -282,19 +288,20 @@ def finished_calls(program: ScriptedProgram) -> list[dict[str, Any]]:
 
 
 def stop_worker(program: ScriptedProgram) -> None:
-    """As Ctrl-C does, through honcho."""
+    """Stop the worker with the signal that honcho sends after Ctrl-C."""
     worker = program.processes.by_name["worker"]
     os.killpg(worker.pid, signal.SIGTERM)
     worker.wait(timeout=STOP_SECONDS)
 
 
 def calls_of_narrator(program: ScriptedProgram) -> list[dict[str, Any]]:
-    """The finished ones; a call that hung until its client left is none."""
+    """Return the finished calls of the narrator. A call that hung is not one of them."""
     return [call for call in program.model.calls if call["agent"] == 9 and not call["fault"]]
 
 
 def is_being_called(program: ScriptedProgram, agent: int) -> bool:
-    """The hanging call is not in the log yet, but its fault was taken from the queue."""
+    """Return whether a call of this agent has begun to hang. Such a call has taken its fault from
+    the queue."""
     return all(wanted != agent for _name, wanted in program.model.queued_faults)
 
 

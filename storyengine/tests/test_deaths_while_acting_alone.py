@@ -1,4 +1,5 @@
-"""Where a process dies while somebody acts without a prompt, each turn is played once."""
+"""Tests that each turn is played once, wherever a process dies while somebody acts without a
+prompt."""
 
 import asyncio
 import random
@@ -41,7 +42,7 @@ from storyengine.tests.test_every_failure import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthouse")]
-# Far more writes and commits than three turns take.
+# Three turns take far fewer writes and commits than this number.
 MOST_MOMENTS = 500
 
 
@@ -50,7 +51,7 @@ class TestDeaths:
     def interrupted(
         self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> Job:
-        """A job whose worker was told to end while the reply was written."""
+        """Return a job whose worker was told to end while the reply was being written."""
         provider.enqueue("One.", Script("Two is long.", gate=asyncio.Event(), gate_at=1))
         watch(chapter)
         ending = threading.Event()
@@ -82,7 +83,7 @@ class TestDeaths:
     def test_one_whose_worker_died_is_written_again_by_the_same_writer(
         self, chapter: Session, interrupted: Job, run_jobs: RunJobs, settings: Settings
     ) -> None:
-        # It could not even store that it ended.
+        # The worker died before it could store the end of the attempt.
         job, broken = claim(interrupted.pk), alone(chapter)
         assert job is not None
         Attempt.objects.filter(pk=broken.pk).update(status="running", lease_until=job.created_at)
@@ -156,9 +157,10 @@ class TestDeaths:
 
 @contextmanager
 def dying(at: int) -> Iterator[Failing]:
-    """The process dies before its N-th write or after its N-th commit, and does nothing more."""
+    """Let the process die before its N-th write or after its N-th commit. It stores nothing
+    afterwards."""
     failing = Failing(at, OperationalError("the process has died"), lasts=True)
-    # Below what its users call.
+    # The process dies at the commit itself, whichever function of Django commits.
     backend: Any = connection
     commit = backend._commit
 
@@ -180,7 +182,7 @@ def dying(at: int) -> Iterator[Failing]:
 def test_wherever_a_process_dies_each_turn_is_played_once(
     provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of all moments, every N-th is tried, as in test_every_failure."""
+    """Only every STRIDE-th moment is tried, as in test_every_failure."""
     monkeypatch.setattr("agents.running.database.PAUSES", ())
     first = random.randint(1, STRIDE)  # noqa: S311 - no secret
     for at in range(first, MOST_MOMENTS, STRIDE):
@@ -194,7 +196,8 @@ def test_wherever_a_process_dies_each_turn_is_played_once(
         try:
             let_time_pass()
             recover()
-            # What the user has sent is left to the user.
+            # The user sends the prompt again, because the engine does not retry a user's prompt by
+            # itself.
             play(chapter, WATCH, key="k")
             run_due_jobs()
             check(chapter, before, len(provider.history) - len(known))
@@ -216,6 +219,6 @@ def check(chapter: Session, before: set[Any], calls: int) -> None:
     keys = [turn.chosen.submission_key for turn in turns]
     assert keys[1:] == [key_after(turn.chosen_id) for turn in turns[:2]]
     assert jobs_of(chapter) == [("done", 1), ("done", 2)]
-    # What was committed before is not written again.
+    # The attempts that were committed before the death are not written again.
     assert calls == 3 - len(before)
     assert chapter.turn_in_flight is None

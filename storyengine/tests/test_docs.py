@@ -1,4 +1,4 @@
-"""The documents say what is so: of settings, of a server's environment, of the tests they name."""
+"""Tests that the documents agree with the program about settings and tests."""
 
 import os
 import re
@@ -10,16 +10,17 @@ import pytest
 from django.conf import settings
 
 BASE = Path(settings.BASE_DIR)
-# Where the program's own source may ask the environment for more than it hands on.
+# These files alone read variables of the environment.
 READERS = ("storyengine/settings/__init__.py", "storyengine/settings/environment.py")
-# Of compose.
+# These variables are read by compose, not by the program.
 NOT_READ_HERE = {"POSTGRES_PASSWORD", "PUBLISH_ON", "COMPOSE_PROJECT_NAME"}
 
 
 def names_read_by_the_program() -> set[str]:
     source = "".join((BASE / name).read_text(encoding="utf-8") for name in READERS)
     names = set(re.findall(r'read_\w+\(\s*"([A-Z][A-Z_0-9]+)"', source))
-    # Whatever begins so names the model of an agent.
+    # The program builds the names STORYENGINE_MODEL_AGENT_0 to _9 from this prefix and the agent's
+    # number.
     return names - {"STORYENGINE_MODEL_"} | {"STORYENGINE_MODEL_AGENT_0"}
 
 
@@ -28,7 +29,7 @@ def read(name: str) -> str:
 
 
 def names_in_rows(text: str) -> set[str]:
-    """The variables that stand in the first cell of a table's row."""
+    """Return the variables that the first cells of the text's tables name."""
     return {
         name
         for row in re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE)
@@ -65,7 +66,8 @@ def test_nothing_else_asks_the_environment() -> None:
 
 
 def test_the_environment_that_is_recommended_leaves_nothing_to_say(tmp_path: Path) -> None:
-    """Of the file that step 2 of a deployment writes, and what compose.yaml adds."""
+    """The environment consists of the file that step 2 of the deployment writes and of the
+    variables that compose.yaml adds."""
     (heredoc,) = re.findall(
         r"^cat > \.env <<EOF\n(.*?)^EOF$", read("docs/deployment.md"), re.M | re.S
     )
@@ -78,7 +80,7 @@ def test_the_environment_that_is_recommended_leaves_nothing_to_say(tmp_path: Pat
     variables = dict(line.split("=", 1) for line in written.splitlines())
     assert all(variables.values())
     kept = {name: one for name, one in os.environ.items() if name in ("PATH", "HOME", "LANG")}
-    # The broker of compose.yaml is not there; files are one that answers.
+    # The test has no Redis as compose.yaml has, so it uses the broker that keeps files.
     added = {"STORYENGINE_LLM": "openai", "STORYENGINE_DATA": str(tmp_path)}
     run = subprocess.run(
         [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],

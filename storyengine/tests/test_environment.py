@@ -1,4 +1,4 @@
-"""What the environment may say, and what happens when it says something else."""
+"""Tests of the variables of the environment, with good values and with bad ones."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from storyengine.settings import environment
 
 
 def start(*, command: str = "check", **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run manage.py as a process of its own."""
+    """Run a command of manage.py in a process of its own."""
     return subprocess.run(  # noqa: S603
         [sys.executable, "manage.py", command],
         cwd=settings.BASE_DIR,
@@ -43,7 +43,7 @@ class TestBadValues:
             ("STORYENGINE_HTTPS", "2"),
             ("STORYENGINE_HSTS", "everywhere"),
             ("STORYENGINE_HOST", "story.example.org"),
-            # Without a password.
+            # These three hosts are refused because no password is set.
             ("STORYENGINE_HOST", "0.0.0.0"),  # noqa: S104
             ("STORYENGINE_HOST", "::"),
             ("STORYENGINE_HOST", "192.0.2.7"),
@@ -64,7 +64,7 @@ class TestBadValues:
 
 
 def answer_of(program: str, **variables: str) -> str:
-    """What it prints, after Django's start in a process of its own."""
+    """Return the output of Python code that runs after Django's start in a process of its own."""
     unset = {"STORYENGINE_HTTPS": "", "STORYENGINE_HSTS": "", "STORYENGINE_PASSWORD": ""}
     run = subprocess.run(  # noqa: S603
         [sys.executable, "-c", f"import django; django.setup()\n{program}"],
@@ -78,7 +78,7 @@ def answer_of(program: str, **variables: str) -> str:
 
 
 class TestHTTPS:
-    """What the one switch turns on: behind a proxy, and for whoever comes without it."""
+    """Tests of STORYENGINE_HTTPS, for requests through a proxy and for direct ones."""
 
     PROGRAM = """
 from django.test import Client
@@ -101,7 +101,10 @@ print(through_proxy.status_code, through_proxy.wsgi_request.is_secure(), bool(co
 
 
 class TestHSTS:
-    """What browsers are told to keep to for a year is no more than was asked for."""
+    """Tests that the header Strict-Transport-Security promises no more than the settings ask for.
+
+    Browsers keep the promise for a year.
+    """
 
     @pytest.mark.parametrize(
         ("variables", "header"),
@@ -231,7 +234,8 @@ class TestSecretKey:
 class TestEnvFile:
     @pytest.fixture
     def env_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        # Set and removed again, so that what the file adds is undone after the test.
+        # The variable is set and deleted through monkeypatch, so that the value which the file adds
+        # is removed after the test.
         monkeypatch.setenv("STORYENGINE_MODEL", "")
         monkeypatch.delenv("STORYENGINE_MODEL")
         path = tmp_path / ".env"

@@ -1,4 +1,4 @@
-"""The whole map of addresses: behind the password, and under the policy headers."""
+"""Tests that every address is behind the password and has the policy headers."""
 
 from collections.abc import Iterator
 from http.cookies import SimpleCookie
@@ -25,7 +25,8 @@ pytestmark = pytest.mark.django_db
 
 PASSWORD = "correct horse battery staple"
 TOKEN = "token-of-the-test-0123456789"
-# Said by the GM, by models and by memory; no page of a stranger may have it.
+# These words are in the chapter's prompts, replies and memory. No answer to a stranger may contain
+# them.
 WORDS = "the heron counts backwards"
 ACCEPTED = ("text/html", "text/event-stream", "application/json", "*/*")
 STORED: tuple[type[Model], ...] = (
@@ -60,14 +61,15 @@ def everything_stored() -> dict[str, list[dict[str, Any]]]:
 
 
 def assert_says_nothing(response: Any, called: str) -> None:
-    """A refusal, a way to the login page, or nothing; and no cookie that opens anything."""
-    # 429: one token was guessed too often.
+    """Check that the response refuses or leads to the login page, without the story's words and
+    without a session."""
+    # Status 429 comes when too many wrong tokens were tried.
     assert response.status_code in (301, 302, 401, 403, 405, 429), called
     if response.status_code in (301, 302):
         assert response["Location"].startswith("/login?next="), called
     assert WORDS not in text_of(response), called
     assert len(text_of(response)) < 300, called
-    # One that opens nothing may be taken away.
+    # The response may delete the session's cookie, but may not set one with a value.
     cookie = response.cookies.get("storyengine_session")
     assert cookie is None or not cookie.value, called
 
@@ -145,7 +147,7 @@ class TestBehindThePassword:
         page = f"/chapters/{whole.chapter.pk}/play"
         assert WORDS in text_of(gm.get(page))
         gm.post("/logout")
-        # As somebody would who had copied the cookie.
+        # The thief has copied the cookie before the logout.
         thief = Client()
         thief.cookies = SimpleCookie({"storyengine_session": kept})
         assert_says_nothing(thief.get(page), page)
@@ -170,14 +172,15 @@ class TestPolicyHeaders:
             response = client.get(address)
             assert_has_policy(response, address)
             shown += response.status_code == 200 and WORDS in text_of(response)
-        # Pages, downloads, streams, records and the API's documents that have the chapter's words.
+        # At least this many pages, downloads, streams, records and API documents show the chapter's
+        # words.
         assert shown >= 25
 
     def test_refusals_carry_them_too(self, whole: WholeChapter) -> None:
         client = Client(enforce_csrf_checks=True)
         for address in whole.addresses:
             for verb in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE"):
-                # Without a token, a type and a body: nothing is done.
+                # The request has no CSRF token and no valid body, so it changes nothing.
                 response = client.generic(
                     verb, address, b"x", headers={"Origin": "https://elsewhere.example"}
                 )

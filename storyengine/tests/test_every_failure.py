@@ -1,11 +1,13 @@
-"""Whatever fails at whatever moment: each write, send and call in turn, until none is left to fail.
+"""Tests that let each write, each message and each model call of a chapter fail in turn.
 
-A chapter is played from its lock to its draft with the N-th of them failing, for N = 1, 2, 3 and so
-on until the chapter is done before it is reached. Of the many writes and commits it is every
-fifteenth, unless STORYENGINE_TEST_STRIDE says 1. The first one is another with each run, and the
-same with the same --randomly-seed, which pytest prints: it seeds `random` anew for every test. What
-a dead process leaves is recovered, as the sweep does it; then every invariant holds, and the
-chapter can be finished.
+A chapter is played from its lock to its draft while the N-th of these moments fails, for N = 1, 2,
+3 and so on. The sweep ends with the first chapter that is finished before its N-th moment. After
+each failure, the work of dead processes is recovered, every invariant is checked, and the chapter
+is finished.
+
+Of the many writes and commits only every fifteenth fails, unless STORYENGINE_TEST_STRIDE gives
+another number. The first one is random. It is the same with the same `--randomly-seed`, which
+pytest prints.
 """
 
 import builtins
@@ -57,25 +59,26 @@ from storyengine.stack.folder_broker import Transport
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# Memory of two prompts at a time, so that all moments are soon gone through: the second prompt asks
-# for a summary, and the end for that of the third.
+# Each memory block covers two prompts, so that a chapter has few moments. The second prompt makes a
+# summary due, and the end of the chapter makes another one due for the third prompt.
 CHUNK = 2
 PROMPTS = 3
 TARGET_WORDS = 200
-# Far more than a chapter needs.
+# No chapter needs so many steps.
 MOST_STEPS = 20
-# A sweep that has not come to its end by then never will.
+# A sweep with so many failures would never end.
 MOST_FAILURES = 500
 STRIDE = int(os.environ.get("STORYENGINE_TEST_STRIDE", "15"))
 
 
 class Standstill(Exception):
-    """The chapter waits for work that nobody does, or fails however often it is tried."""
+    """The chapter waits for work that nobody does, or its work fails however often it is tried."""
 
 
 @dataclass
 class Failing:
-    """Fails the N-th time that it is passed, or from then on."""
+    """A counter of moments that raises its error at the N-th one, or at each one from the N-th
+    on."""
 
     at: int
     error: Exception
@@ -97,7 +100,7 @@ class Failing:
 
 @dataclass
 class Play:
-    """A chapter of a few prompts, played on from wherever it is."""
+    """A chapter of a few prompts, which can be played on from any state."""
 
     chapter: Session
     journal: Journal = field(default_factory=Journal)
@@ -109,7 +112,7 @@ class Play:
         )
 
     def go_on(self) -> None:
-        """To the draft; raises what a request of a client would be answered with."""
+        """Play until the chapter has a draft. Raise the error that a client's request would get."""
         for _ in range(MOST_STEPS):
             chapter = get_chapter(self.chapter.pk)
             if chapter.narrative_drafts.exists():
@@ -133,7 +136,7 @@ class Play:
     def _prompt(self, chapter: Session, number: int) -> None:
         words = Words(chapter.next_agent_slot, f"Beat {number}.")
         key = (str(chapter.pk), f"key-{number}")
-        # A prompt that was taken is sent again as it was.
+        # A prompt that was stored before is sent again with the same words.
         words = self.journal.kept.get(key, words)
 
         async def run() -> Attempt:
@@ -155,7 +158,7 @@ class Play:
 
 
 class FailingProvider(ScriptedProvider):
-    """Begins its answer, and fails in the middle of it."""
+    """A provider that can fail in the middle of its answer."""
 
     failing: Failing
 
@@ -175,7 +178,7 @@ def run_due_jobs() -> None:
 
 
 def let_time_pass() -> None:
-    """Every lease has run out, and every pause is over."""
+    """End every lease and every pause before a retry."""
     past = timezone.now() - timedelta(seconds=1)
     Job.objects.filter(status=Job.Status.RUNNING).update(lease_until=past)
     Job.objects.filter(status=Job.Status.QUEUED).update(run_after=past)
@@ -192,9 +195,9 @@ def sweep(
     *expected: type[Exception],
     stride: int = 1,
 ) -> int:
-    """Fail each moment in turn; returns how many there are.
+    """Let each moment fail in turn, and return how many moments there are.
 
-    `expected` is what a request of a client may end with while something fails.
+    A client's request may end with an error of `expected` while a moment fails.
     """
     first = random.randint(1, stride)  # noqa: S311 - no secret
     for at in range(first, MOST_FAILURES, stride):
@@ -217,7 +220,7 @@ def sweep(
             assert len(play.journal.answered) == PROMPTS
             assert play.chapter.narrative_drafts.count() == 1
         except Exception as error:
-            # Whatever it is goes on as it is, with the number to look for.
+            # Any error is raised again with the numbers that are needed to find the failed moment.
             error.add_note(f"after the failure of number {at}; the first one was number {first}")
             raise
         delete_chapter(play.chapter.pk)
@@ -258,7 +261,8 @@ def test_every_commit_of_the_database(
 ) -> None:
     @contextmanager
     def arm(failing: Failing) -> Iterator[None]:
-        # Below what its users call, as a failing disk is.
+        # The commit itself fails, as on a failing disk, so every function of Django that commits
+        # fails too.
         backend: Any = connection
         with monkeypatch.context() as patch:
             commit = backend._commit
@@ -295,9 +299,9 @@ def test_every_send_to_the_broker(
 
 
 class Writing:
-    """How one kind of write fails in a folder: before it, or once the file was opened and is empty.
+    """A kind of write that fails in a folder, either before it or after it has left an empty file.
 
-    `times` is how often a chapter does so at least.
+    A chapter writes in this way at least `times` times.
     """
 
     def __init__(self, *owners: Any, name: str, leaves_empty: bool = False, times: int = 3) -> None:
@@ -330,7 +334,8 @@ class Writing:
         return self.name != "open" or not set("wax+").isdisjoint(mode)
 
 
-# pathlib opens what it writes through `io`. Four messages, the table of queues and its lock.
+# pathlib opens files through `io`, so `open` is patched there too. A chapter opens six files: four
+# messages, the table of the queues and the lock of this table.
 WRITES = {
     "text": Writing(Path, name="write_text"),
     "name": Writing(os, name="replace"),
@@ -352,11 +357,12 @@ def test_every_write_of_a_file(
     writing: Writing,
     lasts: bool,
 ) -> None:
-    """The only files that play writes are those of a queue in a folder."""
+    """Play writes no other files than those of the queue in a folder."""
 
     @contextmanager
     def arm(failing: Failing) -> Iterator[None]:
-        # A new one each time: a queue is entered in its exchange's table only once.
+        # Each chapter has a folder of its own, because a queue is entered in the table of its
+        # exchange only once.
         folder = tmp_path / str(failing.at)
         monkeypatch.setattr(
             "agents.running.jobs.current_app.send_task", broker_in(folder).send_task
@@ -371,7 +377,7 @@ def test_every_write_of_a_file(
 
 
 def broker_in(folder: Path) -> Celery:
-    """As a process finds it that has sent nothing yet."""
+    """Return a broker for this folder, in the state of a process that has sent nothing yet."""
     Transport.global_state.clear()
     (folder / "control").mkdir(parents=True)
     broker = Celery("folder", broker="filesystem://localhost", set_as_current=False)
@@ -403,5 +409,5 @@ def test_every_call_of_a_model(error: Exception, lasts: bool) -> None:
 
     with substitute_provider(scripted):
         count = sweep(lambda at: Failing(at, error, lasts=lasts), arm)
-    # The lock, the replies, two summaries, the chapter.
+    # The calls are the lock, the replies, two summaries and the narration.
     assert count == 1 + PROMPTS + 2 + 1

@@ -1,4 +1,4 @@
-"""The whole program on a disk that gets full: it says so, loses nothing, and plays on."""
+"""Tests that the program reports a full disk, loses nothing, and plays on when there is room."""
 
 import json
 import os
@@ -35,7 +35,7 @@ PATIENCE_SECONDS = 60
 
 
 class Disk:
-    """A small one that nothing else writes on."""
+    """A small disk on which only the program and its filler file are stored."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -111,7 +111,8 @@ def test_it_says_so_and_plays_on_when_there_is_room(disk: Disk, program: Scripte
     answer = call(program.server, "POST", "/api/session", {})
     assert (answer.status, answer.json()["title"]) == (507, "The disk is full")
     assert answer.json()["detail"].startswith(SAID)
-    # Whoever opens it looks after a reply whose claim ran out, as nothing can be written.
+    # The page of Tab 2 first breaks off a reply whose lease has run out. On a full disk this cannot
+    # be stored, so the page reports the full disk.
     page = call(program.server, "GET", f"/chapters/{chapter.session_id}/play")
     assert page.status == 507
     assert SAID in page.body.decode()
@@ -139,14 +140,14 @@ def test_it_says_so_and_plays_on_when_there_is_room(disk: Disk, program: Scripte
 
 
 def text_of_reply(chapter: ChapterClient) -> str:
-    """Of the one that was being written: committed, or broken with its words kept."""
+    """Return the text of the latest reply, which is committed or broken with its words kept."""
     read = chapter.read()
     pending = read["pending_turn"]
     return str(pending["partial_text"] if pending else read["events"][-1]["text"])
 
 
 def start_anew(program: ScriptedProgram, data: Path) -> str:
-    """What another start says on the same disk, in one line; it fails."""
+    """Start the program again on the same disk, and return its error message in one line."""
     done = subprocess.run(
         [sys.executable, "manage.py", "prepare"],
         env={

@@ -1,5 +1,8 @@
-"""Words that turn round what stands beside them, and letters that pile up, on the pages of a real
-browser: the program's own words stay in their order, and every part of a page keeps to itself."""
+"""Tests of pages with hostile characters in a real browser.
+
+Some characters reverse the direction of text, and others pile up over the lines nearby. The
+program's own words must stay in their order, and no part of a page may draw outside itself.
+"""
 
 from datetime import timedelta
 from typing import Any
@@ -26,7 +29,8 @@ from storyengine.tests.whole_chapter import make_whole_chapter
 
 pytestmark = [pytest.mark.django_db, pytest.mark.browser]
 
-# In letters that the program has no words in.
+# The Greek letters follow a character that reverses the direction of text. The program's own words
+# have no Greek letters.
 OVERRIDE = "\u202e\u03c9\u03c1\u03b1\u03bc \u03bd\u03b7"
 MARKS = "\u0301\u0316"
 
@@ -49,8 +53,11 @@ def add_pending(chapter: Session, status: Attempt.Status, words: str, reply: str
 
 
 def with_words(words: str, title: str, name: str) -> list[Session]:
-    """Chapters with these in whatever somebody else wrote: not begun, not played, waiting for a
-    reply, with a part of one, broken off, ended."""
+    """Return six chapters in different states with these words, this title and this name.
+
+    The first one is not begun, and the next one is not played. The others wait for a reply, have a
+    part of a reply, have a broken reply, or are ended.
+    """
     names = dict.fromkeys("123", name)
     fields: dict[str, Any] = {"title": title, "agent_names": names, "shows_all_replies": True}
     unplayed, waiting, running, broken, ended = (make_active_chapter(**fields) for _ in range(5))
@@ -66,7 +73,7 @@ def with_words(words: str, title: str, name: str) -> list[Session]:
 
 @pytest.fixture
 def turning(client: Client) -> Pages:
-    """Every page there is, with words that turn round what follows them."""
+    """Return every page, with words that reverse the direction of the text after them."""
     whole = make_whole_chapter(OVERRIDE)
     chapters = with_words(OVERRIDE, OVERRIDE, OVERRIDE)
     tabs = [
@@ -77,7 +84,10 @@ def turning(client: Client) -> Pages:
 
 @pytest.fixture
 def piled(client: Client) -> Pages:
-    """Pages with as many marks as a title, a name and a beat can have, beside plain ones."""
+    """Return pages on which a title, a name and a beat have as many marks as possible.
+
+    The library also lists two plain chapters.
+    """
     make_active_chapter(title="Plain")
     pile = f"e{MARKS * 2_000} and so on"
     chapters = with_words(pile, f"e{MARKS * 59}", f"e{MARKS * 29}")
@@ -87,7 +97,8 @@ def piled(client: Client) -> Pages:
     return rendered(client, ["/", *tabs, address(ended, "draft"), address(ended, "confirm-delete")])
 
 
-# The program's words are in Latin letters; those that a browser draws from right to left.
+# The script returns each word of the program that the browser draws from right to left. The
+# program's words are in Latin letters.
 TURNED_ROUND = """() => {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const turned = [];
@@ -111,7 +122,7 @@ TURNED_ROUND = """() => {
   }
   return turned;
 }"""
-# The parts of a page without marks of their own.
+# The script numbers the parts of a page that have no marks, and returns how many there are.
 MARK_PARTS = """() => {
   const marks = /[\\u0301\\u0316]/, has = (part) => marks.test(part.textContent)
     || [...part.querySelectorAll("input, textarea")].some((field) => marks.test(field.value));
@@ -123,7 +134,8 @@ MARK_PARTS = """() => {
   }
   return number;
 }"""
-# Which fonts pile marks up differs from machine to machine: a shadow is drawn so far away on all.
+# The script gives every text with marks a wide shadow. Fonts pile marks up differently on different
+# machines, but the shadow is the same on all of them.
 PILE_UP = """() => {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {

@@ -1,4 +1,7 @@
-"""The whole program with a model server that means harm, in play and in a worker's job at once."""
+"""Tests of the whole program with a model server that sends hostile answers.
+
+The answers come in play and in jobs of the worker at the same time.
+"""
 
 import re
 import threading
@@ -28,14 +31,14 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures with /proc"),
 ]
 
-# The bounds that are shown here.
+# The limits that the program must keep in these tests.
 MOST_GROWTH_MB = 100
 LONGEST_ANSWER_SECONDS = 2.0
 PAUSE_SECONDS = 0.1
 WAIT = {"Prefer": "wait=60"}
 SETUP = setup_of(synthetic_session(10))
-# Much of the time is spent in waits before retries, which several answers can have together. The
-# worker takes four of them at once, as many as it has threads.
+# Much of the time is spent in pauses before retries, and several answers can wait at the same time.
+# The worker has four threads, so four of its jobs wait at once.
 LANES = range(6)
 Answers = Iterator[tuple[str, HostileAnswer]]
 
@@ -43,7 +46,8 @@ Answers = Iterator[tuple[str, HostileAnswer]]
 @dataclass(frozen=True)
 class HarmedProgram(RunningProgram):
     model: HostileServer
-    # In play already, each with the one of a lane's character.
+    # The chapters are in play. In each of them the prompts go to the character whose slot is the
+    # lane's number plus one.
     chapters: tuple[ChapterClient, ...]
 
 
@@ -60,7 +64,8 @@ def program() -> Iterator[HarmedProgram]:
             "OPENAI_BASE_URL": model.base_url,
             "OPENAI_API_KEY": "unused",
             "STORYENGINE_CONTEXT_WINDOW": "128000",
-            # What is read of an answer grows with this: a smaller one is less to wait for.
+            # The program reads more of an answer if this number is larger. A small number shortens
+            # the test.
             "STORYENGINE_MAX_OUTPUT": "200",
             "STORYENGINE_CALLS_PER_MINUTE": "100000",
             "STORYENGINE_CHAPTER_CALLS_PER_MINUTE": "100000",
@@ -77,11 +82,11 @@ def program() -> Iterator[HarmedProgram]:
 
 @contextmanager
 def little_memory(program: RunningProgram) -> Iterator[None]:
-    """Neither process takes much more at any moment than it had before."""
+    """Check that the memory of the web process and the worker grows little while the body runs."""
     before = {}
     for name in ("web", "worker"):
         folder = Path("/proc", str(program.processes.by_name[name].pid))
-        # From here on it counts the most anew.
+        # This command makes the kernel measure the largest memory anew from here on.
         (folder / "clear_refs").write_text("5")
         before[folder] = _megabytes(folder, "VmRSS")
     yield
@@ -97,7 +102,7 @@ def _megabytes(folder: Path, name: str) -> float:
 
 @contextmanager
 def quick_health(server: Server) -> Iterator[None]:
-    """Whoever asks meanwhile is answered."""
+    """Check that the health check is answered quickly while the body runs."""
     seconds: list[float] = []
     is_over = threading.Event()
 
@@ -118,7 +123,7 @@ def quick_health(server: Server) -> Iterator[None]:
 
 
 def play(program: HarmedProgram, lane: int, answers: Answers) -> None:
-    """Each answer ends as it should, and the next prompt works."""
+    """Check that each hostile answer ends a prompt as expected, and that the next prompt works."""
     chapter, slot = program.chapters[lane], lane + 1
     path = f"/api/session/{chapter.session_id}/prompt"
     for name, answer in answers:
@@ -134,7 +139,7 @@ def play(program: HarmedProgram, lane: int, answers: Answers) -> None:
 
 
 def lock(program: HarmedProgram, lane: int, answers: Answers) -> None:
-    """A worker's job fails in words, and works when it is asked for again."""
+    """Check that each hostile answer ends a lock with a message, and that the next lock works."""
     for name, answer in answers:
         chapter = ChapterClient(program.server)
         words = f"The lamp of lane {lane} is dark."
@@ -142,7 +147,7 @@ def lock(program: HarmedProgram, lane: int, answers: Answers) -> None:
         path = f"/api/session/{chapter.session_id}/lock"
         with harm(program.model, words, answer):
             told = call(program.server, "POST", path, headers=WAIT, timeout=90)
-        # No answer among them is a world.
+        # None of the hostile answers describes a world, so no lock can succeed.
         assert told.status == 502, (name, told.body[:500])
         assert words_of(told), name
         again = call(program.server, "POST", path, headers=WAIT, timeout=90)
@@ -159,7 +164,7 @@ def harm(model: HostileServer, words: str, answer: HostileAnswer) -> Iterator[No
 
 
 def words_of(answer: Answer) -> str:
-    """What it says of a failure, which is for the Game Master to read."""
+    """Return the message for the Game Master from a failed request."""
     detail = str(answer.json()["detail"])
     assert "The program itself failed" not in detail
     assert len(detail) < 700
@@ -167,7 +172,7 @@ def words_of(answer: Answer) -> str:
 
 
 def test_its_answers_take_little_and_end_in_words(program: HarmedProgram) -> None:
-    """All of them from one start, so that what one leaves behind counts with all that follow."""
+    """All answers are sent to one running program, so that their effects on its memory add up."""
     answers = [
         (f"{kind}: {name}", answer)
         for kind, named in ANSWERS.items()
@@ -179,7 +184,8 @@ def test_its_answers_take_little_and_end_in_words(program: HarmedProgram) -> Non
         threads = bounds.enter_context(ThreadPoolExecutor(2 * len(LANES)))
         running = []
         for flow in (play, lock):
-            # Each lane takes the next one that none has taken: one may take as long as ten others.
+            # Each lane takes the next answer that no other lane has taken, because one answer may
+            # take as long as ten others.
             waiting = iter(answers)
             running += [threads.submit(flow, program, lane, waiting) for lane in LANES]
         for each in running:

@@ -1,4 +1,8 @@
-"""Text that is none, is turned round, or piles up: in forms, addresses and the API."""
+"""Tests of hostile characters in forms, addresses and the API.
+
+They are lone surrogates and control characters, characters that reverse the direction of text, and
+marks that pile up.
+"""
 
 import json
 from typing import Any
@@ -44,7 +48,8 @@ def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
 
 
 def encoded(field: str, text: str) -> str:
-    """As a hostile client sends it: a browser would send no half of a character."""
+    """Return the field as a hostile client encodes it. A browser would never send a lone
+    surrogate."""
     return f"{field}={quote(text.encode('utf-8', 'surrogatepass'))}"
 
 
@@ -74,7 +79,7 @@ class TestTakenOrRefused:
             assert response.status_code == 422
             assert stored(chapter) == before
         else:
-            # Bytes that are no UTF-8 have become the character for that before anybody sees them.
+            # Django has replaced the bytes that are no UTF-8 by the replacement character.
             assert response.status_code in (200, 204, 302)
             received = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
             assert received in repr_of(stored(chapter))
@@ -105,7 +110,7 @@ class TestTakenOrRefused:
         response = client.generic(
             method,
             f"/api/session/{chapter.pk}{path}",
-            # As JSON writes a lone surrogate: an escape, which is legal there.
+            # JSON allows a lone surrogate if it is written as an escape.
             json.dumps(body),
             content_type="application/json",
         )
@@ -142,7 +147,8 @@ def post(path: str, body: str) -> Any:
     async def run() -> Any:
         form = "application/x-www-form-urlencoded"
         response = await AsyncClient().post(path, body, content_type=form)
-        # Left to another thread, a reply would wait for the test's own transaction.
+        # The test waits for the reply here, because in another thread the reply would wait for the
+        # test's own transaction.
         await replies_are_over()
         return response
 
@@ -150,7 +156,7 @@ def post(path: str, body: str) -> Any:
 
 
 def repr_of(rows: list[Any]) -> str:
-    """The values of these rows, as they are."""
+    """Return the values of these rows as text, without the escapes of repr()."""
     return "\n".join(_flat(row) for row in rows)
 
 

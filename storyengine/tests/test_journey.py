@@ -1,4 +1,4 @@
-"""A chapter from setup to download in a real browser, against the running program."""
+"""Tests of a chapter from setup to download in a real browser, against the running program."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +10,11 @@ from storyengine.tests.browsing import SCREENSHOTS, open_page
 from storyengine.tests.browsing import browser as browser
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
-# Of what is looked at in a browser, the one that is tried on both stacks.
+# This is the only browser test that also runs with PostgreSQL and Redis.
 pytestmark = [pytest.mark.browser, pytest.mark.processes, pytest.mark.servers]
 
-# Tokens a second: what nobody waits for, and what goes on for two minutes or until it is faster.
+# Speeds in tokens a second. FAST causes no wait. At HELD a reply lasts two minutes, unless the test
+# sets a higher speed.
 FAST, HELD = 1_000, 0.5
 WIDTHS = {"1280": (1280, 900), "390": (390, 844)}
 WORLD = "A harbour at the edge of the ice.\nDread."
@@ -31,7 +32,7 @@ def program(browser: Browser) -> Iterator[ScriptedProgram]:
 
 @pytest.fixture
 def page(browser: Browser, program: ScriptedProgram) -> Iterator[Page]:
-    """A page on which a script error or a refused resource fails the test."""
+    """Yield a page on which a script error or a refused resource fails the test."""
     context = browser.new_context(base_url=program.url, viewport={"width": 1280, "height": 900})
     page = open_page(context)
     problems: list[str] = []
@@ -62,7 +63,8 @@ def send(page: Page, text: str) -> None:
 
 
 def expect_turn(page: Page, number: int, text: str) -> None:
-    """The prompt is committed: numbered in the transcript, and the next one can be sent."""
+    """Wait until the transcript shows the prompt with its number and the next prompt can be
+    sent."""
     expect(page.locator("#transcript")).to_contain_text(f"{number}) {text}")
     expect(page.locator("[data-send]")).to_be_visible()
     expect(page.locator("#running")).to_have_count(0)
@@ -94,14 +96,15 @@ def lock(page: Page) -> None:
     page.get_by_role("link", name="Play", exact=False).first.click()
     page.get_by_role("button", name="Lock and play").click()
     expect(page.get_by_label("Your prompt")).to_be_visible()
-    # Without its scripts, Enter breaks the line.
+    # Without the page's scripts, Enter would break the line instead of sending the prompt.
     page.wait_for_load_state()
     expect(page.locator(".fraction")).to_have_text("0/60,000")
     expect_panel(page, 1)
 
 
 def play_until_memory(page: Page, program: ScriptedProgram) -> None:
-    """Seven prompts: rotation, a manual jump, an error with retry, and a stop."""
+    """Play seven prompts, with the rotation of characters, a manual jump, an error with a retry,
+    and a stop."""
     for number, slot_after in ((1, 2), (2, 3), (3, 1)):
         send(page, f"Beat {number}.")
         expect_turn(page, number, f"Beat {number}.")
@@ -127,7 +130,8 @@ def play_until_memory(page: Page, program: ScriptedProgram) -> None:
     page.get_by_role("button", name="Stop").click()
     keep = page.get_by_role("button", name="Keep this text")
     expect(keep).to_be_visible()
-    # Not sooner: the rest of the reply could come before the stop does.
+    # The speed is raised only now, because otherwise the rest of the reply could come before the
+    # stop.
     program.model.timing.tokens_per_second = FAST
     keep.click()
     expect_turn(page, 6, "A beat that is stopped.")
@@ -158,7 +162,8 @@ def end_and_build(page: Page, program: ScriptedProgram) -> None:
     page.get_by_role("dialog").get_by_role("button", name="End Chapter").click()
     expect(page.get_by_role("button", name="Reopen chapter")).to_be_visible()
     page.get_by_role("link", name="Chapter", exact=False).last.click()
-    # A new length takes the place of an estimate that is still asked for, which htmx logs.
+    # The test waits for the first estimate, because htmx logs an error when a new request replaces
+    # it.
     expect(page.locator("#build-estimate")).to_contain_text("out")
     page.get_by_label("Narrative agent").fill("Third person, past tense. Long silences.")
     page.get_by_label("Target length").fill("2500")
@@ -199,7 +204,7 @@ def test_a_chapter_from_setup_to_download(page: Page, program: ScriptedProgram) 
     tab3.goto(page.url.replace("/play", "/chapter"))
     expect(tab3.locator("#memory")).to_contain_text("World and chapter")
     play_until_memory(page, program)
-    # Without a reload, in a tab that nobody touched.
+    # The page of this tab shows the new memory although nobody touched or reloaded it.
     expect(tab3.locator("#memory")).to_contain_text("Prompts 1")
     tab3.close()
     reload_in_the_middle_of_a_reply(page, program)

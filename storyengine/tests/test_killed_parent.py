@@ -1,4 +1,5 @@
-"""`make run` is killed: web, worker and model end by themselves, and in order."""
+"""Tests that web, worker and model end by themselves when the honcho that started them is
+killed."""
 
 import json
 import os
@@ -18,12 +19,13 @@ from storyengine.tests.running import ScriptedProgram, is_alive, run_scripted_pr
 pytestmark = pytest.mark.processes
 
 START_SECONDS, END_SECONDS = 60, 60
-# The model runs too, and waits: the tests' model is elsewhere.
+# The model's process also runs, but only waits, because these tests use a scripted model server.
 PROCESSES = ("web", "worker", "model")
 
 
 def start_honcho(program: ScriptedProgram) -> dict[str, int]:
-    """In the place of the processes that run; returns the ids of those that it starts."""
+    """Run honcho in place of the running processes, and return the ids of the processes that it
+    starts."""
     processes = program.processes
     for name in ("web", "worker"):
         os.killpg(processes.by_name[name].pid, signal.SIGTERM)
@@ -67,7 +69,8 @@ def test_they_end_and_keep_each_word_that_was_shown() -> None:
             path = f"/api/session/{chapter.session_id}/prompt"
             events = stream(program.server, path, {"agent_slot": 1, "user_text": "The lamp."})
             shown = [next(events)]
-            # Honcho, and those that read what its processes print: nobody is left to tell them.
+            # The signal also kills the processes that read honcho's output, so nobody can tell the
+            # others to end.
             program.processes.kill("honcho")
             shown += events
             ids = started.values()
@@ -76,7 +79,8 @@ def test_they_end_and_keep_each_word_that_was_shown() -> None:
             for pid in filter(is_alive, started.values()):
                 os.killpg(pid, signal.SIGKILL)
         with socket.socket() as listener:
-            # As the program does it: what it has closed itself may linger.
+            # This option allows the port although closed connections linger on it. The program sets
+            # it too.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((LOOPBACK, program.server.port))
         program.restart("web")

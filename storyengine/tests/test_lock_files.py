@@ -1,4 +1,4 @@
-"""What is installed is what the requirements name, in files whose hashes are known."""
+"""Tests that the lock files have the versions that the requirements name, with hashes."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,8 @@ def read(name: str) -> str:
 
 
 def pins(name: str) -> dict[str, str]:
-    """By the names as package registries compare them."""
+    """Return the version of each package, under its name in the form in which registries compare
+    names."""
     text = read(name)
     found = {re.sub(r"[-_.]+", "-", one[1]).lower(): one[2] for one in _PINNED.finditer(text)}
     for other in re.findall(r"^-r (\S+)", text, re.MULTILINE):

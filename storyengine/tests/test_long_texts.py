@@ -1,7 +1,7 @@
-"""However long and odd a text is that a model sent, all that reads it ends in its length.
+"""Tests that a long and odd text of a model is read in time that grows no faster than its length.
 
-What takes the square of a text's length, or more, takes many minutes for these: such a test hangs,
-and pytest's `faulthandler_timeout` ends it and shows where it stood.
+Code whose time grows with the square of the length would need many minutes for these texts. Then
+pytest's `faulthandler_timeout` ends the test and shows the line that was running.
 """
 
 import uuid
@@ -29,12 +29,12 @@ from sessions.transcript import Entry, normalize_blank_lines
 from storyengine.web.templatetags.entries import as_paragraphs
 
 LENGTH = 500_000
-# Each is repeated until the text is as long as that.
+# Each unit is repeated until the text has LENGTH characters.
 UNITS = [
     *(" ", "\t", "\n", " \n", "\r", "\u2028", "\u200b", "\u0301", "x ", "Tom: ", "GM 1 ", "1) "),
     *("#", "## ", "*", "** ", "_ ", ".", '."', ":", "-", "(", "\\", "&#1", "<", "</", "<x ", "["),
 ]
-# What a text may begin with that makes a reader look further.
+# A text that begins in one of these ways makes some readers look further.
 STARTS = ["", "## x", "**x**"]
 TAGS = [
     *("<", "</", "<a>", "</a>", "<!--", "<![CDATA[", "]]>", "&", "&#1", "<item>", "<invoke name"),

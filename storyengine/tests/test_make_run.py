@@ -1,4 +1,4 @@
-"""`make run` as it is: the Makefile's recipe, honcho, the Procfile, and Ctrl-C."""
+"""Tests of `make run` with the Makefile's recipe, honcho, the Procfile, and Ctrl-C."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from storyengine.tests.running import servers_for_tests
 
 pytestmark = pytest.mark.processes
 
-# Far longer than it takes, also on a busy machine.
+# A start takes far less than this time, even on a busy machine.
 START_SECONDS = 120
 STOP_SECONDS = 60
 
@@ -29,7 +29,10 @@ Make = subprocess.Popen[bytes]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A checkout in which nothing has to be installed: its .venv sees our packages."""
+    """Return a copy of the program whose .venv uses the packages of the running tests.
+
+    So `make` does not install anything.
+    """
     if shutil.which("make") is None:
         pytest.skip("no make on this machine: `make run` is not tried")
     project = tmp_path / "project"
@@ -40,18 +43,21 @@ def project(tmp_path: Path) -> Path:
     packages = Path(sysconfig.get_path("purelib", "venv", place))
     folders = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
     (packages / "of_the_tests.pth").write_text("\n".join(folders) + "\n")
-    # As `make` leaves it once everything is installed.
+    # `make` leaves this file once everything is installed.
     (project / ".venv/installed").touch()
     return project
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """As of a shell in which somebody types `make run`, with a model that is elsewhere."""
+    """Yield the environment of a shell in which somebody types `make run`.
+
+    It names a model server, so that no embedded model starts.
+    """
     inherited = {
         name: value
         for name, value in inherited_environment().items()
-        # Of the make that runs the tests.
+        # These variables come from the `make` that runs the tests.
         if not name.startswith(("MAKE", "MFLAGS"))
     }
     with servers_for_tests() as servers:
@@ -69,7 +75,7 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
 @pytest.fixture
 def make(project: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[Make]:
     with (tmp_path / "output").open("wb") as output:
-        # A group of its own, as a shell gives to what is typed into it.
+        # A shell also gives each command that is typed into it a process group of its own.
         make = subprocess.Popen(
             ["make", "run"],  # noqa: S607  (which make is the machine's own affair)
             cwd=project,
@@ -81,7 +87,7 @@ def make(project: Path, environment: dict[str, str], tmp_path: Path) -> Iterator
         )
         yield make
         end_group(make)
-        # Each of these is the leader of a group, too.
+        # Each process that honcho starts also leads a process group.
         for pid in started_by(tmp_path).values():
             if is_running(pid):
                 os.killpg(pid, signal.SIGKILL)
@@ -92,13 +98,13 @@ def output_of(folder: Path) -> str:
 
 
 def started_by(folder: Path) -> dict[str, int]:
-    """What honcho says that it started: names and process ids."""
+    """Return the names and process ids of the processes that honcho reported as started."""
     lines = re.findall(r"(\w+)\.1 started \(pid=(\d+)\)", output_of(folder))
     return {name: int(pid) for name, pid in lines}
 
 
 def is_running(group: int) -> bool:
-    """Whether any process of the group is left."""
+    """Return whether any process of the group is running."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -116,25 +122,25 @@ def test_it_serves_until_ctrl_c_and_leaves_nothing_running(
     assert page.status == 200
     (style,) = re.findall(rb'href="(/static/css/base\.[^"]+)"', page.body)
     assert call(server, "GET", style.decode()).status == 200
-    # It comes by way of honcho, and may be later than an answer.
+    # The line with the address passes through honcho, so it may come later than the first answer.
     announced = f"Story Engine is at http://localhost:{server.port} "
     wait_until(lambda: announced in output_of(tmp_path), "its address", seconds=START_SECONDS)
     started = started_by(tmp_path)
     assert set(started) == {"web", "worker"}
 
     os.killpg(make.pid, signal.SIGINT)
-    # Make ends by the signal that it was sent, as every program does that Ctrl-C ends.
+    # Make ends by the signal of Ctrl-C, as every program does that Ctrl-C ends.
     assert make.wait(timeout=STOP_SECONDS) in (0, -signal.SIGINT), output_of(tmp_path)
-    # What honcho starts leads a group of its own, so its children count, too.
+    # Each process that honcho starts leads a process group, so the check includes its children.
     assert [name for name, pid in {"make": make.pid, **started}.items() if is_running(pid)] == []
     with pytest.raises(ConnectionRefusedError):
         call(server, "GET", "/healthz")
-    # Make says so when what it ran failed.
+    # Make prints a line with three asterisks when a command failed.
     assert not re.search(r"Traceback|\*\*\*", output_of(tmp_path)), output_of(tmp_path)
 
 
 def is_ready(server: Server, make: Make) -> bool:
-    """Whether pages are served and a worker has reported; what has ended will never be."""
+    """Return whether pages are served and a worker has reported. Fail if `make run` has ended."""
     assert make.poll() is None, "`make run` ended by itself."
     try:
         return call(server, "GET", "/readyz").status == 200

@@ -1,4 +1,4 @@
-"""What a database recorded of agents by their numbers stands by their names after its migration."""
+"""Tests that records with an agent's number have its name after the migration."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ def _from_before(transactional_db: None) -> Iterator[None]:
         migrate_to_newest()
         yield
     finally:
-        # Also where a migration has failed, the other tests find the database as they need it.
+        # The database is restored even if a migration failed, because other tests need it.
         call_command("flush", interactive=False, verbosity=0, inhibit_post_migrate=True)
         migrate_to_newest()
 

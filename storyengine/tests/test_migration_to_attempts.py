@@ -1,6 +1,6 @@
-"""What a database held before there were attempts is all there after its migration.
+"""Tests that a database from before there were attempts keeps everything in its migration.
 
-The rows are written as the program wrote them then; what is asked is asked as it is now.
+The rows are written as the program wrote them then. They are read as the program reads them now.
 """
 
 import uuid
@@ -33,18 +33,19 @@ BEFORE_AUDIENCES = [
     ("agents", "0013_attempts_only"),
 ]
 CAST = [1, 2]
-# Of the trials that were not adopted, what became of the job and what becomes of the attempt.
+# The status of a trial's job that was not adopted, and the status of the attempt that it becomes.
 STOPPED = dict.fromkeys(("cancelled", "queued", "running"), "stopped")
 OUTCOMES = {"done": "committed", "failed": "failed", **STOPPED}
 
 
 @dataclass
 class OldProgram:
-    """The program before there were attempts; each thing that it writes comes a minute later."""
+    """The program before there were attempts. It writes each row with a time one minute later than
+    the row before."""
 
     models: dict[str, Any]
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
-    # The rows that it leaves, by what they are.
+    # The rows that the program has written, under names for the checks.
     left: dict[str, Any] = field(default_factory=dict)
 
     def add(self, name: str, **fields: Any) -> Any:
@@ -75,7 +76,7 @@ class OldProgram:
         return self.add("Turn", **about, **times, **given)
 
     def answer(self, chapter: Any, number: int, reply: str, **fields: Any) -> Any:
-        """A prompt, a re-roll, or what is left of one that broke, with its call and its events."""
+        """Store a prompt, a re-roll or a kept broken reply, with its call and its events."""
         turn = self.submit(chapter, "committed", prompt_index=number, **fields)
         if turn.kind == "prompt":
             self.say(chapter, number, "user", turn.user_text, created_at=turn.submitted_at)
@@ -116,7 +117,7 @@ class OldProgram:
         return self.add("NarrativeDraft", session=chapter, source_snapshot=snapshot, **text)
 
     def try_again(self, chapter: Any, number: int, status: str, reply: str) -> Any:
-        """A trial, made from the latest reply to this prompt."""
+        """Store a trial of the latest reply to this prompt."""
         replies = self.models["Event"].objects.filter(session=chapter, role="agent")
         changed = {"layer": 1, "layer_name": "WORLD", "text_before": "a", "text": "b"}
         replied = replies.filter(prompt_index=number).latest("created_at")
@@ -185,7 +186,7 @@ def write_old_database(program: OldProgram) -> None:
 
 @dataclass(frozen=True)
 class Old:
-    """What the old program has left: its rows by name, and the values of all rows by model."""
+    """The rows of the old program by their names, and the values of all rows by their models."""
 
     left: dict[str, Any]
     rows: dict[str, dict[uuid.UUID, dict[str, Any]]]
@@ -196,7 +197,7 @@ class Old:
 
 @pytest.fixture
 def old(transactional_db: None) -> Iterator[Old]:
-    """A database that an old program has filled, after the migration."""
+    """Yield the rows of an old program after the migration."""
     try:
         executor = MigrationExecutor(connection)
         executor.migrate(BEFORE)
@@ -207,7 +208,7 @@ def old(transactional_db: None) -> Iterator[Old]:
         migrate_to_newest()
         yield Old(program.left, rows)
     finally:
-        # Also where a migration has failed, the other tests find the database as they need it.
+        # The database is restored even if a migration failed, because other tests need it.
         call_command("flush", interactive=False, verbosity=0, inhibit_post_migrate=True)
         migrate_to_newest()
 
@@ -238,7 +239,7 @@ def check_no_event_is_lost_or_changed(old: Old) -> None:
     new = {event.pk: event for event in Event.objects.all()}
     for pk, row in old.rows["Event"].items():
         event = new.pop(pk)
-        # What the system said before the first prompt belongs to that prompt now.
+        # A system event from before the first prompt belongs to the first prompt now.
         row["prompt_index"] = max(row["prompt_index"], 1)
         assert {name: getattr(event, name) for name in row} == row
     added = sorted(event.text for event in new.values())
@@ -261,7 +262,7 @@ def check_the_latest_reply_to_each_prompt_is_chosen(old: Old, chapter: Session) 
 
 def check_committed_attempts_hold_words_and_then_a_reply() -> None:
     attempts = Attempt.objects.filter(status="committed").prefetch_related("events", "turn")
-    # Nine in the chapter that was played with a trial beside it, five imported, two ended.
+    # Nine of them are in the played chapter, five in the imported one, and two in the ended one.
     assert len(attempts) == 16
     for attempt in attempts:
         words, reply, *rest = attempt.events.all()
@@ -345,7 +346,7 @@ def test_memory_drafts_jobs_and_calls_name_the_attempts_that_they_are_of(old: Ol
     assert MemoryBlock.objects.get(session=played, type="turn_delta").attempt_id == kept
     assert not MemoryBlock.objects.exclude(type="turn_delta").exclude(attempt=None).exists()
     assert set(read(MemoryBlock)) == set(old.rows["MemoryBlock"])
-    # All of it was everybody's.
+    # In the old program every character read all of memory.
     locks = MemoryBlock.objects.filter(type="world_chapter_lock")
     assert list(locks.filter(session=played).values_list("audience", flat=True)) == [None]
     others = MemoryBlock.objects.exclude(type="world_chapter_lock").values_list("audience")
@@ -365,7 +366,8 @@ def test_memory_drafts_jobs_and_calls_name_the_attempts_that_they_are_of(old: Ol
     for pk, row in old.rows["LLMArtifact"].items():
         of_trial = row["job_id"] is not None and row["job_id"] not in jobs
         row["attempt_id"] = row.pop("turn_id")
-        # These had none; test_migration_to_stored_prompts.py has those that had.
+        # These calls had no prompts. Calls with prompts are tested in
+        # test_migration_to_stored_prompts.py.
         assert row.pop("raw_input_ref") == []
         row |= {"step": 1, "tool_calls": [], "agent": "character"}
         if of_trial:
@@ -388,7 +390,7 @@ def check_memory_goes_on_with_the_summary_that_waited(old: Old, chapter: Session
 
 @pytest.fixture
 def before_audiences(transactional_db: None) -> Iterator[dict[str, Any]]:
-    """The models of a program that knew witnesses, and no audiences."""
+    """Yield the models of a program that had witnesses but no audiences."""
     try:
         executor = MigrationExecutor(connection)
         executor.migrate(BEFORE_AUDIENCES)

@@ -1,5 +1,4 @@
-"""The characters that a database held in JSON before there were rows of the cast are all there
-after its migration."""
+"""Tests that characters stored as JSON become rows of the cast in the migration."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 BEFORE = [("story_sessions", "0005_attempts_only")]
 CONFIG = {"tab1_char_limit": 5_000, "tab2_char_limit": 60_000, "prompt_char_limit": 5_000}
-# Slots, names, identities and the size of a stretch, as they were stored; the last as it is now.
+# The stored slots, names, identities and size of a stretch, and the size after the migration.
 CHAPTERS: dict[str, tuple[list[int], dict[str, str], dict[str, str], Any, int]] = {
     "as it began": ([1, 2, 3], {}, {}, 7, 7),
     "played": ([1, 2], {"1": "Mara", "2": "Tom"}, {"1": "A ferrywoman.", "2": ""}, 7, 7),
@@ -37,7 +36,7 @@ CHAPTERS: dict[str, tuple[list[int], dict[str, str], dict[str, str], Any, int]] 
 
 @pytest.fixture
 def chapters(transactional_db: None) -> Iterator[dict[str, Session]]:
-    """Chapters that the program wrote before there was a cast, after the migration."""
+    """Yield chapters from before there was a cast, after the migration."""
     try:
         executor = MigrationExecutor(connection)
         executor.migrate(BEFORE)
@@ -58,7 +57,7 @@ def chapters(transactional_db: None) -> Iterator[dict[str, Session]]:
         migrate_to_newest()
         yield {title: Session.everything.get(pk=pk) for title, pk in stored.items()}
     finally:
-        # Also where a migration has failed, the other tests find the database as they need it.
+        # The database is restored even if a migration failed, because other tests need it.
         call_command("flush", interactive=False, verbosity=0, inhibit_post_migrate=True)
         migrate_to_newest()
 
@@ -72,7 +71,7 @@ def test_every_character_is_a_row_and_comes_back_from_a_file(chapters: dict[str,
     for title, (slots, names, identities, _, size) in CHAPTERS.items():
         chapter = chapters[title]
         check(chapter, slots, names, identities, size)
-        # Its chance can be drawn again the same way.
+        # The chapter's seed is made from its id, so chance can be drawn again with the same result.
         assert chapter.seed == chapter.pk
         if title != "being imported":
             assert get_chapter(chapter.pk).tab1.world_text == "A world."

@@ -1,6 +1,6 @@
-"""The prompts of calls that were recorded before each text was stored once a chapter.
+"""Tests of the migration that stores each text of a chapter's prompts only once.
 
-The rows are written as the program wrote them then; what is asked is asked as it is now.
+The rows are written as the program wrote them then. They are read as the program reads them now.
 """
 
 import hashlib
@@ -33,7 +33,10 @@ def beat(number: int) -> str:
 
 
 def a_call(number: int, identity: str = "A ferrywoman.") -> dict[str, Any]:
-    """The record of a call as the program before wrote it: its layers, then the messages."""
+    """Return the record of a call as the program wrote it before the migration.
+
+    It lists the layers and then the messages.
+    """
     context = "\n\n".join(map(beat, range(max(1, number - 9), number)))
     layers = [
         ("SYSTEM", "system", "Be her.\n\nAlways."),
@@ -71,7 +74,7 @@ def without_sizes(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_other_sizes(call: dict[str, Any]) -> dict[str, Any]:
-    """Nobody can say where its layers begin: a story has a heading of theirs, and no size fits."""
+    """Return the call with sizes of its layers that do not fit its messages."""
     layers = [{**one, "characters": one["characters"] + 3} for one in call["layers"]]
     return {**call, "layers": layers}
 
@@ -83,7 +86,7 @@ def chapter() -> Session:
 
 @pytest.fixture
 def stored(chapter: Session) -> Iterator[Callable[..., list[Any]]]:
-    """Stores calls as the older program recorded them; the database is as it is now at the end."""
+    """Yield a function that stores calls as the older program recorded them. Migrate afterwards."""
     models = MigrationExecutor(connection).migrate([BEFORE]).apps
 
     def store(*calls: dict[str, Any]) -> list[Any]:
@@ -152,7 +155,7 @@ def test_a_story_s_own_heading_is_not_a_layer_where_the_sizes_say_so(
 def test_layers_that_cannot_be_told_apart_become_one(
     stored: Callable[..., list[Any]], change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> None:
-    """One of each role: a message has one."""
+    """Each message becomes one layer, which has the message's role and no name."""
     call = change(a_call(3, FORGED))
     stored(call)
     update()

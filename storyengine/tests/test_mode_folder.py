@@ -1,4 +1,5 @@
-"""A way to play is its folder, one line of the settings, and its name in the import contract."""
+"""Tests that a mode needs only its folder, one line of the settings, and its name in the import
+contract."""
 
 import os
 import re
@@ -90,7 +91,7 @@ def test_a_mode_is_picked_up_from_its_folder_and_one_line(tmp_path: Path) -> Non
 
 @pytest.fixture
 def contract(tmp_path: Path) -> Path:
-    """The program with two more modes, and the names of both in one line of the import contract."""
+    """Return a copy of the program with two more modes, both named in the import contract."""
     folder = tmp_path / "program"
     folder.mkdir()
     for name in PACKAGES:
@@ -138,7 +139,7 @@ def test_a_mode_that_calls_a_model_itself_is_refused(contract: Path) -> None:
 
 
 def test_a_part_of_the_engine_that_imports_a_mode_is_refused(contract: Path) -> None:
-    # The packages here are links to the program itself, which must not change.
+    # This package is copied, because the link leads to the program itself, which must not change.
     (contract / "agents").unlink()
     shutil.copytree(BASE / "agents", contract / "agents")
     (contract / "agents" / "asking.py").write_text("import harbour.mode\n", encoding="utf-8")

@@ -1,5 +1,7 @@
-"""Where every page ends, at three widths of a real browser: soon after the last thing on it, and
-never beyond the window's right edge."""
+"""Tests in a real browser, at three widths, that a page ends soon after its last visible part.
+
+No page may be wider than the window.
+"""
 
 from typing import Any
 
@@ -26,8 +28,9 @@ MOST_BELOW = 200
 NAMES = {"1": "Mara of the Ferry", "2": "Tomasz Wieczorkowski", "3": "The Keeper's Youngest"}
 LONG = " ".join(["Unverhältnismäßigkeitsbeschreibung"] * 5)
 
-# How far the document goes on below the last thing that can be seen, and what is wider than its
-# place. What is shorter than the window ends with it; rows of pills, code and figures may scroll.
+# The script returns how far a page goes on below its last visible part, and the elements that are
+# wider than their place. A page shorter than the window ends with the window. Rows of pills, code,
+# figures and text fields may scroll.
 MEASURE = """() => {
   const scrolls = (part) => /auto|scroll|clip|hidden/.test(getComputedStyle(part).overflowY);
   const bottomOf = (part) => {
@@ -62,7 +65,7 @@ def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
 
 
 def remember_much(**fields: Any) -> Session:
-    """A chapter with 40 blocks, of which every second one is not known to everybody."""
+    """Return a chapter with 40 memory blocks. Every second delta has an audience of two."""
     chapter = make_active_chapter(agent_names=NAMES, title="The Dark Lamp, and what came of it")
     chapter.tab1.world_text = LONG
     chapter.tab1.save()

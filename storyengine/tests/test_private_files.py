@@ -1,4 +1,4 @@
-"""Database, write-ahead log, logs and queue are readable to their owner alone."""
+"""Tests that only their owner can read the program's database, logs and queue."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from storyengine import checks
 from storyengine.settings.private_files import files_for_others
 
 DATABASE = "storyengine.sqlite3"
-# What a process of the program does with files, and stays until it is told to end.
+# This process writes to the database and to the log, and then runs until its input ends.
 PROGRAM = """
 import logging, sys
 sys.argv = ["manage.py", "serve"]
@@ -29,7 +29,7 @@ sys.stdin.read()
 
 
 def run_in(folder: Path) -> dict[str, str]:
-    """The modes of the folder's files while such a process runs, started by a lenient shell."""
+    """Return the modes of the folder's files while PROGRAM runs with a lenient umask."""
     unset = ("PYTEST_VERSION", "DATABASE_URL", "CELERY_BROKER_URL", "SECRET_KEY")
     environment = {name: one for name, one in os.environ.items() if name not in unset}
     environment |= {
@@ -67,7 +67,7 @@ def test_in_a_new_folder(tmp_path: Path) -> None:
 
 
 def test_in_a_folder_that_was_there_before(tmp_path: Path) -> None:
-    """With files of an earlier version; what is not the program's keeps its mode."""
+    """The program makes files of an earlier version private, and leaves files of others alone."""
     tmp_path.chmod(0o755)
     run_in(tmp_path)
     other = tmp_path / "letters"

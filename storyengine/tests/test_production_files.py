@@ -1,4 +1,4 @@
-"""The container runs what `make run` runs."""
+"""Tests that the container runs the same program as `make run`."""
 
 import os
 import re
@@ -78,7 +78,7 @@ def test_what_is_copied_into_the_image_is_all_that_the_program_needs(image: Path
             command, cwd=image, env=environment, check=True, capture_output=True
         )
     assert (image / "staticfiles" / "staticfiles.json").is_file()
-    # They are collected as root.
+    # Root collects these files, so others need the right to read them.
     for path in (image / "staticfiles", *(image / "staticfiles").rglob("*")):
         assert path.stat().st_mode & 0o055 == (0o055 if path.is_dir() else 0o044), path
     assert (image / "Procfile").is_file()

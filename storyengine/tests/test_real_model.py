@@ -1,4 +1,4 @@
-"""A short chapter on a real model: the small one, fetched once and run by the program itself."""
+"""Tests of a short chapter with the small model, which the program fetches and runs by itself."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def test_a_short_chapter_from_lock_to_draft(program: RunningProgram) -> None:
             identities={"1": "A ferrywoman of forty.", "2": "The keeper's brother."},
         )
     )
-    # The lock waits while the model is fetched and loaded.
+    # The lock waits until the model is fetched and loaded.
     chapter.lock(seconds=600)
     chapter.prompt(1, "Something knocks on the hull from below.")
     chapter.prompt(2, "Tom hears it too. What does he do?")

@@ -1,6 +1,7 @@
-"""A second way to play is installed by MODES alone, and uses each part of a declaration once.
+"""Tests that a second mode is installed by MODES alone, and that each field of its declaration
+works.
 
-Each part is played through the API, with a provider that says what the test wrote.
+The chapters are played through the API. A provider gives the answers that each test has written.
 """
 
 import asyncio
@@ -165,6 +166,24 @@ class TestTools:
         for told in (after, next_turn):
             assert "Lamps: north, south." in told
 
+    def test_a_call_beyond_the_changes_of_an_attempt_changes_nothing_and_says_so(
+        self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("sessions.world.MAX_CHANGES_OF_AN_ATTEMPT", 2)
+        lamps = [("light", {"lamp": name}) for name in ("a", "b", "c")]
+        again = says("native", "Again.", lamps[2])
+        provider.enqueue(says("native", "I light them.", *lamps), again, "It burns.")
+        played(chapter)
+        lit = [("lighthouse.lit", {"lamp": name}) for name in ("a", "b")]
+        assert changes(chapter, 1) == lit
+        told = [sent_text(one) for one in provider.history]
+        refusal = "It changed nothing: with it, this reply would change more"
+        assert [one.count(refusal) for one in told] == [0, 1, 2]
+        # The acts after it have no room either.
+        refused = assert_problem(act(chapter, litres=1), 422, "invalid-input")
+        assert "go on with the story first" in refused["detail"]
+        assert changes(chapter, 1) == lit
+
     def test_a_retry_begins_from_the_world_before(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
@@ -199,7 +218,7 @@ class TestTools:
                 acall("POST", address(chapter, "prompt"), {"agent_slot": 1, "user_text": "Go."})
             )
             await reply_is_running()
-            # As another process does it.
+            # Another process would stop the attempt in this way.
             await in_database(lambda: stop_attempt(Attempt.objects.get()))
             gate.set()
             return await sent
@@ -237,7 +256,8 @@ class TestTools:
         for sent in (first, second):
             assert "Somebody who is afraid." in sent
             assert layers["AGENT_IDENTITY"]["text"] not in sent
-        # The second step shows what the first one has changed, and nothing of the reply before.
+        # The second step is told the changes of the first step, but not the text of the reply
+        # before.
         assert "Lamps: s." in second
         assert "I light it." not in second
         assert light_of(chapter).lit == ("n",)
@@ -403,7 +423,7 @@ class TestLateResults:
         assert run_jobs() == 1
         played(chapter)
         assert changes(chapter, 3) == [("lighthouse.tide_came", {"level": 1})]
-        # Asked for again with each prompt, it is worked out once.
+        # The result is asked for again with each prompt, but it is worked out only once.
         assert Job.objects.filter(attempt_id=edit.json()["attempt_id"]).count() == 1
 
 
@@ -425,5 +445,5 @@ def test_a_copy_from_a_file_has_all_of_it_and_goes_on(
     run_jobs()
     provider.enqueue("I wait.")
     played(copy)
-    # Taken before, it is not taken again.
+    # The copied attempt had taken the result already, so it is not taken again.
     assert changes(copy, 3) == []

@@ -1,6 +1,7 @@
-"""What a second way to play declares around play: its setup, its stages, its own memory."""
+"""Tests of a second mode's setup, stages and memory."""
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -27,8 +28,10 @@ from memory.blocks import counting_deltas
 from memory.stretches import StretchRule
 from memory.telling.prompt_memory import recall
 from sessions.access import get_chapter
+from sessions.attempts import Writer
+from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
-from sessions.tests.factories import act
+from sessions.tests.factories import act, add_prompts, make_active_chapter
 from sessions.world import NewChange, add_changes
 from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
@@ -102,7 +105,7 @@ class TestSetup:
         assert (answer.status_code, answer.json()) == (200, AUTUMN)
         assert call(client, "get", f"/{key}/setup").json() == AUTUMN
         assert setup_of(get_chapter(UUID(key))) == Harbour.model_validate(AUTUMN)
-        # What is left out has its default again.
+        # A field that the request leaves out gets its default again.
         answer = call(client, "put", f"/{key}/setup", {"berths": []})
         assert answer.json() == {"season": "spring", "berths": []}
 
@@ -158,7 +161,7 @@ class TestSetup:
         for other in (copy, fork, read_back):
             assert call(client, "get", f"/{other}/setup").json() == AUTUMN
         assert file_of(read_back)["chapter"] == content["chapter"]
-        # A reset deletes what was written on Tab 1.
+        # A reset deletes the texts and the setup of Tab 1.
         fresh = call(client, "post", f"/{key}/reset").json()["session_id"]
         assert call(client, "get", f"/{fresh}/setup").json() == {"season": "spring", "berths": []}
 
@@ -244,17 +247,74 @@ class TestStages:
         answer = call(client, "post", f"/{key}/build-narrative")
         assert answer.status_code == 409
         assert 'played as "Explorer" has no narration' in answer.json()["detail"]
-        # There is no Tab 3, so that the chapter opens on Tab 2.
+        # This mode has no Tab 3, so an ended chapter opens on Tab 2.
         opened = client.get(reverse("pages:chapter", args=[key]))
         assert opened["Location"] == reverse("pages:play", args=[key])
 
+    def test_without_memory_no_calls_for_it_are_asked_for(
+        self, client: Client, with_mode: Install
+    ) -> None:
+        with_mode(replace(EXPLORER, stages=frozenset({Stage.SET_UP, Stage.PLAY})))
+        chapter = make_active_chapter(mode="explorer", chunk_size_prompts=3)
+        add_prompts(chapter, 12)
+        key = str(chapter.pk)
+        assert call(client, "get", f"/{key}").json()["calls_to_accept"] == 0
+        assert 'data-opens="end-dialog"' in page(client, "play", key)
+        question = page(client, "confirm-end", key)
+        assert "Play ends. No prose is made of it." in question
+        assert "accept" not in question
+        # A chapter of an earlier declaration of the mode may have accepted calls.
+        Session.objects.update(accepted_calls=2)
+        assert "catching up" not in page(client, "play", key)
+        Session.objects.update(accepted_calls=0)
+        answer = call(client, "post", f"/{key}/end", {"accept_calls": True})
+        assert answer.json()["state"] == "ENDED"
+        assert Session.objects.get(pk=chapter.pk).accepted_calls == 0
+        assert not chapter.jobs.exists()
+
+
+class TestRefusedPrompts:
+    """The mode refuses each prompt after the first one."""
+
+    @pytest.fixture(autouse=True)
+    def _refusing(self, with_mode: Install) -> None:
+        def answers(chapter: Session, actor: int | None) -> Writer:
+            if chapter.prompt_index:
+                raise InvalidInput("All is told. Nothing was sent.")
+            return EXPLORER.answers(chapter, actor)
+
+        with_mode(replace(EXPLORER, answers=answers))
+
+    @pytest.mark.django_db(transaction=True)
+    def test_nothing_is_read_ahead_for_one_and_no_log_says_so(
+        self, client: Client, provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        play(client, provider, begin(client))
+        assert [one.getMessage() for one in caplog.records if one.levelno > logging.INFO] == []
+
+    def test_the_one_that_was_answered_can_be_sent_again(
+        self, client: Client, provider: ScriptedProvider
+    ) -> None:
+        key = begin(client)
+        provider.enqueue("Masts, and gulls.")
+        sent = json.dumps({"agent_slot": None, "user_text": "I look."})
+
+        def send(name: str) -> Any:
+            headers = {"Idempotency-Key": name}
+            path = f"/api/session/{key}/prompt"
+            return client.post(path, sent, content_type=JSON, headers=headers)
+
+        first, again, other = send("k"), send("k"), send("other")
+        assert (first.status_code, again.status_code, other.status_code) == (201, 201, 422)
+        assert again.json() == first.json()
+
 
 class TestMemory:
-    """A scene is over at every third turn, where the narrator's reply says so."""
+    """Tests of a mode in which a scene ends at every third turn."""
 
     @pytest.fixture
     def told(self, provider: ScriptedProvider) -> list[str]:
-        """What agent 8 was sent of the stretches, in order."""
+        """Return a list that gets the text of each request for a delta, in order."""
         sent: list[str] = []
 
         def answer(request: ModelRequest) -> str:
@@ -294,12 +354,12 @@ class TestMemory:
         assert len(told) == 3
         assert "Beat 4." in told[1]
         assert "Beat 3." not in told[1]
-        # No character is told of what the narrator and the user remember.
+        # The memory of this mode is for the narrator and the user, so no character is told of it.
         assert chapter.differs_by_reader
         for slot in chapter.selected_agent_slots:
             assert recall(chapter, readers=[slot]) == []
         assert len(recall(chapter)) == 3
-        # A copy reads as its origin, and goes on as it does.
+        # The copy's file is the same as the origin's file, and play goes on in the copy.
         copy = import_chapter(json.dumps(file_of(key)).encode())
         assert file_of(copy.pk)["chapter"] == file_of(key)["chapter"]
         self.play(client, provider, str(copy.pk), until=12)
@@ -323,7 +383,7 @@ class TestMemory:
         self.play(client, provider, key, until=3)
         assert get_chapter(UUID(key)).last_summarized_prompt_index == 3
         first = call(client, "get", f"/{key}/turns/3").json()["attempts"][0]["attempt_id"]
-        # Another attempt at the turn goes on with the scene.
+        # The re-rolled attempt at turn 3 does not end the scene.
         provider.enqueue("The fog goes on.")
         assert call(client, "post", f"/{key}/reroll").status_code == 201
         work_on_all()
@@ -357,12 +417,12 @@ class TestMemory:
         act(UUID(key), [NewChange("scene_over", {})])
         assert "is written after prompt 3." in client.get(page).content.decode()
         assert not told
-        # It is asked for when the next prompt is stored.
+        # The memory is asked for when the next prompt is stored.
         self.play(client, provider, key, until=3)
         chapter = get_chapter(UUID(key))
         assert chapter.last_summarized_prompt_index == 2
         assert "is written after prompt 9 at the latest." in client.get(page).content.decode()
-        # What fails of a scene is no failure of the chapter's end.
+        # A failed summary of a scene is not reported as a failure of the chapter's end.
         job = Job.objects.get(session=chapter)
         Job.objects.filter(pk=job.pk).update(status=Job.Status.FAILED, error="No such model.")
         job.refresh_from_db()
@@ -372,7 +432,7 @@ class TestMemory:
 
 
 def end_third(attempt: Attempt) -> None:
-    """A scene is over with the first attempt at every third turn."""
+    """Let a scene end with the first attempt at every third turn."""
     if attempt.turn and attempt.turn.number % 3 == 0 and attempt.kind == Attempt.Kind.PROMPT:
         add_changes(attempt, [NewChange("scene_over", {})], run_id=attempt.run_id)
 

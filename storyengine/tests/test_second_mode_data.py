@@ -1,4 +1,4 @@
-"""What a second way to play stores of its own: what prompts carry, and a kind of memory block."""
+"""Tests of what a second mode stores: what prompts carry, and its own kind of memory block."""
 
 import json
 from dataclasses import replace
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthou
 
 
 class TestGiven:
-    """What a prompt carries beside its words, by the mode's own model."""
+    """Tests of what a prompt carries beside its words."""
 
     NORTH, SOUTH = {"degrees": 0}, {"degrees": 180, "with_a_lamp": True}
     POINTS_NORTH, POINTS_SOUTH = "points to 0 degrees.", "points to 180 degrees with a lamp."
@@ -154,7 +154,7 @@ class TestGiven:
 
 
 class TestMemoryOfItsOwn:
-    """A kind of memory block that the mode declares: the log of the signals."""
+    """Tests of a kind of memory block that the mode declares, the log of the signals."""
 
     @pytest.fixture(autouse=True)
     def _entered(self, chapter: Session, provider: ScriptedProvider) -> None:
@@ -302,7 +302,7 @@ class TestMemoryOfItsOwn:
 
 
 class TestFiles:
-    """A file is checked by what its own mode declares."""
+    """Tests that a file is checked against the declaration of its own mode."""
 
     @pytest.fixture
     def file(self, chapter: Session, provider: ScriptedProvider) -> Any:

@@ -1,4 +1,4 @@
-"""What a second way to play shows on the tabs: cells, thoughts, speakers, whom one can ask."""
+"""Tests of what a second mode shows on the tabs: cells, thoughts, speakers, whom one can ask."""
 
 from dataclasses import replace
 from typing import Any
@@ -41,7 +41,7 @@ def htmx() -> Client:
 
 @pytest.fixture
 def fresh() -> Session:
-    """A chapter whose Tab 1 is open."""
+    """Return a chapter whose Tab 1 is not frozen yet."""
     return begin_chapter(mode="lighthouse")
 
 
@@ -188,7 +188,7 @@ class TestThoughts:
         assert [one.text for one in entries(html)] == [
             "1) Go on.",
             f"{name(chapter, 1)}: I climb.",
-            # Of which nothing but a thought came.
+            # The attempt at this turn has only a thought, so no line follows its number.
             "2)",
         ]
         count = all_of(html, "p", "fraction")[0].text
@@ -203,7 +203,7 @@ class TestThoughts:
         ]
         marks = all_of(html, "span", "thought-mark")
         assert {one.attributes["aria-label"] for one in marks} == {"Thought."}
-        # They are no part of the transcript that is counted and taken home.
+        # The counted and downloaded transcript has no thoughts.
         assert all_of(html, "p", "fraction")[0].text == count
         assert not all_of(html, "span", "perceived")
         text = htmx.get(address(chapter, "download-transcript")).content.decode()
@@ -304,12 +304,13 @@ STAGES = [
     frozenset({Stage.SET_UP, Stage.LOCK, Stage.PLAY, Stage.NARRATION}),
     frozenset(Stage),
 ]
-# Pages whose address needs nothing but the chapter.
+# The addresses of these pages have no other parameter than the chapter.
 PAGES = ("world", "play", "draft", "transcript", "usage", "confirm-end")
 
 
 class TestStages:
-    """Every page of a chapter answers, and has no button that the mode's stages refuse."""
+    """Tests that every page of a chapter answers, and that it has no button that the mode's stages
+    refuse."""
 
     @pytest.fixture(params=STAGES, ids=lambda stages: "-".join(sorted(stages)))
     def stages(
@@ -341,7 +342,7 @@ class TestStages:
         assert client.get(opened).status_code == 200
         for page in PAGES:
             answer = client.get(address(chapter, page))
-            # What cannot be ended now leads back.
+            # The page that asks about the end redirects while the chapter cannot be ended.
             assert answer.status_code in (200, 302), page
             html = answer.content.decode()
             tabs = [
@@ -354,7 +355,7 @@ class TestStages:
                 self.press_all(client, html, page)
 
     def press_all(self, client: Client, html: str, page: str) -> None:
-        """Send each form as it stands on the page; what came of it is taken back."""
+        """Send each form of the page with its own fields, and roll its effects back."""
         elements = read(html)
         for form in elements:
             if form.tag != "form" or form.attributes.get("method") != "post":
@@ -371,10 +372,10 @@ class TestStages:
             }
             action = form.attributes["action"]
             if action.endswith("/end") and not Turn.objects.exists():
-                # In every way to play, a chapter without a prompt is not ended.
+                # A chapter without a prompt cannot be ended in any mode.
                 continue
             if action.endswith(("/play/prompt", "/play/reroll")):
-                # A model would be called; what asks the same of the chapter is a dry run.
+                # A dry run checks the chapter in the same way, but calls no model.
                 action = action.rpartition("/play/")[0] + "/calls/next"
                 fields = {"agent_slot": fields.get("agent_slot", ""), "user_text": "I look."}
             with transaction.atomic():

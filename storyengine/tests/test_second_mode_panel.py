@@ -1,4 +1,5 @@
-"""The panel of a second way to play on Tab 2: the world, acts, and what a prompt carries."""
+"""Tests of the panel of a second mode on Tab 2: the world, acts, and what a prompt has besides its
+words."""
 
 from typing import Any
 
@@ -67,7 +68,7 @@ class TestPanel:
         play(chapter)
 
     def fields(self, chapter: Session, client: Client, **typed: str) -> dict[str, str]:
-        """What the form of the panel sends."""
+        """Return the fields that the panel's form sends, with the typed arguments."""
         html = get_page(client, chapter, "play")
         sent = {
             one.attributes["name"]: one.attributes["value"]

@@ -1,4 +1,4 @@
-"""Files of the pages, as they are collected and served."""
+"""Tests of the collected static files and of serving them."""
 
 import json
 from pathlib import Path
@@ -14,12 +14,13 @@ from storyengine.asgi import with_collected_files
 
 @pytest.fixture
 def collected(settings: Settings, tmp_path: Path) -> dict[str, str]:
-    """The manifest of `make run`: names of files, and the names they are served under."""
+    """Return the manifest of the collected files: each file's name and the name under which it is
+    served."""
     settings.STATIC_ROOT = tmp_path
     settings.STORAGES = settings.STORAGES | {
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"}
     }
-    # Fails when a style sheet names a file that is not there.
+    # This command fails if a style sheet names a file that does not exist.
     call_command("collectstatic", interactive=False, verbosity=0)
     paths: dict[str, str] = json.loads((tmp_path / "staticfiles.json").read_text())["paths"]
     return paths

@@ -1,4 +1,4 @@
-"""The web server as it is started, and visitors who have no password."""
+"""Tests of the running web server with visitors who have no password."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from bench.program import LOOPBACK, end_group, free_port, inherited_environment,
 pytestmark = [pytest.mark.processes, pytest.mark.one_stack]
 
 PATIENCE = 60.0
-# As a system that is sparing with them allows; more connections than that are opened below.
+# Some systems allow a process only so many open files. The tests open more connections than that.
 OPEN_FILES = 256
 HALF = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 TOKEN = "token-of-the-test-0123456789"
@@ -33,7 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(folder: Path) -> dict[str, str]:
-    """Of a program that asks for a password; its database is there."""
+    """Return the environment of a program that asks for a password and whose database is
+    migrated."""
     environment = inherited_environment() | {
         "PORT": str(free_port()),
         "STORYENGINE_DATA": str(folder),
@@ -41,7 +42,7 @@ def environment(folder: Path) -> dict[str, str]:
         "STORYENGINE_HOST": LOOPBACK,
         "STORYENGINE_API_TOKEN": TOKEN,
         "STORYENGINE_LLM": "openai",
-        # Where nothing is collected.
+        # With this setting the program serves static files that were not collected.
         "DEBUG": "true",
     }
     subprocess.run(
@@ -70,7 +71,7 @@ class Running:
         return [line for line in lines if line["event"] == event]
 
     def kept_on_disk(self) -> int:
-        """Bytes in files that it has open and that nobody else can see."""
+        """Return the number of bytes in deleted files that the process still has open."""
         kept = 0
         for link in Path(f"/proc/{self.process.pid}/fd").iterdir():
             with suppress(OSError):
@@ -132,7 +133,7 @@ def test_uploads_of_strangers_are_kept_nowhere(program: Running) -> None:
             visitor = socket.create_connection((LOOPBACK, program.server.port), timeout=PATIENCE)
             stack.callback(visitor.close)
             visitor.sendall(head.encode() + b"\r\n\r\n")
-            # As far as it gets; the rest never comes.
+            # The server takes only a part of these bytes, and the visitor never sends the rest.
             visitor.sendall(b"x" * UPLOAD_BYTES)
         assert call(program.server, "GET", "/healthz", timeout=PATIENCE).status == 200
         assert program.kept_on_disk() < 1_000_000
@@ -151,7 +152,8 @@ def test_the_pause_follows_no_address_that_a_visitor_wrote(
         answers = [guess(program, f"203.0.113.{at}") for at in range(10)]
         assert answers == [401] * 9 + [429]
         assert {line["address"] for line in program.lines("token refused")} == {LOOPBACK}
-    # The same visitor by way of a proxy that is named, which adds the address that it sees.
+    # The request comes through a trusted proxy, which has added the visitor's address as the last
+    # one.
     with running(environment, folder, FORWARDED_ALLOW_IPS=LOOPBACK) as program:
         assert guess(program, "203.0.113.1, 198.51.100.7") == 401
         assert program.lines("token refused")[-1]["address"] == "198.51.100.7"

@@ -1,4 +1,4 @@
-"""Tab 1 written from two windows: a program's PUT, and the page that saves what is typed."""
+"""Tests of Tab 1 written by two at once: a program with PUT, and a page that saves typed text."""
 
 from functools import partial
 from typing import Any, cast
@@ -12,7 +12,7 @@ from sessions.tests.racing import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# Each is a chance for a save to overlook another.
+# In each round one save could overwrite the other one.
 ROUNDS = range(12)
 SAVED, SAVED_BY_PAGE = 200, 204
 
@@ -23,19 +23,19 @@ def chapter() -> Session:
 
 
 def put(chapter: Session, **fields: Any) -> int:
-    """The status of a program's save."""
+    """Save fields as a program does, and return the status of the answer."""
     address = f"/api/session/{chapter.pk}/tab1"
     return Client().put(address, fields, content_type="application/json").status_code
 
 
 def autosave(chapter: Session, **fields: str) -> int:
-    """The status of the page's save."""
+    """Save fields as the page does, and return the status of the answer."""
     htmx = Client(headers={"HX-Request": "true"})
     return htmx.post(f"/chapters/{chapter.pk}/world/save", fields).status_code
 
 
 def of_agent_1(text: str) -> dict[str, Any]:
-    """The fields of a PUT that are for the first agent."""
+    """Return the fields of a PUT that concern the first agent."""
     return {"agent_names": {"1": text}, "agent_identity_text_by_slot": {"1": text}}
 
 
@@ -78,7 +78,7 @@ def test_at_once_one_of_them_wins_whole(chapter: Session) -> None:
     for _ in ROUNDS:
         statuses = at_once(
             partial(put, chapter, **of_agent_1("API"), world_text="API", chapter_text="API"),
-            # As the page does without scripts: all of it.
+            # Without scripts the page saves all of its fields at once.
             partial(autosave, chapter, **dict.fromkeys(fields, "page")),
         )
         assert statuses == [SAVED, SAVED_BY_PAGE]

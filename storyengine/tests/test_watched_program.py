@@ -1,4 +1,4 @@
-"""The whole program, watched: its logs, its readiness and its metrics, across its processes."""
+"""Tests of the logs, the readiness and the metrics of the whole running program."""
 
 import json
 import subprocess
@@ -46,7 +46,7 @@ def program(data_folder: Path) -> Iterator[RunningProgram]:
             **{f"STORYENGINE_MODEL_AGENT_{n}": f"agent-{n}" for n in range(10)},
         }
         with run_program(environment) as running:
-            # What a server says of a failure may repeat what it was sent.
+            # The server's error message may repeat the words of the request.
             model.queue_faults("401", agent=2)
             yield running
 
@@ -61,7 +61,7 @@ def lines_of(data_folder: Path, process: str) -> list[dict[str, Any]]:
 
 
 def health_of_worker(program: RunningProgram) -> int:
-    """What the health check of its container in compose.yaml comes to."""
+    """Return the exit code of the worker's health check in compose.yaml."""
     command = SERVICES["worker"]["healthcheck"]["test"]
     assert command[:2] == ["CMD", "python"]
     environment = program.processes.environment
@@ -71,13 +71,13 @@ def health_of_worker(program: RunningProgram) -> int:
 
 
 def is_without_worker(program: RunningProgram) -> bool:
-    """And not slow for a moment in something else."""
+    """Return whether only the worker is missing. The answer is false while the database is slow."""
     checks = ask(program, "GET", "/readyz").json()["checks"]
     return bool(checks["database"]["ok"]) and not checks["worker"]["ok"]
 
 
 def play_chapter(program: RunningProgram) -> str:
-    """Setup, lock, a reply, and one that fails."""
+    """Play a chapter with a setup, a lock, a reply, and a reply that fails."""
     created = ask(program, "POST", "/api/session", {})
     path = f"/api/session/{created.json()['session_id']}"
     setup = {
@@ -98,7 +98,7 @@ def play_chapter(program: RunningProgram) -> str:
 
 @pytest.fixture(scope="module")
 def session_id(program: RunningProgram) -> str:
-    """A chapter that was played."""
+    """Return the id of a chapter that was played."""
     return play_chapter(program)
 
 
@@ -106,7 +106,7 @@ def test_a_chapter_is_told_of_in_all_processes_and_none_of_its_words(
     program: RunningProgram, session_id: str, data_folder: Path
 ) -> None:
     call(program.server, "POST", "/login", {"password": WORDS})
-    # It writes this line when the lock has already been answered.
+    # The worker writes this line after the request for the lock was answered.
     wait_until(
         lambda: "job done" in {line["event"] for line in lines_of(data_folder, "worker")},
         "the worker's last line",

@@ -1,5 +1,8 @@
-"""Hundreds of texts that want to run as scripts, everywhere that a text can come from, on every
-page of a real browser: none does, with the policy headers and without them."""
+"""Tests in a real browser that no page runs a hostile text as a script.
+
+Hundreds of such texts come from everywhere that a text can come from. The pages are tried with the
+policy headers and without them.
+"""
 
 import re
 from collections.abc import Iterator
@@ -35,7 +38,8 @@ RECORDS = [
     *(f"story_sessions/{kind}" for kind in ("event", "tab1inputs", "turn")),
     *("memory/memoryblock", "agents/llmartifact"),
 ]
-# Whatever no page of ours has, wherever a browser finds it in the finished document.
+# The script returns the elements and attributes that no page of the program has but a hostile text
+# could add.
 FOREIGN_PARTS = """() => {
   if (document.contentType !== "text/html") return [];  // A browser's own view of plain text.
   const tags = "style,base,iframe,frame,object,embed,math,marquee,video,audio,track,applet,"
@@ -58,7 +62,7 @@ FOREIGN_PARTS = """() => {
 
 @dataclass
 class Watch:
-    """What a browser did that no page asks for."""
+    """A record of everything that a browser did although no page asks for it."""
 
     origin: str
     has_policy: bool
@@ -98,7 +102,8 @@ class Watch:
         return page
 
     def _dismiss(self, dialog: Any) -> None:
-        # Leaving a page with unsaved words asks, and only our own script can make it.
+        # The browser asks this question before it leaves a page with unsaved words. Only the
+        # program's own script can cause it.
         if dialog.type != "beforeunload":
             self.dialogs.append(dialog.message)
         dialog.dismiss()
@@ -138,7 +143,8 @@ def hostile(browser: Browser) -> Iterator[HostileProgram]:
     replies = HostileReplies(payloads)
 
     def cut(own: Any, text: str) -> None:
-        # Of memory nobody sees the pieces.
+        # The pieces of memory are not streamed to a page, so only a character's reply is cut into
+        # pieces.
         own.words = awkward_pieces(text) if 1 <= own.agent <= 7 else [text]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -152,7 +158,7 @@ def hostile(browser: Browser) -> Iterator[HostileProgram]:
 
 
 def _fill_library(server: Server, payloads: list[str]) -> None:
-    """Chapters with seven payloads each as names, and with as many as fit as a title."""
+    """Make chapters with seven payloads as names and with as many as fit in the title."""
     texts = [" ".join(typed(one).split()) for one in payloads]
     names = [one for one in texts if len(one) <= AGENT_NAME_CHAR_LIMIT]
     titles = bundles(texts, TITLE_CHAR_LIMIT)
@@ -168,7 +174,10 @@ def _fill_library(server: Server, payloads: list[str]) -> None:
 
 
 def _imported(server: Server, payloads: list[str], source: str) -> str:
-    """The chapter's own file with payloads in each text, a draft, and a reply that failed."""
+    """Import the chapter's file with payloads in each text, a draft, and a reply that failed.
+
+    Return the id of the new chapter.
+    """
     file = call(server, "GET", f"/api/session/{source}/export").json()
     chapter = file["chapter"]
     begun = chapter["created_at"]
@@ -206,7 +215,8 @@ def _setup(payloads: list[str]) -> Setup:
 
 
 def _played(server: Server, payloads: list[str]) -> ChapterClient:
-    """All payloads as beats and as replies, and then as memory."""
+    """Return a chapter with all payloads in its beats and in its memory, and with payloads in its
+    replies."""
     chapter = ChapterClient(server)
     path = f"/api/session/{chapter.session_id}"
     title = typed(payloads[0])
@@ -221,20 +231,20 @@ def _played(server: Server, payloads: list[str]) -> ChapterClient:
 
 
 def _stream_in(page: Page, watch: Watch, hostile: HostileProgram) -> None:
-    """A reply of all payloads, followed live in the browser, token by token."""
+    """Follow in the browser a reply of all payloads that is streamed token by token."""
     watch.visit(page, f"/chapters/{hostile.chapter.session_id}/play")
     assert watch.everything == []
     hostile.program.model.timing.tokens_per_second = 1_000
     page.locator("#prompt-text").fill(typed(hostile.payloads[1]))
     page.locator("#prompt-form [data-send]").click()
-    # Said once the reply is over, to those who cannot see it.
+    # The page announces the reply to screen readers once it is over.
     expect(page.locator("#announcement")).to_contain_text("__xss(", timeout=60_000)
     expect(page.locator("#running")).to_have_count(0)
     watch.parts += page.evaluate(FOREIGN_PARTS)
 
 
 def _pages(context: BrowserContext, hostile: HostileProgram) -> list[str]:
-    """Every address that a browser shows, of the played chapter and of the imported one."""
+    """Return every address of the played and of the imported chapter that leads to a page."""
     server, played = hostile.program.server, hostile.chapter.session_id
     known = _known(server, played)
     imported = _known(server, hostile.imported_id)
@@ -258,7 +268,8 @@ def _pages(context: BrowserContext, hostile: HostileProgram) -> list[str]:
 
 
 def _known(server: Server, chapter: str) -> dict[str, str]:
-    """What addresses of this chapter name, as far as its pages lead there."""
+    """Return values for the parameters of addresses, as far as the chapter's pages link to such
+    addresses."""
     html = call(server, "GET", f"/chapters/{chapter}/chapter").body.decode()
     places = {
         "key": r"/questions/([\w-]+)",
@@ -270,11 +281,12 @@ def _known(server: Server, chapter: str) -> dict[str, str]:
 
 
 def _is_page(context: BrowserContext, address: str) -> bool:
-    """Whether it is a page; what is none must be nothing that a browser takes for one."""
+    """Return whether the address leads to a page. If not, check that no browser takes the answer
+    for one."""
     answer = context.request.get(address)
     kind = answer.headers.get("content-type", "").partition(";")[0]
     if kind == "text/html":
-        # What only takes forms answers a reader with nothing.
+        # An address that only takes forms answers a GET request with an empty body.
         return bool(answer.body())
     assert answer.headers["x-content-type-options"] == "nosniff", address
     assert kind in ("", "text/plain") or kind.endswith("json"), address
@@ -282,7 +294,7 @@ def _is_page(context: BrowserContext, address: str) -> bool:
 
 
 def _with_payloads_in_the_address(payloads: list[str], chapter: str) -> list[str]:
-    """Where an address comes back on a page: a refusal, a field, an unknown path."""
+    """Return addresses whose parameters come back on a page, in a message or in a field."""
     text = quote("\n".join(bundles(payloads, 6_000)[0].split("\x00")))
     return [
         f"/login?next={text}",
@@ -297,7 +309,8 @@ def _with_payloads_in_the_address(payloads: list[str], chapter: str) -> list[str
 
 
 def _visit_records(page: Page, watch: Watch) -> int:
-    """The admin's lists of all that has texts, and the newest record of each."""
+    """Visit the admin's lists of rows with texts and the newest row of each. Return how many rows
+    there are."""
     records = 0
     for kind in RECORDS:
         watch.visit(page, f"/admin/{kind}/")
@@ -315,7 +328,7 @@ def test_there_are_three_hundred_of_them() -> None:
 
 @pytest.mark.parametrize("has_policy", [True, False], ids=["with the policy", "without it"])
 def test_the_watch_sees_what_runs(browser: Browser, has_policy: bool) -> None:
-    """The same texts in a page that escapes nothing."""
+    """The same texts stand unescaped in this page, so the watch must notice them."""
     raw = [one for one in read_payloads() if re.match(r"<(img|svg)[ /]\S* ?on|<img src=x", one)]
     watch = Watch("page.example", has_policy)
     context = browser.new_context(base_url="http://page.example")

@@ -10,7 +10,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.resolvers import RegexPattern
 
 VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE")
-# What answers before a password was given, the style sheets and scripts of the login page apart.
+# These addresses answer without a password. The static files of the login page do so too.
 OPEN = frozenset({"/healthz", "/readyz", "/login"})
 
 _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
@@ -23,7 +23,8 @@ _MADE_UP = {
 
 
 def addresses(values: Mapping[str, str] | None = None) -> list[str]:
-    """Each route once, with these values in it, or made-up ones where none is given."""
+    """Return the address of each route once. A parameter without a given value gets a made-up
+    one."""
     known = _MADE_UP | dict(values or {})
     filled = (
         _PARAMETER.sub(lambda found: known.get(found[1], "some-thing"), route)
@@ -33,7 +34,7 @@ def addresses(values: Mapping[str, str] | None = None) -> list[str]:
 
 
 def text_of(response: Any) -> str:
-    """All that an answer says, a stream to its end."""
+    """Return the whole text of a response, including a streamed one."""
     if not response.streaming:
         return str(response.content.decode())
     if not response.is_async:

@@ -1,4 +1,4 @@
-"""A chapter that has something on each of its pages, and the addresses of all of them."""
+"""A chapter that fills each of its pages, and the addresses of all of them."""
 
 from dataclasses import dataclass
 
@@ -22,8 +22,10 @@ class WholeChapter:
 
 
 def make_whole_chapter(words: str) -> WholeChapter:
-    """Played, remembered, tried again and narrated; `words` are in whatever a person or a model
-    says. Needs a scripted provider."""
+    """Make a chapter with a reply, memory, a trial and a draft.
+
+    Each text of a person or a model contains `words`. The caller needs a scripted provider.
+    """
     names = {"1": words}
     chapter = make_active_chapter(title=words, agent_names=names, shows_all_replies=True)
     chapter.tab1.world_text = chapter.tab1.chapter_text = words

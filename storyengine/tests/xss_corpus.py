@@ -1,4 +1,4 @@
-"""Texts that would run as a script, load something or take a page over, were they not escaped."""
+"""Texts that would run as a script, load something or take a page over if no page escaped them."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,14 +12,15 @@ from sessions.text import clean_text
 
 _FILE = Path(__file__).with_name("xss_payloads.txt")
 _WRITTEN = str.maketrans({"␤": "\n", "␉": "\t", "␀": "\x00", "␠": "\x0c"})
-# Sizes of the pieces that a reply is streamed in: none is a whole tag, no two go alike.
+# Sizes of the pieces in which a reply is streamed. A tag is always split between pieces.
 _PIECES = (1, 2, 9, 1, 14, 3, 5, 1, 17, 2)
-# What in a chapter's file is no text of anybody, and what is one line.
+# The keys of a chapter's file whose values are not text, and the keys whose texts are one line.
 _FIXED = frozenset(
     {"format", "mode", "agent", "seed", "state", "role", "type", "kind", "status", "memory_type"}
 )
 _LINES = frozenset({"title", "name", "public_text"})
-# Entries and characters that memory takes in one list (agents/prompting/forms/schemas.py).
+# The number of entries and the length of an entry that memory takes in one list. The limits are in
+# agents/prompting/forms/schemas.py.
 _ENTRIES, _ENTRY_CHARACTERS = 14, 800
 
 
@@ -29,13 +30,15 @@ def read_payloads() -> list[str]:
 
 
 def typed(payload: str) -> str:
-    """As a person can send it: without what is refused because it is no text."""
+    """Return the payload as a person can send it, without the characters that the engine
+    refuses."""
     kept = payload.replace("\x00", "").replace("\x0c", " ")
     return clean_text(kept, limit=len(kept), label="A payload")
 
 
 def bundles(payloads: Sequence[str], size: int) -> list[str]:
-    """Texts of at most so many characters that have all payloads that are not longer, in order."""
+    """Join the payloads in order into texts of at most `size` characters. Longer payloads are left
+    out."""
     texts = [""]
     for payload in payloads:
         if len(payload) > size:
@@ -47,7 +50,7 @@ def bundles(payloads: Sequence[str], size: int) -> list[str]:
 
 
 def awkward_pieces(text: str) -> list[str]:
-    """The text as tokens that end in the middle of tags, names and entities."""
+    """Return the text in pieces that end in the middle of tags, names and entities."""
     return list(_cut(text))
 
 
@@ -60,8 +63,10 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def with_payloads(exported: dict[str, Any], payloads: Sequence[str]) -> dict[str, Any]:
-    """The file of an exported chapter with payloads in place of whatever a person or a model wrote,
-    keys of memory included."""
+    """Return the exported file with payloads in place of each text of a person or a model.
+
+    Memory also gets payloads as keys.
+    """
     texts = [typed(one) for one in payloads]
     words = cycle(bundles(texts, TAB1_CHAR_LIMIT))
     lines, short_lines = (
@@ -89,13 +94,13 @@ def with_payloads(exported: dict[str, Any], payloads: Sequence[str]) -> dict[str
 
 
 class HostileReplies(ModelReplies):
-    """A model that says nothing but payloads, in whatever form it is asked for."""
+    """A model that says nothing but payloads, in the form that the request asks for."""
 
     def __init__(self, payloads: Sequence[str]) -> None:
         super().__init__(None, 1)
         self._whole = "\n\n".join(payloads)
         self._said = cycle(bundles(payloads, 3_000))
-        # Memory refuses what is no text, as a person's words are refused.
+        # Memory refuses the same characters as the engine does in a person's words.
         self._entries = bundles([typed(one) for one in payloads], _ENTRY_CHARACTERS)
 
     def text_for(self, agent: int, messages: Sequence[str]) -> str:
@@ -104,7 +109,7 @@ class HostileReplies(ModelReplies):
         return self._whole if agent == 9 else next(self._said)
 
     def say_everything(self) -> None:
-        """From now on, all payloads in each reply of a character."""
+        """Put all payloads into each following reply of a character."""
         self._said = cycle([self._whole])
 
     def _filled(self, payload: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""The context of a chapter's header, with its title, saved state, tabs and meter."""
+"""The context of a chapter's header, which shows the title, the saved state, the tabs and the
+meter."""
 
 from typing import Any
 
@@ -9,7 +10,7 @@ from sessions.models import Session
 
 
 def header_context(chapter: Session, tab: str) -> dict[str, Any]:
-    """Return the context of `_chapter_header.html`; `tab` is "world", "play" or "chapter"."""
+    """Return the context of `_chapter_header.html`. `tab` is "world", "play" or "chapter"."""
     return {
         "chapter": chapter,
         "tab": tab,

@@ -1,4 +1,4 @@
-"""The notice that the embedded model cannot answer yet or that the fallback model runs."""
+"""The notice that the embedded model cannot answer yet, or that the fallback model runs."""
 
 from dataclasses import dataclass
 
@@ -9,17 +9,18 @@ from agents.embedded.status import describe, is_ready, read_embedded_server
 
 @dataclass(frozen=True)
 class ModelNotice:
-    """A notice for the pages; `done` and `total` are bytes while the model is fetched, else 0."""
+    """A notice for the pages. `done` and `total` count bytes while the model is fetched, and are 0
+    otherwise."""
 
     text: str
     done: int = 0
     total: int = 0
-    # False for a notice that stays as long as the program runs.
+    # True if the notice will pass. It is False for a notice that stays as long as the program runs.
     is_waiting: bool = True
 
 
 def read_model_notice() -> ModelNotice | None:
-    """Return the notice; None when the chosen model is ready."""
+    """Return the notice, or None if the chosen model is ready."""
     if settings.LLM != "embedded":
         return None
     server = read_embedded_server()

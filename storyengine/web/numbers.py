@@ -4,7 +4,7 @@ from sessions.exceptions import InvalidInput
 
 
 def read_whole_number(text: str, label: str) -> int:
-    """Read a whole number, whose range the caller checks; raise InvalidInput."""
+    """Return the whole number in a text. Raises InvalidInput. The caller checks its range."""
     plain = text.strip().replace(",", "")
     if not (plain.isascii() and plain.isdigit() and len(plain) <= 6):
         raise InvalidInput(f"{label} must be a whole number. Nothing was saved.")
@@ -12,7 +12,7 @@ def read_whole_number(text: str, label: str) -> int:
 
 
 def number_up_to(count: int, text: str) -> int:
-    """Return the number from 1 to `count` that an address names; 0 if it names none."""
+    """Return the number from 1 to `count` in a text from an address, or 0 if the text has none."""
     try:
         number = read_whole_number(text, "The number")
     except InvalidInput:

@@ -1,4 +1,5 @@
-"""Shows a ChapterError as a message on the page or as a page, and keeps the words of the form."""
+"""Shows a ChapterError as a message on the page, or as a page of its own. The words of the form are
+kept."""
 
 from typing import cast
 
@@ -12,15 +13,16 @@ from sessions.exceptions import ChapterError
 from storyengine.stack.storage_refusals import find_storage_refusal
 from storyengine.web.render import HttpRequest, show
 
-# htmx puts the message into the first of these elements: one in the form that was sent, the next
-# one after the form, or the page's own.
+# The places for the message. htmx takes the first that exists: one in the form that was sent, the
+# next one after the form, or that of the page.
 _SLOT = "find .refusal, next .refusal, #page-refusal"
 
 
 class RefusalMiddleware(MiddlewareMixin):
-    """Answers a ChapterError that a view raised, with the error's own status.
+    """A middleware that answers if a view raised a ChapterError. The answer has the error's own
+    status.
 
-    An error for a missing database or a full disk is answered in the same way.
+    A missing database and a full disk are answered in the same way.
     """
 
     def process_exception(
@@ -72,7 +74,8 @@ def _session_id(request: HttpRequest) -> object | None:
 
 
 def _sent_words(request: HttpRequest) -> list[str]:
-    """Return the texts of the form that a person may have typed, to be copied from the page."""
+    """Return the texts of the form that a person may have typed, so that the person can copy them
+    from the page."""
     hidden = {
         *("csrfmiddlewaretoken", "submission_key", "agent_slot", "agent_count"),
         *("shape", "host", "chapter", "call_id", "layer", "number", "attempt_id", "all"),

@@ -1,5 +1,5 @@
-"""An agent with tools that only tests use, and models that call its tools in each of the three
-forms."""
+"""The explorer, an agent with tools that only tests use, and a model for each form of tool
+calls."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +29,9 @@ from agents.tests.declared import AGENTS
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 
-# The model for "native" takes tools. The model for "json" takes no tools beside its reasoning, but
-# JSON schemas. The model for "xml" writes better XML than JSON.
+# Each form of tool calls has a model that is asked for it. The model for "native" takes tools. The
+# model for "json" takes no tools while it reasons, but it takes JSON schemas. The model for "xml"
+# writes better XML than JSON.
 MODELS: dict[ToolForm, str] = {"native": "gpt-4o", "json": "gpt-5.6", "xml": "claude-2"}
 
 
@@ -75,14 +76,14 @@ def explorer(*tools: Tool, form: ToolForm = "native", most_steps: int = 8) -> Ag
 
 @dataclass
 class World:
-    """A chapter in which the explorer writes, with the text and the steps of its reply."""
+    """A chapter in which the explorer writes a reply, with the text and the steps of the reply."""
 
     chapter: Session
     seen: str = "the lamp"
     shown: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     on_step: Callable[[Step], None] | None = None
-    # A test sets this function to replace the layers of the explorer's request.
+    # A test may set this function to give the explorer's request other layers.
     layers: Callable[[], list[Layer]] | None = None
 
     @property
@@ -112,15 +113,14 @@ class World:
         ]
 
     def _read(self) -> Mapping[str, Any]:
-        # This query shows that the function may use the ORM, although a tool may not.
+        # This function may query the database, although a tool may not.
         title = Session.objects.get(pk=self.chapter.pk).title
         return {"places": ["the tower", "the shore"], "seen": self.seen, "title": title}
 
 
 @pytest.fixture
 def native(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Declare the explorer as agent 11, and give it the model that takes the server's own tool
-    calls."""
+    """Declare the explorer as agent 11, and choose the model that takes tools."""
     settings.LLM = "openai"
     settings.OPENAI_BASE_URL = "http://localhost:9/v1"
     settings.MODEL_BY_AGENT = {}
@@ -130,7 +130,7 @@ def native(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["native", "json", "xml"])
 def form(request: pytest.FixtureRequest, settings: Settings, native: None) -> ToolForm:
-    """Run the test once in each form, with a model that is asked for this form."""
+    """Run the test once for each form of tool calls, with a model that is asked for the form."""
     form: ToolForm = request.param
     settings.MODEL = MODELS[form]
     return form
@@ -146,7 +146,7 @@ def sent_text(request: ModelRequest) -> str:
 
 
 def says(form: ToolForm, text: str, *calls: tuple[str, object]) -> Script:
-    """Make an answer that has this text and these calls in this form."""
+    """Make a model's answer with this text and these tool calls in the given form."""
     if form == "json":
         entries = [{"name": name, "arguments": arguments} for name, arguments in calls]
         return Script(json.dumps({"text": text, "calls": entries}))

@@ -35,8 +35,8 @@ def unknown_model(settings: Settings) -> None:
 
 
 class FakeServer:
-    """A stand-in for the network that gives set answers and notes the models that it was asked
-    about."""
+    """A stand-in for a server. It gives fixed answers and notes the models about which it is
+    asked."""
 
     def __init__(self) -> None:
         self.says: dict[str, WindowReport | None] = {MODEL: WindowReport(16_384)}

@@ -83,7 +83,7 @@ class TestEmbeddedLabel:
 
 @pytest.mark.django_db
 class TestStandIn:
-    """The small model answers here, because the model that the user chose could not be fetched."""
+    """Tests in which the small model answers, because the chosen model could not be fetched."""
 
     @pytest.fixture(autouse=True)
     def _stand_in(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,8 +144,11 @@ class TestStandIn:
 
 @pytest.mark.django_db
 class TestWindow:
-    """A window comes from the setting, else from the server's report, else from the list of models,
-    else from the default."""
+    """Tests of where the window of a model comes from.
+
+    The sources are the capability file, the user's setting, the server's report, the list of models
+    and a default.
+    """
 
     @pytest.mark.parametrize(
         ("model", "base_url", "setting", "report", "window", "is_told"),
@@ -163,7 +166,7 @@ class TestWindow:
             # take.
             ("gpt-4o", HERE, 0, WindowReport(4_096), 4_096, True),
             ("gpt-4o", HERE, 0, WindowReport(999_999), 128_000, False),
-            # A model with open weights has the window that its server gives it.
+            # The server of a model with open weights decides how large the model's window is.
             (OPEN, OPENROUTER, 0, None, 32_768, False),
             (OPEN, OPENROUTER, 0, WindowReport(16_384), 16_384, True),
             (OPEN, OPENROUTER, 0, WindowReport(40_960), 40_960, True),

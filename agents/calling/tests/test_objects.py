@@ -1,4 +1,4 @@
-"""Tests of how agents 0 and 8 are asked for objects by models that take no JSON schema."""
+"""Tests of how agents 0 and 8 answer with an object if their model takes no JSON schema."""
 
 import json
 import logging
@@ -119,7 +119,7 @@ def test_what_breaks_off_is_asked_for_again_and_then_taken(
 
 @pytest.fixture
 def _nothing_calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the first estimate of tokens, as if no model had reported its tokens yet."""
+    """Keep the engine's first estimate of tokens, and ignore the tokens that models report."""
     monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
 
 
@@ -163,7 +163,8 @@ def test_where_a_repair_has_no_room_the_gm_is_told_what_was_wrong(
     chapter = full_tab_1([], provider)
 
     def shrink(request: ModelRequest) -> str:
-        """Lower the window during the first call, so that the repair has no room."""
+        """Make the window smaller during the first call, so that the request for a repair does not
+        fit."""
         settings.CONTEXT_WINDOW = 4_096
         return "no"
 
@@ -188,6 +189,6 @@ def test_the_gm_is_told_what_happened_and_only_on_request_what_the_check_said(
     assert job.error.startswith(NOT_USABLE)
     assert "{" not in job.error
     assert what_the_check_said(job).startswith('agents must be exactly [{"slot": 1')
-    Job.objects.update(error="The server is busy.")
+    Job.objects.update(failure="ProviderBusy")
     assert what_the_check_said(Job.objects.get()) == ""
     assert what_the_check_said(None) == ""

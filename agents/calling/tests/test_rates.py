@@ -1,4 +1,7 @@
-"""The caps on calls in a minute count the calls of all processes and of all chapters."""
+"""Tests of the caps on calls in a minute, for each chapter and for all chapters together.
+
+Both caps count the calls of all processes.
+"""
 
 import asyncio
 import json
@@ -55,15 +58,17 @@ def chapter() -> Session:
 
 
 def add_calls(chapter: Session, count: int, *, ago: timedelta = timedelta(0)) -> None:
-    """Store calls that were let through by another process, for instance a worker."""
+    """Store the rows of calls that another process, such as a worker, was allowed to make."""
     at = timezone.now() - ago
     rows = [AdmittedCall(session_id=chapter.pk, admitted_at=at) for _ in range(count)]
     AdmittedCall.objects.bulk_create(rows)
 
 
 def send_to_all(chapters: Sequence[Session], provider: ScriptedProvider) -> list[str]:
-    """Send a prompt to each chapter, let no reply end before all are sent, and return their
-    statuses."""
+    """Send a prompt to each chapter, and return the statuses of the attempts.
+
+    No reply can end before all prompts are sent.
+    """
 
     async def run() -> None:
         gate = asyncio.Event()
@@ -139,8 +144,8 @@ class TestCaps:
         monkeypatch.setattr(rates, "time", SimpleNamespace(monotonic=lambda: now[0]))
         write_down_reply(chapter.pk)
         assert rates._latest == 4
-        # Another process lets a call through, which this process does not count before its next
-        # look.
+        # Another process makes a call. This process counts the call only when it next reads the
+        # rows.
         add_calls(chapter, 1)
         now[0] += 0.9
         with django_assert_num_queries(1) as queries:
@@ -169,7 +174,8 @@ class TestCaps:
         settings.CALLS_PER_MINUTE = settings.CHAPTER_CALLS_PER_MINUTE = 20
         play(chapter)
         add_calls(chapter, 18)
-        # The time of the last look is set back, so that the next reply counts the rows again.
+        # The time of the last reading is set far back, so that the next reply counts the rows
+        # again.
         monkeypatch.setattr(rates, "_looked_at", 0.0)
         assert play(chapter).status == Attempt.Status.COMMITTED
         refused = play(chapter)
@@ -189,7 +195,7 @@ class TestCaps:
     def test_what_is_over_counts_no_more(self, chapter: Session, settings: Settings) -> None:
         settings.CALLS_PER_MINUTE = 1
         add_calls(chapter, 5, ago=timedelta(seconds=61))
-        # These calls have times in the future, because the clock was set back after them.
+        # The clock was set back after these calls, so that their times are in the future.
         add_calls(chapter, 5, ago=timedelta(hours=-1))
         count_call(chapter.pk)
         with pytest.raises(RateLimited):
@@ -234,7 +240,7 @@ class TestWhatCounts:
         run_jobs()
         chapter.refresh_from_db()
         play_many(chapter, 7)
-        # The first answer of this summary is no JSON, so that the summary takes a second call.
+        # The first answer for this summary is no JSON, so that the summary takes a second call.
         provider.enqueue("No JSON.", json.dumps(turn_delta(1, 7)))
         run_jobs()
         trial = try_again(chapter)

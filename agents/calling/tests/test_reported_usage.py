@@ -1,4 +1,4 @@
-"""The engine believes a server's counts of tokens only as far as the counts can be true."""
+"""The engine uses a server's counts of tokens only if the counts can be true."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,7 +24,7 @@ from sessions.tests.factories import make_active_chapter
 
 REQUEST = ModelRequest("m", (Message("user", "The door opens."),), max_output_tokens=1_000)
 WEIGHT, WINDOW = 4_000.0, 100_000
-# These are false counts that a server may report for a short prompt and a short answer.
+# A server may report these counts for a short prompt and a short answer, but they cannot be true.
 LIES: dict[str, dict[str, Any]] = {
     "all of 64 bits read": {"prompt_tokens": 2**64 - 1, "completion_tokens": 1},
     "all of 64 bits written": {"prompt_tokens": 1, "completion_tokens": 2**64 - 1},
@@ -48,10 +48,9 @@ def read(
     [
         Usage(0, 0),
         Usage(1_000, 300, 1_000),
-        # The prompt costs a token for each byte, and the model's template costs 500 tokens more.
+        # Each byte of the prompt is one token, and the model's template adds 500 tokens.
         Usage(4_500, 1_000),
-        # The server checks its limit only every few tokens, so that the answer is longer than
-        # allowed.
+        # The server checks its limit only every few tokens, so that an answer may exceed the limit.
         Usage(1_000, 1_020),
     ],
 )
@@ -94,8 +93,10 @@ def test_a_schema_that_is_sent_along_may_cost_tokens() -> None:
 
 @given(st.text())
 def test_no_text_weighs_less_than_its_bytes(text: str) -> None:
-    """The weight is no less than the bytes, so that no tokenizer counts more tokens than the
-    weight."""
+    """No tokenizer makes more tokens than a text has bytes.
+
+    A weight that is at least the number of bytes is therefore never too small.
+    """
     assert weigh(text) >= len(text.encode())
 
 
@@ -151,8 +152,7 @@ class TestAReply:
         self, chapter: Session, settings: Any, usage: dict[str, Any] | None
     ) -> None:
         settings.MAX_OUTPUT = 400
-        # This answer is longer than the limit in the request, and shorter than the length at which
-        # the engine cuts it off.
+        # The answer is longer than the request allows, but too short for the engine to cut it.
         self.play(chapter, says("I step in. " * 1_500, usage=usage))
         call = LLMArtifact.objects.get()
         assert call.token_counts == {}

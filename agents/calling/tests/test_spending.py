@@ -139,13 +139,13 @@ class SilentProvider(ScriptedProvider):
 
 
 def add_estimated_call(chapter: Session, model: str, read: int, written: int = 0) -> None:
-    """Add a call that was stopped, so that the server reported no tokens and they are estimated."""
+    """Add a stopped call. Its tokens are estimated, because the server reported none."""
     call = add_call(chapter, model)
     LLMArtifact.objects.filter(pk=call.pk).update(estimated_input=read, estimated_output=written)
 
 
 def stop_a_reply(chapter: Session, provider: ScriptedProvider, words: str) -> None:
-    """Send a prompt, and stop its reply as soon as the reply has these words."""
+    """Send a prompt, and stop its reply as soon as the reply consists of these words."""
 
     async def run() -> None:
         gate = asyncio.Event()
@@ -162,7 +162,8 @@ def stop_a_reply(chapter: Session, provider: ScriptedProvider, words: str) -> No
 
 
 class TestWithoutReportedTokens:
-    """Calls without a report of tokens are estimated if they may have cost something."""
+    """The cost of a call is estimated if its server reported no tokens and may still charge for
+    it."""
 
     @pytest.fixture(autouse=True)
     def _model(self, settings: Any) -> None:

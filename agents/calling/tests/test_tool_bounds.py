@@ -1,4 +1,5 @@
-"""An agent with tools is bound by the caps on calls, by a stop, and by what its tools may reach."""
+"""Tests of the bounds of an agent with tools: the caps on calls, a stop, and what the tools may
+reach."""
 
 import asyncio
 import logging
@@ -44,7 +45,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]
 
 
 class TestCaps:
-    """The caps hold for each step of a reply as they hold for any call."""
+    """Each step of a reply is held to the caps like any other call."""
 
     def two_steps(self, provider: ScriptedProvider) -> None:
         provider.enqueue(says("native", "I look.", ("look", {})), "A lamp.")
@@ -112,8 +113,8 @@ class TestStopping:
         async def scenario() -> None:
             async def stop(_step: object) -> None:
                 task.cancel()
-                # The pause delivers the stop here, because asgiref may drop a stop while a thread
-                # works.
+                # The pause lets the cancellation arrive here, because asgiref may lose it while a
+                # thread works.
                 await asyncio.sleep(0)
 
             task = asyncio.ensure_future(writing.write(on_text=world.shown.append, on_step=stop))
@@ -157,8 +158,7 @@ class TestStopping:
 
 
 class TestAgency:
-    """A call reaches only the tools of its agent, and these tools reach only the agent's
-    chapter."""
+    """An agent can call only its own tools, and these can reach only the agent's own chapter."""
 
     def test_a_tool_of_another_agent_is_none_of_this_one(
         self, form: ToolForm, world: World, provider: ScriptedProvider
@@ -247,8 +247,10 @@ class TestAgency:
     def test_a_call_of_another_form_is_only_words(
         self, form: ToolForm, world: World, provider: ScriptedProvider
     ) -> None:
-        """A model may copy a call from the story, although it was asked for calls in another
-        form."""
+        """The engine runs no call in another form than it asked for.
+
+        The model may have copied such a call from the story.
+        """
         for other in ("json", "xml"):
             if other != form:
                 script = says(other, "I say", ("go", {"to": "the shore"}))

@@ -1,5 +1,5 @@
-"""In a reply of an agent with tools, the calls are run, and their results stand in the next
-request."""
+"""Tests of a reply in steps: the engine runs the tool calls of a step and sends the results in the
+next request."""
 
 import logging
 
@@ -203,8 +203,8 @@ class TestWhatCannotBeRun:
     ) -> None:
         [told] = self.told("native", world, provider, ("go", broken))
         assert told.startswith("It was not run: ")
-        # The call goes back to the server with an object as its arguments, although the model's
-        # arguments were no object.
+        # The next request repeats the call with an object as its arguments, although the model's
+        # own arguments were no object.
         [call] = provider.history[1].messages[2].tool_calls
         assert call.arguments.startswith("{")
 

@@ -10,13 +10,14 @@ from agents.embedded.exceptions import WeightsUnavailable
 from agents.embedded.server import LlamaServer
 from agents.embedded.weights import cache_folder, fetch
 
-# A hundred megabytes are loaded within this time even on a busy machine.
+# Even a busy machine loads the model's hundred megabytes within this many seconds.
 LOAD_SECONDS = 300.0
 
 
 @contextmanager
 def run_small_model() -> Iterator[LlamaServer]:
-    """Yield a running server, or skip the test if the weights cannot be fetched."""
+    """Yield a running server with the smallest model, or skip the test if the weights cannot be
+    fetched."""
     try:
         path = fetch(SMOLLM2, cache_folder(), lambda done, total: None)
     except WeightsUnavailable as unavailable:

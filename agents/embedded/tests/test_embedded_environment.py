@@ -12,7 +12,8 @@ from agents.embedded.server import LlamaServer
 
 
 class NoProcess:
-    """A stand-in for a started process that keeps the environment it would have been given."""
+    """A stand-in for a process. It keeps the environment with which the process would be
+    started."""
 
     def __init__(self, **options: Any) -> None:
         self.environment: dict[str, str] = options["env"]
@@ -41,9 +42,10 @@ def environment_of_the_model(started: list[NoProcess]) -> dict[str, str]:
 def test_its_threads_wait_awake_for_a_moment_only(
     started: list[NoProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Threads that sleep at once are slow on idle cores.
+    """A thread without work should stay awake for a short time and then sleep.
 
-    Threads that wait awake for long are slow on busy cores.
+    A thread that sleeps at once is slow on idle cores. A thread that stays awake for long slows
+    down busy cores.
     """
     monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
     turns = int(environment_of_the_model(started)["GOMP_SPINCOUNT"])

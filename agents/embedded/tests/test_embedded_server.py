@@ -21,7 +21,7 @@ from agents.embedded.tests.embedded_model import run_small_model
 
 pytestmark = pytest.mark.real_model
 
-# A process ends well within this time even on a busy machine.
+# Even on a busy machine, a process ends well within this many seconds.
 END_SECONDS = 60.0
 
 
@@ -42,7 +42,10 @@ def ask(server: LlamaServer, headers: dict[str, str]) -> tuple[int, dict[str, st
 
 
 def wait_for_end(server: LlamaServer) -> None:
-    """Check the server until it has ended, which raises ServerFailed, or until the time is over."""
+    """Check the server again and again until END_SECONDS are over.
+
+    The check raises ServerFailed when the server has ended.
+    """
     deadline = time.monotonic() + END_SECONDS
     while time.monotonic() < deadline:
         server.check()
@@ -121,7 +124,7 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # A process that has ended stays in the list as a zombie until its new parent process asks for
-    # its exit code.
+    # An ended process stays in the list of processes as a zombie until its new parent process asks
+    # for its exit code.
     status = Path(f"/proc/{pid}/stat")
     return not (status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] == "Z")

@@ -1,5 +1,7 @@
-"""Tests of what the supervisor starts, restarts and tells the pages, with a stand-in for
-llama.cpp."""
+"""Tests of the supervisor: what it starts and restarts, and what it tells the pages.
+
+A stand-in replaces llama.cpp.
+"""
 
 import threading
 from collections import deque
@@ -36,8 +38,8 @@ class Play:
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
-        # Each check of the server calls the next of these functions, which returns whether the
-        # server answers.
+        # Each check of the server calls the next of these functions. The function returns whether
+        # the server answers.
         self.checks: deque[Callable[[], bool]] = deque()
         self.seen: list[EmbeddedServer | None] = []
         self.started: list[str] = []
@@ -189,9 +191,9 @@ def test_a_missing_system_library_is_named_before_anything_is_fetched(
         return WEIGHTS
 
     def check_and_mend(while_waiting: Callable[[], None]) -> None:
-        """Run the real check once, which fails.
+        """Run the real check, which fails, and let every later check succeed.
 
-        Let every later check succeed, as if the library had been installed.
+        The effect is as if somebody had installed the library after the first check.
         """
         try:
             check_library(while_waiting)
@@ -211,7 +213,7 @@ def test_a_missing_system_library_is_named_before_anything_is_fetched(
 
 
 def test_whoever_comes_first_waits_for_it(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The row still says READY with an old address, because the run that wrote it was killed."""
+    """An earlier run was killed, so that its row still says READY and has an old address."""
     EmbeddedServer.objects.create(phase=Phase.READY, model="old", base_url="http://gone")
     monkeypatch.setattr(supervisor, "check_library", lambda while_waiting: play.look())
     play.checks.append(play.stop)

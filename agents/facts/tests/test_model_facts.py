@@ -1,5 +1,5 @@
-"""Tests of what is known of models from the shipped file, from the user's own file and from the
-list of prices."""
+"""Tests of what is known about models from the shipped file, the user's own file and the list of
+prices."""
 
 import re
 from decimal import Decimal
@@ -236,7 +236,7 @@ def test_open_weights_take_a_schema_where_their_server_is_known(
 
 
 def test_every_entry_of_the_shipped_file_can_be_reached() -> None:
-    """An entry could not be reached if an earlier pattern matched every name that its own pattern
+    """An entry would never be used if an earlier pattern matched all names that its own pattern
     matches."""
     patterns = [pattern for pattern, _ in read_known_models("")]
     assert len(set(patterns)) == len(patterns)

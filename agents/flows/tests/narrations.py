@@ -9,7 +9,7 @@ from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
 from sessions.models import Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.tests.factories import add_prompts, add_thoughts, make_active_chapter
 
 
 def make_ended_chapter(prompts: int = 14, target_words: int = 200, **fields: object) -> Session:
@@ -23,6 +23,20 @@ def make_ended_chapter(prompts: int = 14, target_words: int = 200, **fields: obj
     return chapter
 
 
+def make_thoughtful_chapter(target_words: int = 1_200) -> Session:
+    """Make an ended chapter of 22 turns, of which turns 8 to 14 and 22 are thoughts alone."""
+    chapter = make_active_chapter(target_words=target_words)
+    add_prompts(chapter, 7)
+    add_thoughts(chapter, 7)
+    add_prompts(chapter, 7)
+    add_thoughts(chapter, 1)
+    for first, last in ((1, 7), (8, 14), (15, 21), (22, 22)):
+        add_delta(chapter, first, last, turn_delta(first, last))
+    Session.objects.update(last_summarized_prompt_index=22, state=State.ENDED)
+    chapter.refresh_from_db()
+    return chapter
+
+
 def make_chapter_of_two_scenes() -> Session:
     """Make a chapter that a small window divides into two scenes of seven prompts each."""
     return make_ended_chapter(14, target_words=1_200)
@@ -31,9 +45,10 @@ def make_chapter_of_two_scenes() -> Session:
 def prompt_of_second_scene(
     provider: ScriptedProvider, run_jobs: Callable[[], int]
 ) -> Sequence[Message]:
-    """Return the messages for the second scene, after a first scene of 700 words in one paragraph.
+    """Return the messages of the request for the second scene.
 
-    The test needs a small window.
+    The first scene is one paragraph of 700 words. A test that calls this function needs a small
+    window.
     """
     chapter = make_chapter_of_two_scenes()
     provider.enqueue(words(700, "first"), words(700, "second"))

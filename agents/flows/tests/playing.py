@@ -20,13 +20,13 @@ async def reply_is_over(attempt_id: uuid.UUID) -> None:
 
 
 async def replies_are_over() -> None:
-    """Wait until every reply that this process is writing has ended in any way."""
+    """Wait until all replies that this process is writing have ended, successfully or not."""
     tasks = [live.task for live in LIVE_REPLIES.values() if live.task]
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def nobody_writes() -> None:
-    """Wait until this process writes no reply, and no further turn follows without a prompt."""
+    """Wait until this process writes no reply and begins no further turn without a prompt."""
     while replies._at_work:
         await asyncio.wait(set(replies._at_work))
 
@@ -74,5 +74,4 @@ def play_many(chapter: Session, count: int) -> None:
 
 
 def texts_of(chapter: Session) -> list[str]:
-    """Return the texts of all events in their order."""
     return list(chapter.events.values_list("text", flat=True))

@@ -1,4 +1,4 @@
-"""When the user adopts the reply of a trial, its attempt is chosen and no model is asked."""
+"""When the user adopts the reply of a trial, the trial is chosen and no model is called."""
 
 import uuid
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from agents.calling.call_records import calls_behind_prompt
 from agents.flows.choosing import choose_reply
+from agents.flows.late_results import finish_with_result
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.flows.tests.trying import IDENTITY, contents, replies_to, tried
 from agents.flows.tests.trying import chapter as chapter
@@ -20,7 +21,7 @@ from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import ScriptedProvider
 from agents.running.job_kinds import JobKind
 from agents.running.jobs import claim
-from agents.running.results import ask_for_result, finish_with_result
+from agents.running.results import ask_for_result
 from agents.running.watch import Watch
 from agents.tests.second_mode import install
 from memory.blocks import counting_blocks
@@ -111,7 +112,7 @@ class TestAdopting:
     ) -> None:
         adopt_trial(chapter.pk, tried(chapter, provider).pk)
         again = read_reply(chapter.pk)
-        assert again.reply.text == "I run to the quay."
+        assert again.reply == "I run to the quay."
         assert IDENTITY in [one.text for one in again.layers]
 
     def test_the_earlier_reply_can_be_chosen_again_and_the_trial_once_more(

@@ -27,9 +27,9 @@ def chapter() -> Session:
 
 
 def fail_to_end(chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs) -> None:
-    """Play two prompts and ask for the end.
+    """Play two prompts, and ask for the chapter's end, which fails.
 
-    The summary that the end needs fails, because the server is busy.
+    The server is too busy to write the summary that the end needs.
     """
     play_many(chapter, 2)
     request_end(chapter.pk)

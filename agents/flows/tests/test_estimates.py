@@ -1,4 +1,4 @@
-"""The estimate of a build is compared with what the build then takes."""
+"""Tests that compare the estimate of a build with the build itself."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -38,7 +38,7 @@ def _openai(settings: Any) -> None:
 
 @pytest.fixture
 def long_scenes(provider: ScriptedProvider) -> None:
-    """Make the narrator write as many words in one call as it was asked for."""
+    """Let the narrator write so many words in each call that no scene has to be continued."""
 
     def write(request: ModelRequest) -> str:
         call = len(provider.history)
@@ -58,8 +58,8 @@ def set_target(chapter: Session, words_wanted: int) -> CallsEstimate:
 def test_the_prompts_are_those_that_a_build_sends(
     longest: int, run_jobs: RunJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The model's tokens are not learned from the build's own calls, because the estimate could not
-    # know them beforehand.
+    # The build's calls must not change how the engine counts tokens, because the estimate was made
+    # before them.
     monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
     chapter = make_ended_chapter(28)
     words_of = chapter.events.filter(prompt_index=longest, role="user")

@@ -1,4 +1,4 @@
-"""The lock stores agent 0's block as it came. If the lock fails, Tab 1 can be edited again."""
+"""The lock stores agent 0's block unchanged. If the lock fails, Tab 1 can be edited again."""
 
 import json
 from collections.abc import Callable

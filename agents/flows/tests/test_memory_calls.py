@@ -1,6 +1,6 @@
-"""If memory is far behind, the user is asked before a model is called.
+"""If memory is far behind, the user has to accept the calls that it needs before they are made.
 
-After the answer, each prompt adds one call.
+After that, each prompt adds one of these calls.
 """
 
 import json
@@ -28,7 +28,7 @@ from sessions.access import get_chapter
 from sessions.chapters import copy_setup
 from sessions.models import Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.tests.factories import add_prompts, add_thoughts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -37,7 +37,7 @@ RunJobs = Callable[[], int]
 
 @pytest.fixture
 def behind() -> Session:
-    """Return a chapter in play whose memory is three stretches and one prompt behind."""
+    """Return a chapter in play. Its memory lacks three stretches and one more prompt."""
     chapter = make_active_chapter()
     add_prompts(chapter, 22)
     return chapter
@@ -80,6 +80,27 @@ def test_the_question_names_the_prompts_and_the_calls(behind: Session) -> None:
     assert (at_end.first, at_end.last, at_end.latest, at_end.calls) == (1, 21, Stretch(22, 22), 4)
 
 
+def test_stretches_of_thoughts_alone_take_no_call_and_the_others_are_asked_for(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_active_chapter(chunk_size_prompts=3)
+    for _ in range(5):
+        add_thoughts(chapter, 3)
+        add_prompts(chapter, 3)
+    for is_ending in (False, True):
+        found = find_memory_behind(chapter, is_ending=is_ending)
+        assert found is not None
+        assert (found.first, found.last, found.calls) == (1, 30, 5)
+        assert found.estimate is not None
+        assert found.estimate.calls == 5
+    for ask in (retry_summary, request_end):
+        with pytest.raises(CallsNotAccepted, match="takes 5 calls"):
+            ask(chapter.pk)
+    request_end(chapter.pk, accept_calls=True)
+    run_jobs()
+    assert (covered(chapter), chapter.state, len(provider.history)) == (30, State.ENDED, 5)
+
+
 def test_the_question_says_how_long_such_calls_took(
     behind: Session, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
@@ -101,8 +122,8 @@ def test_the_question_says_how_long_such_calls_took(
     add_prompts(behind, 7)
     found = find_memory_behind(get_chapter(behind.pk), is_ending=True)
     assert found is not None
-    # The middle one of the three successful calls counts. The call that the test really made took
-    # no time.
+    # The median of this model's three successful calls counts. The test itself made the fastest of
+    # the three, which took almost no time.
     assert (found.seconds, found.all_seconds) == (40, 40 * found.calls)
 
 
@@ -252,8 +273,8 @@ def test_the_estimate_is_about_what_the_calls_then_take(
     monkeypatch: pytest.MonkeyPatch,
     model: str,
 ) -> None:
-    # The model's tokens are not learned from these calls, because the estimate could not know them
-    # beforehand.
+    # These calls must not change how the engine counts tokens, because the estimate was made before
+    # them.
     monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
     settings.LLM, settings.MODEL = "openai", model
     provider.enqueue(*(json.dumps(delta_payload(chunk)) for chunk in range(30)))

@@ -1,4 +1,5 @@
-"""Agent 9 narrates whole or scene by scene, continues a short text, and resumes after a failure."""
+"""Tests of agent 9: it narrates a chapter whole or by scenes, continues a short text, and resumes
+after a failure."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -8,6 +9,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents.exceptions import RateLimited
+from agents.flows.estimates import estimate_build
 from agents.flows.narrating import (
     ENDING_CHARACTERS,
     Material,
@@ -20,6 +22,7 @@ from agents.flows.narrating import (
 from agents.flows.tests.narrations import (
     make_chapter_of_two_scenes,
     make_ended_chapter,
+    make_thoughtful_chapter,
     prompt_of_second_scene,
     words,
 )
@@ -36,7 +39,7 @@ from memory.models import NarrativeDraft
 from sessions.exceptions import WrongState
 from sessions.models import Event, Session
 from sessions.states import State
-from sessions.tests.factories import make_active_chapter
+from sessions.tests.factories import add_thoughts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -55,6 +58,66 @@ def test_the_narrator_gets_style_memory_and_every_prompt(
     places = [prompt.index(part) for part in parts]
     assert places == sorted(places)
     assert NarrativeDraft.objects.get().chapter_text == words(200)
+
+
+def test_a_draft_has_the_prompts_after_a_turn_of_thoughts_alone(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_thoughtful_chapter(200)
+    provider.enqueue(words(200))
+    job = request_build(chapter.pk)
+    run_jobs()
+    job.refresh_from_db()
+    assert job.scenes == [{"first": 1, "last": 22, "target_words": 200}]
+    told = provider.history[0].messages[-1].content
+    places = [told.index(part) for part in ("7) beat 7", "8)\n\n9)", "21) beat 21", "\n22)")]
+    assert places == sorted(places)
+    assert "He lies." not in told
+    assert NarrativeDraft.objects.get().source_snapshot["max_prompt_index_used"] == 22
+
+
+def test_thoughts_alone_are_no_scene_of_their_own(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_thoughtful_chapter()
+    expected = estimate_build(chapter)
+    provider.enqueue(words(600, "first"), words(600, "second"))
+    job = request_build(chapter.pk)
+    run_jobs()
+    job.refresh_from_db()
+    assert (job.status, len(provider.history), expected.calls) == (Job.Status.DONE, 2, 2)
+    assert [(one["first"], one["last"]) for one in job.scenes] == [(1, 14), (15, 22)]
+    assert [one["target_words"] for one in job.scenes] == [600, 600]
+
+
+@pytest.mark.parametrize("finished", [0, 1])
+def test_scenes_of_thoughts_alone_that_were_planned_before_are_told(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs, finished: int
+) -> None:
+    chapter = make_thoughtful_chapter()
+    job = request_build(chapter.pk)
+    stretches = [(1, 7), (8, 14), (15, 22)]
+    scenes = [{"first": first, "last": last, "target_words": 300} for first, last in stretches]
+    Job.objects.update(scenes=scenes, finished_scenes=[words(300)] * finished)
+    provider.fallback = lambda request: words(300)
+    run_jobs()
+    job.refresh_from_db()
+    assert (job.status, len(job.finished_scenes)) == (Job.Status.DONE, 3)
+
+
+def test_a_chapter_of_thoughts_alone_is_one_scene(
+    provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_active_chapter(target_words=200)
+    add_thoughts(chapter, 3)
+    Session.objects.update(last_summarized_prompt_index=3, state=State.ENDED)
+    chapter.refresh_from_db()
+    assert estimate_build(chapter).calls == 1
+    provider.enqueue(words(200))
+    job = request_build(chapter.pk)
+    run_jobs()
+    job.refresh_from_db()
+    assert (job.status, len(job.scenes)) == (Job.Status.DONE, 1)
 
 
 def test_a_chapter_that_is_not_ended_is_refused() -> None:
@@ -133,7 +196,7 @@ def test_a_later_scene_that_cannot_fit_is_refused_before_any_is_paid_for(
     chapter = make_ended_chapter(42)
     Event.objects.update(text="The ice moves under the boats. " * 30)
     job = request_build(chapter.pk)
-    # The build was begun with these scenes, which another model's larger window allowed.
+    # The build began with another model, whose larger window allowed these scenes.
     stretches = [(1, 2), (3, 4), (5, 42)]
     Job.objects.update(
         scenes=[{"first": a, "last": b, "target_words": 300} for a, b in stretches],
@@ -294,7 +357,8 @@ def test_a_continuation_that_has_no_room_ends_the_scene(
     chapter = make_ended_chapter()
 
     def shrink(request: ModelRequest) -> str:
-        """Lower the window during the call, so that the continuation has no room."""
+        """Make the window smaller during the call, so that the request for a continuation does not
+        fit."""
         settings.CONTEXT_WINDOW = 2_048
         return words(80)
 

@@ -1,6 +1,6 @@
-"""Two threads do the same or opposite things at once.
+"""Tests in which two threads do the same or opposite things at once.
 
-One of them wins, and neither waits for ever.
+One of the threads has to win, and neither may wait for ever.
 """
 
 import asyncio
@@ -40,8 +40,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _nothing_was_papered_over(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fail a test that logged a warning, because a deadlock that was caught and tried again is an
-    error too."""
+    """Fail a test that logged a warning.
+
+    A deadlock is an error even if the engine catches it and tries again.
+    """
     yield
     records = caplog.get_records("call")
     assert [r.getMessage() for r in records if r.levelno >= logging.WARNING] == []
@@ -53,8 +55,10 @@ def chapter() -> Session:
 
 
 def do_what_is_due() -> None:
-    """Run the jobs that are due, at most three in a row, because one job can make another one
-    due."""
+    """Run at most three due jobs in a row, and check that no job is due after them.
+
+    One job can make another job due.
+    """
     for _ in range(3):
         if job_id := due_jobs().values_list("pk", flat=True).first():
             work_on(job_id)
@@ -66,13 +70,14 @@ def opened(chapter: Session) -> Attempt:
 
 
 def played(start: Callable[[], Any]) -> Work:
-    """Make a function that starts a reply in an event loop of its own and waits for its end."""
+    """Return a function that starts a reply in its own event loop and waits until the reply has
+    ended."""
 
     async def run() -> OpenedAttempt:
         attempt: OpenedAttempt = await start()
         live = LIVE_REPLIES.get(attempt.attempt.pk) if attempt.must_run else None
         if live is not None and live.task is not None:
-            # The task is cancelled when its chapter is reset. An error of the task is raised here.
+            # A reset of the chapter cancels the task. Any error of the task is raised here.
             await asyncio.wait({live.task})
             if not live.task.cancelled():
                 live.task.result()
@@ -89,7 +94,8 @@ def chapter_with_a_due_summary() -> tuple[Session, Job]:
 
 
 def meet_at_the_answer(provider: ScriptedProvider, agent_word: str) -> threading.Barrier:
-    """Hold back the first answer of this agent until another thread has come to the barrier too."""
+    """Hold back the first answer of this agent until another thread waits at the returned
+    barrier."""
     meeting = threading.Barrier(2)
     calls: list[ModelRequest] = []
 
@@ -190,7 +196,7 @@ def test_memory_is_stored_while_its_last_reply_is_written_again(
         return start_reroll(chapter.pk, submission_key="r")
 
     at_once(lambda: work_on(job.pk), after(meeting, played(write_again)))
-    # The chosen attempt at turn 7 may have no summary yet. The next prompt asks for it.
+    # The attempt that is chosen at turn 7 may lack its summary. The next prompt asks for it.
     played(lambda: start_prompt(chapter.pk, actor=1, words="Go.", submission_key="n"))()
     do_what_is_due()
     check(chapter)

@@ -212,7 +212,7 @@ def test_a_summary_that_runs_may_end_and_counts_while_its_attempt_is_chosen(
     assert "Another answer." not in provider.history[-1].messages[-1].content
     chapter.refresh_from_db()
     assert (chapter.last_summarized_prompt_index, chapter.state) == (0, State.ACTIVE)
-    # The chosen attempt has no summary yet. The next prompt asks for it.
+    # The chosen attempt has no summary yet, because only the next prompt asks for one.
     assert run_jobs() == 0
     choose_reply(chapter.pk, 7, first.pk)
     chapter.refresh_from_db()
@@ -311,7 +311,7 @@ def test_no_source_of_memory_tells_a_narrator_the_turn_that_it_writes_again(
         return " ".join(piece.text for piece in source(subject, tier))
 
     assert "The lamp is lit." not in told(14)
-    # In a small window a character's memory has no delta of prompts that its recent context shows.
+    # In a small window, a character's memory omits a delta whose prompts are in the recent context.
     if budget is None or tier != "minimal" or source is not character_memory:
         assert "The bell is cracked." in told(14)
         assert "The lamp is lit." in told(None)
@@ -431,7 +431,7 @@ def test_a_slot_of_nobody_is_not_stored_as_one(
     assert [(deed["agent_slot"], deed["did"]) for deed in stored] == [
         *((0, "deed 99"), (2, "deed 2"), (0, "deed 0"))
     ]
-    # The call's record keeps the slot that the model sent.
+    # The artifact of the call keeps the slot that the model wrote.
     assert '"agent_slot": 99' in chapter.llm_artifacts.get().raw_output_ref
 
 
@@ -439,7 +439,7 @@ def test_a_slot_of_nobody_is_not_stored_as_one(
 def test_a_summary_covers_as_many_prompts_as_the_chapter_says(
     provider: ScriptedProvider, run_jobs: RunJobs, size: int
 ) -> None:
-    """The prompts of a stretch are counted from the summary pointer on, here from prompt 3."""
+    """A stretch begins after the summary pointer, which is at prompt 2 in this test."""
     chapter = make_active_chapter(chunk_size_prompts=size, last_summarized_prompt_index=2)
     add_prompts(chapter, 2)
     add_delta(chapter, 1, 2, turn_delta(1, 2))

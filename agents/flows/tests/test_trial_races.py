@@ -1,4 +1,4 @@
-"""Tests of trials that are sent, taken or stopped by two threads at once."""
+"""Tests of two threads that start, adopt or stop a trial at the same time."""
 
 import logging
 from collections.abc import Iterator
@@ -27,8 +27,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _nothing_was_papered_over(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fail a test that logged a warning, because a deadlock that was caught and tried again is an
-    error too."""
+    """Fail a test that logged a warning.
+
+    A deadlock is an error even if the engine catches it and tries again.
+    """
     yield
     records = caplog.get_records("call")
     assert [r.getMessage() for r in records if r.levelno >= logging.WARNING] == []
@@ -85,8 +87,7 @@ def test_of_a_trial_and_the_next_prompt_one_waits(chapter: Session) -> None:
     results = at_once(
         partial(adopt_trial, chapter.pk, trial.pk), opening(chapter, "A bell rings.", "next")
     )
-    # The prompt is always stored. The adoption of the trial is refused only if the prompt was
-    # stored first.
+    # The prompt is stored in any case. If the prompt is stored first, the trial cannot be adopted.
     assert not isinstance(results[1], Exception)
     assert chosen_reply(chapter) == ("I wait." if refusals(results) else "I run.")
     fail_attempt(successes(results)[-1].attempt, error="It ends here.", partial_text="")

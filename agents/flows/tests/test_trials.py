@@ -141,7 +141,7 @@ class TestRunning:
     ) -> None:
         attempt = tried(chapter, provider)
         trial = read_trial(chapter.pk, attempt.pk)
-        assert (trial.reply.text, trial.new_reply) == ("I look at the lamp.", "I run to the quay.")
+        assert (trial.reply, trial.new_reply) == ("I look at the lamp.", "I run to the quay.")
         assert (trial.layer_name, trial.text) == ("AGENT_IDENTITY", IDENTITY)
         assert trial.text_before.endswith("A ferrywoman.")
         assert trial.base is not None
@@ -158,7 +158,7 @@ class TestRunning:
         attempt = tried(chapter, provider)
         trial = read_trial(chapter.pk, attempt.pk)
         assert trial.base is not None
-        assert (trial.reply.text, trial.base.artifact.pk) == ("I look away.", call_id)
+        assert (trial.reply, trial.base.artifact.pk) == ("I look away.", call_id)
 
     def test_a_small_models_half_sentence_is_ended_as_in_play(
         self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
@@ -247,8 +247,7 @@ class TestSentTwice:
     ) -> None:
         provider.enqueue(ProviderError("No line."))
         for _ in range(2):
-            # The first round comes after a failed trial, and the second round after a committed
-            # trial.
+            # In the first round the trial fails. In the second round the same trial is committed.
             try_again(chapter, submission_key="k")
             with pytest.raises(KeyReused):
                 try_again(chapter, "Somebody else.", submission_key="k")

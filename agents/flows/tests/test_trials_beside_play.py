@@ -1,4 +1,4 @@
-"""A trial runs beside play without any effect on play, and each of the two is stopped alone."""
+"""A trial runs beside play and does not change it. A trial and a reply are stopped separately."""
 
 import asyncio
 from collections.abc import Callable

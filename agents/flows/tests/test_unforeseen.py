@@ -1,5 +1,7 @@
-"""An unforeseen error ends its reply at once, and the user is told of it without the error's own
-words."""
+"""An unforeseen error ends the reply in which it occurs.
+
+The user is told that there was an error, but not the error's text.
+"""
 
 import asyncio
 import gc
@@ -36,7 +38,7 @@ def chapter() -> Session:
 
 @pytest.fixture(autouse=True)
 def _all_is_asked_for(caplog: pytest.LogCaptureFixture) -> Any:
-    """Fail a test that leaves a task with an unread error, which the event loop logs."""
+    """Fail a test that leaves a task whose error nobody read. The event loop logs such an error."""
     yield
     gc.collect()
     told = [one for when in ("call", "teardown") for one in caplog.get_records(when)]

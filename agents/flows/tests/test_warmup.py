@@ -1,6 +1,6 @@
-"""Reading ahead stops as soon as it is not needed.
+"""The embedded model reads the next prompt ahead, so that the next reply begins sooner.
 
-It shortens the wait for a prompt to the same character.
+Reading ahead stops as soon as it is not needed.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from sessions.tests.factories import add_prompts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
-# No test takes as long as this.
+# No test takes this many seconds.
 LONG = 30.0
 
 Task = asyncio.Task[None]
@@ -45,7 +45,7 @@ def chapter() -> Session:
 
 
 async def start_warming(provider: ScriptedProvider, chapter: Session, gate: asyncio.Event) -> Task:
-    """Start reading ahead for character 1, with a call that does not end before the gate opens."""
+    """Start reading ahead for character 1, by a call that ends only after `gate` is set."""
     provider.enqueue(Script("I", gate=gate))
     await warm_reply(chapter.pk, 1)
     task = running()

@@ -1,7 +1,7 @@
-"""A character's prompt tells all that the character witnessed or was told, and nothing else.
+"""A character's prompt has all that the character witnessed or was told, and nothing else.
 
-Agent 8 repeats in each block every marked word of its request, so that the block shows which words
-reached it.
+The texts have marked words. A stand-in for agent 8 copies the marked words of its request into a
+block, so that the tests see which words agent 8 was sent.
 """
 
 import json
@@ -70,8 +70,8 @@ MODELS = [
 
 
 def parrot(request: ModelRequest) -> str:
-    """Answer as agent 8 with every marked word of the request, and as a character without a new
-    word."""
+    """Answer a request for agent 8 with all its marked words, and any other request without new
+    ones."""
     if "turn_delta" not in request.messages[0].content:
         return answer_in_form(request)
     marks = sorted(marks_of(" ".join(message.content for message in request.messages)))
@@ -142,8 +142,7 @@ def test_a_word_for_two_of_three_reaches_no_prompt_of_the_third(
             assert (start, seen) == (({SECRET},) * 2 if one != 3 else (set(), set()))
     assert not any(SECRET in prompt for prompt in asked[3])
     assert all(SECRET in prompt for prompt in asked[1] + asked[2])
-    # The secret of an early turn still stands in the block for characters 1 and 2, thirty turns
-    # later.
+    # Thirty turns later, the secret is still in the block for characters 1 and 2.
     assert chapter.last_summarized_prompt_index == 28
     [private] = chapter.memory_blocks.filter(json_payload__icontains=SECRET, to_prompt_index=7)
     assert private.audience == [1, 2]
@@ -195,8 +194,7 @@ def test_each_set_of_witnesses_is_told_once_the_widest_first(
         everybody,
         everybody | {"zq2", "zq5"},
         everybody | {"zq6"},
-        # Character 3 shares zq6 with character 2, so that only zq3 is new in the call for character
-        # 3 alone.
+        # Characters 2 and 3 both know zq6. Only zq3 is new in the call for character 3 alone.
         everybody | {"zq3", "zq6"},
     ]
     deltas = list(counting_deltas(chapter))
@@ -286,7 +284,7 @@ def test_a_stretch_with_nothing_to_tell_is_known_to_those_for_whom_memory_is_wri
 
 @pytest.fixture
 def _scenes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a change of the kind SCENE_OVER end a stretch, beside the usual number of prompts."""
+    """Declare that a change of the kind SCENE_OVER ends a stretch early."""
     rule = StretchRule(ended_by=frozenset({SCENE_OVER}))
     monkeypatch.setitem(stretches._rules, "gamemaster", rule)
 
@@ -296,8 +294,8 @@ STEPS = st.lists(
         st.sampled_from(
             ["turn"] * 5 + ["scene", "again", "choose", "edit", "rule", "remember", "end"]
         ),
-        # These are the slot that is addressed, the slots that perceive or read, and a number that
-        # picks one of several attempts.
+        # The next three values are the slot that is addressed, the slots that perceive or read, and
+        # a number that picks an attempt.
         st.integers(1, 3),
         st.none() | st.sets(st.integers(1, 3), min_size=1),
         st.integers(0, 9),
@@ -308,8 +306,10 @@ STEPS = st.lists(
 
 
 class Played:
-    """A chapter that is played at random, with a marked word for each text and the readers of each
-    ruling."""
+    """A chapter that is played at random.
+
+    Each of its texts has its own marked word. The readers of each ruling are kept.
+    """
 
     def __init__(self) -> None:
         self.chapter = make_active_chapter()
@@ -376,7 +376,7 @@ class Played:
             choose_reply(self.chapter.pk, self.latest.number, attempt.pk)
 
     def known_to(self, slot: int, *, until: int) -> set[str]:
-        """Return the marked words that the character witnessed up to this turn or reads in a
+        """Return the marked words that the character witnessed up to this turn or can read in a
         ruling."""
         events = chosen_events(self.chapter, to_prompt=until)
         heard = [event.text for event in events if slot in event.witnesses]
@@ -393,8 +393,8 @@ class Played:
             for tier in TIERS:
                 assert prompt_of(chapter, slot, tier) == known
                 if last:
-                    # The request for another attempt at the latest turn has the later rulings, but
-                    # not the turn itself.
+                    # If the latest turn is written again, the request has the later rulings, but
+                    # not the turn.
                     assert prompt_of(chapter, slot, tier, last) == self.known_to(
                         slot, until=last - 1
                     )

@@ -1,4 +1,4 @@
-"""Functions that run trials in tests, each with one layer changed, and that read their replies."""
+"""Functions by which tests run trials and read the replies."""
 
 import asyncio
 from typing import Any
@@ -45,14 +45,14 @@ async def begin(
     number: int | None = None,
     **more: Any,
 ) -> Attempt:
-    """Start a trial and leave it running. A refusal is raised."""
+    """Start a trial, and return its attempt. If the trial is refused, raise the refusal."""
     layer = await in_database(number_of, chapter, name) if number is None else number
     sent: dict[str, Any] = {"layer_number": layer, "text": text, "submission_key": "", **more}
     return (await start_trial(chapter.pk, **sent)).attempt
 
 
 def try_again(chapter: Session, text: str = IDENTITY, **more: Any) -> Attempt:
-    """Run a trial to its end. The function takes and raises the same as `begin`."""
+    """Start a trial as `begin` does, and wait until it has ended."""
 
     async def run() -> Attempt:
         attempt = await begin(chapter, text, **more)
@@ -86,13 +86,13 @@ async def words_have_come(attempt: Attempt) -> None:
 
 
 def tried(chapter: Session, provider: ScriptedProvider) -> Attempt:
-    """Return a trial that was committed."""
+    """Return a committed trial."""
     provider.enqueue("I run to the quay.")
     return try_again(chapter)
 
 
 def row_of(chapter: Session) -> dict[str, Any]:
-    """Return every field of the chapter's own row."""
+    """Return all fields of the chapter's own row."""
     return dict(Session.objects.filter(pk=chapter.pk).values().get())
 
 

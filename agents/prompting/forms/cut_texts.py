@@ -1,21 +1,24 @@
-"""Ends texts that a grammar has cut off at their last whole word.
+"""Shortens texts that a grammar has cut off within a word. They then end with their last whole
+word.
 
-A server that turns the schema into a grammar ends a text at its maximum length, even within a word,
-and memory must not say "the lanter". The record of the call keeps the original reply.
+If a server turns the schema into a grammar, a text ends at its maximum length, even within a word.
+Memory must not say "the lanter" for "the lantern". The record of the call keeps the original reply.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 _ELLIPSIS = "…"
-# A longer piece without a space is no word, because some languages have no spaces.
+# The most characters that are removed at the end of a text. A longer piece without a space is no
+# single word, because some languages write no spaces.
 _LONGEST_WORD = 30
 
 
 def end_at_words(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return the value with each text that fills its `maxLength` ended at its last whole word."""
+    """Return the value. Each text in it that fills its `maxLength` is shortened to its last whole
+    word."""
     match value:
-        # A longer text shows that the server used no grammar.
+        # A text that is longer than `maxLength` shows that the server used no grammar.
         case str() if len(value) == schema.get("maxLength"):
             return _end_at_word(value)
         case dict():

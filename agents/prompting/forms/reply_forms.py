@@ -1,4 +1,4 @@
-"""Chooses JSON or XML as the form in which agents 0 and 8 write, by the facts of their model."""
+"""Chooses JSON or XML as the form in which the model of agent 0 or 8 writes."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -16,14 +16,21 @@ _RELIABLE = ("high", "very_high")
 
 
 def form_for(facts: ModelFacts) -> Form:
-    """Choose XML only if no JSON schema can be sent and the model writes XML better than JSON."""
+    """Return the form for a model.
+
+    XML is returned only if no JSON schema can be sent and the model writes XML better than JSON.
+    """
     is_better_at_xml = _RANKS.index(facts.xml_reliability) > _RANKS.index(facts.json_reliability)
     return "xml" if is_better_at_xml and not facts.json_schema else "json"
 
 
 def format_reminder(facts: ModelFacts, shape: type[Shape]) -> str:
-    """Return the text that ends a request with a reminder of the form; "" if none is needed. The
-    agent's instructions show the shape as JSON, so a model that has to write XML needs the text."""
+    """Return the text at the end of a request that reminds the model of the form, or "" if none is
+    needed.
+
+    The agent's instructions show the shape as JSON. So a model that has to write XML needs this
+    text.
+    """
     if form_for(facts) == "xml":
         return render_prompt("format_reminder_xml", shape=describe_as_xml(shape))
     if facts.json_schema or facts.json_reliability in _RELIABLE:
@@ -34,9 +41,10 @@ def format_reminder(facts: ModelFacts, shape: type[Shape]) -> str:
 def read_reply(
     text: str, shape: type[Shape], check: Check, *, form: Form = "json", is_last_try: bool = False
 ) -> Reading:
-    """Read a reply that `check` accepts, in the form that was asked for or else in the other one.
+    """Read a reply in the form that was asked for, or else in the other form.
 
-    Raises InvalidReply, with a message about the form that the reply has, and no other error.
+    Raises InvalidReply, and no other error, if `check` accepts the reply in neither form. The
+    message is about the form that the reply has.
     """
     readers: dict[Form, Callable[[], Reading]] = {
         "json": lambda: read_json(text, check, is_last_try=is_last_try),

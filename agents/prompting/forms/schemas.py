@@ -1,12 +1,11 @@
-"""The objects that agents 0 and 8 return: their shapes, JSON schemas and checks.
+"""The objects that agents 0 and 8 return, with their shapes, JSON schemas and checks.
 
-A payload is stored as it was returned; these models only decide whether it is acceptable. They
-accept other spellings of the same value (a number instead of text, null instead of nothing) and
-never fill in missing values.
+A payload is stored as the model returned it. These shapes only decide whether it is acceptable.
+They accept other forms of the same value, such as a number instead of text or null instead of
+nothing. They never fill in missing values.
 """
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
@@ -17,29 +16,30 @@ from pydantic_core import ErrorDetails
 from agents.prompting.escaping import without_forgeries
 from agents.providers.exceptions import UnusableReply
 from sessions.limits import MAX_AGENTS
+from sessions.payloads import why_not_storable
 from sessions.roster import Character
 
 Payload = dict[str, Any]
 
-# The greatest depth of nested lists and objects; the shapes need five levels.
-MAX_DEPTH = 20
 _MAX_PROBLEMS = 5
 
 
 class InvalidReply(UnusableReply):
-    """A reply that does not have the form asked for; the message tells the model what to repair."""
+    """A reply does not have the form that was asked for. The message tells the model what to
+    repair."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The payload of a reply; `remark` says what had to be mended, "" if nothing had."""
+    """The payload of a reply. `remark` says what was mended in it, or is "" if nothing was."""
 
     payload: Payload
     remark: str = ""
 
 
 def _as_text(value: object) -> object:
-    """Convert null and booleans to text; the validator converts numbers and refuses the rest."""
+    """Return null and booleans as text. The validator turns numbers into text, and refuses
+    everything else."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -54,6 +54,7 @@ def _as_list(value: object) -> object:
 
 
 EntryT = TypeVar("EntryT")
+Model = TypeVar("Model", bound=BaseModel)
 Text = Annotated[str, Field(max_length=800), BeforeValidator(_as_text)]
 Several = Annotated[list[EntryT], Field(max_length=14), BeforeValidator(_as_list)]
 
@@ -89,7 +90,7 @@ class RosterEntry(_Shape):
 
 
 class WorldChapterLock(_Shape):
-    """Agent 0's block: a summary of Tab 1."""
+    """The block that agent 0 returns: a summary of Tab 1."""
 
     memory_type: Literal["world_chapter_lock"]
     world: World
@@ -118,7 +119,7 @@ class MajorEvent(_Shape):
 
 
 class CharacterAction(_Shape):
-    # People of the GM act, too, and have no slot.
+    # None stands for a person of the GM. Such a person also acts, but has no slot.
     agent_slot: Annotated[int | None, WithJsonSchema({"type": "integer"})]
     name: Text
     did: Text
@@ -152,7 +153,7 @@ class Thread(_Shape):
 
 
 class TurnDelta(_Shape):
-    """Agent 8's block: what is new or changed in one stretch of play."""
+    """The block that agent 8 returns: everything that is new or changed in one stretch of play."""
 
     memory_type: Literal["turn_delta"]
     range: ChunkRange
@@ -169,8 +170,9 @@ class TurnDelta(_Shape):
 
 Shape = WorldChapterLock | TurnDelta
 
-# The limits for a small model, so that it comes to an end: characters of a text and entries of a
-# list. An object that fills all of them stays below the output limit.
+# The limits for a small model: the most characters of a text, and the most entries of a list. With
+# them its answer comes to an end, because an object that fills them all is still below the output
+# limit.
 _TIGHT_LENGTH = 80
 _TIGHT_LENGTHS = {
     "premise": 200,
@@ -180,7 +182,7 @@ _TIGHT_LENGTHS = {
     "canon_locks": 120,
     "event": 120,
     "did": 100,
-    # A contradiction states two facts.
+    # A contradiction may be longer, because it states two facts.
     "contradictions_or_questions": 200,
     "thread": 100,
     "name": 40,
@@ -210,22 +212,23 @@ _TIGHT_LISTS = {
 
 
 def json_schema_for(model: type[BaseModel], *, tight: bool = False) -> dict[str, Any]:
-    """Return the shape as a JSON schema without references, with every key required.
+    """Return the shape as a JSON schema without references, in which every key is required.
 
-    It uses only keywords that the strict modes of hosted servers take. `tight` adds limits of
-    length for servers that turn the schema into a grammar (llama.cpp), because a small model would
-    otherwise write up to its output limit.
+    The schema has only keywords that the strict modes of hosted servers take. `tight` adds limits
+    of length for servers that turn the schema into a grammar (llama.cpp), because a small model
+    would otherwise write up to its output limit.
     """
     source = model.model_json_schema()
     return _plain_schema(source, source.get("$defs", {}), name="", tight=tight)
 
 
 def lock_schema_for(roster: Sequence[Character], *, tight: bool = False) -> dict[str, Any]:
-    """Return agent 0's schema for this roster, by which a model cannot misname anybody."""
+    """Return agent 0's schema for this roster. With it a model cannot give anybody a wrong name."""
     schema = json_schema_for(WorldChapterLock, tight=tight)
     agents = schema["properties"]["agents"]
     if tight:
-        # llama.cpp's grammars take a list of schemas as a list with these entries in this order.
+        # A grammar of llama.cpp reads this list of schemas as a list with exactly these entries in
+        # this order.
         agents["items"] = [_roster_entry([character]) for character in roster]
         agents.pop("maxItems")
     else:
@@ -236,8 +239,10 @@ def lock_schema_for(roster: Sequence[Character], *, tight: bool = False) -> dict
 def delta_schema_for(
     first: int, last: int, roster: Sequence[Character], *, tight: bool = False
 ) -> dict[str, Any]:
-    """Return agent 8's schema, by which a model can name only these prompts and slots. Slot 0
-    stands for people without a slot."""
+    """Return agent 8's schema. With it a model can name only these prompts and slots.
+
+    Slot 0 stands for people without a slot.
+    """
     schema = json_schema_for(TurnDelta, tight=tight)
     chunk = schema["properties"]["range"]["properties"]
     chunk["from_marker"] = {"type": "string", "enum": [str(first)]}
@@ -248,11 +253,12 @@ def delta_schema_for(
     return schema
 
 
-def check_payload(payload: Payload, model: type[BaseModel]) -> None:
-    """Raise InvalidReply unless the object has the shape and can be stored."""
+def check_payload(payload: Payload, model: type[Model]) -> Model:
+    """Return the object in its shape. Raises InvalidReply unless it has the shape and can be
+    stored."""
     check_storable(payload)
     try:
-        model.model_validate(payload)
+        return model.model_validate(payload)
     except ValidationError as error:
         problems = [_describe(details) for details in error.errors(include_url=False)]
         more = len(problems) - _MAX_PROBLEMS
@@ -276,7 +282,10 @@ def check_roster(payload: Payload, roster: Sequence[Character]) -> None:
 
 
 def _loosely(entry: tuple[int, str, str]) -> tuple[int, str, str]:
-    """Return the entry for a tolerant comparison. The name is escaped, as it was in the request."""
+    """Return the entry in a form for a tolerant comparison.
+
+    The name is escaped, because it was escaped in the request.
+    """
     slot, color, name = entry
     written = without_forgeries(" ".join(name.split()))
     return slot, color.strip().casefold(), written.casefold()
@@ -286,7 +295,7 @@ def _roster_entry(roster: Sequence[Character]) -> dict[str, Any]:
     properties = {
         "slot": {"type": "integer", "enum": [one.slot for one in roster]},
         "color": {"type": "string", "enum": [one.color for one in roster]},
-        # Two characters may have one name, but an enumeration must not repeat it.
+        # Two characters may have the same name, but an enumeration must not repeat a value.
         "name": {"type": "string", "enum": list(dict.fromkeys(one.name for one in roster))},
     }
     return {
@@ -300,7 +309,8 @@ def _roster_entry(roster: Sequence[Character]) -> dict[str, Any]:
 def _plain_schema(
     node: dict[str, Any], definitions: dict[str, Any], *, name: str, tight: bool
 ) -> dict[str, Any]:
-    """Reduce pydantic's schema of one field to keywords that every server understands."""
+    """Return pydantic's schema of one field with only the keywords that every server
+    understands."""
     if "$ref" in node:
         target = definitions[node["$ref"].rpartition("/")[2]]
         return _plain_schema(target, definitions, name=name, tight=tight)
@@ -330,28 +340,14 @@ def _plain_schema(
 
 
 def check_storable(payload: Payload) -> None:
-    """Refuse values that no database takes as JSON: NUL, lone surrogates, NaN, endless nesting."""
-    pending: list[tuple[Any, int]] = [(payload, 1)]
-    while pending:
-        value, depth = pending.pop()
-        if depth > MAX_DEPTH:
-            raise InvalidReply("the JSON object is nested too deeply")
-        if isinstance(value, dict):
-            pending += [(part, depth + 1) for pair in value.items() for part in pair]
-        elif isinstance(value, list):
-            pending += [(part, depth + 1) for part in value]
-        elif isinstance(value, str) and _is_not_text(value):
-            raise InvalidReply("a text holds characters that are not text; leave them out")
-        elif isinstance(value, float) and not math.isfinite(value):
-            raise InvalidReply("a number is not finite; write it as text")
-
-
-def _is_not_text(value: str) -> bool:
-    return "\0" in value or any("\ud800" <= character <= "\udfff" for character in value)
+    """Raise InvalidReply for an object that cannot be stored as JSON."""
+    if problem := why_not_storable(payload):
+        raise InvalidReply(problem)
 
 
 def _describe(details: ErrorDetails) -> str:
-    """Describe one problem after its place, without repeating the text itself."""
+    """Return a description of one problem: its place, and then what is wrong, without the text
+    itself."""
     where = ".".join(str(part) for part in details["loc"]) or "the object"
     bounds = details.get("ctx", {})
     match details["type"]:

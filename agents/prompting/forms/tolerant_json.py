@@ -1,15 +1,16 @@
 """Reads the one JSON object in a reply, and mends it with care if it is malformed.
 
-The steps are these, each taken only if the one before found no object: read valid JSON, without the
-fence or prose around it; remove trailing commas; mend with json-repair (missing commas, other
-quotes, comments).
+There are three steps, and each is taken only if the step before found no object: read valid JSON
+without the fence or prose around it; remove trailing commas; mend with json-repair (missing commas,
+other quotes, comments).
 
-On the first try a mended object is accepted only if it has every word of the reply. One that breaks
-off is refused unless only closing brackets are missing, because a model that is asked again writes
-a shorter, complete object. On the last try both are accepted. Even then a cut entry is left out,
-because half a sentence may say the opposite. A key that was not reached stays missing, because an
-empty list would say that nothing was new, and the check refuses such an object. The record of the
-call keeps what was left out.
+On the first try a mended object is accepted only if it has every word of the reply. An object that
+breaks off is refused unless only closing brackets are missing, because a model that is asked again
+writes a shorter, complete object. On the last try both are accepted.
+
+Even then a cut entry is left out, because half a sentence may say the opposite. A key that the
+reply did not reach stays missing, because an empty list would say that nothing was new, and the
+check refuses such an object. The record of the call keeps the text that was left out.
 """
 
 import json
@@ -22,21 +23,22 @@ from typing import Any, TypeVar
 
 from json_repair import repair_json
 
-from agents.prompting.forms.schemas import MAX_DEPTH, InvalidReply, Payload, Reading, check_storable
+from agents.prompting.forms.schemas import InvalidReply, Payload, Reading, check_storable
+from sessions.payloads import MAX_DEPTH
 
 Check = Callable[[Payload], None]
 FoundT = TypeVar("FoundT")
 
 # The most opening braces that are tried as the start of the object.
 _MAX_STARTS = 50
-# Longer replies are not mended. An agent's own reply is shorter, and the time for mending grows
-# with the square of the length.
+# The most characters of a reply that is mended. An agent's own reply is shorter, and the time for
+# mending grows with the square of the length.
 _MAX_CHARACTERS = 20_000
 
 _CLOSING = {"{": "}", "[": "]"}
 _KEY_FIRST = re.compile(r"""\{\s*["'\u201c]?memory_type""")
 _WORD = re.compile(r"\w+")
-# Matches a comment in json-repair's log.
+# A pattern that matches a comment in the log of json-repair.
 _COMMENT = re.compile(r" comment: (.*), ignoring$", re.DOTALL)
 _LITERALS = {"null", "none", "true", "false"}
 # The errors that json-repair may raise for a text that is not JSON at all.
@@ -44,7 +46,8 @@ _MENDING_ERRORS = (ValueError, TypeError, LookupError, AttributeError, Recursion
 
 
 def read_json(text: str, check: Check, *, is_last_try: bool) -> Reading:
-    """Return the object if `check` accepts it; raise InvalidReply otherwise."""
+    """Return the object in the text. Raises InvalidReply if there is none or `check` does not
+    accept it."""
     if "{" not in text:
         raise InvalidReply("the reply holds no JSON object")
     payload = _read_strictly(text)
@@ -64,7 +67,7 @@ def read_json(text: str, check: Check, *, is_last_try: bool) -> Reading:
 
 
 def count_lost_words(text: str, payload: Payload) -> int:
-    """Count the words of the text that are not among the payload's keys and values."""
+    """Return how many words of the text are missing in the payload's keys and values."""
     return (_words(_unescape(text)) - _words(_spoken(payload))).total()
 
 
@@ -72,8 +75,9 @@ def count_lost_words(text: str, payload: Payload) -> int:
 class _Source:
     """The text of an object that is not valid JSON, from its opening brace on.
 
-    Its entries are complete up to `whole`, and `open_brackets` are the ones open there. An object
-    that is nested too deeply is read no further, so it counts as cut, too.
+    Its entries are complete up to the position `whole`. `open_brackets` are the brackets that are
+    open at that position. An object that is nested too deeply is not read further, so it counts as
+    cut too.
     """
 
     text: str
@@ -93,8 +97,8 @@ class _Source:
 
 
 def _read_strictly(text: str) -> Payload | None:
-    # A model that thinks aloud may write other objects first, and a broken object may have valid
-    # ones inside. Only the reply itself has a memory_type.
+    # A model that thinks aloud may write other objects first, and a broken object may contain valid
+    # ones. Only the reply itself has the key memory_type.
     return _only_one([one for one in _objects_in(text) if "memory_type" in one])
 
 
@@ -105,7 +109,7 @@ def _only_one(found: list[FoundT]) -> FoundT | None:
 
 
 def _objects_in(text: str) -> Iterator[Payload]:
-    """Yield the JSON objects in the text that are not inside another one."""
+    """Yield the JSON objects in the text that are not inside another object."""
     # The decoder accepts line breaks inside strings, which small models write.
     decoder = json.JSONDecoder(strict=False)
     at = 0
@@ -122,7 +126,7 @@ def _objects_in(text: str) -> Iterator[Payload]:
 
 
 def _find_object(text: str) -> _Source | None:
-    """Find the object that is meant as the reply; None if there is none."""
+    """Return the object that is meant as the reply, or None if there is none."""
     if "memory_type" not in text or len(text) > _MAX_CHARACTERS:
         return None
     found: list[_Source] = []
@@ -144,14 +148,16 @@ def _find_object(text: str) -> _Source | None:
 
 
 class _Scan:
-    """Scans an object that may be malformed, to find where it and its entries end."""
+    """A scanner for an object that may be malformed. It finds where the object and its entries
+    end."""
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
         self._at = start
         self._open: list[str] = []
         self._quote = ""
-        # The last character outside of strings that is not a space, and its position.
+        # The last character outside of strings that is not a space. The next variable is its
+        # position.
         self._before, self._before_at = "", start
         self._trailing_commas: list[int] = []
         self._whole, self._open_at_whole = start, ""
@@ -198,14 +204,16 @@ class _Scan:
         self._before, self._before_at = character, self._at
 
     def _without_trailing_commas(self) -> str:
-        """Replace trailing commas by spaces, so that json-repair need not guess."""
+        """Return the text with spaces instead of trailing commas, so that json-repair need not
+        guess."""
         characters = list(self._text)
         for at in self._trailing_commas:
             characters[at] = " "
         return "".join(characters)
 
     def _ends_text(self) -> bool:
-        """Return whether a quote ends its string, which a comma, a colon or a bracket shows."""
+        """Return whether a quotation mark ends its string. The mark does if a comma, a colon or a
+        bracket follows it."""
         rest = self._text[self._at + 1 : self._at + 200].lstrip()
         return not rest or rest[0] in ",:}]\"'/#"
 
@@ -217,19 +225,19 @@ class _Scan:
             self._note_whole_entry(self._at + 1)
 
     def _note_whole_entry(self, end: int) -> None:
-        # A value at a deeper level is only a part of an entry.
+        # A value on a deeper level is only a part of an entry.
         if self._open in (["{"], ["{", "["]):
             self._whole, self._open_at_whole = end, "".join(self._open)
 
 
 def _mend(source: _Source, *, is_last_try: bool) -> Reading | None:
-    """Mend the malformed object as far as this try allows."""
+    """Return the malformed object, mended as far as this try allows, or None."""
     if source.is_cut and not (is_last_try or source.lacks_only_brackets):
         return None
     payload, comments = _repair(source.without_cut_entry if source.is_cut else source.text)
     if payload is None:
         return None
-    # The check comes before the words are counted, because the count descends into each level.
+    # This check comes before the words are counted, because counting descends into each level.
     check_storable(payload)
     lost = max(count_lost_words(source.text, payload) - comments, 0)
     if lost and not is_last_try:
@@ -239,7 +247,8 @@ def _mend(source: _Source, *, is_last_try: bool) -> Reading | None:
 
 
 def _repair(text: str) -> tuple[Payload | None, int]:
-    """Parse the object, with json-repair if needed, and count the words in its comments."""
+    """Return the object, read by json-repair if needed. Also return the number of words in its
+    comments."""
     with suppress(ValueError, RecursionError):
         return json.loads(text, strict=False), 0
     try:

@@ -2,11 +2,13 @@
 
 The reader knows the shape, so the text need not be well-formed. Tags that the shape does not name
 are skipped. A tag that is not closed ends where the next tag belongs elsewhere. Text around the
-outermost tag is ignored. This module has its own scanner, because XML parsers refuse such text, and
-because a scanner without DTDs, and with only HTML's fixed entities, cannot be made to expand
-anything.
+outermost tag is ignored.
 
-A list is a tag with an `item` for each entry; a tag that is repeated for each entry is read, too.
+This module has its own scanner, because XML parsers refuse such text. The scanner knows no DTDs and
+only HTML's fixed entities, so no text can make it expand anything.
+
+A list is a tag with an `item` for each entry. The reader also accepts one tag for each entry
+instead.
 """
 
 import html
@@ -31,13 +33,14 @@ _WHOLE_NUMBER = re.compile(r"[+-]?\d{1,9}")
 
 
 def root_tag(model: type[Shape]) -> str:
-    """Return the outermost tag, which stands for `memory_type`."""
+    """Return the name of the outermost tag. In XML it takes the place of `memory_type`."""
     name: str = get_args(model.model_fields["memory_type"].annotation)[0]
     return name
 
 
 def describe_as_xml(model: type[Shape]) -> str:
-    """Return the shape as one line of XML, with "..." for each text and 0 for each number."""
+    """Return the shape as one line of XML, with "..." in place of each text and 0 in place of each
+    number."""
     return describe_element(root_tag(model), json_schema_for(model))
 
 
@@ -59,17 +62,18 @@ def describe_element(name: str, schema: Mapping[str, Any]) -> str:
 
 
 def read_element(text: str, name: str, schema: Mapping[str, Any]) -> Payload:
-    """Read the content of an element by its schema, ignoring tags that do not belong there."""
+    """Return the content of an element, read by its schema. Tags that the schema does not have are
+    ignored."""
     tree = _Tree(name, dict(schema))
     tree.read(f"<{name}>{text}</{name}>")
     return _object(tree.root)
 
 
 def read_xml(text: str, model: type[Shape], check: Check, *, is_last_try: bool) -> Reading:
-    """Return the payload in the reply's tags if `check` accepts it; raise InvalidReply otherwise.
+    """Return the payload in the reply's tags. Raises InvalidReply if `check` does not accept it.
 
-    A reply that breaks off inside an entry is refused. On the last try that entry is left out
-    instead. A list that was not reached stays missing.
+    A reply that breaks off inside an entry is refused. On the last try the entry is left out
+    instead. A list that the reply did not reach stays missing.
     """
     root = root_tag(model)
     text = _UNFINISHED_TAG.sub("", text)
@@ -102,7 +106,7 @@ class _Element:
     schema: dict[str, Any]
     texts: list[str] = field(default_factory=list)
     children: list["_Element"] = field(default_factory=list)
-    # The names of the children, so that a new tag need not be compared with each child.
+    # The names of the children. With this set, a new tag need not be compared with each child.
     names: set[str] = field(default_factory=set)
 
     @property
@@ -110,31 +114,32 @@ class _Element:
         return "".join(self.texts).strip()
 
     def schema_of(self, name: str) -> dict[str, Any] | None:
-        """Return the schema of a tag inside this element; None if it does not belong here."""
+        """Return the schema of a tag inside this element, or None if the tag does not belong
+        here."""
         properties: dict[str, Any] = self.schema.get("properties", {})
         if self.schema["type"] == "array":
             entry: dict[str, Any] = self.schema["items"]
             if name == _ITEM:
                 return entry
-            # The model may have forgotten the entry's own tag.
+            # The model may have forgotten the tag around the entry.
             properties = entry.get("properties", {})
         elif name in self.names and properties[name]["type"] != "array":
-            # The tag is there already, so this one belongs to the next entry.
+            # The element has this tag already, so the new one belongs to the next entry.
             return None
         known: dict[str, Any] | None = properties.get(name)
         return known
 
 
 class _Tree:
-    """The elements of one reply, found by scanning its tags."""
+    """The elements of one reply. A scan of its tags finds them."""
 
     def __init__(self, root: str, schema: dict[str, Any]) -> None:
         self.root = _Element(root, schema)
         self._open: list[_Element] = []
         self._is_done = False
-        # An open tag that the shape does not name; text inside it is no part of the reply.
+        # The open tag that the shape does not name, if any. Text inside it is no part of the reply.
         self._unknown = ""
-        # The texts that the reply has at places where the shape allows no text.
+        # The texts of the reply in places where the shape allows no text.
         self.passed_over: list[str] = []
 
     @property
@@ -155,7 +160,8 @@ class _Tree:
         self._take_text(_unescape(text[at:]))
 
     def drop_cut_entry(self) -> None:
-        """Leave out the list entry that was open at the end, or else the whole key."""
+        """Leave out the list entry that was open at the end. If there is none, leave out the whole
+        key."""
         of_root = self._open[1]
         if of_root.schema["type"] != "array" or of_root.text:
             self.root.children.remove(of_root)
@@ -201,7 +207,7 @@ class _Tree:
 
     def _push(self, parent: _Element, element: _Element) -> _Element:
         if parent.texts:
-            # The text looked like the only entry of a list, but other entries follow.
+            # This text looked like the only entry of a list, but other entries follow it.
             self.passed_over += parent.texts
             parent.texts = []
         parent.children.append(element)
@@ -221,7 +227,8 @@ class _Tree:
 
 
 def _unescape(text: str) -> str:
-    """Resolve character references, or return the text unchanged if a number in one is too long."""
+    """Return the text with its character references resolved. If a number in one is too long,
+    return the text unchanged."""
     try:
         return html.unescape(text)
     except ValueError:
@@ -259,5 +266,6 @@ def _entries(element: _Element) -> list[Any]:
 
 
 def _is_blank(element: _Element) -> bool:
-    """Return whether the element is empty, by which a model says that there is nothing."""
+    """Return whether the element is empty. A model writes an empty element if there is nothing to
+    say."""
     return not element.text and all(map(_is_blank, element.children))

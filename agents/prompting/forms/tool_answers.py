@@ -1,7 +1,7 @@
-"""Reads an answer with tool calls while it arrives, and separates shown text from calls.
+"""Reads an answer with tool calls while it arrives, and separates the text to show from the calls.
 
-Only calls that the model writes in this answer are read. A call that is incomplete or has another
-form than was asked for is no call.
+Only calls that the model writes in this answer are read. A call that is incomplete, or not in the
+form that was asked for, does not count as a call.
 """
 
 import json
@@ -25,8 +25,8 @@ from agents.providers.tool_calls import (
     arguments_text,
 )
 
-# The part by which an unfinished object has to grow before it is read again. Reading it at each
-# piece would take time that grows with the square of its length.
+# The part by which an unfinished object has to grow before it is read again. If it were read at
+# each piece, the time would grow with the square of the object's length.
 _GROWTH = 1 / 64
 _OBJECT = re.compile(r"\s*+(?:```\w*+\s*+)?\{")
 _MAY_BECOME_ONE = re.compile(r"\s*+(?:`{1,3}\w{0,9}+\s*+)?")
@@ -37,7 +37,7 @@ BROKEN_CALL = "A call broke off before its end and was not made."
 
 @dataclass(frozen=True)
 class AnswerEnd:
-    """What the end of an answer adds. `problem` is told to the model; "" if all could be read."""
+    """The end of an answer. `problem` tells the model which part could not be read, or is ""."""
 
     text: str = ""
     calls: Sequence[ToolCall] = ()
@@ -46,10 +46,10 @@ class AnswerEnd:
 
 class AnswerReader(Protocol):
     def take(self, piece: str) -> str:
-        """Take a piece of the answer as it arrives, and return the text to show now."""
+        """Take a piece of the answer as it arrives, and return the text that can be shown now."""
 
     def end(self) -> AnswerEnd:
-        """Finish the answer; to be called once."""
+        """Finish the answer. This may be called only once."""
 
 
 def reader_for(form: ToolForm, tools: Sequence[Tool]) -> AnswerReader:
@@ -72,7 +72,7 @@ class PlainAnswer:
 
 
 class JsonAnswer:
-    """One object with a text and a list of calls; any other answer is only text."""
+    """One object with a text and a list of calls. An answer in another form is taken as text."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -114,7 +114,8 @@ class JsonAnswer:
         return text if isinstance(text, str) else ""
 
     def _show(self, text: str) -> str:
-        """Return the new part of the text; nothing if the text does not continue what was shown."""
+        """Return the new part of the text, or "" if the text does not continue the text that was
+        shown."""
         if not text.startswith(self._shown):
             return ""
         new = text[len(self._shown) :]
@@ -129,14 +130,15 @@ _LONGEST_TAG = 200
 
 
 class XmlAnswer:
-    """Text with calls in it. No call is shown, even if it breaks off."""
+    """A text with calls in it. A call is never shown, even if it breaks off."""
 
     def __init__(self, parameters: Mapping[str, Mapping[str, Any]]) -> None:
         self._parameters = parameters
-        # The end of the text so far if it may begin a call, or end one.
+        # The end of the text so far, if a mark may begin in it: the mark at the start or at the end
+        # of a call.
         self._held = ""
-        # The name of the open call, which is None between calls, and the call's content, which is
-        # None if it is too long.
+        # The name of the open call, or None between calls. The next field is the call's content, or
+        # None if the content is too long.
         self._name: str | None = None
         self._inside: list[str] | None = []
         self._length = 0
@@ -155,13 +157,14 @@ class XmlAnswer:
         return AnswerEnd(text, _bounded(self._calls), BROKEN_CALL if is_broken else "")
 
     def _step(self, shown: list[str]) -> bool:
-        """Take the complete part of the held text; False if more text has to arrive first."""
+        """Take the part of the held text that is complete. Returns False if more text has to arrive
+        first."""
         return self._step_in_text(shown) if self._name is None else self._step_in_call()
 
     def _step_in_text(self, shown: list[str]) -> bool:
         at = self._held.find(_BEGIN)
         if at < 0:
-            # The last characters may begin a call.
+            # A call may begin in the last characters.
             last = max(len(self._held) - len(_BEGIN) + 1, 0)
             at = self._held.find("<", last)
             if at < 0 or not _BEGIN.startswith(self._held[at:]):
@@ -222,6 +225,7 @@ def _call_in(said: object) -> ToolCall:
 
 
 def _bounded(calls: Sequence[ToolCall]) -> list[ToolCall]:
-    """Return the calls that may be run, and one more that says that the rest is not run."""
+    """Return the calls that may be run. If there are more, add one that says that the rest is not
+    run."""
     more = [ToolCall("", calls[MOST_CALLS].name, "{}", TOO_MANY)] if calls[MOST_CALLS:] else []
     return [*calls[:MOST_CALLS], *more]

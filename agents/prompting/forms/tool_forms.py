@@ -1,4 +1,4 @@
-"""The form of tool calls for an agent's model, with the text and the schema that describe it."""
+"""Chooses the form of tool calls for a model, and describes the form to the model."""
 
 import json
 from collections.abc import Sequence
@@ -14,8 +14,10 @@ from agents.prompting.tools import Tool, ToolForm
 
 
 def tool_form_for(facts: ModelFacts, preferred: ToolForm) -> ToolForm:
-    """Return the agent's preferred form if its model can write it. Otherwise return JSON or XML,
-    whichever the model writes better."""
+    """Return the agent's preferred form if its model can write it.
+
+    Otherwise return the form that the model writes better, JSON or XML.
+    """
     if preferred == "native" and facts.tools:
         return "native"
     if preferred == "xml" and facts.xml_reliability != "low":
@@ -23,12 +25,13 @@ def tool_form_for(facts: ModelFacts, preferred: ToolForm) -> ToolForm:
     return form_for(facts)
 
 
-# The layer that describes the tools.
+# The name of the layer that describes the tools.
 TOOLS = "TOOLS"
 
 
 def tools_layer(form: ToolForm, tools: Sequence[Tool]) -> Layer:
-    """Return the layer that explains the tools; empty if the server explains them to the model."""
+    """Return the layer that explains the tools. It is empty if the server explains them to the
+    model."""
     if form == "native":
         return Layer(TOOLS, (), role="system")
     describe = _as_json if form == "json" else _as_xml
@@ -38,7 +41,8 @@ def tools_layer(form: ToolForm, tools: Sequence[Tool]) -> Layer:
 
 
 def answer_schema(tools: Sequence[Tool]) -> dict[str, Any]:
-    """Return the schema of the JSON object; its text comes first, to be shown while it arrives."""
+    """Return the schema of the JSON object with text and calls. The text comes first, so that it
+    can be shown while it arrives."""
     call = [
         _object(name={"type": "string", "enum": [tool.name]}, arguments=tool.schema.parameters)
         for tool in tools

@@ -1,4 +1,4 @@
-"""Prompts that are kept as files, so that a change of their wording shows in a review as a diff.
+"""Prompts are kept in golden files, so that a review shows each change of their wording as a diff.
 
 `UPDATE_GOLDEN=1` writes the files anew. Read the diff before you commit it.
 """
@@ -13,7 +13,7 @@ FOLDER = Path(__file__).with_name("golden")
 
 
 def check_golden(name: str, messages: Iterable[Message]) -> None:
-    """Compare a prompt, message by message, with the file of this name."""
+    """Check that a prompt equals the golden file of this name."""
     text = "\n\n".join(f"[{one.role}]\n{one.content}" for one in messages) + "\n"
     path = FOLDER / f"{name}.txt"
     if os.environ.get("UPDATE_GOLDEN"):

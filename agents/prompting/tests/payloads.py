@@ -1,5 +1,4 @@
-"""Payloads of agents 0 and 8 in which every key has a value, and functions that vary and write
-them."""
+"""Complete payloads of agents 0 and 8, and functions that change payloads or write them as text."""
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -63,16 +62,16 @@ DELTA: dict[str, Any] = {
     "canon_locks": [],
     "contradictions_or_questions": [],
 }
-# The texts have no control characters, no halves of surrogate pairs, and no separators of lines and
-# paragraphs.
+# The random texts have no characters of these Unicode categories: control characters, surrogates,
+# and separators of lines and paragraphs.
 _NO_TEXT: tuple[Literal["Cc", "Cs", "Zl", "Zp"], ...] = ("Cc", "Cs", "Zl", "Zp")
 SHAPES = [(WorldChapterLock, LOCK), (TurnDelta, DELTA)]
 
 
 def changed(payload: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """Return a copy in which the value at a dotted path is replaced.
+    """Return a copy of the payload with another value at a dotted path.
 
-    A path that ends in "!" removes the key.
+    If the path ends in "!", the copy has no key at the path.
     """
     copy = deepcopy(payload)
     *parents, last = path.split(".")
@@ -87,8 +86,7 @@ def changed(payload: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 
 def payloads_of(shape: type[Shape], *, alphabet: str = "") -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy for complete payloads with any text in every key, as a model could write
-    them."""
+    """Return a strategy for complete payloads of this shape, with random texts as their values."""
     letters = st.sampled_from(alphabet) if alphabet else st.characters(exclude_categories=_NO_TEXT)
     texts = st.text(letters, min_size=1, max_size=20).map(str.strip).filter(bool)
     return _values(json_schema_for(shape), texts)
@@ -108,9 +106,10 @@ def _values(schema: dict[str, Any], texts: st.SearchStrategy[str]) -> st.SearchS
 
 
 def deeply_nested(*pairs: tuple[str, str]) -> st.SearchStrategy[str]:
-    """Return a strategy for texts with some of these pairs nested up to 4,000 levels deep.
+    """Return a strategy for texts in which opening and closing signs nest up to 4,000 levels deep.
 
-    A text may have fewer closings than openings, or more.
+    `pairs` are the signs that belong together. A text may have more or fewer closing than opening
+    signs.
     """
 
     def write(chosen: Sequence[tuple[str, str]], depth: int, inside: str, more: int) -> str:
@@ -128,7 +127,7 @@ def deeply_nested(*pairs: tuple[str, str]) -> st.SearchStrategy[str]:
 
 
 def assert_read_or_refused(read: Callable[[], Reading]) -> None:
-    """Check that a text is either read as a turn delta that memory takes, or refused."""
+    """Check that a text is refused, or is read as a turn delta that memory accepts."""
     try:
         payload = read().payload
     except InvalidReply:
@@ -137,7 +136,7 @@ def assert_read_or_refused(read: Callable[[], Reading]) -> None:
 
 
 def assert_says_no_more(cut: Payload, whole: Payload) -> None:
-    """Check that the payload read from a cut text lacks at most the end of its last list."""
+    """Check that a payload from a cut text lacks nothing but the end of its last list."""
     *earlier, last = whole
     assert list(cut) == list(whole)
     assert all(cut[key] == whole[key] for key in earlier)
@@ -146,7 +145,7 @@ def assert_says_no_more(cut: Payload, whole: Payload) -> None:
 
 
 def as_xml(payload: dict[str, Any]) -> str:
-    """Write the payload in the tags that a model is asked for."""
+    """Write the payload as the XML for which a model is asked."""
     parts = {key: value for key, value in payload.items() if key != "memory_type"}
     return _element(payload["memory_type"], parts)
 

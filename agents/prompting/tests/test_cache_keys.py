@@ -1,4 +1,7 @@
-"""The key for a provider's prefix cache stands for one agent in one chapter, and names neither."""
+"""Each agent of each chapter has its own key for a provider's prefix cache.
+
+The key does not show to which agent and chapter it belongs.
+"""
 
 import pytest
 from pytest_django import Settings

@@ -1,5 +1,7 @@
-"""Tests of texts that fill their whole length in a schema, and so may end in the middle of a
-word."""
+"""A text that is as long as its schema allows may have been cut in the middle of a word.
+
+The engine then ends the text with its last whole word.
+"""
 
 import json
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""Golden files of the parts that only some calls have: reminders of the form, repairs, later
-scenes."""
+"""Tests with golden files of the messages that only some calls have: reminders of the form,
+repairs, and later scenes."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 RunJobs = Callable[[], int]
 
-# Each form has a model that is asked for it, and a function that writes a valid answer in it.
+# Each form of an answer has a model that is asked for it, and a function that writes it.
 FORMS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "json": ("a-model-nobody-knows", json.dumps),
     "xml": ("claude-sonnet-4", as_xml),
@@ -32,7 +32,7 @@ FORMS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest, settings: Settings) -> str:
-    """Choose a model of which agents 0 and 8 ask this form, without a schema."""
+    """Choose a model that takes no schema. For agents 0 and 8 it is asked for this form."""
     settings.LLM = "openai"
     settings.MODEL = FORMS[request.param][0]
     settings.MODEL_BY_AGENT = {}

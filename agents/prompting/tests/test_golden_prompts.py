@@ -1,4 +1,4 @@
-"""Golden files of every agent's prompt in every tier."""
+"""Tests with golden files of every agent's prompt in every tier."""
 
 from collections.abc import Callable
 
@@ -45,7 +45,10 @@ SUBJECTS: dict[Agent, Callable[[Session], Subject]] = {
 
 @pytest.fixture
 def chapter() -> Session:
-    """Return a chapter of sixteen prompts with memory of the first fourteen and one correction."""
+    """Return a chapter of sixteen prompts.
+
+    Memory covers the first fourteen prompts, and there is one ruling.
+    """
     chapter = make_active_chapter(agent_names={"2": "Tom <the elder>"})
     add_lock(chapter, world_lock())
     for first, last in ((1, 7), (8, 14)):

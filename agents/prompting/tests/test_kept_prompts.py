@@ -1,5 +1,7 @@
-"""The unchanged part of a prompt is kept for the next prompt, and every change shows there at
-once."""
+"""The engine keeps the unchanged part of a prompt for the next prompt.
+
+Each change shows in the next prompt at once.
+"""
 
 import time
 from types import SimpleNamespace
@@ -71,8 +73,8 @@ def test_what_was_read_ahead_is_not_asked_for_again(
     django_assert_num_queries: DjangoAssertNumQueries,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The part that was read ahead is used without a query, even after the GM has thought for ten
-    minutes."""
+    """The next prompt is composed without a query, even if the GM thinks for ten minutes before
+    sending it."""
     seconds = [time.monotonic() + 100]
     monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
     read_ahead(chapter)
@@ -133,8 +135,10 @@ def test_in_a_small_window_a_context_that_may_give_way_is_remembered_at_once(
 
 
 def test_the_layers_of_a_prompt_show_one_state_of_the_chapter(chapter: Session) -> None:
-    """The summary is stored after the chapter was read, so that the prompt still shows the turns
-    that the summary covers."""
+    """A summary is stored after the chapter was read.
+
+    The prompt still shows the turns of this summary, because it shows the chapter as it was read.
+    """
     add_prompts(chapter, 7)
     stored = Attempt(session=get_chapter(chapter.pk), actor=1, words="Go.")
     summarize(chapter, "The bell has no clapper.")

@@ -92,10 +92,13 @@ def test_a_limit_in_tokens_holds_whatever_room_and_share_there_are() -> None:
 
 
 class TestTooLong:
-    """The refusal names the part that the GM has to shorten. Each letter of a text is one token."""
+    """A prompt that is too long is refused. The refusal names the text that the GM has to shorten.
+
+    In these tests each letter of a text is one token.
+    """
 
     def refusal(self, *, room: int, **sizes: int) -> str:
-        """Return the refusal of layers with texts of these sizes, in a window with `room` for
+        """Return the refusal of layers that have texts of these sizes and `room` tokens for the
         texts."""
         parts = [text_layer(name, "x" * size, has_heading=False) for name, size in sizes.items()]
         budget = room + TOKENS_PER_MESSAGE * len(parts)
@@ -190,7 +193,7 @@ def test_a_prompt_never_exceeds_its_budget(
 def test_a_piece_that_must_stay_is_neither_shortened_nor_dropped() -> None:
     blocks = tuple(Piece(f"{at} " * 60, "brief", must_stay=at in (0, 2)) for at in range(4))
     layer = Layer("MEMORY", blocks, trim=Trim.CONDENSE)
-    # The room is for two blocks and the heading, which have 252 characters in all.
+    # The budget has room for two blocks and the heading, which have 252 characters in all.
     room = TOKENS_PER_MESSAGE + 127
     prompt = assemble([layer], budget_tokens=room, weight_per_token=2.0)
     (message,) = prompt.messages

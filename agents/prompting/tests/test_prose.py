@@ -1,4 +1,4 @@
-"""Marks that a narrator set around its prose are taken off. No word of the story is taken off."""
+"""The engine removes the marks that a narrator set around its prose, but no word of the story."""
 
 from collections.abc import Callable
 

@@ -1,5 +1,4 @@
-"""Tests of which form a model is asked for, and of replies in the form that it was not asked
-for."""
+"""Tests of which form a model is asked for, JSON or XML, and of answers in the other form."""
 
 import json
 from typing import Any

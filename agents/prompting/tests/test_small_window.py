@@ -1,4 +1,5 @@
-"""In a long chapter on a small window, every prompt fits and has the texts that matter."""
+"""Tests of a long chapter with a small window: every prompt fits and has the texts that it must
+have."""
 
 import json
 import re
@@ -40,19 +41,23 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def filling(slot: int) -> str:
-    """Return a text that is as long as Tab 1 takes and differs for each slot."""
+    """Return a text of the greatest length that Tab 1 allows, with different words for each
+    slot."""
     text = f"Of number {slot}: {reply_text(slot, 2_000)}"
     return text[:TAB1_CHAR_LIMIT].strip().ljust(TAB1_CHAR_LIMIT, ".")
 
 
 def long_beat(number: int) -> str:
-    """Return a beat so long that the latest prompts do not fit beside an identity and the
-    memory."""
+    """Return a long beat.
+
+    The latest prompts with such beats do not all fit beside the identity and the memory.
+    """
     return "\n".join(beat_text(number * 10 + part) for part in range(8))
 
 
 def answer(request: ModelRequest) -> str:
-    """Answer with memory that grows as in a real chapter, and with replies of the usual length."""
+    """Answer like a model: with memory that grows as in a real chapter, or with a reply of the
+    usual length."""
     system, prompt = request.messages[0].content, request.messages[-1].content
     if "turn_delta" in system:
         chunk = prompt.split("## RECENT_CONTEXT_CHUNK")[-1]
@@ -65,7 +70,7 @@ def answer(request: ModelRequest) -> str:
 
 @pytest.fixture(params=["openai", "embedded"])
 def _model(request: pytest.FixtureRequest, small_window: None, settings: Settings) -> None:
-    """Choose a model that nobody knows, and then the embedded model, which gets the shortest
+    """Run the test with an unknown model, and with the embedded model, which gets the shortest
     prompts."""
     settings.LLM = request.param
     settings.CALLS_PER_MINUTE = settings.CHAPTER_CALLS_PER_MINUTE = 10_000
@@ -96,7 +101,7 @@ def tokens_of(messages: tuple[Message, ...]) -> float:
 
 
 def compose_next(chapter: Session, slot: int, words: str) -> None:
-    """Compose the prompt that would be sent next to this character, and check that it fits."""
+    """Compose the next prompt for this character, and check that it fits."""
     facts = model_facts(CHARACTERS[slot])
     attempt = Attempt(session=chapter, actor=slot, words=words)
     agent = agent_of(attempt)

@@ -1,4 +1,7 @@
-"""A thought reaches only its thinker's recent context. A person who appears is told of to all."""
+"""A thought is told only in the recent context of its thinker.
+
+When a person appears, the prompts of all characters name the person.
+"""
 
 import pytest
 

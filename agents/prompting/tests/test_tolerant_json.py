@@ -1,6 +1,6 @@
-"""JSON is read from replies as a payload or refused with InvalidReply.
+"""The engine reads a payload from the JSON of an answer, or refuses the answer with InvalidReply.
 
-No canon is lost unnoticed.
+No part of canon may be lost without a sign.
 """
 
 import json
@@ -50,8 +50,8 @@ def refusal(text: str, *, is_last_try: bool = False) -> str:
 
 
 def written(value: Any, *, quote: str = '"', last: str = "") -> str:
-    """Write JSON with other quotation marks, or with some text after the last entry of each list
-    and object."""
+    """Write a value as JSON, with `quote` as its quotation mark and `last` after the last entry of
+    each list and object."""
     if isinstance(value, str):
         text = json.dumps(value, ensure_ascii=False)[1:-1]
         return (

@@ -1,4 +1,5 @@
-"""XML is read from replies as the same payloads as from JSON, or refused with InvalidReply."""
+"""The engine reads the same payloads from XML as from JSON, or refuses the answer with
+InvalidReply."""
 
 import re
 from typing import Any
@@ -28,7 +29,7 @@ from agents.prompting.tests.payloads import (
     payloads_of,
 )
 
-# A list has two entries if a reader could treat one entry differently from several.
+# Some lists have two entries here, because a reader could treat a single entry differently.
 RICH = {
     **DELTA,
     "major_events": [
@@ -244,5 +245,5 @@ class TestAnyText:
             cut = read(text[: at % len(text)], is_last_try=True).payload
         except InvalidReply:
             return
-        # The name of the payload comes first, because it is the outermost tag.
+        # The memory type comes first, because the outermost tag names it.
         assert_says_no_more(cut, {"memory_type": payload["memory_type"], **payload})

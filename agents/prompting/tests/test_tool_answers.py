@@ -1,4 +1,4 @@
-"""Tests of how answers with tool calls are read in each form while they are being written."""
+"""Tests of how answers with tool calls are read in each form while the model still writes them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ texts = st.text(st.sampled_from('ab <>/&"\\\n{}[]:,callsnm=é😀'), max_size=30
 
 
 def read(reader: AnswerReader, pieces: Sequence[str]) -> tuple[str, AnswerEnd]:
-    """Return all text that was shown, and the end of the answer."""
+    """Read an answer from its pieces, and return all shown text and the end of the answer."""
     shown = "".join(reader.take(piece) for piece in pieces)
     end = reader.end()
     return shown + end.text, end
@@ -125,7 +125,7 @@ class TestJson:
         assert (shown, end.calls, end.problem) == (answer, (), "")
 
     def test_an_object_within_words_calls_nothing(self) -> None:
-        """Such an object may be a quotation from the story."""
+        """A JSON object within other words may be a quotation from the story."""
         answer = f"She reads: {as_json('', ('look', {}))}"
         shown, end = read(reader_for("json", TOOLS), [answer])
         assert (shown, end.calls) == (answer, ())
@@ -243,11 +243,8 @@ class TestBounds:
     ],
 )
 def test_no_answer_takes_longer_than_its_length(form: ToolForm, begin: str, unit: str) -> None:
-    """The only check is that the test ends soon.
-
-    If the time grew with the square of the length, each answer of 300,000 letters would take
-    minutes.
-    """
+    """The test measures no time. It would take minutes if the time grew with the square of the
+    length."""
     read(reader_for(form, TOOLS), begin + unit * (300_000 // len(unit)))
 
 
@@ -258,7 +255,7 @@ class TestTheForm:
             ("gpt-4o", "native", "native"),
             ("gpt-4o", "json", "json"),
             ("gpt-4o", "xml", "xml"),
-            # This model takes no tools beside its reasoning, but JSON schemas.
+            # This model takes no tools while it reasons, but it takes JSON schemas.
             ("gpt-5.6", "native", "json"),
             ("claude-opus-4", "native", "native"),
             # This model takes no JSON schemas and writes better XML than JSON.
@@ -302,7 +299,7 @@ class TestTheForm:
 
 
 class TestTools:
-    @pytest.mark.parametrize("name", ["", "Go", "go on", "1", "x" * 65, "go\n"])
+    @pytest.mark.parametrize("name", ["", "Go", "go on", "1", "x" * 61, "go\n"])
     def test_a_name_that_servers_do_not_take_is_refused(self, name: str) -> None:
         with pytest.raises(ValueError, match="is no name of a tool"):
             Tool(name, "Goes.", Going, stay)

@@ -1,5 +1,4 @@
-"""A small HTTP server that answers chat calls with answers that a test wrote, well-formed or
-not."""
+"""A small HTTP server for chat calls. Tests write its answers, which may be malformed."""
 
 import asyncio
 import json
@@ -115,8 +114,10 @@ def says(*texts: str, reason: str = "stop", usage: object = None) -> Answer:
 
 
 def calls_tools(*fragments: object, text: str = "", reason: str = "tool_calls") -> Answer:
-    """Make a streamed reply with this text and these fragments of tool calls, each in a chunk of
-    its own."""
+    """Make a streamed reply with this text and these fragments of tool calls.
+
+    Each fragment is sent in its own chunk.
+    """
 
     async def answer(exchange: Exchange) -> None:
         await exchange.send_raw(STREAM_HEAD)
@@ -141,7 +142,7 @@ def says_at_once(
 
 
 def streams(*events: str) -> Answer:
-    """Make a stream of these events, which may be malformed, with a proper end of the response."""
+    """Make a stream of these events and a proper end. The events may be malformed."""
 
     async def answer(exchange: Exchange) -> None:
         await exchange.send_raw(STREAM_HEAD)
@@ -153,7 +154,10 @@ def streams(*events: str) -> Answer:
 
 
 def responds(status: int, body: object = "", *, headers: Mapping[str, str] | None = None) -> Answer:
-    """Make a whole response. A body that is no string is sent as JSON."""
+    """Make a response that is not streamed.
+
+    A body that is no string is sent as JSON.
+    """
 
     async def answer(exchange: Exchange) -> None:
         data = (body if isinstance(body, str) else json.dumps(body)).encode()
@@ -171,7 +175,7 @@ def refuses(status: int, message: str = "", **fields: object) -> Answer:
 
 
 def hangs_up(*texts: str) -> Answer:
-    """Make an answer that drops the connection after these texts."""
+    """Make an answer that sends these texts and then drops the connection."""
 
     async def answer(exchange: Exchange) -> None:
         if texts:

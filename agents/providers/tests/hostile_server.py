@@ -14,17 +14,18 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
 
-# An answer without an end has this many bytes, which is more than a client may ever read.
+# An answer "without end" really has this many bytes, which is more than a client may ever read.
 WITHOUT_END = 1_000_000_000
-# Bytes without an end are sent in blocks of this size, so that the server is never the slow side.
+# The server sends endless answers in blocks of this size, so that it is never slower than the
+# client.
 _BLOCK = 64 * 1024
-# The server closes the connection after this time if the client neither reads nor leaves.
+# The server closes the connection after this many seconds if the client neither reads nor leaves.
 _PATIENCE_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class HostileAnswer:
-    """An answer in pieces of bytes, and words of the error that the user is told of it.
+    """The bytes of an answer, in pieces, and words of the error that the user sees because of it.
 
     `told` is "" if the answer makes a reply.
     """
@@ -56,7 +57,10 @@ def _without_end(piece: bytes) -> Iterator[bytes]:
 
 
 def _sent(told: str, *pieces: bytes, then: bytes = b"") -> HostileAnswer:
-    """Make an answer of these pieces, followed by the bytes of `then` without an end."""
+    """Make an answer of these pieces.
+
+    If `then` is given, its bytes follow again and again without end.
+    """
     return HostileAnswer(lambda: chain(pieces, _without_end(then) if then else ()), told)
 
 
@@ -80,7 +84,7 @@ def _nested(depth: int) -> bytes:
 
 
 def _packed(megabyte: bytes, wbits: int) -> tuple[bytes, bytes]:
-    """Return the start of a packed stream, and a block that may follow the start any number of
+    """Return the start of a compressed stream, and a block that can follow it any number of
     times."""
     packer = zlib.compressobj(9, zlib.DEFLATED, wbits)
     start = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH)
@@ -88,8 +92,10 @@ def _packed(megabyte: bytes, wbits: int) -> tuple[bytes, bytes]:
 
 
 def _bomb(told: str, status: str, encoding: str, *, text: bytes = b"\0") -> HostileAnswer:
-    """Make an answer of a packed megabyte that unpacks to a gigabyte, packed as often as `encoding`
-    says."""
+    """Make a small answer that grows to a gigabyte when the client unpacks it.
+
+    `encoding` names each compression that was applied to the answer.
+    """
     wbits = -zlib.MAX_WBITS if encoding == "deflate" else zlib.MAX_WBITS | 16
 
     def pieces() -> Iterator[bytes]:
@@ -206,8 +212,8 @@ _LENGTH = {
     "a chunk's size without end": _sent(_UNREACHABLE, _CHUNKED, b"1;", then=b"x"),
     "chunks of one byte without end": _sent(_TOO_MUCH, _CHUNKED, then=_chunks(b":")),
     "trailers without end": _sent("", _CHUNKED, _chunks(*_REPLY), b"0\r\n", then=b"X: x\r\n"),
-    # The second answer begins in one piece with the end of the first. A separate piece could come
-    # so late that it answers the client's next request.
+    # The second answer begins in the same piece in which the first answer ends. If it began in a
+    # separate piece, it could come so late that it answers the client's next request.
     "an answer to nothing": _sent(
         "", _CHUNKED, _chunks(*_REPLY), b"0\r\n\r\n" + _head(), then=_WORDS
     ),
@@ -356,9 +362,10 @@ ANSWERS: dict[str, dict[str, HostileAnswer]] = {
 
 @dataclass
 class HostileServer:
-    """A server that looks for words in a request and gives the answer that is set for them.
+    """A server that gives hostile answers to requests in which it finds certain words.
 
-    Any other request gets an ordinary answer, whose text `write` makes from the request's body.
+    `answers` has the hostile answers by these words. Any other request gets an ordinary answer,
+    whose text `write` makes from the request's body.
     """
 
     write: Callable[[dict[str, Any]], str]
@@ -384,8 +391,7 @@ def hostile_server(write: Callable[[dict[str, Any]], str]) -> Iterator[HostileSe
         timeout = _PATIENCE_SECONDS
 
         def handle(self) -> None:
-            # The client may close the connection in the middle of an answer, as these tests want it
-            # to.
+            # These tests want the client to close the connection, even in the middle of an answer.
             with suppress(OSError):
                 self._answer()
 

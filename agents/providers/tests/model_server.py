@@ -1,6 +1,6 @@
-"""A small HTTP server that answers questions about models with answers that a test wrote.
+"""A small HTTP server for questions about models.
 
-It runs in a thread of its own.
+Tests write its answers. The server runs in its own thread.
 """
 
 import json

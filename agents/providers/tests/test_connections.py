@@ -1,4 +1,4 @@
-"""Tests of what a model server does to connections, under asyncio and under uvloop."""
+"""Tests of connections that a model server keeps, closes or resets, under asyncio and uvloop."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("calls_allowed")
 in_both_loops = pytest.mark.anyio
 
 CLOSED_ON_RESET = struct.pack("ii", 1, 0)
-# Data on loopback arrives within far fewer rounds of the event loop.
+# Data on loopback arrives long before the event loop has made this many rounds.
 ROUNDS = 200
 
 
@@ -36,8 +36,10 @@ async def let_others_run() -> None:
 
 
 def still_open(writer: asyncio.StreamWriter) -> socket.socket:
-    """Return a copy of the server's socket, which stays open after the event loop has closed its
-    own."""
+    """Return a copy of the server's socket.
+
+    The copy stays open when the event loop closes the server's socket.
+    """
     return socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
 
 
@@ -71,7 +73,8 @@ class TestReading:
                 assert isinstance(part, TextDelta)
                 texts.append(part.text)
                 is_read.set()
-                # The words and the end of the connection both arrive before the reader goes on.
+                # The words and the end of the connection have both arrived before the reader goes
+                # on.
                 await has_ended.wait()
                 await let_others_run()
 

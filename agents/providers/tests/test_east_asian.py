@@ -1,5 +1,4 @@
-"""Tests of the fields and schemas that keep the embedded model from slipping into East Asian
-scripts."""
+"""Tests of the fields and schemas that keep the embedded model from writing East Asian scripts."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +17,7 @@ def request(text: str) -> ModelRequest:
 
 
 def fields_of(request: ModelRequest) -> dict[str, Any]:
-    """Return the fields that the request's body has only for the embedded server."""
+    """Return the fields that only a request to the embedded server has."""
     return EmbeddedProvider(base_url="http://127.0.0.1:1").extra_fields(request)
 
 

@@ -11,7 +11,8 @@ from agents.providers.bounds import TooMuch
 from agents.providers.event_data import EventData
 
 LINE_ENDS = st.sampled_from(["\n", "\r\n"])
-# A carriage return alone would end a line too, but no server ends its lines in this way.
+# The texts have no carriage return. It would end a line too, but no server ends lines with a
+# carriage return alone.
 TEXTS = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), min_size=1)
 
 

@@ -1,4 +1,7 @@
-"""A hostile answer takes little memory and ends in a reply or an error. The next call works."""
+"""A hostile answer takes little memory and ends in a reply or an error.
+
+The client's next call then succeeds.
+"""
 
 import asyncio
 import tracemalloc
@@ -104,10 +107,8 @@ def test_a_call_ends_in_words_and_the_next_one_works(
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", ANSWERS["tool calls"])
 def test_with_tools_to_call_it_ends_too(name: str, *, is_stream: bool) -> None:
-    """At most MOST_CALLS calls are gathered, and one more that says that it is not run.
-
-    Each call is short.
-    """
+    """The client keeps at most MOST_CALLS calls of limited length. One more call may say that it is
+    not run."""
 
     async def run(base_url: str) -> list[Outcome]:
         provider = provider_at(base_url)
@@ -144,7 +145,8 @@ def test_a_question_about_windows_ends(answer: HostileAnswer) -> None:
 
 
 class TestTheLimit:
-    """The text of a reply is cut at the limit. Hidden text counts towards the limit."""
+    """The text of a reply is cut at the limit. Text that is not shown counts towards the limit
+    too."""
 
     @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])
     def test_words_beyond_it_are_left_out(self, *, is_stream: bool) -> None:
@@ -169,10 +171,10 @@ class TestTheLimit:
 
 
 class TestTheDeadline:
-    """A sign of life from the server extends the time for the next word, but not the time for the
-    reply."""
+    """Each piece of data from the server extends the time for the next word, but not the time for
+    the whole reply."""
 
-    # The first words come within this time even on a busy machine.
+    # Even on a busy machine, the first words come within this many seconds.
     WHOLE = 10 * SHORT
     LIMITS = TimeOuts(LONG, LONG, LONG, LONG, a_token=(WHOLE - LONG) / LIMIT)
 

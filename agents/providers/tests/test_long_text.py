@@ -1,5 +1,7 @@
-"""The time to read a long text grows with its length, because no piece makes the text be read
-again."""
+"""The time to read a long text is in proportion to its length.
+
+No piece makes the engine read the earlier pieces again.
+"""
 
 from itertools import chain, repeat
 from time import process_time
@@ -10,8 +12,8 @@ from agents.providers.answers import Answer
 from agents.providers.event_data import EventData
 
 PIECES = 100_000
-# Reading takes about a tenth of this time. Reading the whole text again with every piece would take
-# far longer.
+# Reading takes about a tenth of these seconds. It would take far longer if each piece made the
+# engine read the whole text again.
 MOST_SECONDS = 20
 
 

@@ -50,8 +50,8 @@ REQUEST = ModelRequest(
         Message("user", "Tell me of the lighthouse, in many words."),
     ),
     max_output_tokens=40,
-    # This field tells llama.cpp to write up to the limit, because a model that may end earlier
-    # would make these tests depend on luck.
+    # This field makes llama.cpp write up to the limit. If the model could end earlier, these tests
+    # would depend on luck.
     extra_body={"ignore_eos": True},
 )
 USAGE = {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}
@@ -140,7 +140,7 @@ class FailingContract(ABC):
     def failing(self, error: type[ProviderError]) -> Opened:
         """Open a provider whose next reply fails with this error.
 
-        A StreamBroken comes after the words of TEXT.
+        If the error is StreamBroken, the words of TEXT come before it.
         """
 
     @pytest.mark.parametrize(
@@ -272,8 +272,8 @@ class TestEmbedded(ProviderContract):
             replace(REQUEST, json_schema={"type": "object"}, is_background=True)
         )
         assert shaped["id_slot"] == BACKGROUND_SLOT
-        # Only repeated sentences are made less likely, because the marks and keys of JSON have to
-        # be repeated.
+        # Only the repetition of sentences is made less likely, because JSON has to repeat its marks
+        # and keys.
         assert not {"repeat_penalty", "xtc_probability"} & shaped.keys()
         assert shaped["dry_penalty_last_n"] > shaped["dry_allowed_length"] > 3
         assert shaped["dry_multiplier"] > 0
@@ -298,7 +298,7 @@ class TestEmbedded(ProviderContract):
             for request, is_free in [(chinese, True), (english, False)]:
                 text = text_of(await read_all(provider, request))
                 assert is_east_asian([Message("assistant", text)]) is is_free
-                # The request may end here, because a model that may not end would never close the
+                # The model may stop early here, because it would otherwise never close the JSON
                 # object.
                 request = replace(
                     request,
@@ -313,7 +313,8 @@ class TestEmbedded(ProviderContract):
         self.run(test, replies=4)
 
     def test_it_writes_an_object_with_calls_by_its_schema(self) -> None:
-        """llama.cpp makes a grammar of the schema, so that even a model this small keeps to it."""
+        """llama.cpp makes a grammar of the schema, so that even the smallest model keeps to the
+        schema."""
         shaped = replace(
             REQUEST,
             json_schema=answer_schema([GO, LOOK]),
@@ -328,7 +329,7 @@ class TestEmbedded(ProviderContract):
             async for part in provider.stream(shaped):
                 shown += reader.take(part.text) if isinstance(part, TextDelta) else ""
             end = reader.end()
-            # The answer may be cut by the limit, but up to there it has the form of the schema.
+            # The limit may cut the answer, but up to there the answer keeps to the schema.
             assert shown + end.text
             assert {each.name for each in end.calls} <= {"go", "look"}
 

@@ -21,7 +21,7 @@ def in_one_piece(*events: str) -> Answer:
 
 
 class TestTheEndOfAReply:
-    """A reply ends in the same way if the network brings its end together with later events."""
+    """A reply ends in the same way if the end and later events arrive together."""
 
     @pytest.mark.parametrize(
         "after",

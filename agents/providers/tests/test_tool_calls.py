@@ -61,7 +61,10 @@ async def read_all(provider: Provider, request: ModelRequest = REQUEST) -> list[
 
 
 def fragments_of(calls: Sequence[ToolCall], size: int = 4) -> list[dict[str, Any]]:
-    """Cut calls as OpenAI streams them: the head of each call, then its arguments in pieces."""
+    """Cut the calls into fragments as OpenAI does.
+
+    The first fragment of a call has its name. Each further fragment has a piece of its arguments.
+    """
     fragments: list[dict[str, Any]] = []
     for index, one in enumerate(calls):
         function = {"name": one.name, "arguments": ""}
@@ -128,7 +131,7 @@ class TestScripted(ToolContract):
 
 
 class WireContract(ToolContract):
-    """The tests of what is sent and received.
+    """The tests of what a provider sends to a server and receives from it.
 
     Every provider that calls a server has to pass them.
     """
@@ -165,7 +168,7 @@ class WireContract(ToolContract):
             }
             for tool in (GO, LOOK)
         ]
-        # llama.cpp refuses a grammar beside tools.
+        # llama.cpp refuses a request that has both a grammar and tools.
         assert "grammar" not in body
         assert "tools" not in self.body_of(replace(REQUEST, tools=(), streams=self.streams))
 

@@ -1,5 +1,5 @@
-"""Tests of how each kind of server reports the windows of its models, and of nonsense in
-reports."""
+"""Tests of how each kind of server reports the windows of its models, and of reports that make no
+sense."""
 
 import asyncio
 from typing import Any
@@ -43,8 +43,10 @@ def ollama(*, loaded: int = 0, parameters: str = "") -> Routes:
 
 
 def lm_studio(**fields: int) -> Routes:
-    """Return the routes of LM Studio, which answers unknown questions with an error under status
-    200."""
+    """Return the routes of LM Studio.
+
+    LM Studio answers an unknown question with an error under status 200.
+    """
     unknown = {"error": "Unexpected endpoint or method."}
     return {
         "GET /v1/models": {"data": [{"id": MODEL}]},
@@ -81,7 +83,7 @@ class TestServers:
         }
         with model_server(routes) as server:
             assert ask(server) == {MODEL: WindowReport(8_192)}
-        # The query keeps llama.cpp from loading a model in order to answer.
+        # This query makes llama.cpp answer without loading the model.
         assert server.questions[-1].query == "model=qwen9%3A70b&autoload=false"
 
     def test_ollama_tells_what_a_running_model_was_given(self) -> None:
@@ -187,7 +189,7 @@ class TestNonsense:
 
 
 class TestNoAnswer:
-    """Without an answer the model is left out of the result, so that the engine asks about it
+    """If there is no answer, the result has no entry for the model, so that the engine asks
     again."""
 
     @pytest.mark.parametrize("status", [429, 500, 503])

@@ -1,4 +1,4 @@
-"""The claims of the replies that a process is writing are renewed together."""
+"""Tests of a process that renews the claims of all its replies at once."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -60,15 +60,19 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 async def one_more(rounds: list[int]) -> None:
-    """Wait until one more renewal has begun and ended, because another renewal may already be
-    running."""
+    """Wait until a renewal that begins after this call has ended.
+
+    A renewal that is already running does not count.
+    """
     seen = len(rounds)
     await until(lambda: len(rounds) > seen + 2)
 
 
 async def writer_of(attempt: Attempt, text: str) -> "asyncio.Task[None]":
-    """Start a task that holds the claim of this attempt with this text, and that never ends by
-    itself."""
+    """Start a task that holds the claim of this attempt with this text.
+
+    The task never ends by itself.
+    """
 
     async def write() -> None:
         with keep_claim(attempt, LiveReply([text])):
@@ -92,9 +96,9 @@ def test_it_takes_as_many_queries_for_three_replies_as_for_one(
         await one_more(rounds)
 
     in_time(scenario)
-    # The four queries are a savepoint, the reading of the rows, the renewal, and the savepoint's
-    # end.
-    assert rounds[-1] == 4
+    # The five queries are a savepoint, the reading of the rows, the renewal of the leases, the
+    # storing of the texts, and the savepoint's end.
+    assert rounds[-1] == 5
     for number, (attempt, lease) in enumerate(zip(attempts, leases, strict=True)):
         attempt.refresh_from_db()
         assert attempt.partial_text == f"I step {number}"

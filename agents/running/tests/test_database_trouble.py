@@ -1,4 +1,7 @@
-"""The database fails while a reply is committed: it is committed once, or its words are kept."""
+"""Tests in which the database fails while a reply is committed.
+
+The reply is committed once, or its words are kept.
+"""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +33,7 @@ Patch = pytest.MonkeyPatch
 
 @pytest.fixture(autouse=True)
 def _own_thread(monkeypatch: Patch) -> Iterator[None]:
-    """One with a connection of its own, as streaming code has."""
+    """Give the streaming code one thread that has its own connection, as outside of tests."""
     monkeypatch.setattr(database, "PAUSES", (0, 0, 0))
     with ThreadPoolExecutor(1) as thread:
         monkeypatch.setattr(database, "database_threads", thread)
@@ -45,7 +48,11 @@ def chapter(provider: ScriptedProvider) -> Session:
 
 
 def once(patch: Patch, module: Any, name: str, trouble: Callable[..., Any]) -> list[str]:
-    """Have the first call meet the trouble, which gets the function and its arguments."""
+    """Replace a function of a module. Its first call runs `trouble`, and later calls run the
+    function.
+
+    `trouble` gets the function and its arguments. Return a list that grows with each call.
+    """
     function, tries = getattr(module, name), list[str]()
 
     @wraps(function)
@@ -58,7 +65,7 @@ def once(patch: Patch, module: Any, name: str, trouble: Callable[..., Any]) -> l
 
 
 def connection_lost(patch: Patch) -> list[str]:
-    """The server ends the connection within the transaction."""
+    """Make PostgreSQL end the connection before the transaction is committed."""
 
     def commit(function: Callable[..., Any], *args: Any) -> None:
         function(*args)
@@ -70,7 +77,7 @@ def connection_lost(patch: Patch) -> list[str]:
 
 
 def acknowledgement_lost(patch: Patch) -> list[str]:
-    """It was committed, which nobody is told."""
+    """Commit the reply, and then raise an error as if the connection had been lost."""
     backend: Any = type(connections["default"])
     write = backend._commit
 
@@ -87,7 +94,7 @@ def acknowledgement_lost(patch: Patch) -> list[str]:
 
 
 def lock_timeout(patch: Patch) -> list[str]:
-    """Somebody else holds what it has to write, for longer than it waits."""
+    """Let another thread hold a row for longer than the commit waits for it."""
     is_sqlite = connection.vendor == "sqlite"
     name = "PRAGMA busy_timeout =" if is_sqlite else "SET lock_timeout ="
 
@@ -141,7 +148,7 @@ def test_where_it_stays_away_the_words_are_kept_and_the_turn_is_free_again(
     chapter: Session, monkeypatch: Patch
 ) -> None:
     def fail(attempt: Attempt, text: str) -> None:
-        # What was renewed while it was written.
+        # The claim was renewed with these words before the database failed.
         renew_attempts([(attempt, text)])
         raise OperationalError("the server is away")
 

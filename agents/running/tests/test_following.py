@@ -1,4 +1,5 @@
-"""Tests of a reply and its readers: a stop, a reader that leaves, another process, a reset."""
+"""Tests of replies and their readers: a stop, a reader that leaves, another process, and a
+reset."""
 
 import asyncio
 import gc
@@ -134,7 +135,7 @@ def test_what_is_refused_reaches_the_client_and_leaves_nothing_behind(
         async with asyncio.timeout(20):
             while asyncio.all_tasks() != others:
                 await asyncio.sleep(0)
-        # asyncio logs an unread error when the task that has it is collected.
+        # asyncio logs an unread error only when the garbage collector removes the error's task.
         gc.collect()
 
     async_to_sync(run)()

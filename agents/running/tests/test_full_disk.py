@@ -1,4 +1,4 @@
-"""When the disk gets full during a reply, the reply waits for room, and its readers are told."""
+"""If the disk gets full during a reply, the reply waits for room, and its readers are told."""
 
 import asyncio
 import sqlite3
@@ -31,7 +31,7 @@ REPLY = "I step in, and close the door."
 
 
 class Disk:
-    """A stand-in for the database's disk, which lets no write through while it is full."""
+    """A stand-in for the database's disk. While it is full, every write fails."""
 
     is_full = False
 
@@ -52,7 +52,7 @@ def _of_this_database() -> Exception:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     monkeypatch.setattr(database, "FULL_PAUSE_SECONDS", 0.01)
-    # The list of pauses is empty, because a reply on a full disk waits without a limit.
+    # These are the pauses after other errors. A reply that waits for room on the disk needs none.
     monkeypatch.setattr(database, "PAUSES", ())
     monkeypatch.setattr(claims, "FLUSH_SECONDS", 0.01)
     disk = Disk()
@@ -66,9 +66,9 @@ def chapter() -> Session:
 
 
 async def reply_that_meets_it(chapter: Session, provider: ScriptedProvider, disk: Disk) -> Attempt:
-    """Start a reply, let the disk get full, and wait until a reader is told of it.
+    """Start a reply, let the disk get full, and wait until a reader is told of the full disk.
 
-    All words of the reply are shown by then.
+    By then all words of the reply are shown.
     """
     gate = asyncio.Event()
     provider.enqueue(Script(REPLY, gate=gate, gate_at=2))
@@ -106,7 +106,7 @@ def test_whoever_takes_it_for_dead_meanwhile_does_not_cut_its_words(
     chapter: Session, provider: ScriptedProvider, disk: Disk
 ) -> None:
     def take_for_dead() -> None:
-        # The row is recovered before the reply's own process tries to write again.
+        # The row is recovered before the process that writes the reply tries to write again.
         disk.is_full = False
         Attempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1), partial_text="I")
         assert recover_dead_attempts() == 1
@@ -123,8 +123,9 @@ def test_whoever_takes_it_for_dead_meanwhile_does_not_cut_its_words(
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no bound to be set")
 def test_sqlite_itself(chapter: Session, provider: ScriptedProvider) -> None:
-    """SQLite reports a file that may not grow in the same way as a full disk."""
-    # The words do not fit into one page of the file.
+    """SQLite raises the same error on a full disk and for a file that has reached its greatest
+    size."""
+    # These words need more than one page of the file.
     words = "The lamp goes out. " * 250
     with connection.cursor() as cursor:
         cursor.execute("VACUUM")

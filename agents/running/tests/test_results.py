@@ -1,4 +1,7 @@
-"""A late result is worked out in the order of the turns, and taken by the next run that begins."""
+"""Late results are worked out in the order of their turns.
+
+The next run that begins takes the results that are ready.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +17,7 @@ from pytest_django import Settings
 from agents.calling.tests.bookkeeping import expire
 from agents.flows.choosing import choose_reply, edit_reply
 from agents.flows.ending import request_end
+from agents.flows.late_results import finish_with_result
 from agents.flows.tests.playing import play
 from agents.models import Job
 from agents.modes import Mode, find_mode
@@ -25,7 +29,6 @@ from agents.running.jobs import MAX_ATTEMPTS, claim, fail, latest_jobs, requeue_
 from agents.running.recovery import recover
 from agents.running.results import (
     ask_for_result,
-    finish_with_result,
     void_results,
     waiting_results,
 )
@@ -47,16 +50,16 @@ async def run(job: Job, watch: Watch) -> None:
 
 
 def tidal(**fields: Any) -> Mode:
-    """Make a mode like the Game Master's with a kind of job of its own."""
+    """Make a mode like the Game Master's, with two kinds of jobs of its own."""
     mode = find_mode("gamemaster")
     assert mode is not None
     kinds = dict.fromkeys(("simulate", "measure"), JobKind(run))
-    changes = {"change_kinds": frozenset({"tide"}), "job_kinds": kinds}
+    changes = {"change_kinds": frozenset({"tide", "weather"}), "job_kinds": kinds}
     return replace(mode, name="tidal", **{**changes, **fields})
 
 
 def sea(level: int, change: Change) -> int:
-    """The world of the tests of void results is the level of the sea."""
+    """Fold a change into the world of these tests, which is the level of the sea."""
     if change.kind != "tide":
         return level
     if "at" in change.payload:
@@ -275,13 +278,14 @@ def test_the_end_asks_again_for_what_was_cancelled(chapter: Session) -> None:
 
 
 class TestVoid:
-    """A result that can never be taken: play goes on, and it is tried no more."""
+    """Tests of results that can never be taken: play goes on, and such a result is not tried
+    again."""
 
     @pytest.fixture(autouse=True)
     def _fold(
         self, chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
     ) -> Iterator[None]:
-        """A world in which a tide has a level."""
+        """Install a mode whose world is the level of the sea."""
         install(monkeypatch, settings, tidal=tidal(**FOLD))
         yield
         monkeypatch.undo()
@@ -290,15 +294,13 @@ class TestVoid:
     @pytest.mark.parametrize(
         ("result_kind", "payload", "reason"),
         [
-            # It fails its model.
+            # The fold cannot read a level from these two payloads.
             ("tide", {"level": "high"}, "cannot take it into its world (ValueError)"),
             ("tide", {}, "cannot take it into its world (KeyError)"),
-            # What it refers to is gone.
+            # The payload refers to a place that is gone.
             ("tide", {"level": 3, "at": "the quay"}, "cannot take it into its world (LookupError)"),
-            # It can be stored as no change.
-            ("weather", {"wind": "north"}, "cannot take it into its world (ValueError)"),
-            ("tide", {"level": 3, "told": "a" * 30_000}, "has more than 20,000 characters"),
-            ("person", {"name": ""}, "name"),
+            # Somebody else has the name by then.
+            ("person", {"name": "Agent Red"}, "needs a name that nobody else has"),
         ],
     )
     def test_what_the_world_cannot_take_is_void_and_play_goes_on(
@@ -312,7 +314,7 @@ class TestVoid:
         assert status_of(job) == Job.Status.VOID
         assert reason in job.error
         assert taken(chapter) == [("tide", {"level": 7}, "result")]
-        # It is neither tried again nor asked for again.
+        # The void result is neither tried again nor asked for again.
         assert play(chapter).status == Attempt.Status.COMMITTED
         assert ask(asker, result_kind) == job
         assert (status_of(job), len(taken(chapter))) == (Job.Status.VOID, 1)
@@ -340,21 +342,30 @@ class TestVoid:
         assert play(chapter).status == Attempt.Status.FAILED
         assert status_of(job) == Job.Status.DONE
 
-    @pytest.mark.parametrize("value", [{1, 2}, float("nan")], ids=repr)
-    def test_what_no_database_stores_is_void_at_once(self, chapter: Session, value: object) -> None:
-        claimed = claim(ask(latest(chapter)).pk)
+    @pytest.mark.parametrize(
+        ("result_kind", "payload", "reason"),
+        [
+            ("tide", {"level": {1, 2}}, "a value has no form in JSON"),
+            ("tide", {"level": 10**5_000}, "is no JSON object that can be stored"),
+            ("tide", {"level": float("nan")}, "a number is not finite"),
+            ("tide", {"level": "a\0b"}, "characters that are not text"),
+            ("tide", {"level": 3, "told": "a" * 20_000}, "it has more than 20,000 characters"),
+            ("quake", {"level": 3}, "has no such change of its world"),
+            ("person", {"name": ""}, "needs a name"),
+            ("person", {"name": "Ann", "slot": 3}, "has a name, pronouns and a public text"),
+        ],
+        ids=["set", "digits", "nan", "nul", "long", "kind", "nameless", "slot"],
+    )
+    def test_what_can_be_stored_as_no_change_is_void_as_the_job_ends(
+        self, chapter: Session, result_kind: str, payload: dict[str, object], reason: str
+    ) -> None:
+        claimed = claim(ask(latest(chapter), result_kind).pk)
         assert claimed is not None
-        assert finish_with_result(claimed, {"level": value})
+        assert finish_with_result(claimed, payload)
         assert status_of(claimed) == Job.Status.VOID
-        assert claimed.error == "What was worked out is no JSON object that can be stored."
+        assert reason in claimed.error
+        assert claimed.result is None
         assert not finish_with_result(claimed, {"level": 3})
-
-    @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite stores it")
-    def test_a_text_that_the_database_refuses_is_void_too(self, chapter: Session) -> None:
-        claimed = claim(ask(latest(chapter)).pk)
-        assert claimed is not None
-        assert finish_with_result(claimed, {"level": "a\0b"})
-        assert status_of(claimed) == Job.Status.VOID
 
     def test_an_error_of_the_program_voids_it_and_none_waits_for_it(self, chapter: Session) -> None:
         first = ask(latest(chapter))

@@ -1,4 +1,4 @@
-"""One request with a body, sent to the layers of the application that decide before the body is
+"""A request with a body, for tests of the code that accepts or refuses it before the body is
 read."""
 
 import asyncio
@@ -35,8 +35,7 @@ class Application:
 
 
 class Exchange:
-    """A request of `size` bytes, the number of bytes that were read of it, and the answer's
-    messages.
+    """A request of `size` bytes, with the answer's messages and the number of bytes that were read.
 
     Without `declared`, the request does not tell its length. After `stops_after` bytes the client
     sends no more and stays connected.

@@ -1,5 +1,4 @@
-"""A server in this process, set up as `serve` does it, and visitors that are slow or read
-nothing."""
+"""A server in the test's process, set up as by the command `serve`, and its visitors."""
 
 import asyncio
 import socket
@@ -75,8 +74,8 @@ class Visitors:
         visitor = socket.socket()
         self._stack.callback(visitor.close)
         visitor.settimeout(PATIENCE)
-        # The receive buffer is small, so that it does not take in an answer that the visitor does
-        # not read.
+        # The receive buffer is small, so that it cannot hold an answer that the visitor does not
+        # read.
         visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         visitor.connect(("127.0.0.1", self.port))
         for part in parts:

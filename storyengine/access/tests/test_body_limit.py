@@ -25,7 +25,7 @@ from storyengine.exchange.limits import MAX_FILE_BYTES, import_command
 SMALL = 1_100_000
 IMPORTS = ("/chapters/import", "/api/session/import")
 JSON = {"Content-Type": "application/json"}
-# This character has four bytes in UTF-8 and twelve bytes in a form.
+# This character has four bytes in UTF-8 and twelve bytes in a URL-encoded form.
 WIDE = "🌊"
 
 
@@ -65,7 +65,7 @@ class TestEverythingElse:
         assert large.application.stored <= SMALL
 
     def test_what_django_takes_fits(self) -> None:
-        """The limit has room for the largest body that Django takes and for the frame of a form."""
+        """The limit has room for the largest texts that Django takes and for the rest of a form."""
         assert Exchange(SMALL).application.stored == SMALL
         assert SMALL > django_settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         assert Exchange(SMALL + 1).status == 413
@@ -117,8 +117,8 @@ def test_the_answer_is_in_the_form_of_who_asked() -> None:
     assert (problem["status"], problem["type"]) == (413, "urn:storyengine:too-large")
     assert (problem["title"], problem["instance"]) == ("Too large", "/api/session/import")
     assert "21,000,000 bytes" in problem["detail"]
-    # A chapter that is too large for the API can be imported by a command. Only the answer of an
-    # import names that command.
+    # A command can import a chapter that is too large for the API. The answer to an import names
+    # that command, and the answer to any other request does not.
     assert import_command() in problem["detail"]
     assert import_command().encode() not in page.body
 
@@ -134,10 +134,7 @@ def test_the_answer_has_the_headers_of_all_answers(path: str, declared: str) -> 
 
 
 class TestTooSlow:
-    """Tests whose time limits are over at once.
-
-    Bodies that come in time are part of the other tests.
-    """
+    """Tests of bodies that come too slowly. The time limits are very short here."""
 
     @pytest.fixture(autouse=True)
     def _no_patience(self, monkeypatch: pytest.MonkeyPatch) -> None:

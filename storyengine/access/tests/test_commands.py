@@ -46,7 +46,7 @@ class TestPrepare:
 
     def test_a_worker_that_is_up_before_the_model_waits_for_it(self, settings: Settings) -> None:
         settings.LLM = "embedded"
-        # A run that was killed left this row behind: nobody answers at its address.
+        # This row comes from a run that was killed. Nobody answers at its address.
         EmbeddedServer.objects.create(phase="ready", model="old", base_url="http://gone")
         chapter = make_chapter()
         job = request_lock(chapter.pk)
@@ -78,7 +78,8 @@ class TestPrepare:
             listener.listen()
             with pytest.raises(CommandError, match="is taken"):
                 call_command("prepare")
-        # This start stored no row, because the row tells of the model of the run that has the port.
+        # The row describes the model of the run that has the port, so this start must not store
+        # one.
         assert not EmbeddedServer.objects.exists()
 
 
@@ -89,7 +90,7 @@ def test_what_is_weak_is_said_at_the_start(free_port: int, tmp_path: Path) -> No
         "PORT": str(free_port),
         "STORYENGINE_DATA": str(tmp_path),
         "STORYENGINE_PASSWORD": "11-of-them-",
-        # Somebody chose this address although it is open to the network.
+        # An operator may choose this address, which other machines can reach.
         "STORYENGINE_HOST": "0.0.0.0",  # noqa: S104
         "STORYENGINE_API_TOKEN": "11-of-them-",
     }

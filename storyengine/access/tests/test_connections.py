@@ -125,11 +125,10 @@ class TestTooMany:
     def test_refusals_fill_no_log(
         self, serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """uvicorn writes a line for each refusal, of which the log shows only the first of each
+        """uvicorn writes a line for each refusal. The log shows only the first line of each
         kind."""
         logger = logging.getLogger("uvicorn.error")
-        # The filters are of the configured kind, but new, so that no other test's lines count in
-        # them.
+        # The filters are replaced by new ones, so that lines of other tests do not count.
         monkeypatch.setattr(logger, "filters", [OnceAMinute() for _ in logger.filters])
         served, visitors = serve(most=1)
         visitors.send(STREAM)

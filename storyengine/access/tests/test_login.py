@@ -66,8 +66,8 @@ class TestLogin:
         assert response.status_code == 302
 
     def test_the_session_gets_a_new_key(self, client: Client, password: str) -> None:
-        """An attacker's session, placed in the browser before the login, is deleted by the
-        login."""
+        """An attacker may place a session in the browser before the login. The login deletes this
+        session."""
         planted = SessionStore()
         planted["planted"] = True
         planted.save()

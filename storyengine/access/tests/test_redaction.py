@@ -122,7 +122,7 @@ def test_an_address_that_is_none_ends_no_line(monkeypatch: pytest.MonkeyPatch) -
     assert RedactingFormatter().format(record) == "a line"
 
 
-# The words stand in no line that raises an error, because a traceback would show that line.
+# These words are in a constant, because a traceback shows the source line that raises an error.
 OWN_WORDS = "The chapel is cold."
 REFUSED_ROW = (
     'null value in column "x" violates not-null constraint\n'

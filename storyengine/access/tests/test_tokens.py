@@ -1,4 +1,7 @@
-"""Tests that wrong API tokens are counted, paused and logged, apart from wrong passwords."""
+"""Tests that wrong API tokens are counted and logged, and that too many of them cause a pause.
+
+Wrong passwords are counted apart.
+"""
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
@@ -47,7 +50,8 @@ def test_guessing_is_paused_in_the_api_s_own_form(client: Client) -> None:
 
 @pytest.mark.parametrize("path", ASKS)
 def test_wherever_it_is_asked_for(client: Client, path: str) -> None:
-    """The pause also holds where a right token only makes the answer longer."""
+    """The pause also holds at /readyz, which answers without a token and tells more with a right
+    one."""
     guess(client, path)
     assert client.get("/api/session", headers=RIGHT).status_code == 429
     if path == "/readyz":

@@ -1,6 +1,7 @@
-"""Tests of tokens tried at once: guesses of others do not delay a right token.
+"""Tests of tokens that are tried at the same time.
 
-A right token does not overtake many guesses from its own address.
+A right token does not wait for wrong ones from other addresses. If many wrong ones wait at its own
+address, it is refused.
 """
 
 import asyncio
@@ -39,9 +40,9 @@ def _token(settings: Settings) -> None:
 
 @pytest.fixture
 def may_count(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
-    """Yield an event before which the database stores no count.
+    """Yield an event. Until it is set, the database stores no count of wrong tokens.
 
-    Counting uses threads as in the program.
+    The counting runs in threads, as it does in the program.
     """
     event = Event()
     monkeypatch.setattr(AxesDatabaseHandler, "get_failures", lambda *args: 0)

@@ -1,5 +1,7 @@
-"""Tests of clients that leave an answer unread: how long they may, and which of too many is
-closed."""
+"""Tests of clients that leave an answer unread.
+
+The server closes such a connection after a while, or when a new connection needs its place.
+"""
 
 import asyncio
 import logging
@@ -27,8 +29,8 @@ LARGE = whole_for(2_000_000)
 
 
 def without_another(request: bytes) -> bytes:
-    """Return the same request in HTTP/1.0. uvicorn closes its connection once the answer is
-    read."""
+    """Return the same request in HTTP/1.0, so that uvicorn closes the connection after its
+    answer."""
     return request.replace(b"1.1", b"1.0")
 
 
@@ -52,8 +54,8 @@ def test_who_reads_nothing_is_let_go(
 
 
 def test_nor_may_a_small_rest_stay(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The transport does not tell uvicorn of a small unread rest. uvicorn then closes the
-    connection, but the connection stays open until the rest is read."""
+    """uvicorn treats a connection as closed although the client has not read the rest of the
+    answer. The socket then stays open until that rest is read."""
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.2)
     served, visitors = serve()
     # Some of these answers are a little larger than the system's buffers.
@@ -69,7 +71,7 @@ def test_nor_may_a_small_rest_stay(serve: Serve, monkeypatch: pytest.MonkeyPatch
 def test_a_stream_that_has_nothing_to_send_goes_on(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, path: bytes
 ) -> None:
-    """A stream that had to wait for its reader before goes on too."""
+    """The stream goes on even if it had to wait for its reader before."""
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.5)
     served, visitors = serve()
     stream = visitors.send(WHOLE.replace(b"/ ", path))
@@ -108,7 +110,7 @@ def test_but_not_before_one_that_waits_without_a_whole_request(serve: Serve) -> 
 
 
 class Reader:
-    """A transport that reports the next of these numbers of unread bytes each time it is asked."""
+    """A transport that reports these numbers of unread bytes, one for each question."""
 
     def __init__(self, *unread: int) -> None:
         self.unread = list(unread)

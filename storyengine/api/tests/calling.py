@@ -20,7 +20,10 @@ PROBLEM = "application/problem+json"
 
 
 def call(method: str, path: str, body: Any = None, **headers: str) -> Any:
-    """Send a request and return the response, whose JSON is `.json()`. No body is sent for None."""
+    """Send a request and return the response, whose JSON is `.json()`.
+
+    If `body` is None, no body is sent.
+    """
     content = "" if body is None else json.dumps(body)
     return Client().generic(
         method, path, content, content_type="application/json", headers=as_headers(headers)
@@ -58,7 +61,8 @@ async def reply_is_running() -> None:
 
 
 def waited(chapter: Session, action: str, run_jobs: RunJobs) -> Any:
-    """Return the answer to a call that waits while the jobs that it queued are run."""
+    """Make a call that waits for its jobs, run these jobs meanwhile, and return the call's
+    answer."""
 
     def is_one_due() -> bool:
         return due_jobs().exists()
@@ -74,7 +78,7 @@ def waited(chapter: Session, action: str, run_jobs: RunJobs) -> Any:
 
 
 async def events_in(response: StreamingHttpResponse) -> AsyncGenerator[tuple[str, Any]]:
-    """Yield the name and data of each server-sent event of a stream when it comes."""
+    """Yield the name and the data of each server-sent event of a stream as soon as it comes."""
     async for chunk in cast(AsyncIterator[bytes], response):
         for block in chunk.decode().split("\n\n"):
             fields = dict(line.split(": ", 1) for line in block.splitlines())

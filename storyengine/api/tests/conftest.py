@@ -6,7 +6,6 @@ from pytest_django import Settings
 def _no_reading_ahead(settings: Settings) -> None:
     """Set the scripted model.
 
-    The engine sends prompts ahead to the embedded model only, so every call in these tests is one
-    that a client made.
+    The engine warms up only the embedded model, so every call in these tests comes from a client.
     """
     settings.LLM = "scripted"

@@ -1,4 +1,4 @@
-"""Tests that work in the background is refused for the same reasons and in the same words as a
+"""Tests that a job in the background is refused for the same reasons and in the same words as a
 prompt."""
 
 from collections.abc import Callable

@@ -41,7 +41,7 @@ def test_the_newest_come_first_with_their_figures(chapter: Session) -> None:
     assert newest["layers"] == [
         {name: getattr(one, name) for name in newest["layers"][0]} for one in sent
     ]
-    # A blank line, two characters, stands between two layers of a message.
+    # A blank line of two characters separates two layers of a message.
     assert newest["prompt_characters"] == sum(one.characters for one in sent) + 2 * (len(sent) - 2)
     assert newest["estimated_tokens"] == sum(layer["tokens"] for layer in artifact.layers)
     assert newest["input_tokens"] == artifact.token_counts["input"]

@@ -1,4 +1,4 @@
-"""Tests that API, pages and files know another mode by its declaration alone."""
+"""Tests that the API, the pages and files work for another mode from its declaration alone."""
 
 import json
 from collections.abc import Iterator

@@ -49,8 +49,10 @@ def while_it_runs(
     act: Callable[[dict[str, Any]], Awaitable[Any]],
     **headers: str,
 ) -> Any:
-    """Start a trial, call `act` with its document while the reply is being written, and return the
-    result."""
+    """Start a trial, call `act` while its reply is being written, and return the result of `act`.
+
+    `act` gets the trial's document.
+    """
 
     async def scenario() -> Any:
         gate = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Tests of a turn and the attempts at it: writing it again, choosing one, and editing the reply."""
+"""Tests of a turn and its attempts, which can be made again, chosen and edited."""
 
 import asyncio
 import uuid
@@ -292,7 +292,8 @@ class TestReroll:
         assert "choose one of them" in problem["detail"]
         assert len(attempts(chapter)) == 50
         assert len(provider.history) == 1
-        # The form of the last attempt is answered as before, although there is no room for another.
+        # The request that made the last attempt gets its answer again, although no attempt can be
+        # added.
         assert reroll(chapter, Idempotency_Key="k").status_code == 201
 
 

@@ -8,9 +8,9 @@ from pytest_django import Settings
 
 @pytest.fixture(autouse=True)
 def folder(settings: Settings, tmp_path: Path) -> Path:
-    """Set the folder for backups of this test.
+    """Set a folder for the backups of this test.
 
-    As in a new installation, the folder does not exist yet.
+    The folder does not exist yet, as in a new installation.
     """
     settings.BACKUPS_FOLDER = tmp_path / "backups"
     return tmp_path / "backups"
@@ -20,7 +20,7 @@ def folder(settings: Settings, tmp_path: Path) -> Path:
 def database_file() -> Iterator[Path]:
     """Yield the path of SQLite's file and restore its content after the test.
 
-    The file holds all rows: no connection has it open, and there is no log beside it.
+    The file holds all rows, because no connection is open and no log is beside it.
     """
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has no file of ours")

@@ -1,4 +1,4 @@
-"""A database with a row in every table, and functions that read and destroy its rows."""
+"""A database with a row in every table, and functions that read all rows and drop all tables."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +22,7 @@ from memory.models import NarrativeDraft
 from sessions.models import Attempt, Change, Session
 from sessions.tests.factories import add_attempt
 
-# Each part of this text would be spoiled by a backup that writes rows as text.
+# A backup that wrote rows as text could spoil each part of this text.
 HARD_TEXT = (
     "tab\there\nline\r\nquote ' \" back\\slash \\. \\N é 雪 🕯 \u202e right-to-left \x7f end "
 )
@@ -68,8 +68,8 @@ def fill_every_table() -> Session:
     ProviderConsent.objects.create(host="example.org")
     EmbeddedServer.objects.create(phase=EmbeddedServer.Phase.READY, model="m", bytes_total=2**40)
     TokenCalibration.objects.create(model="m", agent="character", weight=0.1 + 0.2, tokens=1e-300)
-    # The heartbeat says that its worker has stopped, because the command restores nothing beside a
-    # worker that runs.
+    # The heartbeat says that its worker has stopped, because nothing is restored while a worker
+    # runs.
     store_heartbeat("worker", {HARD_TEXT: 2**53}, is_last=True)
     AdmittedCall.objects.create(session_id=chapter.pk)
     ReportedWindow.objects.create(server="http://localhost", model=HARD_TEXT)
@@ -78,10 +78,8 @@ def fill_every_table() -> Session:
 
 
 def empty_models() -> list[str]:
-    """Return the engine's models that have no row.
-
-    A comparison of rows would prove nothing about them.
-    """
+    """Return the engine's models that have no row, because a comparison of rows proves nothing
+    about them."""
     return [
         model.__name__
         for label in ("story_sessions", "memory", "agents")

@@ -1,4 +1,4 @@
-"""Tests that carry out the advice of a refused start in a shell, word for word."""
+"""Tests of the commands that a refused start recommends. The commands are typed into a shell."""
 
 import os
 import re
@@ -19,7 +19,7 @@ COUNT = "from sessions.models import Session; print(Session.objects.count())"
 
 
 class Installation:
-    """An installation whose data folder is named only in the environment of its start."""
+    """An installation whose data folder is named only in the environment in which it starts."""
 
     def __init__(self, data: Path) -> None:
         self.database = data / "storyengine.sqlite3"
@@ -72,6 +72,6 @@ def test_the_chapters_come_back(tmp_path: Path, harm: Callable[[Path], None]) ->
     assert done.returncode == 0, done.stderr
     assert installation.manage("prepare").returncode == 0
     assert installation.manage("shell", "-c", COUNT).stdout.strip().endswith("1")
-    # The damaged file is kept, because parts of it may still be saved.
+    # The damaged file is kept, because some of its rows may still be readable.
     kept = [file.read_bytes() for file in tmp_path.glob("my stories/damaged-1/*.sqlite3")]
     assert kept == ([harmed] if harmed else [])

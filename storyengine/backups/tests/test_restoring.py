@@ -1,5 +1,4 @@
-"""Tests that a file that is no good backup is refused with a reason, and that nothing is
-changed."""
+"""Tests of restoring a backup. A file that is no good backup is refused, and nothing is changed."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -219,7 +218,7 @@ def test_a_backup_of_a_newer_program() -> None:
 
 
 def test_a_backup_of_an_older_program() -> None:
-    """The restore removes tables that came later, which would be in the way of the migrations."""
+    """The restore drops tables of a newer program, because they would make the migrations fail."""
     chapter = make_chapter()
     recorder = MigrationRecorder(connection)
     latest = max(name for app, name in recorder.applied_migrations() if app == "agents")
@@ -303,8 +302,8 @@ def test_what_cannot_be_backed_up_is_not_thrown_away(
 def test_a_database_that_is_damaged(
     backup: Path, database_file: Path, spoil: Callable[[bytes], bytes]
 ) -> None:
-    """The user moves the damaged file away, as the documentation says, so that the file is not
-    lost."""
+    """The restore refuses to overwrite the damaged file. The user moves the file away, as the
+    documentation says."""
     database_file.write_bytes(damaged := spoil(database_file.read_bytes()))
     with pytest.raises(CommandError, match=r"could not be backed up.*\. To give it up, add"):
         call_command("restore", str(backup))

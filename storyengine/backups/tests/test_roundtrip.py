@@ -37,7 +37,7 @@ def test_every_row_of_every_table_comes_back(folder: Path) -> None:
 
     assert all_rows() == before
     assert all_rules() == rules
-    # The row gets a new number, because the restore also sets the counters for new rows.
+    # The new row gets a number that no row has, because the restore also sets the counters.
     ReportedWindow.objects.create(server="http://localhost", model="another")
     assert list(folder.glob("storyengine-*")) == [path], "there was nothing to keep"
 
@@ -81,8 +81,8 @@ def test_it_shows_one_moment_between_two_writes() -> None:
 
 
 def test_it_shows_one_moment_while_others_write() -> None:
-    """Each transaction adds a chapter and its setup, so a backup must not have one without the
-    other."""
+    """Each transaction adds a chapter and its setup, so a backup must have both of them or
+    neither."""
     stop, written = threading.Event(), threading.Semaphore(0)
 
     def write() -> None:

@@ -1,6 +1,6 @@
-"""Tests of what stops the start.
+"""Tests that a start with a damaged or missing database is refused and changes nothing.
 
-The message says what is wrong and what to do; nothing is changed.
+The message says what is wrong and what to do.
 """
 
 import sqlite3
@@ -30,16 +30,16 @@ from storyengine.tests.whole_chapter import make_whole_chapter
 pytestmark = pytest.mark.django_db(transaction=True)
 
 UNREADABLE = "The database cannot be read, and was left as it is: "
-# The sentence is split where pages write an apostrophe in another way than the command does.
+# The message is given in two parts, because pages escape an apostrophe that stands between them.
 SENTENCE = (UNREADABLE, "docs/deployment.md says how to restore a backup all the same.")
-# One page of the file in every STRIDE pages is damaged, one at a time. A stride of 1 takes some
-# minutes.
+# The tests damage one page of the file in every STRIDE pages, one page at a time. With a stride of
+# 1 they take some minutes.
 STRIDE = 23
 
 
 @pytest.fixture(autouse=True)
 def _no_migration(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make `prepare` end before it would migrate."""
+    """Stop `prepare` before it migrates the database."""
     settings.LLM, settings.PASSWORD, settings.PORT = "scripted", "", free_port()
     command = "storyengine.access.management.commands.prepare.call_command"
     monkeypatch.setattr(command, lambda *_, **__: None)
@@ -76,7 +76,7 @@ class TestEmpty:
             file.unlink()
         if is_there:
             database_file.touch()
-        # SQLite would delete this log, although it may hold the rows that were written last.
+        # SQLite would delete this log, although it may hold the latest rows.
         database_file.with_name(f"{database_file.name}-wal").write_bytes(b"a log")
         before = files_beside(database_file)
         with pytest.raises(CommandError, match=f"is empty, though .*restore {kept}`"):
@@ -139,7 +139,7 @@ class TestDamaged:
     def test_at_any_place_it_is_said_at_the_start_or_harms_nothing(
         self, provider: ScriptedProvider, settings: Settings, request: pytest.FixtureRequest
     ) -> None:
-        """Pages tell of damage that the start did not find."""
+        """The start refuses each damage that makes a page fail."""
         whole = make_whole_chapter("the heron counts backwards")
         database_file: Path = request.getfixturevalue("database_file")
         client = Client(raise_request_exception=False)
@@ -158,7 +158,8 @@ class TestDamaged:
             for answer in map(client.get, paths):
                 text = text_of(answer)
                 told = answer.status_code == 503 and all(part in text for part in SENTENCE)
-                # The start finds what SQLite itself cannot notice, such as a lost text.
+                # Only the start finds a lost text. SQLite cannot notice it, so the page fails
+                # without the message.
                 assert told or answer.status_code < 500 or is_said, (at, answer)
                 assert not told or is_said
                 said_so += told

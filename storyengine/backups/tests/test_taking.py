@@ -1,4 +1,7 @@
-"""Tests of making backups: each is private and whole, one is made at a time, and one each day."""
+"""Tests of making backups.
+
+A backup is private and whole. Only one is made at a time, and a daily one only once a day.
+"""
 
 import errno
 import os
@@ -161,8 +164,8 @@ class TestThrowAway:
     def test_the_last_days_that_have_any_are_kept(self, settings: Settings, folder: Path) -> None:
         settings.BACKUP_DAYS = 7
         noon = datetime(2026, 3, 20, 12, tzinfo=UTC)
-        # These days stand for play in bursts, with weeks between them and sometimes two backups in
-        # a day.
+        # Each number says how many days ago a backup was made. There are weeks between some of the
+        # days, and some days have two backups.
         days = [0, 0.1, 1, 2, 30, 31, 31.2, 60, 90, 91, 200]
         laid = [lay(folder, noon - timedelta(days=day)) for day in days]
         throw_away_old_ones()
@@ -290,7 +293,7 @@ def applied() -> list[tuple[str, str]]:
 
 
 class TestPostgresqlPrograms:
-    """Tests with stand-ins for PostgreSQL's programs, which note how they were called."""
+    """Tests with stand-ins for PostgreSQL's programs. Each stand-in notes how it was called."""
 
     @pytest.fixture
     def store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> postgresql.PostgresqlStore:

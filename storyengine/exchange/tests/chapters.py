@@ -1,4 +1,4 @@
-"""Chapters for exports: one with an entry of every kind, and random ones drawn with hypothesis."""
+"""Chapters for tests of files: one with an entry of every kind, and random ones from hypothesis."""
 
 import json
 import uuid
@@ -27,7 +27,7 @@ from storyengine.exchange.exporting import export_chapter
 
 TRIED = {"layer": 2, "layer_name": "TASK", "text_before": "Answer.", "text": "Be brief."}
 OTHERS = (Attempt.Kind.REROLL, Attempt.Kind.TRIAL, Attempt.Kind.EDIT)
-# These fields of a fork differ from its origin's.
+# The fields in which a fork differs from its origin.
 OWN = ("title", "created_at", "last_played_at")
 START = datetime(2026, 1, 31, 20, 0, tzinfo=UTC)
 
@@ -44,21 +44,24 @@ json_values = st.recursive(
     | st.booleans()
     | st.integers(-(10**18), 10**18)
     | texts
-    # Larger numbers without a fraction would come back from PostgreSQL's jsonb as integers.
+    # PostgreSQL's jsonb would return a larger number without a fraction as an integer.
     | st.floats(-1e9, 1e9).map(lambda number: round(number, 3)),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=8,
 )
 payloads = st.dictionaries(texts, json_values, max_size=4)
-# The change of the request with which a trial was made.
+# The layer that a trial changed in the request.
 changes = st.fixed_dictionaries(
     {"layer": st.integers(1, 20), "layer_name": texts, "text_before": texts, "text": texts}
 )
 
 
 def make_whole_chapter(**fields: Any) -> Session:
-    """Return a chapter of ten turns, with further attempts at the last turn, with memory and
-    drafts, and with words that no model answered."""
+    """Return a chapter of ten turns with memory and drafts.
+
+    Its last turn has several attempts. Two more prompts, one of which was set aside, have no
+    answer.
+    """
     chapter = make_active_chapter(agent_names={"1": "Mara", "2": "\u202eleirU"}, **fields)
     add_lock(chapter, world_lock())
     add_prompts(chapter, 10, text="Ночь 🌊", reply="I answer.\n\nTwice.")
@@ -112,7 +115,7 @@ def long_chapter_file(prompts: int) -> bytes:
 
 
 def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
-    """Return the file as the program before version 2 would have written it."""
+    """Return the file in the form of version 1."""
     chapter = dict(file["chapter"])
     for name in ("mode", "mode_content", "chunk_size_prompts", "seed", "results"):
         del chapter[name]
@@ -129,7 +132,7 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
     }
     turns = chapter.pop("turns")
     chapter["events"] = [event for turn in turns for event in _events_of(turn)]
-    # Version 1 had no memory block of an attempt that was not chosen.
+    # In version 1, memory blocks belonged to chosen attempts only.
     places = [
         at
         for at, block in enumerate(chapter["memory_blocks"])
@@ -166,10 +169,10 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
 
 
 def _events_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the events of a turn: its words once, then the replies up to the chosen one.
+    """Return the events of a turn as version 1 stored them.
 
-    In version 1 the chosen reply was the last one, and each event was written later than the one
-    before.
+    The words come once, and the reply of the chosen attempt comes last. Each event has a later time
+    than the one before.
     """
     attempts = turn["attempts"][: turn["chosen"] + 1]
     words = attempts[0]["events"][0] | {"text": attempts[-1]["words"]}
@@ -226,7 +229,7 @@ def build_chapter(data: st.DataObject, *, most_audiences: int = 3) -> Session:
 
 
 def _draw_cast(chapter: Session, data: st.DataObject, slots: list[int], agents: int) -> None:
-    """Store a random cast: the first `agents` of the slots take part, and two people have no
+    """Store a random cast. The first `agents` characters are selected, and two persons have no
     slot."""
     draw = data.draw
     for slot in (*slots, None, None):

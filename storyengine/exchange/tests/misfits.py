@@ -1,5 +1,8 @@
-"""Functions that make parts of a chapter contradict each other, in any version of the file, and a
-check that the file is refused."""
+"""Functions that make parts of a chapter contradict each other, and a check that its file is
+refused.
+
+They work with a file of any version.
+"""
 
 import json
 from collections.abc import Callable

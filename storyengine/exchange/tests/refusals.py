@@ -13,7 +13,7 @@ from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.tests.chapters import make_whole_chapter
 
 File = dict[str, Any]
-# The words stand in every text that a test breaks, and no message may repeat them.
+# Tests put these words into texts that they break. No message may repeat the words.
 SECRET = "the heron counts backwards"
 KINDS = (Session, Tab1Inputs, Attempt, Turn, Event, MemoryBlock, NarrativeDraft)
 

@@ -1,4 +1,4 @@
-"""Tests of the operator's commands, which read files as the page does, with higher limits."""
+"""Tests of the operator's commands for files, which have higher limits than the pages."""
 
 import json
 import stat
@@ -20,7 +20,7 @@ from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Event, Session, Tab1Inputs, Turn
 from storyengine.access.body_limit import LARGEST_FILE
 from storyengine.exchange import importing
-from storyengine.exchange.exceptions import BadChapterFile
+from storyengine.exchange.exceptions import CHANGED, BadChapterFile
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.limits import (
@@ -60,7 +60,7 @@ def large(tmp_path: Path) -> tuple[Session, Path]:
     Event.objects.filter(role=Event.Role.AGENT).update(text="Ночь 🌊 " * 121_000)
     file = tmp_path / "large.json"
     run("export_chapter", chapter.pk, file)
-    # A file above LARGEST_FILE is refused unread.
+    # A file of more than LARGEST_FILE bytes would be refused unread.
     assert OVER_THE_NETWORK.file_bytes < file.stat().st_size < LARGEST_FILE
     return chapter, file
 
@@ -102,6 +102,11 @@ class TestImport:
         with pytest.raises(BadChapterFile) as refused:
             import_chapter(content, tight)
         assert import_command() in str(refused.value)
+        assert "larger than what a page can import" in refused.value.in_short
+
+    def test_what_a_text_says_makes_no_chapter_too_large(self) -> None:
+        error = BadChapterFile(f"It is odd. {OVER_THE_NETWORK.way_on}")
+        assert error.in_short == CHANGED
 
     @pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
     def test_there_is_more_room_for_all_of_it(self, name: str) -> None:
@@ -143,7 +148,7 @@ class TestImport:
         monkeypatch.setattr(Path, "read_bytes", None)
         file = tmp_path / "chapter.json"
         with file.open("wb") as out:
-            # The file is a hole and takes no room on the disk.
+            # The file is sparse and takes no room on the disk.
             out.truncate(OF_THE_OPERATOR.file_bytes + 1)
         with pytest.raises(CommandError, match="larger than 500,000,000 bytes") as refused:
             run("import_chapter", file)

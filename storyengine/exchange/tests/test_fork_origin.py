@@ -1,4 +1,4 @@
-"""Tests of what a fork takes over of its origin's spending, also after the origin was deleted."""
+"""Tests that a fork counts its origin's spending, also after the origin was deleted."""
 
 from collections.abc import Callable
 from typing import Any

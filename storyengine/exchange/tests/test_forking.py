@@ -1,4 +1,5 @@
-"""Tests that a fork has what its origin had after one of its turns, and goes on independently."""
+"""Tests that a fork has all that its origin had after one of its turns, and then goes its own
+way."""
 
 import json
 from collections.abc import Callable
@@ -144,7 +145,7 @@ class TestContents:
     def test_an_earlier_choice_decides_the_pointer_and_the_dashed_line(
         self, chapter: Session
     ) -> None:
-        """The fork also has the delta of an attempt that is not chosen, but that delta does not
+        """The fork also has the delta of the attempt that is not chosen, but this delta does not
         count."""
         add_prompts(chapter, 7)
         add_delta(chapter, 1, 7, turn_delta(1, 7, canon_locks=["of the first"]))
@@ -282,7 +283,7 @@ class TestPlay:
 
 
 def repeat_the_secret(request: ModelRequest) -> str:
-    """Answer as agent 8 would, with a canon lock that repeats the secret if the request has it."""
+    """Answer as agent 8. If the request has the secret, the answer repeats it in a canon lock."""
     if "turn_delta" not in request.messages[0].content:
         return answer_in_form(request)
     told = " ".join(message.content for message in request.messages)
@@ -295,7 +296,7 @@ def repeat_the_secret(request: ModelRequest) -> str:
 def test_what_one_character_may_not_know_is_in_no_prompt_of_its_in_the_fork(
     chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs, number: int, tier: Tier
 ) -> None:
-    """The secret stays out of the character's requests before memory covers it and afterwards."""
+    """The secret stays out of this character's requests, before memory covers it and afterwards."""
     provider.fallback = repeat_the_secret
     play(chapter, f"She shows it: {SECRET}.", slot=1, witnesses=[2])
     for _ in range(9):

@@ -1,5 +1,4 @@
-"""Tests that broken or hostile files are refused with a clear message, and that nothing is
-stored."""
+"""Tests that broken or hostile files are refused with a clear message and leave nothing stored."""
 
 import io
 import zipfile
@@ -68,7 +67,7 @@ NOT_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "many keys": (
         lambda: as_bytes({f"key {number}": 0 for number in range(100_000)}),
-        "more than 1,000 keys",
+        "more than 20,000 keys",
     ),
     "ten million events": (
         lambda: b'{"chapter": {"events": [' + b"0," * 9_900_000 + b"0]}}",
@@ -99,8 +98,7 @@ def test_a_byte_order_mark_does_no_harm() -> None:
 @pytest.mark.parametrize("name", [*LISTS, "attempts", "events"])
 @pytest.mark.parametrize("limits", [OVER_THE_NETWORK, OF_THE_OPERATOR])
 def test_a_list_ends_long_before_memory_does(limits: Limits, name: str) -> None:
-    """The limits keep even a list of the shortest entries small enough for the machine, whoever
-    sends it."""
+    """Even a list of the shortest entries must fit into the machine's memory."""
     assert getattr(limits, name) <= 1_000_000
     assert file_parts.MODEL_TEXT_CHAR_LIMIT <= 1_000_000
 
@@ -121,11 +119,11 @@ def test_more_turns_than_any_chapter_has() -> None:
 
 
 class TestTotals:
-    """Tests of limits on the entries of nested lists, counted over all of the lists together."""
+    """Tests of the limits on nested lists, whose entries are counted together."""
 
     def test_more_attempts_than_any_chapter_has(self) -> None:
-        """Attempts are counted before they are checked: no entry of these lists is a valid
-        attempt."""
+        """Attempts are counted before they are checked, so these invalid attempts reach the
+        limit."""
         file = good_file()
         file["chapter"]["turns"] = [{"attempts": [0] * 1_000}] * 51
         assert "chapter.turns have more than 50,000 attempts together" in refusal(as_bytes(file))
@@ -168,14 +166,15 @@ class TestTotals:
 
 
 def later(entry: File, at: int) -> File:
-    """Return a copy of the event that was written `at` microseconds after the year 2199 began."""
+    """Return a copy of the event with a time that is `at` microseconds after the beginning of
+    2199."""
     return {**entry, "created_at": f"2199-01-01T00:00:00.{at:06}Z"}
 
 
 class TestWhatVersion1Repeats:
     """Tests of files of version 1.
 
-    Each reply in such a file becomes an attempt with its own copy of the prompt's words.
+    When such a file is read, each reply becomes an attempt with its own copy of the prompt's words.
     """
 
     def test_more_events_than_any_chapter_has(self) -> None:
@@ -232,7 +231,7 @@ def test_every_list_ends_where_the_limits_say(version: int, name: str) -> None:
 
 
 class TestTextsThatAreOnlyOdd:
-    """Tests that odd texts of a person are stored letter for letter, while pages escape them."""
+    """Tests that odd texts of a person are stored without a change and escaped on pages."""
 
     @pytest.mark.parametrize(
         "odd",

@@ -1,4 +1,4 @@
-"""Tests that a file with contradictory parts is refused with a message that names the parts."""
+"""Tests that a file with contradictory parts is refused and that the message names these parts."""
 
 import json
 from typing import Any
@@ -207,7 +207,7 @@ def delta_twice(chapter: Chapter) -> None:
 
 
 def uncounted_delta_twice(chapter: Chapter) -> None:
-    """Add a delta twice whose attempt is not chosen, so that the delta does not count."""
+    """Add two copies of a delta whose attempt is not chosen."""
     delta = {**chapter["memory_blocks"][1], "from_prompt_index": 8, "to_prompt_index": 10}
     chapter["memory_blocks"][2:2] = [delta | {"attempt": 2}] * 2
 

@@ -82,8 +82,7 @@ class TestSpending:
         run_jobs: Callable[[], int],
         django_assert_max_num_queries: DjangoAssertNumQueries,
     ) -> None:
-        """Each audience takes a call of its own, and a file may name any witnesses at every
-        event."""
+        """Each audience takes a call of its own, and a file may give each event other witnesses."""
         file = json.loads(long_chapter_file(6))
         file["chapter"]["chunk_size_prompts"] = 3
         slots = [one["slot"] for one in file["chapter"]["cast"] if one["is_selected"]]
@@ -97,8 +96,8 @@ class TestSpending:
         run_jobs()
         assert len(provider.history) == 1
         chapter = get_chapter(imported.pk)
-        # The page with the question asks the database less often than once for each of the
-        # audiences, of which there may be 127.
+        # Seven characters can form 127 audiences. So the page must make fewer queries than there
+        # are audiences.
         with django_assert_max_num_queries(2 * len(groups)):
             behind = find_memory_behind(chapter, is_ending=False)
         assert behind is not None
@@ -141,8 +140,8 @@ class Writer(threading.Thread):
 @pytest.mark.django_db(transaction=True)
 class TestOthers:
     def test_between_two_writes_of_somebody_else_only_a_few_pieces_are_stored(self) -> None:
-        """The wait of another writer does not depend on the chapter's length: 0.53 s at most with
-        100,000 events."""
+        """Another writer never waits long, however long the chapter is. With 100,000 events it
+        waited 0.53 s at most."""
         content = long_chapter_file(5_000)
         writer = Writer()
         with writer.at_work():
@@ -197,14 +196,14 @@ class TestOthers:
 
 @pytest.fixture
 def before(db: None) -> list[int]:
-    """Return how many rows each table has without the import."""
+    """Return the number of rows in each table before the import."""
     make_whole_chapter()
     return counts()
 
 
 @pytest.fixture
 def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
-    """Return the chapter that a process left when it ended in the middle of an import."""
+    """Return an unfinished import, whose process ended in the middle of storing it."""
     content = export_chapter(Session.objects.get().pk).to_json()
 
     def die(*_: object) -> None:
@@ -221,7 +220,7 @@ def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
 
 
 def look(clock: Callable[[], datetime]) -> None:
-    """Look for lost jobs and imports, as a process with the right clock does."""
+    """Look for lost jobs and imports with the clock of another process."""
     with pytest.MonkeyPatch.context() as here:
         here.setattr(timezone, "now", clock)
         recover()
@@ -268,7 +267,7 @@ class TestHalfAnImport:
             there.setattr(timezone, "now", lambda: right() + wrong_by)
             recover()
             assert Session.everything.filter(pk=half_way.pk).exists()
-            # Another process looks for lost imports after each piece is stored.
+            # After each piece, another process with the right clock looks for lost imports.
             there.setattr(importing, "let_others_write", lambda _seconds: look(right))
             copy = import_chapter(content)
         assert Session.objects.filter(pk=copy.pk).exists()
@@ -325,7 +324,7 @@ def test_a_process_that_is_killed_leaves_nothing_to_see_or_to_keep(tmp_path: Pat
 
 
 def url_of_database() -> str:
-    """Return the address of the test database for another process."""
+    """Return the URL by which another process finds the test database."""
     names = connection.settings_dict
     if connection.vendor == "sqlite":
         return f"sqlite:///{names['NAME']}"

@@ -43,7 +43,7 @@ from storyengine.exchange.tests.chapters import (
 
 pytestmark = pytest.mark.django_db
 
-# The fields that differ in a copy: ids, and what belongs to the process that ran an attempt.
+# The fields in which a copy differs: ids, and fields of the process that ran an attempt.
 _OWN = {
     Session: {"session_id", "updated_at", "imported_at"},
     Tab1Inputs: {"session_id", "saved_at"},
@@ -136,8 +136,8 @@ class TestWholeChapter:
 
     @pytest.mark.parametrize("names", [{}, {"1": "Tom", "2": "tom"}], ids=["", "two of a name"])
     def test_play_goes_on_from_it(self, names: dict[str, str]) -> None:
-        """Play also goes on in a chapter that began before Tab 1 refused two characters of one
-        name."""
+        """Older chapters may have two characters of one name, which Tab 1 refuses now. Play goes on
+        in them too."""
         chapter = make_whole_chapter()
         make_cast(chapter, name=names)
         copy = import_again(chapter)
@@ -301,7 +301,7 @@ class TestAttempts:
         copy = import_again(make_whole_chapter())
         trial = copy.attempts.get(kind=Attempt.Kind.TRIAL)
         shown = read_trial(copy.pk, trial.pk)
-        assert (shown.reply.text, shown.new_reply) == ("Or so.", "On trial.")
+        assert (shown.reply, shown.new_reply) == ("Or so.", "On trial.")
         assert (shown.base, shown.call) == (None, None)
         page = Client().get(reverse("pages:trial", args=[copy.pk, trial.pk]))
         assert page.status_code == 200

@@ -1,4 +1,4 @@
-"""Tests that the events of a version 1 file are read as turns and attempts."""
+"""Tests that a file of version 1 is read, with turns and attempts made of its events."""
 
 import json
 from typing import Any
@@ -204,7 +204,7 @@ class TestReading:
     @settings(max_examples=30, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
     def test_so_does_any_chapter(self, data: st.DataObject) -> None:
-        # Version 1 has no audiences: every character knew all of memory.
+        # In version 1 every character knew all of memory, so there is only one audience.
         chapter = build_chapter(data, most_audiences=1)
         copy = read(old_file(chapter))
         assert read_transcript(copy).plain_text == read_transcript(chapter).plain_text

@@ -1,4 +1,4 @@
-"""Tests that a version 1 file with contradictory parts is refused, in the words of that version."""
+"""Tests that a version 1 file with contradictory parts is refused in the words of that version."""
 
 import json
 
@@ -89,13 +89,13 @@ def old_unordered(chapter: Chapter) -> None:
 
 
 def old_system_alone(chapter: Chapter) -> None:
-    """Leave only a system event, which stands before the first prompt of the chapter."""
+    """Leave only a system event from before the first prompt."""
     said = chapter["events"][0] | {"role": "system", "prompt_index": 0}
     chapter |= {"events": [said], "prompt_index": 0}
 
 
 def old_draft_with_words(chapter: Chapter) -> None:
-    """Leave a system event in a draft, although no turn can be made of a system event."""
+    """Leave a system event in a chapter whose Tab 1 is open. No turn can be made of this event."""
     said = chapter["events"][0] | {"role": "system", "prompt_index": 0}
     chapter |= {"state": "DRAFT_TAB1", "events": [said]}
 

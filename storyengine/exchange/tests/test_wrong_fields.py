@@ -1,4 +1,4 @@
-"""Tests that the refusal of a file names the wrong field, and that nothing is imported."""
+"""Tests that the message about a wrong file names the wrong field, and that nothing is imported."""
 
 from collections.abc import Callable
 from typing import Any
@@ -362,6 +362,6 @@ def test_a_field_that_is_wrong_in_version_1_is_named(
 
 
 def test_a_payload_with_an_endless_number() -> None:
-    """JSON can write an infinite number without the word Infinity."""
+    """The number 1e999 is valid JSON, but Python reads it as infinity."""
     content = as_bytes(good_file()).replace(b'"CANON-7"', b"1e999")
     assert "json_payload is nested too deeply, or holds" in refusal(content)

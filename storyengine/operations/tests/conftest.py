@@ -10,7 +10,7 @@ from storyengine.operations.tests.reading import Written
 
 @pytest.fixture
 def written() -> Iterator[Written]:
-    """Yield the lines that are logged from now on, in both formats of the settings."""
+    """Yield the lines that are logged during the test, in each of the two formats."""
     lines = Written()
     handlers = [Keeper(lines.as_json, JsonFormatter()), Keeper(lines.as_text, TextFormatter())]
     root = logging.getLogger()

@@ -32,9 +32,9 @@ class Worker:
 
 @pytest.fixture
 def beats(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
-    """Return a semaphore that is released after each beat.
+    """Return a semaphore that is released after each heartbeat.
 
-    The pause between beats is 0.01 seconds.
+    The pause between heartbeats is 0.01 seconds.
     """
     done = threading.Semaphore(0)
     store: Callable[..., None] = store_heartbeat

@@ -1,4 +1,4 @@
-"""Tests of the lines that the program logs, and that no line has a story's words or a secret."""
+"""Tests of the lines that the program logs. No line has a story's words or a secret."""
 
 import asyncio
 import errno
@@ -69,7 +69,7 @@ def named(error: Exception) -> str:
 
 
 def ended_as(error: Exception) -> str:
-    """Return the name of the failure with which the attempt or the job ends."""
+    """Return the name of the failure that the attempt or the job records for this error."""
     return "ProgramFailed" if isinstance(error, KeyError | ValueError) else named(error)
 
 
@@ -79,8 +79,7 @@ def _marked_key(settings: Settings) -> None:
 
 
 def check(written: Written) -> None:
-    """Check that lines were logged without words or keys, and that each record is one line of
-    JSON."""
+    """Check that lines were logged without words or keys, and that each line is a JSON object."""
     assert written.as_json
     assert WORDS not in written.all
     assert KEY not in written.all
@@ -121,8 +120,8 @@ class TestTurns:
         provider.enqueue(Script(WORDS, error=error))
         attempt = play(chapter, WORDS)
         if isinstance(error, IntegrityError):
-            # The database refused to store the end of the attempt, so the attempt ends with its
-            # lease.
+            # The database refuses to store the end of the attempt, so the attempt ends when its
+            # lease runs out.
             assert attempt.status == Attempt.Status.RUNNING
             Attempt.objects.update(lease_until="2020-01-01T00:00Z")
             recover()

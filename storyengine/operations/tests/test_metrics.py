@@ -1,4 +1,5 @@
-"""Tests of the metrics for Prometheus: of this process, of the workers, and of the waiting jobs."""
+"""Tests of the metrics for Prometheus, which describe this process, the workers and waiting
+jobs."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Tests that the program tells in time, and with few queries, whether it can work."""
+"""Tests that the readiness check answers in time and with few queries."""
 
 import errno
 import threading
@@ -28,7 +28,7 @@ from storyengine.operations.readiness import WAITS_TOO_LONG, look_at_broker
 from storyengine.stack import storage_refusals
 from storyengine.stack.storage_refusals import find_storage_refusal
 
-# The database is asked in another thread, which sees only committed rows.
+# Another thread reads the database, and it sees only committed rows.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TOKEN = "token-of-the-test-0123456789"
@@ -36,7 +36,7 @@ TOKEN = "token-of-the-test-0123456789"
 
 @pytest.fixture(autouse=True)
 def _asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the answers of the test before."""
+    """Forget the kept answers, so that each test asks anew."""
     monkeypatch.setattr(readiness, "_HOLDS_SECONDS", 0.0)
     monkeypatch.setattr(readiness, "_rows", readiness._Question(readiness._ask_database))
     monkeypatch.setattr(readiness, "_broker", readiness._Question(readiness._ask_broker))
@@ -133,9 +133,9 @@ class TestBroker:
 
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Yield an event before which the database does not answer.
+    """Yield an event. Until it is set, the database does not answer.
 
-    Its `asked` counts the questions.
+    The event's `asked` counts the questions.
     """
     answers = threading.Event()
     monkeypatch.setattr(readiness, "ANSWER_SECONDS", 0.05)
@@ -162,7 +162,7 @@ def test_a_database_that_hangs_is_asked_once_and_not_waited_for(
 def test_what_nobody_foresaw_lasts_for_one_ask(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Answers are kept for 60 seconds here, but an unforeseen failure is not kept.
+    # Answers are kept for 60 seconds here. An unforeseen failure is not kept.
     monkeypatch.setattr(readiness, "_HOLDS_SECONDS", 60.0)
     client.raise_request_exception = False
 

@@ -1,4 +1,4 @@
-"""Tests of log lines that a visitor can cause any number of times."""
+"""Tests of log lines that a visitor could repeat without end."""
 
 import logging
 

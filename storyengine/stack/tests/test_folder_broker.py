@@ -78,8 +78,7 @@ def test_nobody_looks_into_a_table_that_is_being_made(
 
     def lock(file: Any, flags: int) -> None:
         if not reader.ident:
-            # kombu has opened the file at this moment. The file is still empty and is not locked
-            # yet.
+            # At this moment kombu has opened the file, which is still empty and not locked.
             reader.start()
             reader.join(timeout=0.2)
             assert reader.is_alive()

@@ -1,5 +1,4 @@
-"""Tests that a command in the program's messages can be copied as it is, wherever the program
-runs."""
+"""Tests that commands in the program's messages can be copied, wherever the program runs."""
 
 from pathlib import Path
 
@@ -13,8 +12,7 @@ from storyengine.tests.test_compose import DOCKERFILE
 
 @pytest.fixture
 def checkout(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make the program run as if `make run` had started it in a clone, and return the clone's
-    folder."""
+    """Pretend that `make run` has started the program in a clone, and return the clone's folder."""
     folder = tmp_path / "story engine"
     folder.mkdir()
     settings.BASE_DIR, settings.DATA_FOLDER = folder, folder / "var"

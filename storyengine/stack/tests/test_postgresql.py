@@ -1,4 +1,4 @@
-"""Tests that no request fails when a restart of PostgreSQL left a pool of dead connections."""
+"""Tests that requests succeed after a restart of PostgreSQL has left a pool of dead connections."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no connections"),
 ]
 
-# psycopg's own check drops one dead connection at a time and doubles its pause after each. With
-# this many connections that would take too long for a request.
+# psycopg's own check drops one dead connection at a time, and its pause doubles each time. With
+# this many connections a request would wait too long.
 CONNECTIONS = 8
-# This statement ends the other connections. It waits up to five seconds for each.
+# This statement ends all other connections and waits up to five seconds for each.
 END_ALL = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
     "WHERE pid <> pg_backend_pid() AND datname = current_database()"
@@ -28,9 +28,9 @@ END_ALL = (
 
 
 def ask(everybody: Barrier | None = None) -> int:
-    """Do a request's work in this thread.
+    """Use a connection as a request does, and return the id of its server process.
 
-    With `everybody`, all threads hold their connections at once.
+    With `everybody`, all threads hold their connections at the same time.
     """
     try:
         own = process_id()
@@ -53,7 +53,7 @@ def test_dead_connections_cost_nobody_a_request(threads: ThreadPoolExecutor) -> 
     assert len(before) == CONNECTIONS
     with connection.cursor() as cursor:
         cursor.execute(END_ALL)
-    # At first a single request meets all dead connections; then many requests run at once.
+    # At first one request meets all dead connections. Then many requests run at the same time.
     assert threads.submit(ask).result() not in before
     assert not before & set(threads.map(ask, [None] * 3 * CONNECTIONS))
 
@@ -92,7 +92,7 @@ def process_id() -> int:
 
 
 def end_own() -> None:
-    """End this thread's own connection, as a restart of the server does between two queries."""
+    """End the connection of this thread, as a restart of the server does between two queries."""
     with pytest.raises(OperationalError), connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 

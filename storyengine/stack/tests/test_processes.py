@@ -1,4 +1,4 @@
-"""Tests that the processes that honcho started end with honcho, in whatever way it is stopped."""
+"""Tests that the processes that honcho started end with honcho, however honcho is stopped."""
 
 import os
 import re
@@ -20,7 +20,8 @@ from storyengine.tests.running import is_alive
 
 Runner = subprocess.Popen[str]
 
-# The sleeper ends at SIGTERM as the program's processes do, and then writes the file "word".
+# The sleeper writes the file "word" when it gets SIGTERM, and then ends. The program's processes
+# also end in order at SIGTERM.
 SLEEPER = """
 import signal, sys, time
 from pathlib import Path
@@ -50,15 +51,14 @@ def runner(tmp_path: Path) -> Iterator[Runner]:
     yield process
     process.kill()
     process.wait()
-    # communicate() is not used here, because it would wait for a process that did not end.
+    # communicate() would wait for a process that did not end, so the test closes the output itself.
     assert process.stdout is not None
     process.stdout.close()
 
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[dict[str, int]]:
-    """Yield the process ids of a shell that runs honcho as `make` does, of honcho, and of its
-    process."""
+    """Yield the process ids of a shell, of the honcho that it runs, and of honcho's process."""
     (tmp_path / "sleeper.py").write_text(SLEEPER)
     (tmp_path / "Procfile").write_text(f"sleeper: exec {sys.executable} sleeper.py\n")
     honcho = f"{sys.executable} -m storyengine.stack.processes --no-colour --port 8000 sleeper"
@@ -132,8 +132,7 @@ def test_a_parent_that_is_killed_takes_them_along(
 ) -> None:
     wait_until((tmp_path / "sleeper").exists, "the sleeper", seconds=30)
     if killed == "all of them":
-        # The shell's process group also has the processes that read the output of the Procfile's
-        # processes.
+        # The shell's process group has also the processes that read honcho's output.
         os.killpg(started["shell"], signal.SIGKILL)
     else:
         os.kill(started[killed], signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Tests that a worker that loses Redis during a task connects again instead of ending."""
+"""Tests that a worker that loses Redis during a task connects again and does not end."""
 
 import logging
 import shutil
@@ -26,7 +26,7 @@ def port() -> int:
 
 @pytest.fixture
 def processes(port: int) -> Iterator[Processes]:
-    """Start a Redis server for this test alone, which the test may kill."""
+    """Yield the processes of this test, among them a Redis server that the test may kill."""
     if shutil.which("redis-server") is None:
         pytest.skip("There is no redis-server here.")
     with open_processes({}) as processes:
@@ -58,12 +58,11 @@ def test_a_lost_redis_is_an_error_of_the_connection(
     queue.put({"job": 1})
     message = queue.get(timeout=LONG)
     processes.kill("redis")
-    # The next calls do what kombu does to a channel and then to its connection before it connects
-    # again. The task is still at work.
+    # These calls do the same as kombu before it connects again, while the task is still at work.
     connection.collect()
     channel: Any = message.channel
     channel._disconnect_pools()
-    # The next calls do what a worker does when the task is over and when it notices the loss of
+    # These calls do the same as a worker when the task has ended and the worker notices the loss of
     # Redis.
     message.ack_log_error(logging.getLogger("jobs"), connection.connection_errors)
     assert "given up" in caplog.text

@@ -1,4 +1,4 @@
-"""Tests that a lost database or a full disk is reported as such, in the form that the caller asked
+"""Tests that the program reports a lost database and a full disk in the form that the client asked
 for."""
 
 import errno
@@ -28,7 +28,7 @@ ERRORS = [OperationalError("the lamp is dark"), InterfaceError("connection alrea
 
 
 def of_sqlite(code: int) -> OperationalError:
-    """Return an error as Django raises it, with SQLite's own error and its code as the cause."""
+    """Return Django's error with an error of SQLite that has this code as its cause."""
     cause = sqlite3.OperationalError("the lamp is dark")
     cause.sqlite_errorcode = code
     error = OperationalError("the lamp is dark")
@@ -201,8 +201,8 @@ def test_the_api_answers_a_problem(away: Break, chapter: Session) -> None:
 def test_a_stream_ends_with_the_problem(
     away: Break, chapter: Session, provider: ScriptedProvider
 ) -> None:
-    """The prompt was answered before, so the stream reads the stored reply and then loses the
-    database."""
+    """The prompt was answered before. Its stream reads the stored reply, and meanwhile the database
+    is lost."""
     provider.enqueue("I step through.")
     headers = {"Accept": "text/event-stream", "Idempotency-Key": "one"}
 

@@ -1,4 +1,4 @@
-"""The running program and its pages, for the tests that need a real browser."""
+"""The running program and its pages for tests with a real browser."""
 
 from collections.abc import Iterator
 
@@ -49,7 +49,7 @@ def draft(program: ScriptedProgram) -> ChapterClient:
 def chapter(program: ScriptedProgram) -> ChapterClient:
     client = ChapterClient(program.server)
     client.save_setup(setup_of(synthetic_session(10)))
-    # The timeout is long, because the first lock also waits until the worker has started.
+    # The timeout is long, because the first lock also waits for the start of the worker.
     client.lock(seconds=60)
     return client
 
@@ -67,22 +67,24 @@ def open_chapter(page: Page, chapter: ChapterClient, query: str = "") -> None:
 
 
 def expect_turn(page: Page, number: int, words: str) -> None:
-    """Wait until the page shows the prompt and its reply is over.
+    """Wait until the page shows the prompt and no running reply.
 
-    Both are checked, because the page also looks idle before it shows the prompt.
+    The page also shows no running reply before it shows the prompt, so both are checked.
     """
     expect(page.locator("#transcript")).to_contain_text(f"{number}) {words}")
     expect_idle(page)
 
 
 def expect_idle(page: Page) -> None:
-    """Wait until the page shows no reply as being written."""
+    """Wait until the page shows that no reply is being written."""
     expect(page.locator("[data-send]")).to_be_visible()
     expect(page.locator("#running")).to_have_count(0)
 
 
 def let_reply_end(page: Page, program: ScriptedProgram) -> None:
-    """Let replies end soon, including one that is being written: a call checks its speed before
-    each word."""
+    """Speed up all replies, and wait until no reply is being written.
+
+    A reply that is being written takes the new speed over before its next word.
+    """
     program.model.timing.tokens_per_second = FAST
     expect_idle(page)

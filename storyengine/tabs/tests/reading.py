@@ -1,5 +1,4 @@
-"""Functions that read pages in tests: the source, its elements, and the words that a person
-reads."""
+"""Functions that read pages in tests: their elements and the words that a person reads."""
 
 import re
 from dataclasses import dataclass, field
@@ -57,7 +56,7 @@ class _Reader(HTMLParser):
 
 
 def read(html: str) -> list[Element]:
-    """Return all elements of a page in order. Fails if tags are not nested properly."""
+    """Return all elements of a page in order. Fail if tags are not nested properly."""
     reader = _Reader()
     reader.feed(re.sub(r"<path[^>]*/>", "", html))
     reader.close()
@@ -81,7 +80,7 @@ def all_of(html: str, tag: str, class_name: str = "", **attributes: str) -> list
 
 
 def get_page(client: Client, chapter: Session, name: str, **query: str) -> str:
-    """Return the whole page at this address."""
+    """Return the page at this address. Fail if its status is not 200."""
     response = client.get(f"{address(chapter, name)}?{urlencode(query)}")
     assert response.status_code == 200
     return response.content.decode()

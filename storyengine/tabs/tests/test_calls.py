@@ -49,7 +49,7 @@ def chosen_call(html: str) -> str:
 
 
 def costs_in(html: str) -> dict[str, str]:
-    """Return the figures of cost by their names."""
+    """Return the costs that the page shows, by their names."""
     names, figures = ([one.words for one in all_of(html, tag)] for tag in ("dt", "dd"))
     return {name: at for name, at in zip(names, figures, strict=True) if "Cost" in name}
 
@@ -308,7 +308,8 @@ class TestDryRun:
 class TestUsage:
     @pytest.fixture
     def uncapped(self, settings: Any) -> None:
-        """Set a cap in dollars and a model whose price is unknown, so that the cap cannot hold."""
+        """Set a cap in dollars and a model of unknown price, for which the cap cannot be
+        enforced."""
         settings.LLM, settings.MODEL = "openai", f"mine{HOSTILE}"
         settings.MODEL_BY_AGENT = {}
         settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS = Decimal(1), 0

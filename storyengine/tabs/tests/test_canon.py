@@ -1,4 +1,4 @@
-"""Tests of the Now view, of corrections of canon, and of answers to memory's questions."""
+"""Tests of the Now view, of rulings on canon, and of answers to memory's questions."""
 
 import uuid
 from typing import Any
@@ -84,7 +84,7 @@ def banner_form(html: str) -> tuple[str, dict[str, str]]:
 
 
 def choices(html: str) -> dict[str, bool]:
-    """Return the facts that a question's form offers, and whether each is chosen."""
+    """Return the facts that a question's form offers, and for each fact whether it is chosen."""
     radios = [one.attributes for one in all_of(html, "input", type="radio", name="old")]
     return {one["value"]: "checked" in one for one in radios}
 
@@ -149,7 +149,7 @@ class TestNow:
         items = now_items(get_page(client, chapter, "draft"))
         assert "CANON-8 · known to Agent Red, Agent Yellow" in items
         assert "CANON-9 · known to nobody of the cast" in items
-        # Entries that everybody knows, and questions to the Game Master, do not say who knows them.
+        # These entries, which everybody knows or which ask the Game Master, name no readers.
         assert {"CANON-0", "CANON-7", "Is it so?"} <= items.keys()
 
     def test_it_grows_without_a_reload_and_the_choice_of_panel_is_not_touched(
@@ -343,7 +343,7 @@ class TestQuestions:
 
 
 class TestOneClick:
-    """Tests of the banner for a contradiction of which both facts are known."""
+    """Tests of the banner for a contradiction between two known facts."""
 
     def test_it_shows_both_and_says_what_each_answer_does(
         self, client: Client, torn: Session

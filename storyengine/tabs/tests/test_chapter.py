@@ -192,7 +192,7 @@ class TestBuild:
         [progress] = all_of(html, "progress")
         assert progress.attributes["value"] == "1904"
         assert HOSTILE not in html
-        # The answer has no new memory, because the user may be reading the memory on the page.
+        # The answer leaves the memory on the page as it is, because the user may be reading it.
         assert not all_of(html, "div", id="memory")
 
     def test_a_model_that_stands_in_is_nothing_to_wait_for(

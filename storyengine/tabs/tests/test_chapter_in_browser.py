@@ -54,7 +54,7 @@ class TestMemory:
         rule = f"/api/session/{chapter.session_id}/canon-correction"
         for number in range(BLOCKS_SHOWN + 1):
             page.request.post(rule, data={"canon": f"Fact number {number}. " + "Ice. " * 180})
-        # The window shows less of memory than one memory block.
+        # The window is lower than one memory block.
         page.set_viewport_size({"width": 390, "height": 500})
         open_chapter(page, chapter, f"?until={BLOCKS_SHOWN + 1}")
         expect(page.get_by_role("link", name="Earlier memory")).to_be_visible()
@@ -118,7 +118,7 @@ class TestDrafts:
         chapter.prompt(1, "The stairs are wet.")
         chapter.end(seconds=30)
         chapter.build_narrative("", 300, seconds=60)
-        # The draft is written so slowly that it does not end during the test.
+        # At this speed the draft does not end during the test.
         program.model.timing.tokens_per_second = HELD
         open_chapter(page, chapter)
         first = page.locator("#draft-text").inner_text()

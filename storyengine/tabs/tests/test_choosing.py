@@ -1,4 +1,4 @@
-"""Tests of several replies to one prompt on Tab 2: which is chosen, and which are shown."""
+"""Tests of several replies to one prompt on Tab 2, one of which is chosen."""
 
 import uuid
 from typing import Any

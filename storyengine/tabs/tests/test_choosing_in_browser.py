@@ -34,9 +34,10 @@ def test_one_is_chosen_by_the_keys_alone(page: Page, chapter: ChapterClient) -> 
         page.keyboard.press("Enter")
         expect(page.locator(".choice")).to_contain_text(f"Reply {at} of 3")
         expect(page.locator("#announcement")).to_contain_text(f"Reply {at} of 3. ")
-        # The focus stays, although each press replaces the play area.
+        # The button keeps the focus, although each press replaces the play area.
         expect(before).to_be_focused()
-        # Until htmx has the new form, a browser would send it itself, and load the page again.
+        # The test waits until htmx has prepared the new form. Before that, the browser would send
+        # the form itself and load the page again.
         expect(page.locator("#play-upper")).not_to_have_class(re.compile("htmx-added"))
     told = [event["text"] for event in chapter.read()["events"]]
     assert told[0] == "Knock."
@@ -51,7 +52,7 @@ def test_another_reply_is_marked_and_not_copied(page: Page, chapter: ChapterClie
     expect(switch).to_have_attribute("aria-pressed", "false")
     switch.focus()
     page.keyboard.press("Enter")
-    # The sign that shows the state of the switch is not part of its name.
+    # The name of the switch does not contain the sign that shows its state.
     expect(switch).to_have_attribute("aria-pressed", "true")
     expect(switch).to_be_focused()
     write_again(page, 2)

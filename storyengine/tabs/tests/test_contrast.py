@@ -1,4 +1,4 @@
-"""Tests that the style sheet's colours make text readable for everybody (WCAG AA)."""
+"""Tests that all texts have the contrast with their background that WCAG AA asks for."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,8 @@ LEAST = 4.5
 CSS = Path(settings.BASE_DIR, "static", "css", "base.css").read_text(encoding="utf-8")
 COLOURS: dict[str, str] = dict(re.findall(r"--([a-z-]+):\s*(#[0-9a-f]{3}(?:[0-9a-f]{3})?);", CSS))
 TINTS = ("red", "orange", "yellow", "green", "blue-agent", "indigo", "violet")
-# The grounds of cells, of rows in the library, of the header, and of messages and dialogs.
+# The background colours of cells, of rows in the library, of the header, and of messages and
+# dialogs.
 GROUNDS = ("black", "ink", "header", "raised")
 
 
@@ -31,7 +32,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def page_colours(page: str) -> dict[str, str]:
-    """Return the colours that a page's class sets, with references to the root's colours
+    """Return the colours that a page's class sets. Colours that it takes from the root are
     resolved."""
     [rules] = re.findall(rf"\.page-{page} {{(.*?)}}", CSS, re.DOTALL)
     found: list[tuple[str, str]] = re.findall(r"([a-z-]+):\s*([^;]+);", rules)

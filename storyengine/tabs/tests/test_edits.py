@@ -1,5 +1,4 @@
-"""Tests of editing the latest reply on Tab 2, in a form below the transcript and on its own
-page."""
+"""Tests of editing the latest reply, in a form on Tab 2 and on a page of its own."""
 
 import uuid
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tests of ending a chapter on Tab 2: the question, the wait, the retry and the cancellation."""
+"""Tests of ending a chapter on Tab 2."""
 
 from collections.abc import Callable
 from typing import Any
@@ -70,7 +70,8 @@ class TestUnfinished:
         return add_attempt(chapter, status=Attempt.Status.STOPPED, words="beat 8", **again)
 
     def asked(self, client: Client, chapter: Session) -> list[str]:
-        """Return what the dialog and the page with the question say about the unfinished reply."""
+        """Return the words about the unfinished reply in the dialog of Tab 2 and on the page that
+        asks."""
         names = ("play", "confirm-end")
         said = [by_id(get_page(client, chapter, one), "end-unfinished") for one in names]
         return ["" if "hidden" in one.attributes else one.words for one in said]

@@ -72,7 +72,7 @@ class TestImport:
         assert "reply 8" in page
 
     def test_a_file_on_disk_is_read_as_well(self, client: Client, chapter: Session) -> None:
-        """Django stores an upload of more than 2.5 MB in a file."""
+        """Django stores an upload of more than 2.5 MB as a file on disk."""
         content = client.get(address(chapter, "export")).content
         response = upload(client, content + b" " * 3_000_000)
         assert response.status_code == 302

@@ -1,5 +1,4 @@
-"""Tests of a fork from a prompt in the transcript: the question, the new chapter, and their
-links."""
+"""Tests of the page that forks a chapter, of the new chapter, and of the links between the two."""
 
 import uuid
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tests of a fork from a prompt in the transcript in a real browser."""
+"""Tests of forking a chapter in a real browser."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -19,7 +19,7 @@ def test_a_prompt_is_forked_by_the_keys_alone(page: Page, chapter: ChapterClient
     open_play(page, chapter)
     link = page.get_by_role("link", name="Fork from here, after prompt 2")
     assert link.evaluate("one => getComputedStyle(one, '::after').content") == '"fork from here"'
-    # A copy of the transcript holds nothing of the link.
+    # A copied transcript has no words of the link.
     saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
     assert page.evaluate(READ_SELECTION).strip() == saved.strip()
     link.focus()
@@ -33,7 +33,7 @@ def test_a_prompt_is_forked_by_the_keys_alone(page: Page, chapter: ChapterClient
     expect(transcript).not_to_contain_text("Sit down.")
     origin = page.locator(".header-origin")
     expect(origin).to_contain_text("at prompt 2")
-    # The fork goes on by itself, and its origin is unchanged.
+    # Play goes on in the fork, and the origin stays as it was.
     page.locator("#prompt-text").fill("Leave.")
     page.locator("#prompt-text").press("Enter")
     expect(transcript).to_contain_text("3) Leave.")

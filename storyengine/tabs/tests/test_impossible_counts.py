@@ -1,4 +1,7 @@
-"""Tests of impossible counts of tokens, stored by an older program or reported by a server."""
+"""Tests of counts of tokens that no call can have.
+
+An older program stored such counts, and a server may report them.
+"""
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from importlib import import_module
@@ -37,7 +40,7 @@ IMPOSSIBLE: list[dict[str, Any]] = [
 POSSIBLE: list[dict[str, Any]] = [
     {},
     {"input": 0, "output": 0, "cached": 0},
-    # A tokenizer may need far more tokens for some letters than the engine estimates.
+    # For some letters a tokenizer needs far more tokens than the engine estimates.
     {"input": 3_000, "output": 21_000, "cached": 2_900},
 ]
 
@@ -52,14 +55,13 @@ def check_pages(client: Client, chapter: Session) -> None:
 class TestAfterTheUpdate:
     @pytest.fixture
     def before(self) -> Iterator[Any]:
-        """Yield the models before the migration, and migrate the database to the newest tables
-        afterwards."""
+        """Yield the models before the migration. Apply all migrations afterwards."""
         yield MigrationExecutor(connection).migrate([BEFORE]).apps
         update()
 
     @pytest.fixture
     def stored(self, chapter: Session, before: Any) -> Callable[..., None]:
-        """Return a function that stores calls as the older program recorded them."""
+        """Return a function that stores calls in the form of the older program."""
 
         def store(*reports: dict[str, Any]) -> None:
             for counts in reports:
@@ -112,13 +114,12 @@ class TestAfterTheUpdate:
 
 
 def update() -> None:
-    """Apply all migrations."""
     executor = MigrationExecutor(connection)
     executor.migrate(executor.loader.graph.leaf_nodes())
 
 
 class LyingProvider(ScriptedProvider):
-    """A provider that reports for each call the largest number of tokens that 64 bits can hold."""
+    """A provider that reports for each call the largest number of tokens that fits into 64 bits."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         async for part in super().stream(request):

@@ -1,4 +1,4 @@
-"""Tests of pages of long or many chapters: their content, and their number of queries."""
+"""Tests of pages with long chapters or many chapters."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -45,7 +45,7 @@ def numbers_shown(html: str) -> list[str]:
 
 
 def poll_after_news(htmx: Client, chapter: Session, html: str) -> str:
-    """Add a delta and return what the page's poll answers."""
+    """Add a delta and return the answer to the page's next poll."""
     last = 7 * chapter.memory_blocks.count()
     add_delta(chapter, last + 1, last + 7, turn_delta(last + 1, last + 7))
     answer = htmx.get(by_id(html, "draft-poll").attributes["hx-get"])
@@ -99,7 +99,7 @@ class TestTranscript:
         html = client.get(address(long, "transcript")).content.decode()
         ways = all_of(html, "nav", "pages")
         assert len({one.attributes["aria-label"] for one in ways}) == 2
-        # The style sheet gives links the page's own colour only inside the column.
+        # Only in the column does the style sheet give links the colour of their page.
         assert all(one.parents[-1].has_class("column") for one in ways)
 
     @pytest.mark.parametrize("prompt", [1, PROMPTS_A_PAGE, PROMPTS_A_PAGE + 1])
@@ -128,9 +128,9 @@ class TestTranscript:
 class TestMemory:
     @pytest.fixture
     def long(self) -> Session:
-        """Return a chapter with two full pages of memory blocks and one more.
+        """Return a chapter with two full pages of memory blocks and one more block.
 
-        Each has a truth of its own.
+        Each block has a truth of its own.
         """
         count = 2 * BLOCKS_SHOWN + 1
         chapter = make_active_chapter(
@@ -231,7 +231,7 @@ class TestMemory:
         shown = [number for number in range(count) if f"truth {number} Prompts" in words]
         assert len(shown) == limit
         assert shown[-1] == count - 1
-        # The line about older canon stands before the canon that is shown.
+        # The line about earlier truths stands above the truths that are shown.
         said, first = f"{count - limit} earlier: show all", f"truth {shown[0]}"
         assert words.index(said) < words.index(first)
         assert href(html, "show all").endswith("#memory")

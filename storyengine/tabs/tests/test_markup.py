@@ -1,5 +1,7 @@
-"""Tests of every page: no inline script or style, names for all fields, and forms that work without
-script."""
+"""Tests of the markup of every page.
+
+No page has an inline script or style, every field has a name, and every form works without scripts.
+"""
 
 import json
 from collections.abc import Callable
@@ -257,7 +259,7 @@ def test_every_form_works_without_script_and_carries_its_token(html: str) -> Non
         inside = [one for one in elements if _is_inside(one, form)]
         has_token = any(one.attributes.get("name") == "csrfmiddlewaretoken" for one in inside)
         if form.attributes["method"] == "get":
-            # This form leads to a page, and a token would show in the address of that page.
+            # This form leads to a page. A token would be visible in the address of that page.
             assert not has_token
             continue
         assert form.attributes["method"] == "post"

@@ -1,6 +1,7 @@
-"""Tests of memory that is far behind:
+"""Tests of pages when memory is far behind.
 
-Tab 2 and the ending ask before calls are made; Tab 3 tells of it.
+Tab 2 and the page for the chapter's end ask before they make calls. Tab 3 says how far memory is
+behind.
 """
 
 import re
@@ -19,7 +20,7 @@ from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import world_lock
 from memory.tests.factories import add_lock
 from sessions.models import Session
-from sessions.tests.factories import add_prompts, make_active_chapter
+from sessions.tests.factories import add_prompts, add_thoughts, make_active_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, read
 
@@ -38,7 +39,7 @@ def behind(db: None) -> Session:
 
 
 def form_of(html: str, action: str) -> tuple[Element, dict[str, str]]:
-    """Return the one form with this address, and the values of its fields."""
+    """Return the form with this address, and the values of its fields."""
     elements = read(html)
     [form] = [one for one in elements if one.attributes.get("action") == action]
     inputs = [one.attributes for one in elements if one.tag == "input" and form in one.parents]
@@ -54,12 +55,21 @@ class TestOnTab2:
         [notice] = all_of(html, "div", "notices")
         assert "Prompts 1-21 are not in memory yet." in notice.words
         assert "That takes 3 calls of the model." in notice.words
-        # The notice names the number of calls once, and the button does not repeat it.
+        # The notice names the number of calls only once, so the button does not repeat it.
         assert len(re.findall(r"[0-9]+ calls?", notice.words)) == 1
         assert "tokens to read and" in notice.words
         assert "$" in notice.words
         [form] = all_of(html, "form", action=address(behind, "retry-memory"))
         assert form.words == "Accept and write memory"
+
+    def test_it_asks_too_where_stretches_consist_of_thoughts_alone(self, client: Client) -> None:
+        chapter = make_active_chapter(chunk_size_prompts=3)
+        for _ in range(5):
+            add_thoughts(chapter, 3)
+            add_prompts(chapter, 3)
+        [notice] = all_of(get_page(client, chapter, "play"), "div", "notices")
+        assert "That takes 5 calls of the model." in notice.words
+        assert "5 calls" in get_page(client, chapter, "confirm-end")
 
     def test_it_says_how_long_such_calls_take(
         self, client: Client, behind: Session, monkeypatch: pytest.MonkeyPatch
@@ -154,8 +164,7 @@ class TestAtTheEnd:
     def test_the_question_names_the_number_and_the_answer_carries_it(
         self, client: Client, behind: Session, run_jobs: RunJobs
     ) -> None:
-        # The question has a page of its own, because the number in a dialog would be as old as the
-        # page.
+        # The question is on a page of its own, because a dialog on Tab 2 could show an old number.
         play_page = get_page(client, behind, "play")
         assert not all_of(play_page, "dialog", id="end-dialog")
         [asks] = all_of(play_page, "form", action=address(behind, "confirm-end"))

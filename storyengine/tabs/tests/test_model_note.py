@@ -1,4 +1,4 @@
-"""Tests of the note on a chapter's pages about a model that the engine does not know."""
+"""Tests of the note that a chapter's pages show if the engine does not know the model."""
 
 import pytest
 from django.test import Client

@@ -114,7 +114,7 @@ class TestTranscript:
         assert "<img src=x" not in html
         assert all_of(html, "p", "entry")[0].text == f"1) {HOSTILE} 1"
         assert all_of(html, "p", "entry")[1].text == f"{HOSTILE}: {HOSTILE} 1"
-        # The tags are well nested, so no text has closed an element of the page.
+        # The text has closed no element of the page, because the tags are properly nested.
         assert by_id(html, "transcript").parents
 
     @pytest.mark.parametrize("before", ["pending_attempt", "read_transcript"])
@@ -138,8 +138,7 @@ class TestTranscript:
         self, client: Client, django_assert_max_num_queries: Any
     ) -> None:
         chapter = make_active_chapter()
-        # Two of these pages have memory that is far behind, so they also estimate the tokens of its
-        # calls.
+        # On the last two pages memory is far behind, so they also estimate the tokens of its calls.
         for most in (14, 26, 26):
             with django_assert_max_num_queries(most):
                 get_page(client, chapter, "play")
@@ -283,7 +282,7 @@ class TestStatus:
         return htmx.get(by_id(html, "play-poll").attributes["hx-get"])
 
     def summarize(self, chapter: Session, **fields: Any) -> Job:
-        """Store a job for the prompts that memory does not cover."""
+        """Store a summary job for the prompts that memory does not cover."""
         last = chapter.prompt_index
         attempt = chapter.turns.get(number=last).chosen
         return Job.objects.create(
@@ -315,7 +314,7 @@ class TestStatus:
         paragraphs = [one.text for one in all_of(update, "p") if "class" in one.attributes]
         assert paragraphs[paragraphs.index("-------------") - 1] == "Agent Orange: reply 14"
         assert "hx-get" not in by_id(update, "play-poll").attributes
-        # The update leaves the prompt's text and panel alone, because the Game Master may be
+        # The update leaves the prompt's text field and panel alone, because the Game Master may be
         # typing.
         assert not all_of(update, "textarea")
         assert not all_of(update, "input", name="agent_slot")

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 PROMPTS = "**/play/prompt"
 
-# The page notices the scroll with its next frame, long before a person could do anything else.
+# The page notices the scroll in its next frame, before a person could do anything else.
 SCROLL_UP = """() => { document.getElementById("transcript").scrollTop = 40; }"""
 
 SCROLL_UP_AS_WORDS_COME = """() => {
@@ -38,7 +38,8 @@ SCROLL_UP_AS_WORDS_COME = """() => {
   transcript.append("And then");
 }"""
 
-# The script waits for two frames, because a callback of the first frame runs before its observers.
+# The script waits for two frames, because the observers run only after the callbacks of the first
+# frame.
 NEXT_FRAME = """() => new Promise(resolve => {
   requestAnimationFrame(() => requestAnimationFrame(resolve));
 })"""
@@ -57,7 +58,8 @@ AT_END = """() => {
 }"""
 
 
-# How far the row of panels is scrolled, and how far it was as soon as an answer was in the page.
+# ROW returns how far the row of panels is scrolled. NOTE_ROW_AT_SWAP notes that number as soon as
+# an answer is in the page.
 ROW = "() => document.getElementById('prompt-panels').scrollLeft"
 NOTE_ROW_AT_SWAP = """() => document.addEventListener("htmx:afterSwap", () => {
   window.rowAtSwap ??= document.getElementById("prompt-panels").scrollLeft;
@@ -73,7 +75,7 @@ class TestPrompt:
         box.fill("One.")
         box.press("Shift+Enter")
         box.press_sequentially("Two.")
-        # The Enter of an input method chooses a word and sends nothing.
+        # In an input method, Enter chooses a word and must not send the prompt.
         box.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
         expect(box).to_have_value("One.\nTwo.")
         box.press("Enter")
@@ -102,7 +104,7 @@ class TestPrompt:
         expect(box).to_have_value("Sent twice.")
         expect(page.locator("#prompt-notice")).to_be_empty()
         page.unroute(PROMPTS)
-        # The second press works whether the reply is still being written or was just committed.
+        # The button works while the first reply is being written and also after it is committed.
         page.locator("[data-send]").click()
         expect(box).to_have_value("")
         expect_turn(page, 1, "Sent twice.")
@@ -211,8 +213,7 @@ class TestPrompt:
         box = page.locator("#prompt-text")
         box.fill("The door opens.")
         with page.context.expect_page() as opened:
-            # The click comes from a script, because not every browser focuses a button that is
-            # clicked.
+            # A script clicks the button, because some browsers do not focus a clicked button.
             page.get_by_role("button", name="What would it see?").evaluate("one => one.click()")
         expect(opened.value.locator(".as-sent").last).to_contain_text("The door opens.")
         expect(opened.value.get_by_role("link", name="Back to play")).to_be_visible()
@@ -266,12 +267,12 @@ class TestExample:
     def test_its_first_beat_is_one_press_away(self, page: Page, draft: ChapterClient) -> None:
         open_world(page, draft)
         page.get_by_role("button", name="Fill in the example").click()
-        # The test waits for the page with the example's texts.
+        # The field is filled once the page with the example's texts is there.
         expect(page.locator("#world-text")).not_to_have_value("")
         page.get_by_role("link", name="Start chapter").click()
         page.get_by_role("button", name="Lock and play").click()
         suggestion = page.locator("#suggested-words").inner_text()
-        # The page that came after the lock may still be loading its scripts.
+        # The page after the lock may still be loading its scripts.
         page.wait_for_load_state()
         page.get_by_role("button", name="Put this into the prompt box").focus()
         page.keyboard.press("Enter")
@@ -301,7 +302,7 @@ class TestTranscript:
     def test_only_a_reader_at_the_end_is_taken_along(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
-        # Four prompts are too few for a summary, of which the page would have to be told.
+        # Four prompts are too few for a summary, so the page gets no news of one.
         for number in range(1, 5):
             chapter.prompt(1, f"Beat {number}. " + "The tide turns. " * 60)
         open_play(page, chapter)
@@ -417,7 +418,7 @@ class TestPlayArea:
 
 
 def resize(page: Page, width: int, height: int) -> None:
-    """Resize the page, and wait until its observers have run, which takes a frame."""
+    """Resize the page and wait until its observers have run."""
     page.set_viewport_size({"width": width, "height": height})
     page.wait_for_function(HAS_SIZE, arg=[width, height])
     page.evaluate(NEXT_FRAME)
@@ -441,7 +442,7 @@ def send(page: Page, words: str) -> Locator:
 
 
 def send_in_vain(page: Page, words: str) -> Locator:
-    """Send a prompt that the server gets and answers, but lose the answer."""
+    """Send a prompt and lose the server's answer."""
     page.route(PROMPTS, lose_the_answer)
     box = send(page, words)
     expect(page.locator("#prompt-text + .refusal")).to_contain_text("does not answer")

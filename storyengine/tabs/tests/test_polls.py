@@ -1,4 +1,4 @@
-"""Tests of the polls of pages for news: how many queries an answer takes, and what it contains."""
+"""Tests of the polls by which pages ask for news."""
 
 import uuid
 from collections.abc import Callable
@@ -37,7 +37,8 @@ AtMost = Callable[[int], Any]
 
 
 def summarize(chapter: Session, first: int, **fields: Any) -> Job:
-    """Store a done job for the stretch of up to seven prompts that begins with prompt `first`."""
+    """Store a done summary job for a stretch of up to seven prompts that begins with prompt
+    `first`."""
     last = min(first + 6, chapter.prompt_index)
     return Job.objects.create(
         session=chapter,
@@ -87,8 +88,10 @@ class TestPollsWithNothingNew:
 
 
 class TestPollsWithNews:
-    """Tests that a poll uses the threads that store replies for two queries only, and reads news
-    elsewhere."""
+    """Tests that a poll makes only two queries in the threads that store replies.
+
+    It reads its news in other threads.
+    """
 
     @pytest.fixture
     def queries_beside_replies(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -149,7 +152,7 @@ class TestPollsWithNews:
 
 
 class TestNews:
-    """Tests that the status of a page has the same version as the page."""
+    """Tests that the status that a poll reads has the same version as the page."""
 
     @pytest.mark.parametrize("status", Attempt.Status.values)
     def test_a_turn(self, chapter: Session, status: str) -> None:

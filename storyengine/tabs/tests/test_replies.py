@@ -41,7 +41,7 @@ async def send(
 
 
 async def chunks(chapter: Session) -> AsyncIterator[str]:
-    """Yield the stream of the newest attempt in the pieces that the server sends."""
+    """Yield the stream of the newest attempt in the pieces in which the server sends it."""
     attempt = await Attempt.objects.order_by("submitted_at").alast()
     assert attempt is not None
     response = await AsyncClient().get(address(chapter, "stream", attempt.pk))
@@ -53,7 +53,7 @@ async def chunks(chapter: Session) -> AsyncIterator[str]:
 
 
 async def frames(chapter: Session) -> AsyncIterator[Frame]:
-    """Yield the events of the newest attempt's stream as a browser would give them to a script."""
+    """Yield the name and the data of each event in the stream of the newest attempt."""
     async for chunk in chunks(chapter):
         name, *data = chunk.removesuffix("\n\n").split("\n")
         assert all(line.startswith("data: ") for line in data)
@@ -171,7 +171,7 @@ class TestSendPrompt:
         provider.enqueue(ProviderTimeout("The model took too long."))
 
         async def scenario() -> Any:
-            # The browser loses the first answer, so the form still has its key.
+            # The browser has lost the first answer, so its form sends the same key again.
             await send(chapter)
             await replies_are_over()
             response = await send(chapter, "Something else.")
@@ -317,7 +317,7 @@ class TestStream:
         broken = by_id(html, "broken").words
         assert "The ice cracks." in broken
         assert "The line dropped." in broken
-        # The panel is again that of the agent whose attempt failed.
+        # The form is again for the character whose attempt failed.
         assert all_of(html, "input", name="agent_slot")
         chapter.refresh_from_db()
         assert chapter.prompt_index == 8

@@ -33,7 +33,7 @@ def played(provider: ScriptedProvider) -> Session:
 
 
 def form_of(client: Client, chapter: Session, query: str = "") -> dict[str, str]:
-    """Return the fields of the form as a browser would send them."""
+    """Return the fields that a browser would send for the form."""
     query = query or f"?layer={number_of(chapter, 'AGENT_IDENTITY')}"
     html = client.get(address(chapter, "try", 1) + query).content.decode()
     [text] = all_of(html, "textarea", name="text")
@@ -43,7 +43,7 @@ def form_of(client: Client, chapter: Session, query: str = "") -> dict[str, str]
 
 
 def send(chapter: Session, *forms: dict[str, str], gate: asyncio.Event | None = None) -> list[Any]:
-    """Send the forms one after the other, then open the gate, and return the answers."""
+    """Send the forms one after the other, open the gate, and return the answers."""
 
     async def scenario() -> list[Any]:
         browser = AsyncClient()

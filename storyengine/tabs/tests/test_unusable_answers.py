@@ -1,4 +1,4 @@
-"""Tests of what pages say and offer when an answer of agent 0, 8 or 9 cannot be used."""
+"""Tests of pages after an answer of agent 0, 8 or 9 that the engine cannot use."""
 
 import json
 import re
@@ -24,8 +24,7 @@ UNUSABLE_DELTAS = (*NO_FORM, json.dumps({**turn_delta(8, 8), "major_events": ["I
 
 
 def told(client: Client, chapter: Session, tab: str, about: str) -> str:
-    """Return the words of the one message with these words, without the details that open on a
-    click."""
+    """Return the words of the paragraph that contains `about`, without the details below it."""
     html = client.get(address(chapter, tab)).content.decode()
     [words] = [one.words for one in all_of(html, "p") if about in one.words]
     assert not re.search(r"[{}\[\]]|must be|JSON|is missing", words)

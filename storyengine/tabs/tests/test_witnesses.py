@@ -47,7 +47,7 @@ def page(chapter: Session, query: str = "") -> str:
         ({}, None),
         ({"witnesses_of": "3", "witnesses": ["1", "2", "3"]}, None),
         ({"witnesses_of": "3", "witnesses": ["1"]}, [1, 2]),
-        # The character who answers is a witness, even if nobody is ticked.
+        # The character who answers is a witness, even if the user ticks nobody.
         ({"witnesses_of": "3"}, [2]),
     ],
 )
@@ -114,6 +114,6 @@ def test_the_page_says_who_perceived_a_turn_that_not_everybody_did(chapter: Sess
     plain, shown = read_transcript(chapter).plain_text, page(chapter)
     assert shown.count('class="perceived"') == 1
     assert 'data-by="Mara, &lt;b&gt;Kit&lt;/b&gt;"' in shown
-    # Copied and downloaded text has the transcript's fixed form, without the witnesses.
+    # The copied or downloaded transcript does not name witnesses.
     assert "perceived" not in plain
     assert ">perceived" not in shown

@@ -26,7 +26,7 @@ def test_a_prompt_for_some_is_sent_by_the_keys_alone(page: Page, chapter: Chapte
     tick.focus()
     page.keyboard.press("Space")
     expect(asked).to_have_text(f"Who can perceive this: {others}")
-    # The browser keeps the ticks together with the words.
+    # After a reload, the browser still has the words and the ticks.
     page.reload()
     expect(page.locator("#prompt-text")).to_have_value("Whisper.")
     expect(asked).to_have_text(f"Who can perceive this: {others}")
@@ -36,7 +36,7 @@ def test_a_prompt_for_some_is_sent_by_the_keys_alone(page: Page, chapter: Chapte
     [attempt] = turn["attempts"]
     assert attempt["witnesses"] == [slot for slot in sorted(map(int, names)) if slot != 3]
     expect(page.locator(".perceived").first).to_have_attribute("data-by", others)
-    # The next prompt is for everybody again, and a copy of the transcript has no witnesses.
+    # The next prompt is for everybody again. A copy of the transcript names no witnesses.
     expect(asked).to_have_text("Who can perceive this: everybody")
     saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
     assert page.evaluate(READ_SELECTION).strip() == saved.strip()

@@ -55,8 +55,8 @@ class TestShowWorld:
     ) -> None:
         client.post(address(draft, "save-world"), {"world_text": "\n\nTwo lines down."})
         html = client.get(address(draft, "world")).content.decode()
-        # A browser drops the first line break of a text field, so the page adds one before the
-        # text's two.
+        # A browser drops the first line break in a text field, so the page adds one to the text's
+        # own two.
         assert by_id(html, "world-text").text == "\n\n\nTwo lines down."
 
     def test_the_counter_counts_code_points(self, client: Client, draft: Session) -> None:
@@ -135,7 +135,7 @@ class TestShowWorld:
             fields = [*all_of(html, "textarea"), *all_of(html, "input")]
             form = [one for one in fields if one.attributes.get("id") != "title"]
             assert any("placeholder" in one.attributes for one in form) == is_open
-            # A field that was left empty has no label, because the label would lead to nothing.
+            # On a locked page, an empty field has no label, because the label would name nothing.
             assert ("Pronouns" in html) == is_open
             assert by_id(html, "identity-1").text == "\nA ferrywoman."
 
@@ -370,7 +370,7 @@ class TestModelStatus:
         html = client.get(address(shown, page)).content.decode()
         notice = by_id(html, "model-notice")
         assert notice.words == STAND_IN
-        # The notice does not poll, because its state will not change.
+        # The notice does not ask for news, because its state cannot change.
         assert "hx-get" not in notice.attributes
 
     def test_who_waited_for_a_model_is_told_that_another_stands_in(

@@ -31,7 +31,7 @@ COUNT_REQUESTS = """() => {
 
 
 def save_of(route: Route, chapter: ChapterClient) -> str:
-    """Return the address of this save with the id of the given chapter."""
+    """Return the address of this save with the id of another chapter."""
     return re.sub(r"(?<=/chapters/)[^/]+", chapter.session_id, route.request.url)
 
 
@@ -104,7 +104,7 @@ class TestTab1:
     ) -> None:
         page.clock.install()
         open_world(page, draft)
-        # The save goes to a locked chapter, as if the page had been opened before the lock.
+        # The save reaches a locked chapter, as if the page had been opened before the lock.
         page.route("**/world/save", lambda route: route.continue_(url=save_of(route, chapter)))
         page.evaluate(COUNT_REQUESTS)
         page.locator("#world-text").fill("Too late.")
@@ -220,7 +220,7 @@ class TestLockedTab1:
         assert world.evaluate(veil) == "rgba(128, 132, 140, 0.38)"
         box = world.bounding_box()
         assert box is not None
-        # The mouse selects the text like a hand would, through anything that lies over the text.
+        # The mouse must reach the text through anything that lies over it.
         page.mouse.move(box["x"] + 1, box["y"] + 10)
         page.mouse.down()
         page.mouse.move(box["x"] + box["width"] - 6, box["y"] + 40, steps=5)
@@ -349,7 +349,7 @@ class TestTokens:
 
 @pytest.fixture
 def windows(page: Page, draft: ChapterClient) -> tuple[Page, Page]:
-    """Return two windows that show Tab 1 of the same chapter."""
+    """Return two windows with Tab 1 of the same chapter."""
     second = open_page(page.context)
     for window in (page, second):
         open_world(window, draft)
@@ -366,7 +366,7 @@ def tab1(chapter: ChapterClient) -> dict[str, Any]:
 
 
 class TestTwoWindows:
-    """Tests of two windows with Tab 1, while a program also writes to it."""
+    """Tests of two windows with Tab 1 while a program also writes to it."""
 
     def test_no_window_takes_back_what_it_has_not_seen(
         self, windows: tuple[Page, Page], draft: ChapterClient, program: ScriptedProgram
@@ -378,7 +378,7 @@ class TestTwoWindows:
         setup = {"agent_names": {"2": "Kara"}, "agent_identity_text_by_slot": {"2": "A priest."}}
         answer = call(program.server, "PUT", f"/api/session/{draft.session_id}/tab1", setup)
         assert answer.status == 200
-        # Neither window shows what the other window or the program has written.
+        # Neither window shows the texts that the other window and the program have written.
         first.locator("#identity-1").fill("A ferrywoman.")
         second.locator("#name-1").fill("Mara")
         second.locator("#agent-count").select_option("5")

@@ -11,13 +11,13 @@ from hypothesis.stateful import initialize, precondition, rule
 from agents.calling.tests.bookkeeping import expire
 from agents.flows.ending import request_end, retry_summary
 from agents.flows.going_on import _settle
+from agents.flows.late_results import finish_with_result
 from agents.flows.summarizing import give_up, write_memory_deltas
 from agents.models import Job
 from agents.modes import find_mode
 from agents.providers.exceptions import ProviderTimeout
 from agents.running.jobs import claim, due_jobs
 from agents.running.recovery import recover
-from agents.running.results import finish_with_result
 from agents.running.watch import Watch
 from sessions.exceptions import WrongState
 from sessions.states import State
@@ -29,13 +29,13 @@ from storyengine.tests.lighthouse.tide import TIDE
 
 
 class PlaysWithWorkers(PlaysAlone):
-    """The rules for memory, for late results and for those who act without a prompt.
+    """The rules for jobs that write memory, work out late results, or let somebody act alone.
 
     A worker finishes such a job, fails in it, or is killed during it.
     """
 
     def due(self, **which: Any) -> list[Job]:
-        """Return the jobs that may run. Every pause after a failure counts as over."""
+        """Return the jobs that may run, after all pauses before a retry have been ended."""
         jobs = Job.objects.filter(session_id=self.pk)
         jobs.filter(status=Job.Status.QUEUED).update(run_after=timezone.now())
         return list(due_jobs().filter(session_id=self.pk, **which).order_by("created_at", "pk"))
@@ -48,7 +48,8 @@ class PlaysWithWorkers(PlaysAlone):
     @precondition(lambda self: not self.in_flight)
     @rule(data=st.data(), actor=ACTORS)
     def play_and_remember(self, data: st.DataObject, actor: int | None) -> None:
-        """Play a turn in the usual way: the workers are done before the user has read the reply."""
+        """Play a turn, and let the workers finish their jobs before the next step, as in usual
+        play."""
         self.send_prompt(data, actor)
         for is_retried in data.draw(st.lists(st.booleans(), max_size=3), label="steps and retries"):
             self.take_a_step(data, data.draw(st.sampled_from(KINDS)))
@@ -87,7 +88,7 @@ class PlaysWithWorkers(PlaysAlone):
         self.claimed.append(job)
         if job.kind == TIDE:
             # Late results are finished in the order of the turns that asked for them.
-            heard = [id(one.asker) for one in self.expected.results]
+            heard = {id(one.asker) for one in self.expected.results} | self.left_out
             for one in self.expected.told(before=job.from_prompt_index):
                 assert one.chosen.actor or id(one.chosen) in heard
 
@@ -151,8 +152,8 @@ class PlaysWithWorkers(PlaysAlone):
     @precondition(lambda self: not self.has_ended)
     @rule()
     def accept_memory_calls(self) -> None:
-        """Accept the calls without which no memory is written for a chapter whose memory is far
-        behind."""
+        """Accept the calls that memory needs. If memory is far behind, it is not written before
+        that."""
         with suppress(WrongState):
             retry_summary(self.pk, accept_calls=True)
 

@@ -1,4 +1,4 @@
-"""The act of the user in a lighthouse chapter, which calls no model."""
+"""The act of the user in a lighthouse chapter."""
 
 from agents.modes import Act
 from agents.prompting.tools import ToolArguments

@@ -1,4 +1,4 @@
-"""The two keepers of the lighthouse. Each is an actor, and both have the same agent and tools."""
+"""The two keepers of the lighthouse, who are characters with the same agent and the same tools."""
 
 from pydantic import Field
 
@@ -57,7 +57,7 @@ def answers(chapter: Session, actor: int | None) -> Writer:
 
 
 def acts_next(chapter: Session) -> Writer | None:
-    """Return the other keeper as the next actor if the user's last words were to keep watch."""
+    """Return the other keeper as the next actor if the user's last words were "Keep watch"."""
     turns = chapter.turns.select_related("chosen").order_by("-number")
     latest = turns[0].chosen
     began = next((one.chosen for one in turns if one.chosen.words), None)
@@ -67,7 +67,7 @@ def acts_next(chapter: Session) -> Writer | None:
 
 
 class Pointing(ToolArguments):
-    """What a prompt may carry: where the user points."""
+    """The direction in which the user points, which a prompt may carry."""
 
     degrees: int = Field(ge=0, lt=360)
     with_a_lamp: bool = False

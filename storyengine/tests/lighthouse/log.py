@@ -1,4 +1,4 @@
-"""The log of the light, a kind of memory block of its own: each signal is entered in it."""
+"""The log of the light, a kind of memory block in which each signal is entered."""
 
 from collections.abc import Mapping
 from typing import Any

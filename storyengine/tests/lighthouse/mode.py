@@ -1,4 +1,4 @@
-"""A way to play that uses the parts of a declaration, but for `cues` and `stretches`.
+"""A way to play that uses every field of a declaration except `cues`, `stretches` and `elements`.
 
 Its story is about two lighthouse keepers.
 """

@@ -1,4 +1,4 @@
-"""The narrator, who tells what can be seen. In the narrator's turns no member of the cast acts."""
+"""The narrator, who tells what can be seen. No member of the cast acts in the narrator's turns."""
 
 from agents.prompting.declarations import Agent
 from agents.prompting.layer_sources import own_pieces, prompt_file, recent_context

@@ -1,7 +1,7 @@
 """Renders the transcript's entries as HTML.
 
-This is Python and no template, because the window may have a thousand short entries and is rendered
-after every reply.
+This is Python code and no template, because the window may have a thousand short entries, and all
+of them are rendered after every reply.
 """
 
 import uuid
@@ -18,19 +18,19 @@ from sessions.transcript import Entry
 
 register = template.Library()
 
-# The style sheet draws this mark, and the link to what a character saw, so that text copied from
-# the page is the same as the download's.
+# The mark of an attempt that is not chosen. The style sheet draws it, and also the link to what a
+# character was sent. So text that is copied from the page is the same as in the download.
 _NOT_CHOSEN = '<span class="not-chosen-mark" role="img" aria-label="Not chosen."></span>'
 _THOUGHT = '<span class="thought-mark" role="img" aria-label="Thought."></span>'
 
 
 @register.filter
 def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString:
-    """Render each entry as a paragraph, so that copied text has two line breaks between entries."""
+    """Return each entry as a paragraph, so that copied text has two line breaks between entries."""
     calls = reverse("pages:prompt-calls", args=[session_id, 0]).removesuffix("0")
     forks = reverse("pages:confirm-fork", args=[session_id, 0]).removesuffix("0")
     shown = list(entries)
-    # A turn is forked at its end, so the link is on the last entry of its chosen attempt.
+    # A turn is forked at its end, so the last entry of its chosen attempt has the link.
     ends = {entry.prompt_index: at for at, entry in enumerate(shown) if entry.is_chosen}
     html = "".join(
         _paragraph(entry, calls, forks if ends.get(entry.prompt_index) == at else "")
@@ -40,7 +40,8 @@ def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString
 
 
 def _paragraph(entry: Entry, calls: str, forks: str) -> str:
-    """Render an entry; `forks` is the address of fork links, or "" for an entry without one."""
+    """Return an entry as HTML. `forks` is the address of the links that fork, or "" for an entry
+    without such a link."""
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
     # The pages about memory link to this anchor.
     is_place = entry.role == Event.Role.USER and entry.is_chosen
@@ -57,16 +58,20 @@ def _paragraph(entry: Entry, calls: str, forks: str) -> str:
 
 
 def _perceived(names: str) -> str:
-    """Render the names of those who perceived an entry, if they are not everybody. The style sheet
-    draws the names, so that they are not copied."""
+    """Return the names of those who perceived an entry, or "" if everybody did.
+
+    The style sheet draws the names, so that they are not copied.
+    """
     by = escape(names)
     label = f'role="img" aria-label="Perceived by {by}."'
     return f'<span class="perceived" {label} data-by="{by}"></span>'
 
 
 def _link(speaker: Character | None, prompt_index: int, calls: str) -> str:
-    """Render the link to what the character saw, or the model where nobody speaks. The style sheet
-    draws its words, so that they are not copied.
+    """Return the link to what the character was sent, or to what the model was sent if nobody
+    speaks.
+
+    The style sheet draws the words of the link, so that they are not copied.
     """
     label = f"What {speaker.name if speaker else 'the model'} saw at prompt {prompt_index}"
     return f'<a class="saw" href="{calls}{prompt_index}" aria-label="{escape(label)}"></a>'

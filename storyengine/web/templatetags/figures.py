@@ -12,13 +12,13 @@ register = template.Library()
 
 @register.filter
 def thousands(value: int) -> str:
-    """Format a number, such as 12480 as 12,480."""
+    """Format a number with commas: 12480 becomes 12,480."""
     return f"{value:,}"
 
 
 @register.filter
 def compact(value: int) -> str:
-    """Shorten a number, such as 31200 to 31k."""
+    """Shorten a number: 31200 becomes 31k."""
     if value < 1_000:
         return str(value)
     if value < 10_000:
@@ -28,26 +28,28 @@ def compact(value: int) -> str:
 
 @register.filter
 def dollars(value: Decimal) -> str:
-    """Format an amount, such as 0.1234 as $0.12, and say so if it is less than a cent."""
+    """Format an amount of dollars: 0.1234 becomes $0.12. An amount below a cent is shown as
+    such."""
     return f"${value:,.2f}" if value >= Decimal("0.01") or not value else "under $0.01"
 
 
 @register.filter
 def plural(value: int, forms: str) -> str:
-    """Format a number with its noun, such as `2|plural:"prompt,prompts"` as 2 prompts."""
+    """Format a number with its noun: for 2, the filter `plural:"prompt,prompts"` returns "2
+    prompts"."""
     one, many = forms.split(",")
     return f"{value:,} {one if value == 1 else many}"
 
 
 @register.filter
 def seconds_since(moment: datetime) -> int:
-    """Return the whole seconds since a moment; 0 for a moment in the future."""
+    """Return the whole seconds since a moment, or 0 for a moment in the future."""
     return max(0, int((timezone.now() - moment).total_seconds()))
 
 
 @register.filter
 def about_time(seconds: int) -> str:
-    """Format an estimate of time roughly, such as "a few seconds", "40 seconds" or "12 minutes"."""
+    """Format a time that was estimated, such as "a few seconds", "40 seconds" or "12 minutes"."""
     if seconds < 10:
         return "a few seconds"
     if seconds < 95:
@@ -66,6 +68,6 @@ def ago(moment: datetime) -> str:
 
 @register.filter
 def as_seconds(milliseconds: int) -> str:
-    """Format milliseconds as seconds, such as 850 as 0.85 s and 12345 as 12.3 s."""
+    """Format milliseconds as seconds: 850 becomes 0.85 s, and 12345 becomes 12.3 s."""
     seconds = milliseconds / 1_000
     return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:,.1f} s"

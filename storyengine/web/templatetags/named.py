@@ -1,4 +1,4 @@
-"""Builds addresses of Tab 3 that keep what the page shows."""
+"""Builds addresses of Tab 3 that keep the page's draft and part of memory."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -10,7 +10,7 @@ register = template.Library()
 
 
 class NamesWhatItShows(Protocol):
-    """A page whose address names what it shows."""
+    """A page whose address names the parts of the chapter that it shows."""
 
     @property
     def names(self) -> Mapping[str, int | str]: ...
@@ -18,6 +18,7 @@ class NamesWhatItShows(Protocol):
 
 @register.simple_tag
 def naming(page: NamesWhatItShows, **changes: int | str) -> str:
-    """Return the query of the page's address with `changes`, where "" removes a name."""
+    """Return the query of the page's address with these `changes`. A change to "" removes a
+    name."""
     names = {name: value for name, value in {**page.names, **changes}.items() if value != ""}
     return f"?{urlencode(names)}" if names else ""

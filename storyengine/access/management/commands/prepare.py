@@ -27,12 +27,13 @@ class Command(BaseCommand):
             check_storage()
         except BackupError as error:
             raise CommandError(str(error)) from error
-        # This makes a backup first if it changes anything (see storyengine.backups).
+        # The command makes a backup first if it changes anything; see storyengine.backups.
         call_command("migrate", interactive=False, verbosity=0)
         processes = ["web", "worker"]
         if settings.LLM == "embedded":
             processes.append("model")
-            # The announcement keeps a worker that starts first from failing jobs without a model.
+            # The row says that the model is being started. Without it, a worker that starts first
+            # would fail jobs because there is no model.
             Report(settings.EMBEDDED_MODEL).show_start()
-        # Without this option honcho would choose the ports.
+        # Without the option for the port, honcho would choose the ports.
         return f"--port {settings.PORT} {' '.join(processes)}"

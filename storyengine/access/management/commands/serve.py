@@ -17,37 +17,39 @@ from storyengine.access.connections import BoundedProtocol, Connections, raise_f
 from storyengine.access.listening import CannotListen, describe_address, open_listeners
 
 SECONDS_FOR_OPEN_REQUESTS = 2
-# The time to store the words of replies that are interrupted.
+# The seconds in which the words of interrupted replies can be stored.
 SECONDS_FOR_LAST_WORDS = 2
-# How long a thread may run before another that waits may go on.
+# The most seconds for which a thread runs while another thread waits.
 SECONDS_OF_A_TURN = 0.000_5
 
 
 class AnnouncedServer(uvicorn.Server):
-    """A server that announces its address only once it serves."""
+    """A server that announces its address only when it can answer."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
         self.announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        # The first page would otherwise wait for this import.
+        # The URLs are imported here, because the first page would otherwise wait for the import.
         import_module(settings.ROOT_URLCONF)
-        # All objects so far last as long as the process. Freezing them spares the garbage collector
-        # from searching them in vain.
+        # All objects that exist now live as long as the process. Once they are frozen, the garbage
+        # collector does not search them any more.
         gc.collect()
         gc.freeze()
-        # Threads that ask the database take turns with the event loop that sends all replies. With
-        # the usual 5 ms a turn and a hundred replies at once, a new reply would wait 0.2 seconds.
+        # Threads that ask the database share the processor with the event loop that sends all
+        # replies. With the usual turns of 5 ms and a hundred replies at once, a new reply would
+        # wait 0.2 seconds.
         sys.setswitchinterval(SECONDS_OF_A_TURN)
         await super().startup(sockets=sockets)
-        # The connection opens while requests are served. The attribute keeps the task alive.
+        # The connection is opened while requests are already served. The attribute keeps the task
+        # alive.
         self._connecting = asyncio.create_task(open_connection())
         self.announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # When a reply ends, the streams that follow it end in order and are not cut off. The
-        # replies end during uvicorn's shutdown, because a signal ends the process after it.
+        # replies end during uvicorn's shutdown, because a signal ends the process right after it.
         await asyncio.gather(super().shutdown(sockets=sockets), end_replies(SECONDS_FOR_LAST_WORDS))
 
 
@@ -68,12 +70,13 @@ class Command(BaseCommand):
         connections = Connections.for_files(files)
         config = uvicorn.Config(
             "storyengine.asgi:application",
-            # This uses uvloop where it is installed, which is faster.
+            # This uses uvloop if it is installed, because uvloop is faster.
             loop="auto",
             http=cast(Any, partial(BoundedProtocol, connections)),
-            # uvicorn refuses a connection only if no other could be closed for it.
+            # With this limit, uvicorn refuses a connection only if no other connection could be
+            # closed instead.
             limit_concurrency=connections.most + 1,
-            # The connections that may be opened at once before the first of them is closed.
+            # The most connections that wait to be accepted at one time.
             backlog=min(files // 8, 2_048),
             log_config=None,
             access_log=False,

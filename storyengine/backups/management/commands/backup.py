@@ -7,7 +7,8 @@ from storyengine.backups.exceptions import BackupError
 from storyengine.backups.folder import Reason
 from storyengine.backups.taking import back_up, back_up_if_due
 
-# The time between two checks, after which a failed backup is also tried again.
+# The seconds between two checks whether a backup is due. After this time a failed backup is also
+# tried again.
 LOOK_EVERY_SECONDS = 300.0
 
 
