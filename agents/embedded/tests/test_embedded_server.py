@@ -42,7 +42,7 @@ def ask(server: LlamaServer, headers: dict[str, str]) -> tuple[int, dict[str, st
 
 
 def wait_for_end(server: LlamaServer) -> None:
-    """Check the server again and again until END_SECONDS are over.
+    """Check the server until it has ended, or until END_SECONDS are over.
 
     The check raises ServerFailed when the server has ended.
     """
