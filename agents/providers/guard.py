@@ -1,5 +1,5 @@
-"""A switch for real model calls. The test suite turns it off, so that each real call raises an
-error."""
+"""A switch for real model calls. The test suite turns real calls off, so that each of them raises
+an error."""
 
 from agents.providers.exceptions import RealCallForbidden
 

@@ -36,8 +36,8 @@ class Script:
 
 @dataclass
 class ScriptedProvider(Provider):
-    """A provider that plays the queued scripts in order. `fallback` answers if the queue is
-    empty."""
+    """A provider that gives the queued scripts in order. If the queue is empty, `fallback` writes
+    the answer."""
 
     name: str = "scripted"
     host: str = ""
