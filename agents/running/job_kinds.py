@@ -26,7 +26,8 @@ _declared: dict[str, JobKind] = {}
 
 
 def declare_job_kind(name: str, kind: JobKind) -> bool:
-    """Declare a kind of job while Django loads its app. Returns False if the name is taken."""
+    """Declare a kind of job while Django loads its app. Returns False if another kind has the
+    name."""
     return _declared.setdefault(name, kind) == kind
 
 

@@ -258,7 +258,7 @@ def delta_schema_for(
 
 
 def check_payload(payload: Payload, model: type[BaseModel]) -> None:
-    """Raise InvalidReply unless the payload has the shape of the model and can be stored."""
+    """Raise InvalidReply unless the object has the shape and can be stored."""
     check_storable(payload)
     try:
         model.model_validate(payload)
@@ -344,7 +344,7 @@ def _plain_schema(
 
 def check_storable(payload: Payload) -> None:
     """Refuse values that no database stores as JSON: NUL, lone surrogates, NaN, and too deep
-    nesting. Raises InvalidReply."""
+    nesting."""
     pending: list[tuple[Any, int]] = [(payload, 1)]
     while pending:
         value, depth = pending.pop()
