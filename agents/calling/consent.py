@@ -1,4 +1,4 @@
-"""Stores the hosts to which the GM allows texts to be sent. Calls to other hosts are refused."""
+"""Stores the hosts to which the GM allows texts to be sent. Calls to any other host are refused."""
 
 from agents.calling.model_access import provider_host
 from agents.exceptions import ConsentMissing
@@ -28,7 +28,7 @@ def is_allowed(host: str) -> bool:
 
 
 def grant(host: str) -> None:
-    """Store the GM's consent to this host. Only the configured host can be allowed."""
+    """Store the GM's consent to this host. Only the host in the settings can be allowed."""
     if not host or host != provider_host():
         raise InvalidInput(
             f"{host[:100] or 'No host'} is not where this program would send texts, "

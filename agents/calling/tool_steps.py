@@ -1,8 +1,8 @@
 """Writes the reply of an agent with tools in steps: call the model, run its tool calls, repeat.
 
 Each step is an ordinary model call, with the consent, caps, deadline and record of
-agents/calling/calls.py. Tools run on the event loop, where Django refuses every query. They get
-only the data that the caller has read for their reader, so they cannot reach anything else.
+agents/calling/calls.py. Tools run on the event loop, where Django refuses every query, so they can
+use only the data that the caller has read for them.
 """
 
 import asyncio
@@ -42,7 +42,8 @@ from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
 
-# The most characters of a tool's sentence, and of the reason why a call was not run.
+# The most characters of a tool's sentence. The next number limits the reason why a call was not
+# run.
 LONGEST_SENTENCE = 4_000
 _LONGEST_PROBLEM = 400
 
@@ -65,7 +66,7 @@ class CallRun:
 
 @dataclass(frozen=True)
 class Step:
-    """One call of a model, with the tool calls of its reply. `text` is the part of the reply that
+    """One call of a model, with the tool calls of its answer. `text` is the part of the answer that
     users see."""
 
     number: int
@@ -84,9 +85,9 @@ OnStep = Callable[[Step], Awaitable[None]]
 class ToolWriting:
     """A reply that is written in steps.
 
-    `compose` returns the layers of the request, and `read` returns what tools may know when they
-    act for `reader`. Both are called again for each step, where the ORM may be used, so that they
-    see the changes of the last step.
+    `compose` returns the layers of the request. `read` returns the data that tools may know when
+    they act for the character `reader`. Both functions are called again for each step, where the
+    ORM may be used, so that they see the changes of the step before.
     """
 
     agent: Agent
@@ -98,13 +99,13 @@ class ToolWriting:
     job_id: uuid.UUID | None = None
     # The words at which a small model is stopped.
     stop: Sequence[str] = ()
-    # The layers that the steps so far add to the request. The next two fields are the texts of
-    # these steps, and all their changes.
+    # The layers that earlier steps add to the request. The next two fields are the texts and the
+    # changes of these steps.
     _said: list[Layer] = field(default_factory=list)
     _parts: list[str] = field(default_factory=list)
     _changes: list[ProposedChange] = field(default_factory=list)
-    # The number of changes that existed after each call that was run. The key is the call's name
-    # and arguments.
+    # For each call that was run: the number of changes that existed afterwards. The key is the
+    # call's name and arguments.
     _made: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -116,8 +117,8 @@ class ToolWriting:
 
         The reply ends when the model calls no more tools or has no steps left. `on_step` is awaited
         at the end of each step, before the next request is composed, so that the caller can store
-        the changes of the step. Raises the errors of `call_model`. Before that, `on_step` was given
-        all steps that are complete.
+        the changes of the step. Raises the errors of `call_model`, but only after `on_step` was
+        given all complete steps.
         """
         was_cut = False
         for number in range(1, self.agent.most_steps + 1):
@@ -132,8 +133,8 @@ class ToolWriting:
                 break
             text, was_cut = "".join(self._parts[begin:]), reply.was_cut
             calls = reply.tool_calls or end.calls
-            # If the output limit cut off a tool call, but the step has text, the model is not asked
-            # for the call again.
+            # If the output limit cut off a tool call after some text, the model is not asked to
+            # repeat the call.
             problem = "" if was_cut and text else end.problem
             step = Step(number, text, await self._run_all(calls, number))
             if on_step is not None:
@@ -167,7 +168,7 @@ class ToolWriting:
         try:
             reply = await make_call(call, on_text=lambda piece: show.add(answer.take(piece)))
         finally:
-            # If the reply broke off, the text that was held back is kept too.
+            # Even if the reply broke off, the text that the reader has held back is shown.
             end = answer.end()
             show.add(end.text)
             if self._is_reply:
@@ -179,13 +180,14 @@ class ToolWriting:
         return self.attempt_id is not None
 
     async def _let_through(self, prepare: Callable[[], PreparedCall]) -> PreparedCall:
-        """Return the prepared call, once consent and caps allow it."""
+        """Return the prepared call after the checks of consent and caps."""
         let = let_reply_through if self._is_reply else let_through
         asked = asyncio.ensure_future(in_database(let, self.session_id, prepare))
         try:
             return await asyncio.shield(asked)
         except asyncio.CancelledError:
-            # After a stop this thread still goes on. It may then count a reply that nobody writes.
+            # The thread continues after a stop, and may count a reply that nobody will write. So
+            # this count is taken back.
             if self._is_reply:
                 asked.add_done_callback(self._stop_counting)
             raise
@@ -195,8 +197,8 @@ class ToolWriting:
             rates.reply_is_over(self.session_id)
 
     def _layers(self) -> list[Layer]:
-        """Return the layers of the request, with the tools after the instructions and the steps at
-        the end."""
+        """Return the layers of the request, with the tools after the instructions and the earlier
+        steps at the end."""
         return [*with_tools(self.agent, self.compose()), *self._said]
 
     async def _run_all(self, calls: Sequence[ToolCall], number: int) -> tuple[CallRun, ...]:
@@ -216,7 +218,7 @@ class ToolWriting:
         return tuple(runs)
 
     def _run(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Run a tool call and return its result. If it cannot be run, the result says why."""
+        """Run a tool call and return its result. If the call cannot be run, the result says why."""
         tool = self._tools.get(call.name)
         if call.problem:
             return ToolResult(call.problem)
@@ -241,7 +243,7 @@ class ToolWriting:
 
     def _say(self, reply: Reply, step: Step, problem: str) -> None:
         """Add this step to the next request: the text that the model wrote, and the results of its
-        calls."""
+        tool calls."""
         is_next_last = step.number + 1 == self.agent.most_steps
         remarks = [*([problem] if problem else []), *([_LAST] if is_next_last else [])]
         if self._form != "native":
@@ -264,7 +266,7 @@ class ToolWriting:
 
 
 def with_tools(agent: Agent, layers: Sequence[Layer]) -> list[Layer]:
-    """Return the layers, in which the description of the tools follows the instructions."""
+    """Return the layers with the description of the agent's tools after the instructions."""
     if not agent.tools:
         return list(layers)
     system = [layer for layer in layers if layer.role == "system"]
@@ -278,8 +280,8 @@ def _form_of(agent: Agent) -> ToolForm:
 
 @dataclass
 class _Shown:
-    """A helper that shows the text of a step after the texts of earlier steps. It puts an empty
-    line between them."""
+    """A helper that shows the text of a step after the texts of earlier steps, with an empty line
+    between them."""
 
     parts: list[str]
     on_text: OnText | None
@@ -299,7 +301,8 @@ class _Shown:
 
 
 def _arguments_of(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments of a call. Raises InvalidReply if they are no JSON object."""
+    """Return the arguments of a call. Raises InvalidReply if the arguments are not a JSON
+    object."""
     try:
         said = json.loads(call.arguments.strip() or "{}")
     except (ValueError, RecursionError):
@@ -310,8 +313,8 @@ def _arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def _sendable(call: ToolCall) -> str:
-    """Return the arguments as a JSON object, because some servers fail if they get anything
-    else."""
+    """Return the arguments as a JSON object, because some servers fail if they get other
+    arguments."""
     try:
         return json.dumps(_arguments_of(call))
     except (InvalidReply, RecursionError):

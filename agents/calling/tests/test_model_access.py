@@ -144,7 +144,7 @@ class TestStandIn:
 
 @pytest.mark.django_db
 class TestWindow:
-    """Tests of where the window of a model comes from.
+    """Tests of the source from which the window of a model is taken.
 
     The sources are the capability file, the user's setting, the server's report, the list of models
     and a default.
@@ -166,7 +166,7 @@ class TestWindow:
             # take.
             ("gpt-4o", HERE, 0, WindowReport(4_096), 4_096, True),
             ("gpt-4o", HERE, 0, WindowReport(999_999), 128_000, False),
-            # The server of a model with open weights decides how large the model's window is.
+            # The server decides with how large a window it runs a model with open weights.
             (OPEN, OPENROUTER, 0, None, 32_768, False),
             (OPEN, OPENROUTER, 0, WindowReport(16_384), 16_384, True),
             (OPEN, OPENROUTER, 0, WindowReport(40_960), 40_960, True),
