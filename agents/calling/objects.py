@@ -33,6 +33,13 @@ NOT_USABLE = (
 )
 
 
+class NotInForm(UnusableReply):
+    """The answer was not in the form that the request asked for, even after a repair."""
+
+    def __init__(self) -> None:
+        super().__init__(NOT_USABLE)
+
+
 def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:
     """Return the pieces of the layer FORMAT, which reminds the agent's model of the form of its
     answer."""
@@ -54,8 +61,8 @@ async def call_for_json(
     """Return the object that the model wrote, after at most one repair.
 
     If the schema cut off a text, the text is shortened to its last complete word. `check` may raise
-    InvalidReply for rules that the shape cannot express. Raises UnusableReply if the repair failed
-    too or did not fit into the window. Raises the errors of `call_model`.
+    InvalidReply for rules that the shape cannot express. Raises NotInForm if the repair failed too
+    or did not fit into the window. Raises the errors of `call_model`.
     """
     form = form_for(facts_of(model_name(agent)))
     answers: list[str] = []
@@ -95,13 +102,13 @@ async def call_for_json(
         # PromptTooLong is not passed on, because its message says that nothing was sent, but the
         # first call was sent.
         except (InvalidReply, PromptTooLong):
-            raise UnusableReply(NOT_USABLE) from None
+            raise NotInForm from None
 
 
 def what_the_check_said(job: Job | None) -> str:
     """Return the reason why the model's answer was refused, or "" if the job failed for another
     reason."""
-    if job is None or not job.error.startswith(NOT_USABLE):
+    if job is None or job.failure != NotInForm.__name__:
         return ""
     errors = job.llm_artifacts.order_by("-created_at").values_list("error", flat=True)
     return errors.first() or ""
