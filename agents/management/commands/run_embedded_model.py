@@ -10,7 +10,8 @@ from agents.embedded.supervisor import Supervisor
 
 class Command(BaseCommand):
     help = "Fetch the embedded model, run it on loopback, and start it again when it dies."
-    # `prepare` runs the checks once for all processes.
+    # The command `prepare` runs the checks before any process starts, so this process need not
+    # repeat them.
     requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:
