@@ -253,7 +253,8 @@ def world_of(attempt: Attempt) -> Any:
 
 
 def chance_of(attempt: Attempt, name: str) -> random.Random:
-    """Return the generator of random numbers for the attempt's turn and this name."""
+    """Return a generator of random numbers, which depends on the chapter's seed, the number of the
+    attempt's turn, and the name."""
     chapter = attempt.session
     number = attempt.turn.number if attempt.turn else chapter.prompt_index + 1
     return chance.chance(chapter, number, name)

@@ -71,8 +71,8 @@ class SweepThread(threading.Thread):
     def let_go(self) -> None:
         """End the thread, and wait until the jobs that it has begun are given back."""
         self.is_over.set()
-        # This lock waits until a running sweep has listed all jobs that it begins. The rest of the
-        # sweep is not waited for, because it may be asking a server that does not answer.
+        # Taking this lock waits until a running sweep has listed all jobs that it begins. The rest
+        # of the sweep is not waited for, because it may be asking a server that does not answer.
         with self._taking_up:
             working = list(self._working)
         for thread in working:

@@ -117,8 +117,8 @@ def _count(session_id: uuid.UUID) -> tuple[int, int]:
 
 
 def _refuse_beyond_caps(session_id: uuid.UUID, of_all: int, of_chapter: int) -> None:
-    """Raise RateLimited if a number exceeds its cap. Running replies, which have no row yet, are
-    added."""
+    """Raise RateLimited if a number of calls exceeds its cap. The running replies, which have no
+    rows yet, are added to both numbers."""
     for count, limit, of_whom in (
         (of_all + _replies.total(), settings.CALLS_PER_MINUTE, ""),
         (

@@ -17,8 +17,7 @@ logger = logging.getLogger(__name__)
 # A server that has not loaded its model after this time counts as hanging.
 LOAD_SECONDS = 600.0
 CHECK_SECONDS = 3.0
-# A server counts as hanging if this many checks in a row were not answered. Each check has a
-# time-out of its own.
+# A server counts as hanging if this many checks in a row were not answered.
 MISSED_CHECKS = 5
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0

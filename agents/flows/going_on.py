@@ -1,4 +1,4 @@
-"""Writes an attempt without a prompt, in which somebody acts whom the mode names.
+"""Writes an attempt that has no prompt. The mode names who acts in this attempt.
 
 A job does this work. The commit of the turn before has queued the job. The new attempt's submission
 key names the attempt of the turn before, so that the new attempt is stored only once, even if the

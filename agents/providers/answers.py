@@ -38,7 +38,7 @@ class Answer:
         self._room = output_limit * CHARACTERS_A_TOKEN
         self._secret = secret
         self._opening = _Opening()
-        # None if the request has no tools, because the model then cannot call any.
+        # None if the request has no tools, because the model then cannot call tools.
         self._calls = GatheredCalls() if has_tools else None
         self._finish_reason = ""
         self._has_pieces = False

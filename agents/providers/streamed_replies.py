@@ -26,7 +26,7 @@ class TimeOuts:
     # The limit for the usage report and the end marker after a complete reply. It also applies to
     # the message of a refusal.
     trailer: float = 5
-    # The limit for the end of the response after its last event.
+    # The limit for reading the rest of the response after its last event.
     drain: float = 0.1
     # The limit for a whole stream is `first_text`, plus this many seconds for each token of the
     # output limit.

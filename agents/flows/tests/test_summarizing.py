@@ -312,7 +312,7 @@ def test_no_source_of_memory_tells_a_narrator_the_turn_that_it_writes_again(
         return " ".join(piece.text for piece in source(subject, tier))
 
     assert "The lamp is lit." not in told(14)
-    # In a small window, the memory of a character omits a delta if its prompts are in the recent
+    # In a small window, the memory of a character omits each delta whose prompts are in the recent
     # context.
     if budget is None or tier != "minimal" or source is not character_memory:
         assert "The bell is cracked." in told(14)

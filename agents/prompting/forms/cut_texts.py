@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 _ELLIPSIS = "…"
-# The most characters that are removed at the end of a text. A longer piece without a space is not a
-# single word, because some languages write no spaces.
+# The most characters that are removed at the end of a text. A longer piece without a space stays,
+# because it may be in a language that writes no spaces.
 _LONGEST_WORD = 30
 
 

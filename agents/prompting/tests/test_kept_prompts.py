@@ -1,4 +1,4 @@
-"""The engine keeps the unchanged part of a prompt for the next prompt.
+"""The engine caches the unchanged part of a prompt, and uses it again in the next prompt.
 
 But each change of the chapter must show in the next prompt.
 """

@@ -58,8 +58,8 @@ def test_a_database_that_hangs_at_the_start_leaves_a_thread_to_say_so(
 
     async def start_and_ask() -> str:
         opening = asyncio.create_task(open_connection())
-        # This pause lets the opening of the connection take its thread first, as it does when the
-        # program starts.
+        # During this pause the task that opens the connection gets a thread, before any other task,
+        # as when the program starts.
         await asyncio.sleep(0)
         try:
             return await asyncio.wait_for(in_database(lambda: "told"), 30)
