@@ -25,8 +25,8 @@ _KEPT = 0.75
 # A report is not stored if its weight per token differs from the known one by less than this
 # fraction.
 _SAME = 0.01
-# The weight per token that this process last computed or read, with the time in seconds at which it
-# did. The key is the model and the agent.
+# The weight per token that this process last computed or read for a model and an agent. The second
+# number is the time of this, in seconds.
 _weight_per_token: dict[tuple[str, str], tuple[float, float]] = {}
 # A process uses its number for this many seconds, although other processes may have stored a newer
 # one. The shorter time applies at the end of a reply, so that the number is read then and not at

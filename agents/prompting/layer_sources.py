@@ -104,7 +104,8 @@ def title(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def session_state(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return how far play has come. The cast and the events are in the memory layer."""
+    """Return a piece that says how far play has come. The cast and the events are in the memory
+    layer."""
     lines = play_lines(subject.chapter, Detail(tier))
     text = "\n".join([f"<{_SESSION_STATE}>", *lines, f"</{_SESSION_STATE}>"])
     return [Piece(text, has_elements=True)]
@@ -152,8 +153,8 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the cast and the unchanged text of every block. The lock and the newest delta must
-    stay."""
+    """Return the cast and the unchanged text of every block. The lock and the newest delta are
+    never trimmed."""
     blocks = recall(subject.chapter, before=subject.before, readers=subject.readers)
     newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
     return _known_cast(subject.everybody) + [
@@ -232,7 +233,7 @@ def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
     kept = _kept_weights.get(chapter.pk)
     if kept is None or kept[0] != state:
         weights = [0.0] * last
-        # A turn without words has an entry with its number and without a text.
+        # The entry of a turn without words has a number but no text, so it is left out.
         for entry in filter(lambda one: one.text, chosen_entries(chapter, to_prompt=last)):
             weights[entry.prompt_index - 1] += weigh(entry.prefix) + weigh(entry.text)
         kept = (state, tuple(weights))

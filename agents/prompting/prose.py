@@ -20,7 +20,7 @@ _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
 def end_at_sentence(text: str) -> str:
     """Return the text without its last sentence, if an output limit has cut this sentence.
 
-    If the cut sentence is most of the text, it stays.
+    A cut sentence stays if it is more than half of the text.
     """
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     has_end = bool(ends) and ends[-1] >= len(text) / 2

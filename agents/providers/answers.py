@@ -149,8 +149,8 @@ class _Opening:
     """The start of a reply, from which white space and hidden reasoning are removed.
 
     Some servers leave the hidden reasoning of a model in the reply itself, between tags at its very
-    start. So the start is held back until it is known whether it is the opening tag. A reply of
-    white space alone counts as empty.
+    start. So the text is held back until it cannot be the opening tag any more. A reply of white
+    space alone counts as empty.
     """
 
     def __init__(self) -> None:

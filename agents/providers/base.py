@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class ToolSchema:
-    """The description of a tool for a model. `parameters` is the JSON schema of an object."""
+    """The description of a tool for a model. `parameters` is the JSON schema of the tool's
+    arguments, which are an object."""
 
     name: str
     description: str

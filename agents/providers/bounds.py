@@ -10,13 +10,13 @@ from typing import Any
 
 import httpx2
 
-# The most bytes that are read of an answer that refuses a call. The GM is shown only some hundred
-# characters of the answer.
+# The most bytes that are read of an answer by which a server refuses a call. The GM is shown only
+# some hundred characters of such an answer.
 MOST_OF_A_REFUSAL = 64_000
 # The most bytes of one JSON text, which is an event of a stream or a whole answer. The longest
-# replies have about half as many.
+# replies have about half as many bytes.
 MOST_JSON = 2_000_000
-# The most values in one JSON text, because each takes up to a hundred times its bytes in memory.
+# The most values in one JSON text. A value takes up to a hundred times as much memory as its text.
 MOST_VALUES = 100_000
 # The most characters of a reply for each token of its limit. Real tokens are shorter on average, so
 # only a server that ignores its limit exceeds this number.
@@ -25,8 +25,8 @@ CHARACTERS_A_TOKEN = 50
 # and repeat names and sources in every event.
 _BYTES_A_TOKEN = 4_000
 _BYTES_BESIDES = 500_000
-# The number of bytes as which a shorter piece counts, because a short piece takes as long to read
-# as a piece of this size.
+# A piece with fewer bytes counts as this many bytes, because reading a short piece takes as long as
+# reading a piece of this size.
 _LEAST_PIECE = 256
 # The longest time for which other tasks wait while pieces arrive faster than they can be read.
 _PATIENCE_SECONDS = 0.005

@@ -25,8 +25,8 @@ _PROSE_SAMPLING = {
     "xtc_threshold": 0.1,
 }
 # The settings for JSON. A small model tends to fill every field with the same text. For llama.cpp a
-# quotation mark ends a repetition, so repeated keys do not count. The number of tokens in which it
-# looks for repetitions is about the length of an answer.
+# quotation mark ends a repetition, so repeated keys do not count. llama.cpp looks back about the
+# length of an answer.
 _JSON_SAMPLING = {"dry_multiplier": 0.8, "dry_allowed_length": 5, "dry_penalty_last_n": 400}
 
 
@@ -44,7 +44,8 @@ class EmbeddedProvider(OpenAICompatibleProvider):
         self.subject = "The embedded model"
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
-        # If there are tools, llama.cpp makes a grammar from them and accepts no second grammar.
+        # No grammar can be added to tools, because llama.cpp makes a grammar from the tools and
+        # accepts no second grammar.
         if not request.tools and not is_east_asian(request.messages):
             request = _without_east_asian(request)
         sampling = _JSON_SAMPLING if request.json_schema else _PROSE_SAMPLING

@@ -43,10 +43,10 @@ from agents.providers.strict_schema import is_strict
 
 @dataclass(frozen=True)
 class Retries:
-    """How often a call is tried, and how long to wait between the tries. A call is not tried again
-    after any of its text was shown.
+    """How often a call is tried, and how long to wait between the tries.
 
-    It is not tried again either if the server asks for a longer wait than `longest_wait` seconds.
+    A call is not tried again after any of its text was shown, or if the server asks for a longer
+    wait than `longest_wait` seconds.
     """
 
     tries: int = 4
@@ -123,8 +123,8 @@ class OpenAICompatibleProvider(Provider):
                 return
             except Failure as failure:
                 if request.reasoning_effort and _EFFORT in str(failure):
-                    # The server does not know the field for the reasoning effort, or refuses it
-                    # together with another field.
+                    # The server refuses the field for the reasoning effort, alone or together with
+                    # another field. So the call is made again without this field.
                     request = replace(request, reasoning_effort="")
                     continue
                 wait = self._retries.wait_before(next_try, failure)

@@ -53,7 +53,7 @@ class StreamedReply:
         self._limits = limits
         self._pieces = read_pieces(response, most_bytes(answer.output_limit))
         self._events = EventData()
-        # The events of the latest piece whose texts have not been yielded yet.
+        # The unread events of the latest piece.
         self._found: Iterator[bytes] = iter(())
         self._is_marked = False
 

@@ -55,7 +55,8 @@ class GatheredCalls:
 
     def gathered(self) -> list[ToolCall]:
         calls = [_as_call(number, one) for number, one in enumerate(self._calls)]
-        # If two calls had the same id, their results could not be told apart.
+        # If two calls have the same id, all calls get new ids, so that their results can be told
+        # apart.
         ids = {call.call_id for call in calls}
         if len(ids) < len(calls):
             calls = [
@@ -105,7 +106,7 @@ def _as_call(number: int, fragments: _Fragments) -> ToolCall:
 
 
 def _own_id(number: int) -> str:
-    # Mistral accepts only ids of nine letters and digits.
+    # The id has nine letters and digits, because Mistral accepts no other ids.
     return f"call{number:05d}"
 
 

@@ -78,8 +78,8 @@ def address_of(base_url: str) -> str:
 
 @dataclass
 class _Server:
-    """A server to which questions are sent. It is sent each question only once, and its answer is
-    kept for the other models."""
+    """A server to which questions are sent. Each question is sent only once, and the answer is kept
+    for the other models."""
 
     client: httpx2.AsyncClient
     base_url: str
@@ -190,8 +190,8 @@ _QUESTIONS: tuple[Callable[[_Server, str], Awaitable[WindowReport | None]], ...]
 
 
 def _model_limit(info: object) -> int | None:
-    """Return the limit that Ollama reports for a model. The name of this field begins with the
-    family of the model, as in "qwen3.context_length"."""
+    """Return the limit that Ollama reports for a model. The name of the field with the limit begins
+    with the family of the model, as in "qwen3.context_length"."""
     if not isinstance(info, Mapping):
         return None
     found = (_tokens(value) for name, value in info.items() if name.endswith(".context_length"))

@@ -124,7 +124,7 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # An ended process stays in the list of processes as a zombie until its new parent process asks
-    # for its exit code.
+    # The state is read here, because an ended process stays in the list of processes as a zombie
+    # until its new parent process asks for its exit code.
     status = Path(f"/proc/{pid}/stat")
     return not (status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] == "Z")

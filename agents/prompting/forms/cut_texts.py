@@ -19,7 +19,7 @@ def end_at_words(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return the value. In it, each text that fills its `maxLength` is shortened to its last
     complete word."""
     match value:
-        # A text that is longer than `maxLength` shows that the server used no grammar.
+        # If a text is longer than `maxLength`, the server used no grammar, so the text was not cut.
         case str() if len(value) == schema.get("maxLength"):
             return _end_at_word(value)
         case dict():

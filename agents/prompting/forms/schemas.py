@@ -257,8 +257,8 @@ def delta_schema_for(
 
 
 def check_payload(payload: Payload, model: type[Model]) -> Model:
-    """Return the object in its shape. Raises InvalidReply unless it has the shape and can be
-    stored."""
+    """Return the payload as an instance of `model`. Raises InvalidReply if the payload does not
+    have this shape or cannot be stored."""
     check_storable(payload)
     try:
         return model.model_validate(payload)

@@ -238,8 +238,8 @@ def _mend(source: _Source, *, is_last_try: bool) -> Reading | None:
     payload, comments = _repair(source.without_cut_entry if source.is_cut else source.text)
     if payload is None:
         return None
-    # This check comes before the words are counted, because the count recurses into each level of
-    # nesting.
+    # An object that is nested too deeply is refused before its words are counted, because the
+    # function that counts them is recursive.
     check_storable(payload)
     lost = max(count_lost_words(source.text, payload) - comments, 0)
     if lost and not is_last_try:

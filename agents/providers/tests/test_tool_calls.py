@@ -133,9 +133,9 @@ class TestScripted(ToolContract):
 
 
 class WireContract(ToolContract):
-    """The tests of what a provider sends to a server and receives from it.
+    """The tests of what a provider sends to a server and receives from the server.
 
-    Every provider that calls a server has to pass them.
+    Every provider that calls a server has to pass these tests.
     """
 
     def make(self, base_url: str) -> Provider:
