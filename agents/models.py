@@ -70,7 +70,8 @@ class LLMArtifact(AppendOnly):
 
 
 class PromptText(AppendOnly):
-    """A text of requests. A chapter stores the text once, even if many requests have it."""
+    """A text that occurs in requests. A chapter stores the text once, even if many requests have
+    it."""
 
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, related_name="prompt_texts", db_index=False

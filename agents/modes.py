@@ -82,11 +82,11 @@ def _adds_nothing(*_about: object) -> None:
 class Mode:
     """The declaration of a mode.
 
-    A page offers the mode by `title` and `sentence`. `answers` returns who answers a prompt to this
-    member of the cast, or to nobody, and raises InvalidInput if nobody answers. `own_pieces`
-    returns the pieces that belong to the request of this attempt only, by the names of their
-    layers. `cues` returns the texts at which a small model is stopped, because it would otherwise
-    leave its role.
+    A page offers the mode by `title` and `sentence`. `answers` returns who answers a prompt, which
+    is addressed to a member of the cast or to nobody. It raises InvalidInput if nobody answers such
+    a prompt. `own_pieces` returns the pieces that belong to the request of this attempt only, by
+    the names of their layers. `cues` returns the texts at which a small model is stopped, because
+    it would otherwise leave its role.
 
     `readable` returns all data that the tools of the attempt's agent may know. It is called again
     for each step, where the ORM may be used. `outcome` returns the events of a text, of which there
@@ -185,7 +185,8 @@ def all_modes() -> tuple[Mode, ...]:
 
 
 def modules_of_modes(name: str) -> dict[str, ModuleType]:
-    """Return the modules of modes that have this name, such as `urls`, by the name of the mode."""
+    """Return the modules with this name, such as `urls`, in the apps of the modes. The keys are the
+    names of the modes."""
     return {
         mode.name: import_module(f"{app}.{name}")
         for app, mode in installed().by_app.items()
@@ -283,8 +284,8 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
 
 
 def check_changes(chapter: Session, changes: Sequence[NewChange]) -> Sequence[NewChange]:
-    """Return the changes unchanged. Raises ValueError if the chapter's mode does not declare the
-    kind of one of them."""
+    """Check the kinds of these changes, and return the changes. Raises ValueError if the chapter's
+    mode does not declare one of the kinds."""
     declared = mode_of(chapter).all_change_kinds
     _check_kinds("change", (one.kind for one in changes), declared)
     return changes

@@ -1,5 +1,5 @@
-"""Asks the server for the windows of those models for which its report has priority over settings
-and files."""
+"""Asks the server for the windows of those models for which the server's report has priority over
+settings and files."""
 
 import asyncio
 import logging
@@ -19,8 +19,8 @@ logger = logging.getLogger(__name__)
 # any other server. A server on this machine is often restarted with another window, and asking it
 # costs nothing.
 _AFTER_HERE, _AFTER_ELSEWHERE = timedelta(minutes=10), timedelta(days=1)
-# The same time for a report that has only a model's upper limit. It is short, because some servers
-# load a model at its first call, and know the real window only after that.
+# How long a report is used that has only a model's upper limit. This time is short, because some
+# servers load a model at its first call, and know the real window only after that.
 _AFTER_CEILING = timedelta(minutes=1)
 
 

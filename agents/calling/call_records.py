@@ -121,8 +121,8 @@ class SentPrompt:
 
     layers: Sequence[SentLayer]
     characters: int
-    # The number of characters at the start that are the same in both requests. None if the agent
-    # had no earlier call in the chapter.
+    # The number of characters at the start that this request and the agent's previous request have
+    # in common. None if the agent had no earlier call in the chapter.
     shared_characters: int | None
     previous: CallRecord | None
 

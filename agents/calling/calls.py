@@ -254,8 +254,8 @@ async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> N
     prepare = partial(prepare_call, agent, session_id, compose, output_tokens=1)
     call = await in_database(let_through, session_id, prepare)
     async with _recorded(call) as outcome:
-        # This call costs nothing, because only models without a price are warmed up. The tokens of
-        # this request are counted with the next call.
+        # This call costs nothing, because only the embedded model is warmed up. The tokens of this
+        # request are counted with the next call.
         outcome.may_cost = False
         async with aclosing(call.provider.stream(call.request)) as parts:
             await anext(parts, None)

@@ -17,7 +17,8 @@ __all__ = [
 
 
 def check_consent() -> None:
-    """Raise ConsentMissing if the provider is on another machine and the GM has not allowed it."""
+    """Raise ConsentMissing if texts would be sent to a host on another machine that the GM has not
+    allowed."""
     host = provider_host()
     if not is_allowed(host):
         raise ConsentMissing(host)

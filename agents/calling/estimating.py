@@ -42,7 +42,8 @@ class CallsEstimate:
 def estimate_calls(
     chapter: Session, agent: Agent, *, calls: int, read: int, written: int
 ) -> CallsEstimate:
-    """Return the estimate for this number of calls. `read` and `written` are their tokens in all.
+    """Return the estimate for this number of calls. `read` and `written` are the tokens of all
+    calls together.
 
     Raises ModelNotReady while the window of the embedded model is not known.
     """

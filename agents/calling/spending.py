@@ -71,7 +71,8 @@ _FIGURES = {
 def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
     """Return the tokens of `_FIGURES` by model, including the tokens that a fork inherited.
 
-    The only query reads no requests, because an index of the artifacts has all its columns.
+    The function makes one query, which reads only an index of the artifacts and none of their
+    requests.
     """
     chapters = Session.everything.filter(pk=session_id).order_by()
     rows: list[Any] = list(

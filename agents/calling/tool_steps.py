@@ -182,7 +182,7 @@ class ToolWriting:
         try:
             reply = await make_call(call, on_text=lambda piece: show.add(answer.take(piece)))
         finally:
-            # Even if the reply broke off, the text that the reader has held back is shown.
+            # Even if the reply broke off, the text that `answer` has held back is shown.
             end = answer.end()
             show.add(end.text)
             if self._is_reply:

@@ -18,8 +18,8 @@ from sessions.models import Session
 class Usage:
     """The numbers of calls by outcome, and the numbers of tokens.
 
-    Cached tokens are part of the input. The tokens of a call without a report, which was mostly
-    stopped, are estimated and counted separately.
+    Cached tokens are part of the input. If a call has no report, in most cases because it was
+    stopped, its tokens are estimated and counted separately.
     """
 
     calls: int = 0

@@ -42,8 +42,8 @@ async def go_on(job: Job, watch: Watch) -> None:
 
 @transaction.atomic
 def _open_next(job: Job) -> OpenedAttempt:
-    """Store the attempt that acts after the attempt of the job, or run it again if it is stored.
-    Raises WrongState if it must not run."""
+    """Store the new attempt, or run it again if it is already stored. Raises WrongState if the new
+    attempt must not run."""
     before = Attempt.objects.select_related("session").get(jobs=job)
     key = key_after(before.pk)
     # The chapter's row is locked before the attempt is read, so that nobody can stop the attempt

@@ -123,8 +123,8 @@ def check_calls_accepted(chapter: Session, *, is_ending: bool) -> None:
 
 
 def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
-    """Store that the GM accepts the calls that memory needs. Without such calls nothing is
-    stored."""
+    """Store that the GM accepts the calls that memory needs. If no calls have to be accepted,
+    nothing is stored."""
     if calls := calls_to_accept(chapter, is_ending=is_ending):
         chapter.accepted_calls = calls
         Session.objects.filter(pk=chapter.pk).update(accepted_calls=calls)

@@ -75,7 +75,7 @@ class Material:
 
     chapter: Session
     scenes: list[Scene]
-    # The cache of the transcript of the latest scene, because the transcript is used several times.
+    # This cache has the transcript of the latest scene, which is used several times.
     _read: KeptRecent[Scene, tuple[Piece, ...]] = field(default_factory=lambda: KeptRecent(1))
 
     @cached_property
@@ -307,8 +307,8 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
 
 
 def _told(text: str) -> tuple[Piece, ...]:
-    """Return the text as pieces: one for each paragraph, and the last one for the ending, which
-    must stay."""
+    """Return the text as pieces: one for each paragraph, and the last one for the ending, which is
+    never trimmed."""
     ending = _ending(text)
     earlier = text.removesuffix(ending).rstrip()
     paragraphs = earlier.split("\n\n") if earlier else []

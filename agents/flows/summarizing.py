@@ -127,8 +127,8 @@ def cancel_waiting_summary(session_id: uuid.UUID) -> None:
 
 
 async def write_memory_deltas(job: Job, watch: Watch) -> None:
-    """Call agent 8 for a delta for each set of witnesses of the stretch, beginning with the largest
-    set."""
+    """Let agent 8 write a delta for each set of witnesses of the stretch, beginning with the
+    largest set."""
     chapter, audiences = await in_database(_read_stretch, job)
     for audience in audiences:
         deltas = await in_database(_finished_deltas, job)

@@ -81,8 +81,8 @@ def give_notice_of_due_jobs() -> bool:
 
 
 def _free_from_summaries(session_id: uuid.UUID | None) -> int:
-    """Return to play each chapter that waits for a summary although there is no job for it. Returns
-    the number of these chapters."""
+    """Put each chapter back in play that waits for a summary although there is no job for it.
+    Returns the number of these chapters."""
     live = Job.objects.filter(
         session_id=OuterRef("pk"),
         kind=Job.Kind.SUMMARIZE,

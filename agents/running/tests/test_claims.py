@@ -164,7 +164,7 @@ def test_who_writes_a_reply_that_was_kept_elsewhere_is_cancelled(rounds: list[in
     keeping = Attempt.objects.get(pk=attempt.pk)
 
     def stop_and_keep() -> None:
-        # Both steps run in one call, so that no renewal happens between them.
+        # The stop and the commit run in one call, so that no renewal happens between them.
         stop_attempt(keeping, partial_text="I step")
         keeping.refresh_from_db()
         assert commit_attempt(start_keeping(keeping), "I step")
