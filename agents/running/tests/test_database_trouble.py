@@ -148,7 +148,7 @@ def test_where_it_stays_away_the_words_are_kept_and_the_turn_is_free_again(
     chapter: Session, monkeypatch: Patch
 ) -> None:
     def fail(attempt: Attempt, text: str) -> None:
-        # The claim was renewed with these words before the database failed.
+        # The claim was renewed with this text of the reply before the database failed.
         renew_attempts([(attempt, text)])
         raise OperationalError("the server is away")
 
