@@ -43,7 +43,8 @@ from sessions.record import chosen_events
 # The most stretches whose transcripts are weighed for an estimate. They are spread evenly over the
 # missing stretches.
 _SAMPLES = 5
-# The number of latest calls in which calls for memory are looked for, to find their usual duration.
+# The number of latest calls among which the calls for memory are used to compute the usual
+# duration.
 _CALLS_LOOKED_AT = 100
 # The weight (see agents.prompting.budget) that agent 8 writes in a delta, and the weight that a
 # delta adds to memory in later requests. Both numbers were measured in the long chapter of
