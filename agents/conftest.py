@@ -18,8 +18,7 @@ def small_window(settings: Settings) -> None:
 
 @pytest.fixture
 def calls_allowed(_no_real_calls: None) -> Iterator[None]:
-    """Allow model calls, because they go to a server on this machine that the test itself
-    starts."""
+    """Allow model calls, because they go to a local server that the test itself starts."""
     allow_real_calls()
     yield
     forbid_real_calls()

@@ -56,8 +56,7 @@ class PromptTooLong(InvalidInput):
 
 
 class ModelNotReady(ProviderError):
-    """The embedded model cannot answer yet. `is_coming` is True if the caller can wait for the
-    model."""
+    """The embedded model cannot answer yet. `is_coming` is True if the caller can wait for it."""
 
     def __init__(self, message: str, *, is_coming: bool) -> None:
         self.is_coming = is_coming

@@ -70,8 +70,7 @@ class LLMArtifact(AppendOnly):
 
 
 class PromptText(AppendOnly):
-    """A text that occurs in requests. A chapter stores the text once, even if many requests have
-    it."""
+    """A text that requests have. A chapter stores it once, however many requests have it."""
 
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, related_name="prompt_texts", db_index=False
@@ -156,8 +155,7 @@ class Job(models.Model):
     # The message of the latest try's error. The GM sees the message while the job waits for another
     # try, and after the last try.
     error = models.TextField(blank=True)
-    # The kind of the refusal, such as "budget-spent". It is "" unless the engine itself refused a
-    # call.
+    # The kind of the refusal, such as "budget-spent". "" unless the engine refused a call.
     refusal = models.CharField(max_length=40, blank=True)
     # The name of the error's class, such as "ProviderBusy".
     failure = models.CharField(max_length=40, blank=True, default="")
@@ -166,8 +164,7 @@ class Job(models.Model):
     progress = models.JSONField(default=dict, blank=True)
     # The scenes of a narration, each as {"first": int, "last": int, "target_words": int}.
     scenes = models.JSONField(default=list, blank=True)
-    # The texts of the finished scenes. A narration that is resumed does not write these scenes
-    # again.
+    # The texts of the finished scenes, which a resumed narration does not write again.
     finished_scenes = models.JSONField(default=list, blank=True)
     # The finished deltas, one for each call: {"audience": [int, ...], "payload": {...},
     # "finished_at": str}. A summary that is resumed does not write these deltas again.
@@ -178,8 +175,7 @@ class Job(models.Model):
     result = models.JSONField(null=True, blank=True)
     # The text so far. A page shows it while it grows.
     partial_text = models.TextField(blank=True)
-    # The inputs of a narration. A later build with the same inputs can continue this narration if
-    # it failed.
+    # The inputs of a narration. A later build with the same inputs can continue it.
     inputs = models.JSONField(default=dict, blank=True)
     # The id of the request that asked for the job, for the log.
     request_id = models.CharField(max_length=64, blank=True, default="")
@@ -209,8 +205,7 @@ class Job(models.Model):
 
 
 class WorkerHeartbeat(models.Model):
-    """The last heartbeat of a worker, and the worker's counts. There is one row for each name of a
-    worker."""
+    """The last heartbeat of a worker, and the worker's counts. Each worker's name has one row."""
 
     name = models.CharField(max_length=200, primary_key=True)
     beat_at = models.DateTimeField(default=timezone.now)
@@ -232,8 +227,7 @@ class ProviderConsent(models.Model):
 
 
 class EmbeddedServer(models.Model):
-    """The state of the embedded model. There is only one row, which the process that runs the model
-    writes."""
+    """The state of the embedded model, in one row, which the model's process writes."""
 
     class Phase(models.TextChoices):
         FETCHING = "fetching"

@@ -157,8 +157,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault of a declaration. The checks in agents.mode_checks report it whenever the program
-    starts."""
+    """A fault of a declaration. agents.mode_checks reports it whenever the program starts."""
 
     check_id: str
     message: str
@@ -237,8 +236,7 @@ def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
 
 
 def who_answers(chapter: Session, actor: int | None) -> Writer:
-    """Return who writes the reply to a prompt to this member of the cast. Raises InvalidInput if
-    nobody does."""
+    """Return who writes the reply to a prompt to this member of the cast. Raises InvalidInput."""
     return mode_of(chapter).answers(chapter, actor)
 
 
@@ -248,8 +246,7 @@ def world_now(chapter: Session) -> Any:
 
 
 def world_of(attempt: Attempt) -> Any:
-    """Return the world before the attempt's turn, with the changes that the attempt's present run
-    has made."""
+    """Return the world before the attempt's turn, with the changes of the attempt's own run."""
     return _fold(attempt.session, changes_that_count(attempt.session, attempt=attempt))
 
 
@@ -333,8 +330,7 @@ def compose_for(agent: Agent, subject: Subject, tier: Tier) -> list[Layer]:
 
 @lru_cache(maxsize=16)
 def load_modes(apps: tuple[str, ...]) -> Loaded:
-    """Load the modes of these apps. A mode that cannot be used is left out, and the result has its
-    fault."""
+    """Load the modes of these apps. An unusable mode is left out, and its fault is returned."""
     modes: dict[str, Mode] = {}
     faults: list[Fault] = []
     for app in apps:

@@ -9,8 +9,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
-# The free space that is needed. If there is less, SQLite's log may have no room for the pages of
-# one prompt.
+# With less free space, SQLite's log may have no room for the pages of one prompt.
 LEAST_FREE_BYTES = 1_000_000
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 # PostgreSQL's codes for disk_full, and in the next line for data_corrupted and index_corrupted.

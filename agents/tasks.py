@@ -11,8 +11,7 @@ from agents.running.work import STOPPING, work_on
 
 
 @shared_task(
-    # The task may be repeated after this error, because the error means that the job was not
-    # claimed.
+    # The task may be repeated after this error, which means that the job was not claimed.
     autoretry_for=(DatabaseError,),
     max_retries=5,
     retry_backoff=1,
@@ -20,8 +19,7 @@ from agents.running.work import STOPPING, work_on
     retry_jitter=True,
 )
 def run_job(*, job_id: str) -> None:
-    """Do a job if it is still due. Before and after the job, ask the server for the windows of its
-    models."""
+    """Do a job if it is still due. Ask the server for its models' windows before and after it."""
     try:
         _ask_unless_stopping()
     finally:

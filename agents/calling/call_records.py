@@ -63,8 +63,7 @@ class CallRecord:
 
     @property
     def tokens(self) -> dict[str, int]:
-        """The tokens of the call as the provider reported them. Empty if the provider reported no
-        tokens."""
+        """The tokens of the call that the provider reported. Empty if it reported no tokens."""
         counts: dict[str, int] = self.artifact.token_counts
         return counts
 
@@ -83,8 +82,7 @@ class CallRecord:
 
     @property
     def dollars(self) -> Decimal | None:
-        """The price of the counted tokens. None if there are no tokens or if the price is not
-        known."""
+        """The price of the counted tokens. None without such tokens or without a known price."""
         counted = self.counted_tokens
         price = price_of(self.artifact.model) if counted else None
         return None if price is None else price.of(counted)
@@ -109,8 +107,7 @@ class CallsBehind:
         return listed[0] if listed else None
 
     def find(self, artifact_id: str) -> CallRecord | None:
-        """Return the call with this id. If there is no such call, return the call that a page shows
-        first."""
+        """Return the call with this id, or else the call that a page shows first."""
         named = (call for call in self.calls if str(call.artifact.pk) == artifact_id)
         return next(named, self.chosen)
 
@@ -142,8 +139,7 @@ def calls_of(chapter: Session) -> QuerySet[LLMArtifact]:
 
 
 def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
-    """Return all calls for this prompt: the calls of retries, re-rolls, trials and the chosen
-    reply."""
+    """Return all calls for this prompt, including those of retries, re-rolls and trials."""
     turn = find_turn(chapter, prompt_index)
     calls = calls_of(chapter).filter(attempt__turn=turn).select_related("attempt")
     artifacts = _oldest_first(calls)
@@ -240,8 +236,7 @@ def _with_prompts(
 def _call_before(
     chapter: Session, caller: _Caller, moment: datetime | None = None
 ) -> LLMArtifact | None:
-    """Return the agent's latest call. If `moment` is given, return the latest call before this
-    time."""
+    """Return the agent's latest call, or its latest call before `moment` if this time is given."""
     name, agent_id = caller
     calls = calls_of(chapter).filter(agent=name, agent_id=agent_id)
     if moment is not None:
@@ -252,8 +247,7 @@ def _call_before(
 def record_of(
     chapter: Session, artifact: LLMArtifact, use: str = "", *, is_chosen: bool = False
 ) -> CallRecord:
-    """Return the record of a call. The artifact must have the field `outcome`, which `calls_of`
-    adds."""
+    """Return the record of a call. The artifact must have the field `outcome` of `calls_of`."""
     outcome = Outcome(getattr(artifact, "outcome"))  # noqa: B009 - an annotation, no field
     label = agent_label(chapter, artifact.agent, artifact.agent_id)
     return CallRecord(artifact, outcome, label, use, is_chosen)

@@ -78,8 +78,7 @@ _FREE_FAILURES = (ProviderUnreachable, ProviderBusy, ProviderRefused)
 
 @dataclass(frozen=True)
 class Reply:
-    """The text that a model wrote. `was_cut` is True if the output limit or the caller ended the
-    text."""
+    """The text that a model wrote. `was_cut` is True if the output limit or the caller ended it."""
 
     text: str
     was_cut: bool
@@ -110,8 +109,7 @@ class _Outcome:
     parts: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     finished: Finished | None = None
-    # The usage that the provider reported. None if there is no report, or if the report cannot be
-    # true.
+    # The usage that the provider reported. None without a report, or if it cannot be true.
     usage: Usage | None = None
     error: str = ""
     # The name of the error's class, which is shown only in the log.
@@ -284,8 +282,7 @@ async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
         try:
             await in_database_patiently(_record, call, outcome)
         except DatabaseError as error:
-            # The error is only logged, because a reply must not be lost when its record cannot be
-            # stored.
+            # The error is only logged, because a missing record must not make a reply fail.
             logger.warning("a model call could not be recorded: %s", describe(error))
 
 
@@ -361,8 +358,7 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
     """Store the call's artifact unless its chapter was reset meanwhile."""
     now = time.perf_counter()
     # The texts are prepared before the transaction, so that other writers need not wait for this
-    # work. Texts that are already stored stay there meanwhile, because they are deleted only with
-    # their chapter.
+    # work. Stored texts cannot be deleted meanwhile, except together with their chapter.
     layers, texts = pack_layers(call.session_id, call.prompt.layers)
     input_hash = hash_messages(call.request.messages)
     with transaction.atomic():

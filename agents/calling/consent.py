@@ -17,8 +17,7 @@ __all__ = [
 
 
 def check_consent() -> None:
-    """Raise ConsentMissing if texts would be sent to a host on another machine that the GM has not
-    allowed."""
+    """Raise ConsentMissing if texts would be sent to a host that the GM has not allowed."""
     host = provider_host()
     if not is_allowed(host):
         raise ConsentMissing(host)

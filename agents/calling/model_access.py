@@ -75,8 +75,7 @@ def model_facts(agent: Agent) -> ModelFacts:
     sources. Raises ModelNotReady while the window of the embedded model is not known.
     """
     if settings.LLM == "embedded" and _substitute is None:
-        # The row of the embedded server is read before the name, because the server may now run
-        # another model.
+        # The row of the embedded server is read first, because the server may run a new model.
         window = _ready_server().context_window
         facts = facts_of(model_name(agent))
         return replace(facts, context_window=window, is_window_told=True)
@@ -87,8 +86,7 @@ def model_facts(agent: Agent) -> ModelFacts:
 
 
 def models_worth_asking_about() -> list[str]:
-    """Return the models for which the server's report of a window has priority over settings and
-    files."""
+    """Return the models for which the server's report of a window has priority."""
     models = dict.fromkeys(model_name(agent) for agent in all_agents())
     return [model for model in models if _may_server_tell(facts_of(model))]
 
@@ -192,8 +190,7 @@ def _may_server_tell(facts: ModelFacts) -> bool:
 
 
 def _reported_window(model: str, facts: ModelFacts) -> int | None:
-    """Return the window that the server reports, or None if the report does not change the
-    facts."""
+    """Return the window that the server reports, or None if it does not change the facts."""
     report = read_report(model) if _may_server_tell(facts) else None
     if report is None:
         return None

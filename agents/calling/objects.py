@@ -41,8 +41,7 @@ class NotInForm(UnusableReply):
 
 
 def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:
-    """Return the pieces of the layer FORMAT, which reminds the agent's model of the form of its
-    answer."""
+    """Return the pieces of the layer FORMAT, which reminds the model of the form of its answer."""
     reminder = format_reminder(facts_of(model_name(agent)), shape)
     return [Piece(reminder, has_elements=True)] if reminder else []
 
@@ -106,8 +105,7 @@ async def call_for_json(
 
 
 def what_the_check_said(job: Job | None) -> str:
-    """Return the reason why the model's answer was refused, or "" if the job failed for another
-    reason."""
+    """Return the reason why the model's answer was refused. "" if the job failed otherwise."""
     if job is None or job.failure != NotInForm.__name__:
         return ""
     errors = job.llm_artifacts.order_by("-created_at").values_list("error", flat=True)

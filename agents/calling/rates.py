@@ -40,8 +40,7 @@ _LOOK_SECONDS = 1.0
 
 
 def check_rate(session_id: uuid.UUID) -> None:
-    """Raise RateLimited if another call of this chapter would exceed a cap now. No call is
-    counted."""
+    """Raise RateLimited if another call of this chapter would exceed a cap, without counting it."""
     of_all, of_chapter = _count(session_id)
     _refuse_beyond_caps(session_id, of_all + 1, of_chapter + 1)
 
@@ -84,8 +83,7 @@ def reply_is_over(session_id: uuid.UUID) -> None:
 
 
 def write_down_reply(session_id: uuid.UUID) -> None:
-    """Write the row of a reply. All processes see the row, and it stays if its chapter is
-    deleted."""
+    """Write the row of a reply. All processes see it, and it outlives its chapter."""
     global _latest
     AdmittedCall.objects.create(session_id=session_id)
     with _counting:

@@ -1,5 +1,4 @@
-"""Adds up the tokens and dollars that a chapter has cost, and refuses calls when a cap is
-reached."""
+"""Adds up the tokens and dollars that a chapter has cost, and refuses calls beyond a cap."""
 
 import uuid
 from collections import Counter, defaultdict
@@ -41,8 +40,7 @@ class Spending:
 
     @property
     def known_dollars(self) -> Decimal | None:
-        """The known part of the cost. None if tokens were used, but only of models without a known
-        price."""
+        """The known part of the cost. None if only models without a known price were used."""
         return None if self.tokens and self.unpriced_tokens >= self.tokens else self.dollars
 
 
@@ -89,8 +87,7 @@ def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
 
 
 def spending_of(session_id: uuid.UUID) -> Spending:
-    """Return the spending of the chapter, including the spending that a fork inherited. This takes
-    one query."""
+    """Return the spending of the chapter, including what a fork inherited, by one query."""
     return _price(used_by_model(session_id))
 
 
@@ -115,8 +112,7 @@ def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
 
 
 def uncapped_models() -> list[str]:
-    """Return the models that no cap stops. These are models without a known price if only dollars
-    are capped."""
+    """Return the models that no cap stops: without a known price, if only dollars are capped."""
     if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
         return []
     models = dict.fromkeys(model_name(agent) for agent in all_agents())

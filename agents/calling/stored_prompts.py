@@ -51,8 +51,7 @@ def pack_layers(
 
 
 def store_texts(texts: Iterable[PromptText]) -> None:
-    """Store the texts in the same transaction as their artifact. Texts that are already stored stay
-    unchanged."""
+    """Store the texts in the same transaction as their artifact. Stored texts stay unchanged."""
     PromptText.objects.bulk_create(texts, ignore_conflicts=True)
 
 
@@ -113,14 +112,12 @@ def _gathered(parts: Iterable[str], separator: str) -> Iterator[str]:
 
 
 def _hash(text: str) -> str:
-    """Return a hash of the text as 20 characters. The hash has 120 bits, so that no two texts get
-    the same hash."""
+    """Return a hash of the text: 20 characters with 120 bits, so that no two hashes are equal."""
     return urlsafe_b64encode(hashlib.blake2b(text.encode(), digest_size=15).digest()).decode()
 
 
 def _read_texts(session_id: uuid.UUID, names: Iterable[str], field: str) -> dict[str, str]:
-    """Return the value of this field for each stored text that has one of these hashes. The key is
-    the hash."""
+    """Return the value of this field for each stored text with one of these hashes, by hash."""
     asked = list(names)
     found: dict[str, str] = {}
     for at in range(0, len(asked), _AT_A_TIME):

@@ -50,8 +50,7 @@ from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
 
-# The most characters of a tool's sentence. The next number limits the reason why a call was not
-# run.
+# The most characters of a tool's sentence, and of the reason why a call was not run.
 LONGEST_SENTENCE = 4_000
 _LONGEST_PROBLEM = 400
 
@@ -78,8 +77,7 @@ class CallRun:
 
 @dataclass(frozen=True)
 class Step:
-    """One call of a model, with the tool calls of its answer. `text` is the part of the answer that
-    users see."""
+    """One call of a model, with its tool calls. `text` is the part of the answer that users see."""
 
     number: int
     text: str
@@ -142,8 +140,7 @@ class ToolWriting:
             except EmptyReply:
                 if not (self._parts or self._changes):
                     raise
-                # The model has already written or changed something, so an empty answer ends the
-                # reply.
+                # The model has already written or changed something, so an empty answer is an end.
                 break
             text, was_cut = "".join(self._parts[begin:]), reply.was_cut
             calls = reply.tool_calls or end.calls
@@ -259,8 +256,8 @@ class ToolWriting:
         return result
 
     def _say(self, reply: Reply, step: Step, problem: str) -> None:
-        """Add this step to the next request: the text that the model wrote, and the results of its
-        tool calls."""
+        """Add this step to the next request: the model's text, and the results of its tool
+        calls."""
         is_next_last = step.number + 1 == self.agent.most_steps
         remarks = [*([problem] if problem else []), *([_LAST] if is_next_last else [])]
         if self._form != "native":
@@ -318,8 +315,7 @@ class _Shown:
 
 
 def _arguments_of(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments of a call. Raises InvalidReply if the arguments are not a JSON
-    object."""
+    """Return the arguments of a call. Raises InvalidReply if they are not a JSON object."""
     try:
         said = json.loads(call.arguments.strip() or "{}")
     except (ValueError, RecursionError):
@@ -330,8 +326,7 @@ def _arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def _sendable(call: ToolCall) -> str:
-    """Return the arguments as a JSON object, because some servers fail if they get other
-    arguments."""
+    """Return the arguments as a JSON object, because some servers fail at any other arguments."""
     try:
         return json.dumps(_arguments_of(call))
     except (InvalidReply, RecursionError):

@@ -1,5 +1,4 @@
-"""The models whose weights the program can fetch, with the size and the SHA-256 of each weights
-file."""
+"""The models whose weights the program can fetch, with the sizes and SHA-256 of their files."""
 
 from dataclasses import dataclass
 

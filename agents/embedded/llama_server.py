@@ -34,8 +34,7 @@ def start(model_file: str, model_name: str, access_key: str) -> xllamacpp.Server
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [access_key]
-    # Web pages have other origins, so browsers do not let them read answers, even if they know the
-    # key.
+    # Web pages have other origins, so browsers do not let them read answers, even with the key.
     params.cors_origins = "null"
     params.ui = False
     params.endpoint_slots = False

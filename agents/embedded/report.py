@@ -1,5 +1,4 @@
-"""Writes the row of EmbeddedServer, from which other processes read the state of the embedded
-model."""
+"""Writes the row of EmbeddedServer, by which other processes know the embedded model's state."""
 
 import logging
 import time
@@ -33,8 +32,7 @@ class Report:
     def show_start(self) -> None:
         """Show that the model is being started, so that calls wait for the model.
 
-        The row may already exist, because a killed process could not delete it. Then it is
-        overwritten.
+        If a killed process has left a row, the row is overwritten.
         """
         self.show(EmbeddedServer.Phase.LOADING)
 

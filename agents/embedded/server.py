@@ -24,9 +24,8 @@ _HTTP_SECONDS = 10
 # GOMP_SPINCOUNT is the number of times that a waiting thread of llama.cpp checks for work before it
 # sleeps. The threads wait for each other hundreds of times a token. By default they check without
 # end, which makes them very slow whenever another process needs a core. If they sleep at once, they
-# wake too late for the next step. 300 checks take about 10 microseconds. Compared with sleeping at
-# once, 300 checks give 20 to 75 % more tokens a second on idle cores, and as many tokens on busy
-# cores.
+# wake too late for the next step. 300 checks take about 10 microseconds. Compared with no checks,
+# they give 20 to 75 % more tokens a second on idle cores, and as many on busy cores.
 _ENVIRONMENT = {"GOMP_SPINCOUNT": "300"}
 
 
@@ -46,8 +45,7 @@ class LlamaServer:
         order = {
             "model_file": str(model_file.resolve()),
             "model_name": model_name,
-            # The key is sent by standard input, because all users of the machine can read a command
-            # line.
+            # The key is sent by standard input, because all users can read a command line.
             "access_key": access_key(),
         }
         with suppress(BrokenPipeError):
@@ -91,8 +89,7 @@ class LlamaServer:
         return window
 
     def end(self) -> None:
-        """Close the server's standard input, which ends the server. Kill the server if it does not
-        end in time."""
+        """Close the server's standard input, which ends the server. Kill a server that hangs."""
         with suppress(OSError):
             self._stdin.close()
         try:

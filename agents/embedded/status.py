@@ -24,8 +24,7 @@ _last_read = ""
 def read_embedded_server() -> EmbeddedServer | None:
     """Return the row with the state of the embedded model.
 
-    Returns None if another provider is configured, or if the process of the model has written no
-    row.
+    Returns None if another provider is configured, or if no process has written the row.
     """
     global _last_read
     if settings.LLM != "embedded":
@@ -53,8 +52,7 @@ def is_ready(server: EmbeddedServer | None) -> bool:
 
 
 def is_coming(server: EmbeddedServer | None) -> bool:
-    """Return whether a call should wait for the model: the model's process runs and has not
-    failed."""
+    """Return whether a call should wait for the model: its process runs and has not failed."""
     return server is not None and is_alive(server) and server.phase != EmbeddedServer.Phase.FAILED
 
 

@@ -65,8 +65,7 @@ class Supervisor:
         self._report.show_progress(done, total)
 
     def _serve(self, weights: Weights) -> None:
-        """Run the server until it fails or the program is stopped. Raises ServerFailed or
-        _Stopped."""
+        """Run the server until it fails (ServerFailed) or the program is stopped (_Stopped)."""
         self._report.show(EmbeddedServer.Phase.LOADING, model=weights.name)
         server = LlamaServer(weights.path, weights.name)
         try:

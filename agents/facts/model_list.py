@@ -30,8 +30,7 @@ class Price:
 
 @dataclass(frozen=True)
 class ListedModel:
-    """A model of genai-prices' list. `context_window` is a number of tokens, or None if it is not
-    known."""
+    """A model of genai-prices' list. `context_window` is in tokens, or None if it is not known."""
 
     context_window: int | None
     price: Price

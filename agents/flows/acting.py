@@ -37,7 +37,6 @@ def do_act(session_id: uuid.UUID, name: str, arguments: Mapping[str, Any]) -> li
 
 
 def _changes(act: Act, arguments: BaseModel, chapter: Session) -> list[NewChange]:
-    """Return the changes that the act makes to the present world. The caller has locked the
-    chapter's row."""
+    """Return the act's changes to the present world. The caller has locked the chapter's row."""
     made = check_changes(chapter, act.run(arguments, world_now(chapter)))
     return [NewChange(one.kind, one.payload, cause=act.name) for one in made]

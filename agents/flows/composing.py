@@ -15,8 +15,7 @@ from sessions.models import Attempt, Session
 
 
 def cues_of(attempt: Attempt) -> list[str]:
-    """Return the texts at which a small model is stopped, because it would otherwise leave its
-    role."""
+    """Return the texts at which a small model is stopped, so that it does not leave its role."""
     return mode_of(attempt.session).cues(attempt)
 
 

@@ -99,8 +99,7 @@ def retry_summary(session_id: uuid.UUID, *, accept_calls: bool = False) -> Sessi
 
 
 def reopen(session_id: uuid.UUID) -> Session:
-    """Put an ended chapter back in play. Its drafts stay. Raises WrongState if the chapter has not
-    ended."""
+    """Put an ended chapter back in play, with its drafts. Raises WrongState unless it has ended."""
     get_chapter(session_id)
     move(
         Session.objects.filter(pk=session_id, state=State.ENDED),

@@ -46,8 +46,7 @@ def _open_next(job: Job) -> OpenedAttempt:
     attempt must not run."""
     before = Attempt.objects.select_related("session").get(jobs=job)
     key = key_after(before.pk)
-    # The chapter's row is locked before the attempt is read, so that nobody can stop the attempt
-    # meanwhile.
+    # The chapter's row is locked first, so that nobody can stop the attempt meanwhile.
     chapter = get_chapter_to_change(before.session_id)
     attempt = chapter.attempts.filter(submission_key=key).first()
     if attempt is not None and not (attempt.is_running or attempt.error == INTERRUPTED):

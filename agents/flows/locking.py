@@ -1,5 +1,4 @@
-"""Locks Tab 1. Agent 0 writes the first memory block from Tab 1, and then the chapter opens for
-play."""
+"""Locks Tab 1. Agent 0 writes the first memory block from Tab 1, and then play begins."""
 
 import uuid
 from typing import Any

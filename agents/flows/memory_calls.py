@@ -43,8 +43,7 @@ from sessions.record import chosen_events
 # The most stretches whose transcripts are weighed for an estimate. They are spread evenly over the
 # missing stretches.
 _SAMPLES = 5
-# The number of latest calls among which the calls for memory are used to compute the usual
-# duration.
+# The number of latest calls whose calls for memory give the usual duration.
 _CALLS_LOOKED_AT = 100
 # The weight (see agents.prompting.budget) that agent 8 writes in a delta, and the weight that a
 # delta adds to memory in later requests. Both numbers were measured in the long chapter of
@@ -101,8 +100,7 @@ class CallsNotAccepted(ChapterError):
 
 
 def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | None:
-    """Return the missing memory with the calls that the GM has to accept, or None if there are no
-    such calls."""
+    """Return the missing memory, or None if it needs no calls that the GM has to accept."""
     stretches = stretches_to_accept(chapter, is_ending=is_ending)
     if not stretches or not has_stage(chapter.mode, Stage.MEMORY):
         return None
@@ -174,8 +172,7 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
 
 
 def _told_weights(chapter: Session, stretch: Stretch) -> dict[Audience, float]:
-    """Return, for each audience, the weight of the events that it is told. All events are read by
-    one query."""
+    """Return, for each audience, the weight of the events that it is told, by one query."""
     events = chosen_events(chapter, from_prompt=stretch.first, to_prompt=stretch.last)
     weights: dict[Audience, float] = defaultdict(float)
     for text, witnesses in events.values_list("text", "witnesses"):

@@ -70,8 +70,7 @@ ENDING_WORDS, ENDING_CHARACTERS = 150, 1_500
 
 @dataclass(frozen=True)
 class Material:
-    """The chapter that a build tells, with its scenes. The chapter has ended, so it does not
-    change."""
+    """The chapter that a build tells, with its scenes. An ended chapter does not change."""
 
     chapter: Session
     scenes: list[Scene]
@@ -209,11 +208,9 @@ async def _call(
         job.session_id,
         lambda: layers,
         on_text=watch.add,
-        # A small model does not end its text by itself, so its text is ended when it is long
-        # enough.
+        # A small model does not end its text by itself, so a long enough text is ended.
         is_enough=is_enough if is_small_model(NARRATOR) else None,
-        # The output limit of a reasoning model is not lowered, because its hidden reasoning counts
-        # as output.
+        # A reasoning model keeps its own limit, because hidden reasoning counts as output.
         output_tokens=None if facts_of(model_name(NARRATOR)).reasons else room,
         job_id=job.pk,
     )
@@ -307,8 +304,7 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
 
 
 def _told(text: str) -> tuple[Piece, ...]:
-    """Return the text as pieces: one for each paragraph, and the last one for the ending, which is
-    never trimmed."""
+    """Return a piece for each paragraph of the text, and one for its ending, which must stay."""
     ending = _ending(text)
     earlier = text.removesuffix(ending).rstrip()
     paragraphs = earlier.split("\n\n") if earlier else []
@@ -316,8 +312,7 @@ def _told(text: str) -> tuple[Piece, ...]:
 
 
 def _ending(text: str) -> str:
-    """Return the last paragraphs of the text. If they are too long, return only their last
-    sentences."""
+    """Return the last paragraphs of the text, or only their last sentences if they are long."""
     return last_sentences(last_words(text, ENDING_WORDS), ENDING_CHARACTERS)
 
 
@@ -334,8 +329,7 @@ def _as_long_as_can_be(material: Material, number: int) -> str:
 
 
 def read_inputs(chapter: Session) -> dict[str, Any]:
-    """Return the inputs of a build. A build can continue a failed build only if both have the same
-    inputs."""
+    """Return the inputs of a build. A failed build is continued by one with the same inputs."""
     blocks = counting_blocks(chapter).values_list("pk", flat=True)
     return {
         "definition_text": chapter.narrative_agent_definition_text,

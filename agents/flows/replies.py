@@ -136,8 +136,7 @@ async def stop_running(attempt: Attempt) -> Attempt:
 async def end_replies(seconds: float) -> None:
     """Break off the replies that this event loop writes, because its process or its job ends.
 
-    The text so far of each reply is stored. The function waits for this for at most `seconds`
-    seconds.
+    The text so far of each reply is stored, for which the caller waits at most `seconds`.
     """
     if tasks := _tasks_of_this_loop():
         for task in tasks:
@@ -153,8 +152,7 @@ def _tasks_of_this_loop() -> "list[asyncio.Task[None]]":
 
 
 def keep_reply(session_id: uuid.UUID) -> Attempt:
-    """Commit the text of the broken attempt as its reply. Raises WrongState if this is not possible
-    now."""
+    """Commit the text of the broken attempt as its reply. Raises WrongState."""
     with transaction.atomic():
         attempt = start_keeping(broken_attempt(get_chapter(session_id)))
         if commit_reply(attempt, attempt.partial_text, is_kept=True) is None:
@@ -190,8 +188,7 @@ def store_prompt(
     answers: Answers = who_answers,
     **sent: Any,
 ) -> OpenedAttempt:
-    """Store the prompt. Then ask for memory and late results that are missing after a choice or an
-    import."""
+    """Store the prompt. Then ask for memory and late results that are missing."""
     given = given_to_store(session_id, given)
     opened = open_prompt(session_id, given=given, answers=answers, **sent)
     chapter = opened.attempt.session
@@ -341,8 +338,7 @@ async def _write_reply(attempt: Attempt, writing: Writing | Exception, live: Liv
 
 
 async def _write_or_fail(attempt: Attempt, writing: Writing | Exception, live: LiveReply) -> None:
-    """Write and commit the reply, or fail the attempt. Raises DatabaseError and unforeseen
-    errors."""
+    """Write and commit the reply, or fail the attempt. May raise DatabaseError."""
     try:
         with keep_claim(attempt, live):
             if isinstance(writing, Exception):
@@ -402,7 +398,6 @@ async def _fail_unforeseen(attempt: Attempt, live: LiveReply, error: Exception) 
 
 
 def _settle_cancelled(attempt: Attempt, text: str) -> None:
-    """Store the text so far of a reply whose task was cancelled, by a stop or because the process
-    ends."""
+    """Store the text so far of a reply that a stop or the end of the process cancelled."""
     if not fail_attempt(attempt, error=INTERRUPTED, partial_text=text):
         extend_broken_text(attempt, text)

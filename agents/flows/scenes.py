@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 # The number of tokens in a word of English prose. The true number is usually lower.
 TOKENS_PER_WORD = 1.6
-# The fewest words of a scene. A shorter scene is joined with the next scene, because it would read
-# like notes.
+# The fewest words of a scene. A shorter scene would read like notes, so it gets longer.
 MIN_SCENE_WORDS = 250
 
 
@@ -25,8 +24,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class NarratorLimits:
-    """The most tokens of transcript that a call can read, and the most words of prose that it can
-    write."""
+    """The most tokens of transcript and the most words of prose of one call."""
 
     transcript_tokens: float
     words_per_call: int
@@ -65,8 +63,7 @@ def plan_scenes(
         for span in _split(chunk, fits):
             joined = (spans[-1][0], span[1]) if spans else span
             is_short = bool(spans) and words_of(*spans[-1]) < MIN_SCENE_WORDS
-            # A span that has only thoughts is joined with its neighbour, because a narrator cannot
-            # tell thoughts.
+            # A narrator cannot tell thoughts, so a span of thoughts is joined with its neighbour.
             is_empty = bool(spans) and not (told(*span) and told(*spans[-1]))
             if is_empty or (is_short and fits(*joined)):
                 spans[-1] = joined

@@ -63,12 +63,10 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
     """
     if not has_stage(chapter.mode, Stage.MEMORY):
         return False
-    # If the chapter is ending, the GM was already asked to accept the calls when the end was
-    # requested.
+    # In a chapter that is ending, the GM was asked when the end was requested.
     if not chapter.is_ending and stretches_to_accept(chapter, is_ending=False):
         return False
-    # An unfinished summary is queued first, because a new stretch could overlap the stretch of this
-    # summary.
+    # An unfinished summary comes first, because a new stretch could overlap its stretch.
     stretch = _unfinished_stretch(chapter) or next(
         iter(due_stretches(chapter, is_ending=chapter.is_ending)), None
     )
@@ -115,8 +113,7 @@ def end_summarizing(session_id: uuid.UUID) -> None:
 def cancel_waiting_summary(session_id: uuid.UUID) -> None:
     """Cancel the queued summaries of attempts that are not chosen.
 
-    A summary that is being written is not cancelled, because its block counts if its attempt is
-    chosen again.
+    A running summary goes on, because its block counts if its attempt is chosen again.
     """
     Job.objects.filter(
         session_id=session_id,
@@ -127,8 +124,7 @@ def cancel_waiting_summary(session_id: uuid.UUID) -> None:
 
 
 async def write_memory_deltas(job: Job, watch: Watch) -> None:
-    """Let agent 8 write a delta for each set of witnesses of the stretch, beginning with the
-    largest set."""
+    """Let agent 8 write a delta for each set of witnesses of the stretch, the largest first."""
     chapter, audiences = await in_database(_read_stretch, job)
     for audience in audiences:
         deltas = await in_database(_finished_deltas, job)
@@ -223,8 +219,7 @@ def _store(job: Job) -> None:
     if Turn.objects.filter(chosen=job.attempt).exists():
         settle_memory(job.session_id)
     else:
-        # Another attempt was chosen meanwhile. The next prompt asks for the memory that this
-        # attempt lacks.
+        # The attempt is not chosen any more. The next prompt asks for the missing memory.
         end_summarizing(job.session_id)
 
 
@@ -302,8 +297,7 @@ def told_pieces(
     last_attempt: uuid.UUID | None = None,
     everybody: Sequence[Character] | None = None,
 ) -> Sequence[Piece]:
-    """Return the pieces of the text that is summarised. `transcript_pieces` explains the
-    arguments."""
+    """Return the pieces of the text to summarise. `transcript_pieces` has the same arguments."""
     return transcript_pieces(
         chapter,
         stretch.first,

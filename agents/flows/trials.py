@@ -50,8 +50,7 @@ LAYER_CHAR_LIMIT = 60_000
 
 @dataclass(frozen=True)
 class TriedLayer:
-    """A layer of a request that was sent. A trial may change it. `number` is its place, counted
-    from 1."""
+    """A layer of a sent request, which a trial may change. `number` counts from 1."""
 
     number: int
     sent: SentLayer
@@ -97,8 +96,7 @@ class TriedLayer:
 
 @dataclass(frozen=True)
 class TriedReply:
-    """The latest reply, the call that wrote the reply, and the layers of the request of this
-    call."""
+    """The latest reply, the call that wrote the reply, and the layers of this call's request."""
 
     chapter: Session
     attempt: Attempt
@@ -127,8 +125,7 @@ class Trial:
     base: CallRecord | None
     call: CallRecord | None
     is_adopted: bool
-    # The reason why no other attempt can be chosen at this turn now, or "" if another attempt can
-    # be chosen.
+    # The reason why no other attempt at this turn can be chosen now, or "" if one can.
     why_not: str
     new_reply: str
 
@@ -220,8 +217,7 @@ async def start_trial(
 
 
 async def stop_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
-    """Stop a trial. Its text so far is shown, but cannot be kept. Raises WrongState if the trial is
-    over."""
+    """Stop a running trial. Its text so far is shown, but cannot be kept. Raises WrongState."""
     attempt = await in_database(lambda: _find(get_chapter(session_id), attempt_id))
     if not attempt.is_running:
         raise WrongState("This trial is over already.")
@@ -298,8 +294,7 @@ def _open_trial(
         "text_before": changed.text,
         "text": text,
     }
-    # Prepare the call once before the trial is stored, so that a request that is too long is
-    # refused.
+    # Prepare the call before the trial is stored, so that too long a request is refused.
     with contextlib.suppress(ModelNotReady):
         _prepare(tried.attempt, _with_change(tried.layers, layer_number, text))
     try:
@@ -370,8 +365,7 @@ def _prepare(
 
 
 def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[Layer]:
-    """Return the layers with the text of one layer replaced. If the text is empty, leave this layer
-    out."""
+    """Return the layers with the text of one layer replaced. An empty text leaves it out."""
     return [
         one.changed_to(text) if one.number == number else one.layer
         for one in layers
@@ -380,8 +374,7 @@ def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[L
 
 
 def _first_step(behind: CallsBehind, call: CallRecord) -> CallRecord:
-    """Return the call of the first step of the same run. If the first step is not stored, return
-    `call`."""
+    """Return the call of the first step of the same run, or `call` if that is not stored."""
     until = behind.calls[: behind.calls.index(call) + 1]
     own = [one for one in until if one.artifact.attempt_id == call.artifact.attempt_id]
     return next((one for one in reversed(own) if one.artifact.step <= 1), call)

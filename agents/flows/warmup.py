@@ -111,8 +111,7 @@ def _is_warming(session_id: uuid.UUID, agent_slot: int | None) -> bool:
 
 @contextmanager
 def _losing_no_more_than_a_head_start() -> Iterator[None]:
-    """Suppress the errors of the block, because the prompt itself will have and report the same
-    errors."""
+    """Suppress the errors of the block, because the prompt itself will report the same errors."""
     try:
         yield
     except (ProviderError, ChapterError, DatabaseError):

@@ -22,8 +22,7 @@ TOKENS_PER_MESSAGE = 8
 # Each new report multiplies the influence of older reports by this number. So a few calls are
 # enough to correct the estimate.
 _KEPT = 0.75
-# A report is not stored if its weight per token differs from the known one by less than this
-# fraction.
+# A report within this fraction of the known weight per token is not stored.
 _SAME = 0.01
 # The weight per token that this process last computed or read for a model and an agent. The second
 # number is the time of this, in seconds.
@@ -64,8 +63,7 @@ def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD
 
 
 def read_weight_ahead(model: str, agent: str) -> None:
-    """Read the weight per token in advance, so that the GM's next prompt need not wait for a
-    query."""
+    """Read the weight per token in advance, so that the next prompt need not wait for it."""
     read_weight_per_token(model, agent, held_seconds=_FRESH_SECONDS)
 
 

@@ -44,8 +44,7 @@ class Agent:
     reasoning_tokens: int
     temperature: float
     layers: tuple[LayerDeclaration, ...]
-    # How much the model should reason, if the model takes this option. "" leaves the choice to the
-    # model.
+    # How much the model should reason, if it takes this option. "" leaves the choice to it.
     reasoning_effort: Literal["", "low"] = ""
     # The tools that the agent may call. The next two fields are the form in which it should write
     # the calls, and the most steps of a reply.
@@ -189,8 +188,7 @@ NARRATOR = Agent(
         memory_layer(
             "STRUCTURED_MEMORY", present_memory, tiers=("medium", "minimal"), is_kept=True
         ),
-        # A small model does not get this layer, because it would mention the layer's numbers in its
-        # prose.
+        # A small model would mention the numbers of this layer in its prose.
         LayerDeclaration("SESSION_STATE", session_state, tiers=("full", "medium")),
         LayerDeclaration(
             "FULL_CHAPTER_CONTEXT", own_pieces("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN

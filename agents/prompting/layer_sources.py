@@ -104,8 +104,7 @@ def title(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def session_state(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return a piece that says how far play has come. The cast and the events are in the memory
-    layer."""
+    """Return a piece that says how far play has come. The memory layer has the events."""
     lines = play_lines(subject.chapter, Detail(tier))
     text = "\n".join([f"<{_SESSION_STATE}>", *lines, f"</{_SESSION_STATE}>"])
     return [Piece(text, has_elements=True)]
@@ -122,7 +121,7 @@ def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the fold. For a large window, add the unchanged texts of the lock and of the newest
+    """Return the fold. For a large window, add the unchanged lock and the unchanged newest
     delta."""
     pieces = present_memory(subject, tier)
     if tier != "full":
@@ -153,8 +152,7 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the cast and the unchanged text of every block. The lock and the newest delta are
-    never trimmed."""
+    """Return the cast and the unchanged text of every block. The lock and the newest delta stay."""
     blocks = recall(subject.chapter, before=subject.before, readers=subject.readers)
     newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
     return _known_cast(subject.everybody) + [
@@ -277,8 +275,8 @@ def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
             start,
             subject.last_prompt,
             perceived=_witnessed_by(subject),
-            # The reader gets only thoughts of its own, because a thought has its thinker as its
-            # only witness.
+            # A thought has its thinker as its only witness, so readers get only thoughts of their
+            # own.
             with_thoughts=subject.slot is not None,
             everybody=subject.everybody,
         )
@@ -376,8 +374,7 @@ def _is_more_known(cast: Sequence[Character]) -> bool:
     return any(one.says_more for one in cast)
 
 
-# Pieces are cached with their weights, because a summary changes only a few of the many lines of a
-# long chapter.
+# Pieces are cached with their weights, because a summary changes few lines of a long chapter.
 @lru_cache(maxsize=16_384)
 def _line_piece(text: str, rank: int) -> Piece:
     return Piece(text, rank=rank, has_elements=True)

@@ -171,8 +171,7 @@ class AssembledPrompt:
 def assemble(
     layers: Sequence[Layer], *, budget_tokens: int, weight_per_token: float
 ) -> AssembledPrompt:
-    """Fit the layers into the budget. Raises PromptTooLong if the pieces that must stay do not
-    fit."""
+    """Fit the layers into the budget. Raises PromptTooLong if pieces that must stay do not fit."""
 
     def tokens_of(layer: Layer) -> float:
         return layer.weight / weight_per_token

@@ -52,8 +52,7 @@ def _as_prose(line: str) -> str | None:
 
 
 def _wrapped(line: str) -> str | None:
-    """Return the text inside the marks of a heading, or None if the marks do not enclose the whole
-    line.
+    """Return the text inside the marks of a heading, or None if the marks enclose only a part.
 
     The marks are removed in several steps. A single pattern would try every way to divide a row of
     blanks among its parts, and would take far too long for a long row.

@@ -65,14 +65,12 @@ class Subject:
 
     @property
     def readers(self) -> Audience | None:
-        """The characters who must know everything that the request tells. None if it may tell
-        everything."""
+        """The characters who must know all that is told in the request. None if all may be told."""
         return self.audience if self.slot is None else (self.slot,)
 
     @property
     def whose(self) -> Audience | None:
-        """The part of a cache key that names the readers. It is None as long as all characters know
-        the same."""
+        """The part of a cache key for the readers. None as long as all characters know the same."""
         return self.readers if self.chapter.differs_by_reader else None
 
 

@@ -61,8 +61,7 @@ class ToolContext:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """The result of a tool call. The model reads `sentence`, in which text of other authors is
-    escaped."""
+    """The result of a tool call. The model reads `sentence`, with text of others escaped."""
 
     sentence: str
     changes: tuple[ProposedChange, ...] = ()

@@ -48,14 +48,12 @@ class Answer:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the server announced the end of the reply. Only the usage report may still
-        follow."""
+        """Whether the server announced the end of the reply. The usage report may still follow."""
         return bool(self._finish_reason)
 
     @property
     def is_overlong(self) -> bool:
-        """Whether the reply is longer than its limit. A server that ignores the limit might never
-        stop."""
+        """Whether the reply is longer than its limit. Such a server might never stop."""
         return self._room < 0
 
     @property
@@ -98,8 +96,7 @@ class Answer:
 
     def _take(self, piece: object, part: Literal["delta", "message"]) -> str:
         if error := _field(piece, "error"):
-            # A server may report an error under status 200: always in a stream, sometimes in a
-            # whole answer.
+            # Streams, and sometimes whole answers, report errors under status 200.
             if self.has_text:
                 raise broken_off(self._subject)
             raise refused_or_busy(self._subject, 0, error, secret=self._secret)
@@ -213,8 +210,7 @@ def _read_usage(usage: object) -> Usage | None:
 
 
 def _field(holder: object, name: str) -> object:
-    # A JSON object is always a dict. A check for any Mapping would take more time than the rest of
-    # the reading.
+    # A JSON object is always a dict. A check for any Mapping would take most of the time.
     return holder.get(name) if isinstance(holder, dict) else None
 
 

@@ -60,8 +60,7 @@ class Message:
     tool_call_id: str = ""
 
     def as_sent(self) -> dict[str, Any]:
-        """Return the message in the form of the chat protocol. The record of the call stores this
-        form too."""
+        """Return the message in the form of the chat protocol, in which it is sent and stored."""
         message: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
             message["tool_calls"] = [call.as_sent() for call in self.tool_calls]
@@ -72,17 +71,14 @@ class Message:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """The request of one call. `max_output_tokens` limits the reply and the hidden reasoning
-    together."""
+    """The request of one call. `max_output_tokens` includes the hidden reasoning of models."""
 
     model: str
     messages: tuple[Message, ...]
     max_output_tokens: int
-    # The name of the field that has the limit: max_tokens, or max_completion_tokens for reasoning
-    # models.
+    # The field for the limit: max_tokens, or max_completion_tokens for reasoning models.
     token_parameter: str = "max_tokens"  # noqa: S105  (the name of a field)
-    # None if the model accepts no temperature, or if the default temperature of the model is
-    # wanted.
+    # None if the model accepts no temperature, or if its default temperature is wanted.
     temperature: float | None = None
     # The JSON schema that the reply must follow; None if the model supports no schema.
     json_schema: Mapping[str, Any] | None = None

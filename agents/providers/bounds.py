@@ -71,16 +71,14 @@ async def read_pieces(response: httpx2.Response, most: int) -> AsyncGenerator[by
             if most < 0:
                 raise TooMuch
             yield piece
-            # Let other tasks run. Reading data that has already arrived would not suspend this
-            # task.
+            # Let other tasks run, because reading data that has arrived suspends no task.
             if now() - gave_way > _PATIENCE_SECONDS:
                 await asyncio.sleep(0)
                 gave_way = now()
 
 
 async def read_json(response: httpx2.Response, most: int = MOST_JSON) -> Any:
-    """Return the JSON value in a body. Raises ValueError if the body has more than `most` bytes or
-    is not JSON."""
+    """Return the JSON value in a body of at most `most` bytes. Raises ValueError."""
     async with aclosing(read_pieces(response, most)) as pieces:
         return parse(b"".join([piece async for piece in pieces]))
 

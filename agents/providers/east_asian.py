@@ -26,8 +26,7 @@ _CHARACTER = rf'([^"\\\x7F\x00-\x1F{_EAST_ASIAN}]|[\\]["\\/bfnrt])'
 
 
 def is_east_asian(messages: Iterable[Message]) -> bool:
-    """Return whether a request contains East Asian characters, so that the model may write them
-    too."""
+    """Return whether a request has East Asian characters, so that the model may write them."""
     return any(_is_written(message.content) for message in messages)
 
 

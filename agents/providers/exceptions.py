@@ -17,8 +17,7 @@ class ProviderTimeout(ProviderError):
 
 
 class ProviderBusy(ProviderError):
-    """The server was overloaded or limited the number of calls (429, 5xx), even after several
-    tries."""
+    """The server was overloaded or limited the number of calls (429, 5xx) at each try."""
 
 
 class ProviderRefused(ProviderError):
@@ -32,8 +31,7 @@ class StreamBroken(ProviderError):
 
 
 class UnusableReply(ProviderError):
-    """The answer was empty, did not follow the protocol, or lacked something that the request asked
-    for."""
+    """The answer was empty, did not follow the protocol, or did not have the requested form."""
 
 
 class EmptyReply(UnusableReply):

@@ -1,5 +1,4 @@
-"""The failures of a call. Each failure has a message for the GM, and says whether another try may
-succeed."""
+"""The failures of a call, each with a message for the GM. Some may pass if it is tried again."""
 
 import re
 import time

@@ -1,5 +1,4 @@
-"""A switch for real model calls. The test suite turns real calls off, so that each of them raises
-an error."""
+"""A switch for real model calls. The test suite makes each real call raise an error."""
 
 from agents.providers.exceptions import RealCallForbidden
 

@@ -66,8 +66,7 @@ class Retries:
         return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
 
 
-# The name of the field for the reasoning effort. A server that refuses the field uses this name in
-# its message.
+# The field for the reasoning effort. A server that refuses the field names it in its message.
 _EFFORT = "reasoning_effort"
 # The hosts that accept `prompt_cache_key`. Other hosts may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
@@ -213,7 +212,7 @@ class OpenAICompatibleProvider(Provider):
     async def _response_to(
         self, request: ModelRequest, options: dict[str, Any]
     ) -> AsyncGenerator[httpx2.Response]:
-        """Open the response without reading its body, because the library would read a body of any
+        """Open the response without its body, because the library would read a body of any
         length."""
         async with asyncio.timeout(self._time_outs.first_text):
             held = await self._client_of_this_loop()
@@ -230,8 +229,7 @@ class OpenAICompatibleProvider(Provider):
             await stream.close()
 
     async def _check_head(self, response: httpx2.Response) -> None:
-        """Raise Failure if the status is not a success. At this point the library has not read the
-        body."""
+        """Raise Failure if the status is not a success. The library has not read the body yet."""
         if response.is_success:
             if is_packed(response):
                 raise packed(self.subject)
@@ -248,8 +246,7 @@ class OpenAICompatibleProvider(Provider):
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         return {
             "model": request.model,
-            # The content of a message with tool calls and no text is null, because some servers
-            # refuse "".
+            # Some servers refuse "" as the content of a message with tool calls, but not null.
             "messages": [
                 {**message.as_sent(), "content": message.content or None}
                 if message.tool_calls
@@ -293,8 +290,7 @@ class OpenAICompatibleProvider(Provider):
         this generator."""
         http_client = build_http_client(
             self._base_url,
-            # This client has no time limit for reading, because StreamedReply applies the limits of
-            # TimeOuts.
+            # This client has no time limit for reading. StreamedReply applies the limits.
             httpx2.Timeout(None, connect=self._time_outs.connect, write=60),
         )
         http_client.event_hooks = {"response": [self._check_head]}
@@ -319,16 +315,14 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
     return httpx2.AsyncClient(
         # Compression is refused, because a small answer could unpack into a giant one.
         headers={"Accept-Encoding": "identity"},
-        # No cookies are kept, because they would be sent back with each call and could grow with
-        # each answer.
+        # No cookies are kept, because each call would send them back, and they could grow.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         # No redirect is followed, and for this machine no proxy of the environment is used, because
         # a redirect or a proxy could send texts to a host that the GM has not allowed.
         follow_redirects=False,
         trust_env=not is_local,
         timeout=timeout,
-        # Connections stay open while the GM thinks, because opening a new one takes up to 0.1
-        # seconds.
+        # Connections stay open while the GM thinks. A new one takes up to 0.1 seconds.
         limits=httpx2.Limits(keepalive_expiry=120),
         verify=_tls_context() if has_tls else _no_tls_context(),
     )
@@ -343,8 +337,7 @@ class _HeldClient:
 
     @cached_property
     def address(self) -> str:
-        """The full address. It is computed once, because the library would join and parse it for
-        each request."""
+        """The full address, which the library would otherwise join and parse for each request."""
         base = self.client.base_url
         return str(base.copy_with(raw_path=base.raw_path + b"chat/completions"))
 
@@ -364,13 +357,11 @@ def _address_in_words(base_url: str) -> str:
 
 @cache
 def _tls_context() -> ssl.SSLContext:
-    # All clients share one context, because loading the certificates takes longer than a quick
-    # call.
+    # All clients share one context, because loading the certificates takes longer than a call.
     return httpx2.create_ssl_context()
 
 
 @cache
 def _no_tls_context() -> ssl.SSLContext:
-    """Return a context that trusts no certificate. It is enough for plain HTTP, and is built
-    quickly."""
+    """Return a context without certificates, which is built quickly and is enough for HTTP."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

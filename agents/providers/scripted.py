@@ -36,8 +36,7 @@ class Script:
 
 @dataclass
 class ScriptedProvider(Provider):
-    """A provider that gives the queued scripts in order. If the queue is empty, `fallback` writes
-    the answer."""
+    """A provider that gives the queued scripts in order, and then answers of `fallback`."""
 
     name: str = "scripted"
     host: str = ""

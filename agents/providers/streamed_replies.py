@@ -28,8 +28,7 @@ class TimeOuts:
     trailer: float = 5
     # The limit for reading the rest of the response after its last event.
     drain: float = 0.1
-    # The limit for a whole stream is `first_text`, plus this many seconds for each token of the
-    # output limit.
+    # The limit for a whole stream is `first_text`, plus this time for each token of output.
     a_token: float = 1
 
     def whole(self, output_limit: int) -> float:
@@ -42,8 +41,7 @@ class TimeOuts:
 GROUP_SECONDS = 0.05
 # A read that took more seconds than this has waited for the server, because no data was there.
 _WAITED_SECONDS = 0.001
-# The fraction by which a time limit may be too short, so that the timer need not be set again at
-# each word.
+# The fraction by which a time limit may be too short, so that the timer is set less often.
 _INEXACT = 0.05
 
 
@@ -113,8 +111,7 @@ class StreamedReply:
         return "" if self._is_marked else self._answer.take(parse(data))
 
     async def _read_trailer(self) -> str:
-        """Read the usage report after the end of the reply, and return any text that still
-        follows."""
+        """Read the usage report after the end of the reply. Return any text that still follows."""
         texts: list[str] = []
         with suppress(Failure, *READ_ERRORS):
             async with asyncio.timeout(self._limits.trailer):

@@ -41,8 +41,7 @@ class GatheredCalls:
     def __init__(self) -> None:
         self._calls: list[_Fragments] = []
         self._by_key: dict[object, _Fragments] = {}
-        # The call of the latest fragment. None if there is no fragment yet, or if this call exceeds
-        # MOST_CALLS.
+        # The call of the latest fragment. None at first, and for a call beyond MOST_CALLS.
         self._latest: _Fragments | None = None
         self._has_too_many = False
 
@@ -55,8 +54,7 @@ class GatheredCalls:
 
     def gathered(self) -> list[ToolCall]:
         calls = [_as_call(number, one) for number, one in enumerate(self._calls)]
-        # If two calls have the same id, all calls get new ids, so that their results can be told
-        # apart.
+        # If two calls have the same id, all calls get new ids to tell their results apart.
         ids = {call.call_id for call in calls}
         if len(ids) < len(calls):
             calls = [

@@ -89,19 +89,16 @@ class _Server:
     _answers: dict[str, Any] = field(default_factory=dict)
 
     async def of_protocol(self, path: str) -> Any:
-        """Send a question to a path below the address of the OpenAI protocol, and return the
-        answer."""
+        """Send a question to a path below the OpenAI protocol's address, and return the answer."""
         return await self._ask("GET", f"{self.base_url.rstrip('/')}{path}")
 
     async def of_server(self, path: str, body: Mapping[str, str] | None = None) -> Any:
-        """Send a question to a path beside /v1, by POST if there is a body, and return the
-        answer."""
+        """Ask at a path beside /v1, by POST if there is a body, and return the answer."""
         root = self.base_url.rstrip("/").removesuffix("/v1")
         return await self._ask("GET" if body is None else "POST", f"{root}{path}", body)
 
     async def _ask(self, method: str, url: str, body: Mapping[str, str] | None = None) -> Any:
-        """Return the answer to a question. The answer is None unless it is JSON under status
-        200."""
+        """Return the answer to a question, or None unless it is JSON under status 200."""
         key = f"{method} {url} {body}"
         if key not in self._answers:
             self._answers[key] = await self._fetch(method, url, body)
@@ -131,12 +128,10 @@ async def _ask_window(server: _Server, model: str) -> WindowReport | None:
 
 
 async def _ask_list(server: _Server, model: str) -> WindowReport | None:
-    """Find the window in the protocol's list of models. vLLM, OpenRouter and others add windows to
-    this list."""
+    """Find the window in the protocol's list of models, to which some servers add windows."""
     listed = _find(await server.of_protocol("/models"), "data", model, "id")
     windows = [_tokens(_field(listed, name)) for name in _LISTED_AS]
-    # At OpenRouter, the company that runs a model may offer a smaller window than the model could
-    # take.
+    # At OpenRouter, the company that runs a model may offer a smaller window than the model's.
     windows.append(_tokens(_field(_field(listed, "top_provider"), "context_length")))
     known = [window for window in windows if window is not None]
     return WindowReport(min(known)) if known else None

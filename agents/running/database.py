@@ -19,8 +19,7 @@ logger = logging.getLogger(__name__)
 # The seconds between the tries to store a model's text. All tries are made before the lease of an
 # attempt can run out.
 PAUSES = (0.2, 1.0, 3.0)
-# The seconds between two tries while the disk is full. There is no limit to the number of these
-# tries.
+# The seconds between two tries while the disk is full. The number of tries has no limit.
 FULL_PAUSE_SECONDS = 1.0
 
 P = ParamSpec("P")
@@ -36,8 +35,7 @@ _THREADS = 2
 database_threads: ThreadPoolExecutor | None = ThreadPoolExecutor(
     _THREADS, thread_name_prefix="database"
 )
-# The thread for work that visitors who are not signed in can cause. They cannot keep the threads of
-# replies busy.
+# The thread for work that visitors who are not signed in can cause. Replies do not wait for it.
 _thread_of_strangers = ThreadPoolExecutor(1, thread_name_prefix="strangers")
 
 
@@ -47,8 +45,7 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 
 
 async def in_database_for_strangers(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run work that visitors who are not signed in can cause very often. This work does not delay
-    other work."""
+    """Run work that visitors who are not signed in can cause often, without delaying other work."""
     threads = None if database_threads is None else _thread_of_strangers
     return await _run_in(threads, work, *args, **kwargs)
 
@@ -58,8 +55,7 @@ async def _run_in(
 ) -> R:
     if threads is None:
         return await sync_to_async(work)(*args, **kwargs)
-    # The work runs in a copy of the caller's context, because log lines take their ids from the
-    # context.
+    # The work runs in a copy of the caller's context, which has the ids for log lines.
     context = copy_context()
 
     def run() -> R:
@@ -82,8 +78,7 @@ async def open_connection() -> None:
         return
 
     def connect() -> None:
-        # Each thread has a connection of its own, so the connection is opened in the thread that
-        # will use it.
+        # Each thread has its own connection, so the thread that will use it opens it.
         connection.ensure_connection()
 
     with suppress(DatabaseError):

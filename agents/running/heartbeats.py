@@ -17,8 +17,7 @@ _FORGOTTEN_AFTER = timedelta(days=1)
 
 
 def store_heartbeat(name: str, counts: dict[str, Any], *, is_last: bool = False) -> None:
-    """Store that the worker is alive. If `is_last` is True, store that the worker has ended with
-    these counts."""
+    """Store that the worker is alive, or with `is_last` that it has ended, with its counts."""
     now = timezone.now()
     WorkerHeartbeat.objects.update_or_create(
         name=name, defaults={"beat_at": now - DEAD_AFTER if is_last else now, "counts": counts}

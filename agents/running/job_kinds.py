@@ -15,8 +15,7 @@ def fail_with(job: Job, error: Exception) -> None:
 
 @dataclass(frozen=True)
 class JobKind:
-    """A kind of job: the function that does the work, and the function that is called after a
-    failure."""
+    """A kind of job: the function that does the work, and the one that is called if it failed."""
 
     run: Callable[[Job, Watch], Awaitable[None]]
     give_up: Callable[[Job, Exception], None] = fail_with
@@ -26,14 +25,12 @@ _declared: dict[str, JobKind] = {}
 
 
 def declare_job_kind(name: str, kind: JobKind) -> bool:
-    """Declare a kind of job while Django loads its app. Returns False if another kind has the
-    name."""
+    """Declare a kind of job while Django loads its app. Returns False if the name is taken."""
     return _declared.setdefault(name, kind) == kind
 
 
 def job_kind(name: str) -> JobKind:
-    """Return the kind with this name. If no installed app declares it, return a kind whose jobs
-    fail."""
+    """Return the kind with this name. Jobs of a kind that no installed app declares fail."""
     return _declared.get(name, _UNKNOWN)
 
 

@@ -117,8 +117,7 @@ def give_notices_now(job_ids: Iterable[uuid.UUID]) -> bool:
 
 
 def claim(job_id: uuid.UUID) -> Job | None:
-    """Claim a due job. Returns None if the job is not queued, is not due, or has to wait for other
-    jobs."""
+    """Claim a due job. Returns None if it is not due, or if it has to wait for other jobs."""
     token = uuid.uuid4()
     now = timezone.now()
     claimed = (
@@ -181,8 +180,7 @@ def owned(job: Job) -> "QuerySet[Job]":
 
 
 def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
-    """Renew the lease and store the progress. Returns False if the job no longer belongs to this
-    worker."""
+    """Renew the lease and store the progress. Returns False if the worker has lost the job."""
     return bool(
         owned(job).update(
             lease_until=from_now(JOB_LEASE),

@@ -1,5 +1,4 @@
-"""The replies that this process is writing. This module can also follow a reply of another
-process."""
+"""The replies that this process is writing, and a way to follow those of other processes."""
 
 import asyncio
 import time
@@ -89,8 +88,7 @@ class LiveReply:
     refusal: ChapterError | None = None
     # The error that keeps the text from being stored, such as a full disk.
     trouble: Exception | None = None
-    # The end of the reply, if this process committed it. Any other end is read from the attempt's
-    # row.
+    # The end of the reply, if this process committed it. Other ends are read from the row.
     committed: ReplyEnded | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -1,5 +1,4 @@
-"""Finds work that dead processes left behind, and settles it. Any process may do this at any
-time."""
+"""Finds and settles work that dead processes left behind. Any process may do this."""
 
 import logging
 import uuid

@@ -24,8 +24,7 @@ class ProgramFailed(ProviderError):
 
 
 def traceback_of(error: BaseException) -> str:
-    """Return the traceback without the messages of the errors, because these may have words of a
-    story."""
+    """Return the traceback without the errors' messages, which may have words of a story."""
     lines: list[str] = []
     seen: set[int] = set()
     cause: BaseException | None = error

@@ -15,8 +15,7 @@ class Watch:
     plan: dict[str, int] = field(default_factory=dict)
 
     def add(self, text: str) -> None:
-        """Add a piece of text. The piece is only appended to a list, because this method is called
-        very often."""
+        """Add a piece of text to the list of pieces, because this method is called very often."""
         self.parts.append(text)
 
     def show(self, text: str) -> None:

@@ -1,5 +1,4 @@
-"""Does one job in a worker: claims the job, renews its lease while the flow runs, and settles a
-failure."""
+"""Does one job in a worker: claims it, renews its lease while it runs, and settles a failure."""
 
 import asyncio
 import logging
@@ -43,13 +42,11 @@ AT_WORK: set[uuid.UUID] = set()
 
 
 class _WorkerStopping(Exception):
-    """The worker has to end, so its work stops. This worker or another one will continue the work
-    later."""
+    """The worker has to end, so its work stops. This or another worker will continue it."""
 
 
 class TookTooLong(ProviderError):
-    """A job took longer than any real work takes. Something in it must hang, and has no time limit
-    of its own."""
+    """A job took longer than any real work takes, so something in it must hang."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -82,8 +79,7 @@ def _work_on_claimed(job: Job) -> None:
     try:
         _work_on(job)
     except DatabaseError as error:
-        # Nothing else is done here, because the sweep queues the job again when its lease has run
-        # out.
+        # The sweep queues the job again when its lease has run out.
         logger.error("job %s: the database failed: %s", job.pk, describe(error))
 
 
@@ -116,8 +112,7 @@ def _settle(kind: JobKind, job: Job, error: ProviderError | ChapterError) -> Non
 
 def _settle_unforeseen(kind: JobKind, job: Job, error: Exception) -> None:
     if STOPPING.is_set():
-        # While a process ends, any error may happen. So the job is given back instead of marked as
-        # failed.
+        # While a process ends, any error may happen, so the job is given back and does not fail.
         _give_back(job)
         return
     if owned(job).exists():

@@ -31,8 +31,7 @@ class InvalidReply(UnusableReply):
 
 @dataclass(frozen=True)
 class Reading:
-    """The payload of a reply. `remark` says what was repaired in the payload, or is "" if nothing
-    was."""
+    """The payload of a reply. `remark` says what was repaired, or is "" if nothing was."""
 
     payload: Payload
     remark: str = ""
@@ -312,8 +311,7 @@ def _roster_entry(roster: Sequence[Character]) -> dict[str, Any]:
 def _plain_schema(
     node: dict[str, Any], definitions: dict[str, Any], *, name: str, tight: bool
 ) -> dict[str, Any]:
-    """Return the schema that pydantic made for one field, reduced to the keywords that every server
-    understands."""
+    """Return pydantic's schema of one field, reduced to keywords that every server understands."""
     if "$ref" in node:
         target = definitions[node["$ref"].rpartition("/")[2]]
         return _plain_schema(target, definitions, name=name, tight=tight)
@@ -349,8 +347,7 @@ def check_storable(payload: Payload) -> None:
 
 
 def _describe(details: ErrorDetails) -> str:
-    """Return a description of one problem: its place, and then what is wrong, without words of the
-    payload."""
+    """Return a description of one problem: its place and its kind, without the payload's words."""
     where = ".".join(str(part) for part in details["loc"]) or "the object"
     bounds = details.get("ctx", {})
     match details["type"]:

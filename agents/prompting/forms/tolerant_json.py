@@ -47,8 +47,7 @@ _MENDING_ERRORS = (ValueError, TypeError, LookupError, AttributeError, Recursion
 
 
 def read_json(text: str, check: Check, *, is_last_try: bool) -> Reading:
-    """Return the object in the text. Raises InvalidReply if there is no object or `check` does not
-    accept it."""
+    """Return the object in the text. Raises InvalidReply if `check` accepts no object in it."""
     if "{" not in text:
         raise InvalidReply("the reply holds no JSON object")
     payload = _read_strictly(text)
@@ -157,8 +156,7 @@ class _Scan:
         self._at = start
         self._open: list[str] = []
         self._quote = ""
-        # The last character outside of strings that is not a space, and the position of this
-        # character.
+        # The last character outside of strings that is not a space, and its position.
         self._before, self._before_at = "", start
         self._trailing_commas: list[int] = []
         self._whole, self._open_at_whole = start, ""

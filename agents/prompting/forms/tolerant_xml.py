@@ -33,8 +33,7 @@ _WHOLE_NUMBER = re.compile(r"[+-]?\d{1,9}")
 
 
 def root_tag(model: type[Shape]) -> str:
-    """Return the name of the outermost tag. In XML, this name stands for the value of
-    `memory_type`."""
+    """Return the name of the outermost tag, which in XML is the value of `memory_type`."""
     name: str = get_args(model.model_fields["memory_type"].annotation)[0]
     return name
 
@@ -115,19 +114,16 @@ class _Element:
         return "".join(self.texts).strip()
 
     def schema_of(self, name: str) -> dict[str, Any] | None:
-        """Return the schema of a tag inside this element, or None if the tag cannot be inside this
-        element."""
+        """Return the schema of a tag inside this element, or None if the tag must be elsewhere."""
         properties: dict[str, Any] = self.schema.get("properties", {})
         if self.schema["type"] == "array":
             entry: dict[str, Any] = self.schema["items"]
             if name == _ITEM:
                 return entry
-            # The model may have left out the tag around the entry, so a tag of the entry is
-            # accepted too.
+            # The model may have left out the tag around the entry, and begun with a tag in it.
             properties = entry.get("properties", {})
         elif name in self.names and properties[name]["type"] != "array":
-            # The element already has a child with this name, so the new tag must belong to the next
-            # entry.
+            # The element already has this tag, so the new tag must belong to the next entry.
             return None
         known: dict[str, Any] | None = properties.get(name)
         return known
@@ -164,8 +160,7 @@ class _Tree:
         self._take_text(_unescape(text[at:]))
 
     def drop_cut_entry(self) -> None:
-        """Remove the list entry that was open at the end of the reply. If no entry was open, remove
-        the whole key."""
+        """Remove the list entry that was open at the end, or else the key that was open."""
         of_root = self._open[1]
         if of_root.schema["type"] != "array" or of_root.text:
             self.root.children.remove(of_root)

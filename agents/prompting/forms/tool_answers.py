@@ -132,8 +132,7 @@ _LONGEST_TAG = 200
 
 
 class XmlAnswer:
-    """A reader of an answer that is a text with calls in XML. A call is never shown, even if it
-    breaks off."""
+    """A reader of a text with calls in XML. A call is never shown, even if it breaks off."""
 
     def __init__(self, parameters: Mapping[str, Mapping[str, Any]]) -> None:
         self._parameters = parameters
