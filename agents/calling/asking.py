@@ -16,7 +16,7 @@ from agents.providers.windows import ask_windows
 logger = logging.getLogger(__name__)
 
 # How long a server's report is used before the server is asked again: a server on this machine, and
-# any other server. A server on this machine is often restarted with another window.
+# any other server. A local server often gets another window, and asking it is free.
 _AFTER_HERE, _AFTER_ELSEWHERE = timedelta(minutes=10), timedelta(days=1)
 # How long a report is used that has only a model's upper limit. This time is short, because some
 # servers load a model at its first call, and know the real window only after that.

@@ -105,7 +105,7 @@ async def call_for_json(
 
 
 def what_the_check_said(job: Job | None) -> str:
-    """Return the reason why the model's answer was refused. "" if the job failed otherwise."""
+    """Return why the model's answer was refused, or "" if the job failed for another reason."""
     if job is None or job.failure != NotInForm.__name__:
         return ""
     errors = job.llm_artifacts.order_by("-created_at").values_list("error", flat=True)

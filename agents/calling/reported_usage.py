@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from agents.providers.base import ModelRequest, Usage
 
-# The most tokens that a server may add to the messages, for example for its chat template.
+# The most tokens that a server may add to the messages, such as its chat template or a date.
 _ADDED_TOKENS = 1_000
 # A server may exceed its output limit by this factor and by this number of tokens. Some servers
 # count the marks at the end of a reply, or check the limit only now and then.
@@ -15,7 +15,7 @@ _OVERSHOOT, _OVERSHOOT_TOKENS = 1.25, 64
 
 @dataclass(frozen=True)
 class MostTokens:
-    """The most tokens that a call can have read and written. Larger reports cannot be true."""
+    """The most tokens that a call can have read and written. Larger numbers cannot be true."""
 
     read: int
     written: int

@@ -112,7 +112,7 @@ def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
 
 
 def uncapped_models() -> list[str]:
-    """Return the models that no cap stops: without a known price, if only dollars are capped."""
+    """Return the models without a known price if only dollars are capped: no cap stops them."""
     if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
         return []
     models = dict.fromkeys(model_name(agent) for agent in all_agents())

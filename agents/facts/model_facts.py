@@ -77,7 +77,7 @@ def facts_of(model: str) -> ModelFacts:
     )
 
 
-# The result is cached, because each request needs the facts several times.
+# The result is cached, because each request needs it often, and only tests change settings.
 @lru_cache(maxsize=64)
 def _facts_of(
     model: str, own_file: str, base_url: str, context_window: int, max_output: int

@@ -43,7 +43,7 @@ from sessions.record import chosen_events
 # The most stretches whose transcripts are weighed for an estimate. They are spread evenly over the
 # missing stretches.
 _SAMPLES = 5
-# The number of latest calls whose calls for memory give the usual duration.
+# The calls for memory among this many latest calls give the usual duration of a call.
 _CALLS_LOOKED_AT = 100
 # The weight (see agents.prompting.budget) that agent 8 writes in a delta, and the weight that a
 # delta adds to memory in later requests. Both numbers were measured in the long chapter of

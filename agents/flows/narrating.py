@@ -208,7 +208,7 @@ async def _call(
         job.session_id,
         lambda: layers,
         on_text=watch.add,
-        # A small model does not end its text by itself, so a long enough text is ended.
+        # A small model does not end its text by itself. Its text is ended when it is long enough.
         is_enough=is_enough if is_small_model(NARRATOR) else None,
         # A reasoning model keeps its own limit, because hidden reasoning counts as output.
         output_tokens=None if facts_of(model_name(NARRATOR)).reasons else room,
@@ -329,7 +329,7 @@ def _as_long_as_can_be(material: Material, number: int) -> str:
 
 
 def read_inputs(chapter: Session) -> dict[str, Any]:
-    """Return the inputs of a build. A failed build is continued by one with the same inputs."""
+    """Return the inputs of a build. A build with the same inputs can continue a failed build."""
     blocks = counting_blocks(chapter).values_list("pk", flat=True)
     return {
         "definition_text": chapter.narrative_agent_definition_text,

@@ -136,7 +136,7 @@ async def stop_running(attempt: Attempt) -> Attempt:
 async def end_replies(seconds: float) -> None:
     """Break off the replies that this event loop writes, because its process or its job ends.
 
-    The text so far of each reply is stored, for which the caller waits at most `seconds`.
+    The text so far of each reply is stored. The function waits for this at most `seconds`.
     """
     if tasks := _tasks_of_this_loop():
         for task in tasks:
@@ -188,7 +188,7 @@ def store_prompt(
     answers: Answers = who_answers,
     **sent: Any,
 ) -> OpenedAttempt:
-    """Store the prompt. Then ask for memory and late results that are missing."""
+    """Store the prompt. Ask for memory and late results that a choice or an import left missing."""
     given = given_to_store(session_id, given)
     opened = open_prompt(session_id, given=given, answers=answers, **sent)
     chapter = opened.attempt.session

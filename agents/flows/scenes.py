@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 # The number of tokens in a word of English prose. The true number is usually lower.
 TOKENS_PER_WORD = 1.6
-# The fewest words of a scene. A shorter scene would read like notes, so it gets longer.
+# The fewest words of a scene. A shorter scene would read like notes, so it is joined with the next.
 MIN_SCENE_WORDS = 250
 
 

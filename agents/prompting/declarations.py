@@ -188,7 +188,7 @@ NARRATOR = Agent(
         memory_layer(
             "STRUCTURED_MEMORY", present_memory, tiers=("medium", "minimal"), is_kept=True
         ),
-        # A small model would mention the numbers of this layer in its prose.
+        # A small model does not get this layer, because it would tell the layer's numbers.
         LayerDeclaration("SESSION_STATE", session_state, tiers=("full", "medium")),
         LayerDeclaration(
             "FULL_CHAPTER_CONTEXT", own_pieces("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN

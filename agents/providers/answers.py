@@ -53,7 +53,7 @@ class Answer:
 
     @property
     def is_overlong(self) -> bool:
-        """Whether the reply is longer than its limit. Such a server might never stop."""
+        """Whether the reply exceeds its limit. A server that ignores the limit might never stop."""
         return self._room < 0
 
     @property

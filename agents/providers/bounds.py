@@ -78,7 +78,7 @@ async def read_pieces(response: httpx2.Response, most: int) -> AsyncGenerator[by
 
 
 async def read_json(response: httpx2.Response, most: int = MOST_JSON) -> Any:
-    """Return the JSON value in a body of at most `most` bytes. Raises ValueError."""
+    """Return a body's JSON value. Raises ValueError beyond `most` bytes or if it is not JSON."""
     async with aclosing(read_pieces(response, most)) as pieces:
         return parse(b"".join([piece async for piece in pieces]))
 

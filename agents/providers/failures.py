@@ -1,4 +1,4 @@
-"""The failures of a call, each with a message for the GM. Some may pass if it is tried again."""
+"""The failures of a call. Each has a message for the GM, and says if another try may help."""
 
 import re
 import time

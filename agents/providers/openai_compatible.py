@@ -246,7 +246,7 @@ class OpenAICompatibleProvider(Provider):
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         return {
             "model": request.model,
-            # Some servers refuse "" as the content of a message with tool calls, but not null.
+            # Some servers refuse "" but not null as the content of a message with tool calls.
             "messages": [
                 {**message.as_sent(), "content": message.content or None}
                 if message.tool_calls

@@ -128,7 +128,7 @@ async def _ask_window(server: _Server, model: str) -> WindowReport | None:
 
 
 async def _ask_list(server: _Server, model: str) -> WindowReport | None:
-    """Find the window in the protocol's list of models, to which some servers add windows."""
+    """Find the window in the protocol's list of models, to which vLLM and OpenRouter add it."""
     listed = _find(await server.of_protocol("/models"), "data", model, "id")
     windows = [_tokens(_field(listed, name)) for name in _LISTED_AS]
     # At OpenRouter, the company that runs a model may offer a smaller window than the model's.

@@ -52,7 +52,7 @@ def result_key(asker: uuid.UUID, result_kind: str) -> str:
 
 
 def make_void(job_id: uuid.UUID, job: "QuerySet[Job]", reason: str) -> bool:
-    """Make the late result of this job void, if `job` still has the row. Return whether it had.
+    """Make the late result of this job void. Return whether the queryset `job` had the row.
 
     `reason` tells the user why.
     """
