@@ -109,7 +109,7 @@ class _Outcome:
     parts: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     finished: Finished | None = None
-    # The usage that the provider reported. None without a report, or if it cannot be true.
+    # The usage that the provider reported. None without a report, or if the report cannot be true.
     usage: Usage | None = None
     error: str = ""
     # The name of the error's class, which is shown only in the log.
