@@ -79,7 +79,11 @@ def fold_chapter(
 
 
 def fold_with(
-    chapter: Session, waiting: Sequence[MemoryBlock], *, readers: Collection[int]
+    chapter: Session,
+    waiting: Sequence[MemoryBlock],
+    *,
+    readers: Collection[int],
+    before: int | None = None,
 ) -> Fold:
     """Return the fold of the blocks that all these readers know, together with the `waiting`
     deltas.
@@ -87,7 +91,8 @@ def fold_with(
     The waiting deltas belong to one stretch and are not stored yet.
     """
     last = waiting[0].to_prompt_index
-    known = [one for one in counting_blocks(chapter) if knows(one.audience, readers)]
+    blocks = counting_blocks(chapter, before=before)
+    known = [one for one in blocks if knows(one.audience, readers)]
     # The rulings that were made at the last turn of the stretch or later come after its deltas.
     earlier = [one for one in known if one.to_prompt_index < last]
     later = [one for one in known if one.to_prompt_index >= last]
