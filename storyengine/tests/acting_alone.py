@@ -14,8 +14,7 @@ from storyengine.tests.lighthouse.keeper import WATCH
 
 
 def watch(chapter: Session, slot: int = 1) -> Attempt:
-    """Send the prompt after which the keepers act in turn, and return the attempt that answers
-    it."""
+    """Send the prompt after which the keepers act in turn. Return the attempt at this prompt."""
     attempt = play(chapter, WATCH, slot=slot, key="k")
     assert attempt.status == Attempt.Status.COMMITTED
     return attempt
@@ -26,7 +25,7 @@ def told(chapter: Session) -> list[str]:
 
 
 def jobs_of(chapter: Session) -> list[tuple[str, int]]:
-    """Return the status of each job in which somebody acts, with the number of the turn before."""
+    """Return the status of each GO_ON job, and the number of the turn after which it plays."""
     jobs = chapter.jobs.filter(kind=Job.Kind.GO_ON).order_by("created_at")
     return list(jobs.values_list("status", "attempt__turn__number"))
 
@@ -36,12 +35,12 @@ def job_of(chapter: Session) -> Job:
 
 
 def alone(chapter: Session) -> Attempt:
-    """Return the latest attempt without a prompt."""
+    """Return the latest attempt that has no prompt."""
     return chapter.attempts.filter(words="").latest("submitted_at")
 
 
 def run_as(run: Any, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work on the job with other code for jobs of its kind."""
+    """Work on the job with this function in place of the engine's own."""
     kind = replace(job_kind(Job.Kind.GO_ON), run=run)
     with monkeypatch.context() as patched:
         patched.setitem(job_kinds._declared, Job.Kind.GO_ON, kind)

@@ -42,7 +42,7 @@ from storyengine.tests.test_every_failure import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthouse")]
-# Three turns take far fewer writes and commits than this number.
+# Three turns make far fewer writes and commits than this number.
 MOST_MOMENTS = 500
 
 
@@ -51,7 +51,7 @@ class TestDeaths:
     def interrupted(
         self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> Job:
-        """Return a job whose worker was told to end while the reply was being written."""
+        """Return a job whose worker was stopped while the reply was being written."""
         provider.enqueue("One.", Script("Two is long.", gate=asyncio.Event(), gate_at=1))
         watch(chapter)
         ending = threading.Event()
@@ -83,7 +83,8 @@ class TestDeaths:
     def test_one_whose_worker_died_is_written_again_by_the_same_writer(
         self, chapter: Session, interrupted: Job, run_jobs: RunJobs, settings: Settings
     ) -> None:
-        # The worker died before it could store the end of the attempt.
+        # The test puts the rows back as if the worker had died before it could store the end of the
+        # attempt.
         job, broken = claim(interrupted.pk), alone(chapter)
         assert job is not None
         Attempt.objects.filter(pk=broken.pk).update(status="running", lease_until=job.created_at)
@@ -157,10 +158,10 @@ class TestDeaths:
 
 @contextmanager
 def dying(at: int) -> Iterator[Failing]:
-    """Let the process die before its N-th write or after its N-th commit. It stores nothing
-    afterwards."""
+    """Let the process die before its N-th write or after its N-th commit, where N is `at`. After
+    its death the process stores nothing."""
     failing = Failing(at, OperationalError("the process has died"), lasts=True)
-    # The process dies at the commit itself, whichever function of Django commits.
+    # `_commit` is patched, because every function of Django that commits calls it.
     backend: Any = connection
     commit = backend._commit
 
@@ -182,7 +183,7 @@ def dying(at: int) -> Iterator[Failing]:
 def test_wherever_a_process_dies_each_turn_is_played_once(
     provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only every STRIDE-th moment is tried, as in test_every_failure."""
+    """Only every STRIDE-th write or commit is tried."""
     monkeypatch.setattr("agents.running.database.PAUSES", ())
     first = random.randint(1, STRIDE)  # noqa: S311 - no secret
     for at in range(first, MOST_MOMENTS, STRIDE):
@@ -196,7 +197,7 @@ def test_wherever_a_process_dies_each_turn_is_played_once(
         try:
             let_time_pass()
             recover()
-            # The user sends the prompt again, because the engine does not retry a user's prompt by
+            # The user sends the prompt again, because the engine retries no prompt of a user by
             # itself.
             play(chapter, WATCH, key="k")
             run_due_jobs()
@@ -219,6 +220,6 @@ def check(chapter: Session, before: set[Any], calls: int) -> None:
     keys = [turn.chosen.submission_key for turn in turns]
     assert keys[1:] == [key_after(turn.chosen_id) for turn in turns[:2]]
     assert jobs_of(chapter) == [("done", 1), ("done", 2)]
-    # The attempts that were committed before the death are not written again.
+    # No attempt that was committed before the death was written again.
     assert calls == 3 - len(before)
     assert chapter.turn_in_flight is None

@@ -68,7 +68,8 @@ class TestPanel:
         play(chapter)
 
     def fields(self, chapter: Session, client: Client, **typed: str) -> dict[str, str]:
-        """Return the fields that the panel's form sends, with the typed arguments."""
+        """Return the fields that the form in the panel sends. `typed` gives the arguments that the
+        user types."""
         html = get_page(client, chapter, "play")
         sent = {
             one.attributes["name"]: one.attributes["value"]
