@@ -68,8 +68,9 @@ def lock_payload(agents: Sequence[dict[str, Any]]) -> dict[str, Any]:
 class ModelReplies:
     """The replies of the server.
 
-    `chapter_words` is the most words of one call of agent 9. `reply_words` is the length of a
-    character's reply if none was recorded. Such a reply ends with the paragraphs of `reply_end`.
+    `chapter_words` is the most words of one call of agent 9. If no reply was recorded for a
+    character, the server makes one up. This reply has `reply_words` words, and ends with the
+    paragraphs of `reply_end`.
     """
 
     def __init__(

@@ -75,7 +75,7 @@ class Client:
         return self.send("POST", f"/api/session/{session_id}/{verb}", body, headers=headers)
 
     def prompt(self, key: Key, words: Words, *, streams: bool = False) -> Told:
-        """Send a prompt with its key, and record the answer."""
+        """Send a prompt under its key, and record the answer."""
         session_id, submission = key
         path = f"/api/session/{session_id}/prompt"
         told = (self._stream if streams else self._post)(path, _body_of(words), submission)
@@ -143,7 +143,7 @@ class Client:
         return told
 
     def act(self, session_id: str, act: dict[str, Any]) -> Told:
-        """Do this act. The mode may refuse it because of what has been played."""
+        """Send this act. The mode may refuse the act because of what was played before."""
         told = self.send("POST", f"/api/session/{session_id}/act", act)
         self.journal.acts[session_id] += told.status == 201
         return told
@@ -197,9 +197,10 @@ class Client:
         return self.send("POST", path, body, headers={"Idempotency-Key": submission})
 
     def _stream(self, path: str, body: Any, submission: str) -> Told:
-        """Read a stream. Return its end in the form of an answer to a client that waited.
+        """Read a stream, and return the answer that a client without a stream would get.
 
-        The text that the stream showed has to be the text of the events at its end.
+        The text that the stream showed must contain the texts of the events in the stream's last
+        message.
         """
         headers = {"Idempotency-Key": submission}
         events = stream(self._server, path, body, headers=headers, timeout=ANSWER_SECONDS)
@@ -250,8 +251,8 @@ def _body_of(words: Words) -> dict[str, Any]:
 
 
 def _was_shown(events: Sequence[dict[str, Any]], shown: str) -> bool:
-    """Return whether the shown text has the texts of the reply's events in their order. It begins
-    with the first of them, and ends with the last."""
+    """Return whether the stream showed the texts of the reply's events in their order. The shown
+    text must begin with the first event's text and end with the last event's text."""
     texts = [event["text"] for event in events if event["role"] != "user"]
     at = 0
     for text in texts:
@@ -262,7 +263,8 @@ def _was_shown(events: Sequence[dict[str, Any]], shown: str) -> bool:
 
 
 def _follow(events: Iterator[StreamEvent]) -> tuple[Told, str]:
-    """Return the answer in the last event of the stream, and the text that the stream showed."""
+    """Return the answer that the last event of the stream has, and the text that the stream
+    showed."""
     shown, told = "", NOTHING
     for event in events:
         data = json.loads(event.data)

@@ -22,21 +22,25 @@ from chaos.stack import Stack
 AGENTS = 3
 SHORTEST, LONGEST = 8, 17
 TARGET_WORDS = 200
-# The program recovers within a minute, of which a worker's lease and a sweep take 35 seconds.
+# The longest time in seconds that the program may need to recover. A worker's lease and a sweep
+# take 35 seconds of it.
 PATIENCE_SECONDS = 60
-# The longest time for which the client watches those who act alone before it sends a prompt.
+# The longest time in seconds for which the client waits, while characters act without a prompt,
+# before it sends the next prompt.
 WATCH_SECONDS = 10
-# The longest time in seconds between a request and the kill that is to interrupt it.
+# The longest time in seconds between a request and the kill that shall interrupt the request.
 LONGEST_FUSE = 0.6
 REROLL_SHARE = 0.2
-# The share of turns written again of which another attempt is then chosen.
+# The share of re-rolled turns at which the client then chooses an attempt.
 CHOICE_SHARE = 0.5
 KEEP_SHARE = 0.3
-# The share of broken prompts, of those who act alone or of another tab, that are retried.
+# If the client did not send a broken prompt itself, it retries the prompt in this share of cases.
+# Another tab may have sent it, or a character may have acted without a prompt.
 RETRY_SHARE = 0.5
 ACT_SHARE = 0.15
 FORK_SHARE = 0.3
-# The share of forks in which play goes on. After the others it goes on in the origin.
+# The share of forks after which play goes on in the fork. In all other cases it goes on in the
+# origin.
 FOLLOW_SHARE = 0.5
 
 
@@ -149,7 +153,8 @@ class Driver:
     def _with_model_fault(self, fault: Fault, document: dict[str, Any], verb: str) -> bool:
         agent = _agent_of(verb, document, self._chance)
         if agent == 1 and not self._scenario.has_numbered_agents:
-            # The agent who answers has no number, so the fault is for the next call of any agent.
+            # The agent who answers has no number, so the fault waits for the next call of any
+            # agent.
             agent = None
         self._stack.queue_faults(MODEL_FAULTS[fault.kind], fault.repeats, agent)
         before = document["last_summarized_prompt_index"]
@@ -160,7 +165,7 @@ class Driver:
         return self._stack.unmet_faults() < fault.repeats
 
     def _await_memory(self, before: int) -> None:
-        """Wait until the summary is written or has failed once; do not wait for its retry."""
+        """Wait until the summary is written or has failed once. Do not wait for a retry."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             document = self._client.read(self._chapter)
@@ -295,8 +300,8 @@ class Driver:
         return may and self._chance.random() < CHOICE_SHARE
 
     def _open_prompt(self, document: dict[str, Any]) -> tuple[Key, Words]:
-        """Return the prompt that waits for its answer, a broken one of somebody else, or the next
-        one."""
+        """Return the prompt that waits for its answer, or the next one. The waiting prompt may be a
+        broken one that the client did not send itself."""
         pending = document["pending_turn"]
         is_others = self._open is None and pending and pending["kind"] == "prompt"
         if is_others and self._chance.random() < RETRY_SHARE:
@@ -350,7 +355,8 @@ def _goes_on_alone(document: dict[str, Any]) -> bool:
 
 
 def _agent_of(verb: str, document: dict[str, Any], chance: random.Random) -> int | None:
-    """Return the number of the agent whose call the fault is for; 1 stands for any character."""
+    """Return the number of the agent whose call shall have the fault. The number 1 stands for any
+    character."""
     if verb != "prompt":
         return {"lock": 0, "end": 8, "build-narrative": 9}[verb]
     size = document["config"]["chunk_size_prompts"]

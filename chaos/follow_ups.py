@@ -1,6 +1,6 @@
-"""Checks what follows a turn without a prompt: late results, and turns of those who act alone.
+"""Checks of late results, and of turns in which somebody acts without a prompt.
 
-These are rules of `chaos.invariants`, and go by the rows alone as the others do.
+These are further rules of `chaos.invariants`. They too use nothing but the rows.
 """
 
 from collections import Counter
@@ -11,17 +11,18 @@ from chaos.states import AFTER_PLAY, IN_PLAY
 
 Rows = dict[str, Any]
 
-# A result that was finished so long before a run began was there for the run to take.
+# If a late result was finished this many seconds before a run began, the run must take it.
 STORED_SECONDS = 10.0
-# A job is given up after so many runs that ended with their workers.
+# A job whose workers died is given up after this many runs.
 MOST_RUNS = 6
-# The kind of job in which somebody acts without a prompt, and how the keys of their attempts begin.
+# The kind of job in which somebody acts without a prompt, and the beginning of the key of an
+# attempt that such a job makes.
 GO_ON, AFTER = "go_on", "after "
 
 
 def late_results(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """Each late result that a chosen attempt asked for was taken once by a later one, waits for the
-    next run, or is void."""
+    """If a chosen attempt asked for a late result, a later chosen attempt has taken the result
+    once, or the result waits for the next run, or it is void."""
     chosen = chosen_attempts(chapter)
     results = {job["job_id"]: job for job in chapter["jobs"] if job["result_kind"]}
     taken: Counter[str] = Counter()
@@ -52,9 +53,10 @@ def _wrongly_taken(
 
 
 def _left(job: Rows, asker: Rows, chosen: dict[str, Rows]) -> Iterator[str]:
-    """Yield the runs that began after this result was finished, and that did not take it."""
+    """Yield a violation for each run that began after the late result was finished and did not take
+    it."""
     for later in chosen.values():
-        # A kept text has the changes of an earlier run, the one that brought it.
+        # If a kept text is the reply, the changes are those of the earlier run that wrote the text.
         is_run = later["kind"] != "edit" and later["text_run_id"] != later["run_id"]
         began = later["submitted_at"] - STORED_SECONDS
         if is_run and later["number"] > asker["number"] and began > job["updated_at"]:
@@ -62,8 +64,11 @@ def _left(job: Rows, asker: Rows, chosen: dict[str, Rows]) -> Iterator[str]:
 
 
 def turns_alone(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """Who acts without a prompt was asked to by a job of the turn before. The job was done once, or
-    ended because something else came first. There are as many such turns as the mode allows."""
+    """Each attempt without a prompt was made by a job of the turn before.
+
+    Each of these jobs was done once, or ended because something else was played first. There are
+    never more turns without a prompt in a row than the mode allows.
+    """
     attempts = {attempt["attempt_id"]: attempt for attempt in chapter["attempts"]}
     jobs = {job["attempt_id"]: job for job in chapter["jobs"] if job["kind"] == GO_ON}
     for attempt in attempts.values():
@@ -101,7 +106,8 @@ def _ended_otherwise(chapter: Rows, job: Rows, before: Rows) -> Iterator[str]:
 
 
 def chosen_attempts(chapter: Rows) -> dict[str, Rows]:
-    """Return the chosen attempts of the turns by their ids, in the order of the turns."""
+    """Return the chosen attempts in the order of their turns. The keys are the ids of the
+    attempts."""
     attempts = {attempt["attempt_id"]: attempt for attempt in chapter["attempts"]}
     chosen = [turn["chosen"] for turn in chapter["turns"]]
     return {one: attempts[one] for one in chosen if one in attempts}

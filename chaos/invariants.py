@@ -46,7 +46,8 @@ def find_violations(snapshot: Rows, journal: Journal) -> list[Violation]:
 
 
 def numbered_turns(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """The turns have the numbers 1 to n, and each has chosen one of its committed attempts."""
+    """The turns have the numbers 1 to n. The chosen attempt of each turn is one of the turn's
+    committed attempts."""
     numbers = [turn["number"] for turn in chapter["turns"]]
     if numbers != list(range(1, chapter["prompt_index"] + 1)):
         yield f"turns are {numbers}, prompt_index is {chapter['prompt_index']}"
@@ -58,9 +59,11 @@ def numbered_turns(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def attempts_and_events(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """A committed attempt has its words as the first event, unless it has no words, and then what
-    was told: one reply, or at least one event where the mode makes events of its own. Any other
-    attempt has no event."""
+    """The events of a committed attempt are its words, unless it has none, and then its reply.
+
+    The reply is one event. If the mode makes events of its own, the reply is at least one event. An
+    attempt that is not committed has no event.
+    """
     said: dict[str, list[Rows]] = {}
     for event in chapter["events"]:
         said.setdefault(event["attempt_id"], []).append(event)

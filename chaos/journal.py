@@ -1,4 +1,4 @@
-"""Records the facts that the program has told the client. The client may rely on them."""
+"""The record of what the program has told the client. The client may rely on all of it."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from bench.session_data import Setup
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a submission, the character to whom they were sent, and what was sent beside
-    them."""
+    """The words of a submission, the character to whom they were sent, and the data that were sent
+    besides the words."""
 
     agent_slot: int | None
     text: str
@@ -19,7 +19,8 @@ class Words:
 
 @dataclass(frozen=True)
 class Reply:
-    """The program's answer to a submission, with the ids of its events and their texts."""
+    """The program's answer to a submission: the number of the prompt, and the id and the text of
+    each event."""
 
     prompt_index: int
     events: tuple[tuple[str, str], ...]
@@ -42,11 +43,12 @@ class Journal:
     forks: dict[Key, str] = field(default_factory=dict)
     # Maps the id of a draft to the id of its chapter and to its text.
     drafts: dict[str, tuple[str, str]] = field(default_factory=dict)
-    # The submissions that were sent several times while the model server had no fault.
+    # The submissions that the client sent several times at once while the model server had no
+    # fault.
     called_once: set[Key] = field(default_factory=set)
-    # The number of acts that the client knows to be done. The key is the chapter's id.
+    # For each id of a chapter, the number of acts whose success the program has confirmed.
     acts: Counter[str] = field(default_factory=Counter)
-    # How often another attempt was chosen at a turn.
+    # How often the client has chosen an attempt that was not chosen before.
     choices: int = 0
 
 

@@ -108,7 +108,7 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
 
 
 def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
-    """Return the attempts. Each has the number of its finished calls."""
+    """Return the attempts, each with the number of its finished model calls."""
     finished = list(chapter.llm_artifacts.filter(error="").values_list("attempt_id", flat=True))
     return [
         {

@@ -1,8 +1,8 @@
 """Finds the installed modes that can be played under faults.
 
 This is a separate program (python -m chaos.scenarios), because it needs Django's settings. It
-prints one JSON list. The module `chaos` of such a mode has a `SCENARIO`, a dict with fields of the
-class `Scenario`. It may be empty.
+prints one JSON list. A mode can be played if it has a module `chaos` with a `SCENARIO`. This is a
+dict with fields of the class `Scenario`, and may be empty.
 """
 
 import json
@@ -17,14 +17,14 @@ import django
 class Scenario:
     """The way in which a run plays the chapters of a mode.
 
-    `setup` has the fields that the mode adds to Tab 1. Each of `prompts` is the body of a prompt
-    that the mode takes. A body without `user_text` gets new words each time. If there are no
-    `prompts`, each prompt is sent to the character whose panel is shown. `acts` are bodies of acts.
-    The mode may refuse an act because of what was played. `replies_end` is the text at the end of
-    each made-up reply, also in chapters of other modes.
+    `setup` has the fields that the mode adds to Tab 1. Each entry of `prompts` is the body of a
+    prompt that the mode takes. If a body lacks `user_text`, the client writes new words each time.
+    If there are no `prompts`, each prompt is sent to the character whose panel is shown. `acts` are
+    bodies of acts, which the mode may refuse because of what was played before. `replies_end` is
+    the text at the end of each made-up reply. Chapters of other modes get it too.
 
-    `has_numbered_agents` is True if agents of the mode have numbers. A fault can then wait for one
-    of these agents.
+    `has_numbered_agents` is True if agents of the mode have numbers. Only then can a fault wait for
+    a call of one of these agents.
     """
 
     mode: str

@@ -1,4 +1,4 @@
-"""The states of a chapter as its row has them, and the jobs that do the work of a state."""
+"""The states of a chapter as its row has them, and the kinds of job that work in these states."""
 
 BEING_STORED = "IMPORTING"
 BEFORE_PLAY = ("DRAFT_TAB1", "LOCKING")

@@ -67,7 +67,7 @@ def test_nothing_is_lost_under_faults(stack: Stack) -> None:
 @pytest.mark.processes
 @pytest.mark.skipif(not WITH_SERVERS, reason="There is no broker that could hang.")
 def test_work_is_done_beside_a_broker_that_hangs(stack: Stack) -> None:
-    """A broker that hangs brings the worker no notice. The sweep finds the job all the same."""
+    """A broker that hangs sends the worker no notice. The sweep finds the job all the same."""
     client = Client(stack.program, Journal())
     scenario = stack.scenarios[0]
     for number, hanging in enumerate([True, False], 1):

@@ -1,4 +1,4 @@
-"""The rules for late results and for turns without a prompt notice what breaks them."""
+"""Tests that the rules for late results and for turns without a prompt notice each violation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,8 @@ LEVEL = {"level": 3}
 
 
 def with_late_result() -> Rows:
-    """Return a chapter in which turn 3 asked for a result, which turn 5 has taken."""
+    """Return a chapter with a late result. An attempt at turn 3 asked for the result, and the
+    attempt at turn 5 has taken it."""
     chapter = chapter_rows()
     chapter["jobs"].append(result_of(3))
     chapter["changes"].append(taking(5))
@@ -20,7 +21,7 @@ def with_late_result() -> Rows:
 
 
 def result_of(number: int, **changes: Any) -> Rows:
-    """Return the job of a result that was finished before turn 5 began."""
+    """Return the job of a late result. The job was finished before turn 5 began."""
     named = {"kind": "tide", "result_kind": "tide_came", "result": LEVEL, "job_id": "result"}
     job = job_row("tide", "done", number, number)
     return {**job, **named, "updated_at": LONG_AGO + 81, **changes}
@@ -37,7 +38,7 @@ def taking(number: int, run: str = "") -> Rows:
 
 
 def with_turn_alone() -> Rows:
-    """Return a chapter whose turn 5 had no prompt, and followed turn 4."""
+    """Return a chapter in which turn 5 was played without a prompt, by a job of turn 4."""
     chapter = chapter_rows()
     chapter["most_turns_alone"] = 1
     act_alone(chapter, 5)
@@ -57,12 +58,12 @@ def job(chapter: Rows) -> Rows:
 
 
 def answer_nobody(chapter: Rows) -> None:
-    """Let the job after the latest turn be done although nothing came after this turn."""
+    """Add a job that is done. It should have played the next turn, but no turn follows."""
     chapter["jobs"].append({**job_row("go_on", "done"), "attempt_id": "attempt-9"})
 
 
 def end_without(chapter: Rows) -> None:
-    """End the chapter although the result was never worked out."""
+    """End the chapter, although the late result was never finished."""
     chapter["changes"].clear()
     job(chapter)["status"] = "cancelled"
     chapter["state"] = "ENDED"
@@ -79,7 +80,7 @@ RESULTS: list[Callable[[Rows], object]] = [
     lambda c: set_fields(job(c), attempt_id="attempt-5"),
     lambda c: c["jobs"].pop(),
     lambda c: c["changes"].pop(),
-    # A change of an earlier run does not count.
+    # A change of an earlier run does not count as taking the result.
     lambda c: set_fields(c["changes"][-1], run_id="an earlier run"),
     end_without,
 ]
@@ -99,7 +100,8 @@ ALONE: list[Callable[[Rows], object]] = [
 def test_a_result_that_was_taken_once_waits_or_is_void_breaks_no_rule() -> None:
     assert list(late_results(with_late_result(), 0)) == []
     chapter = with_late_result()
-    # It waits for a run that begins later, and so it does while its attempt is not chosen.
+    # The result waits for a run that begins later. It also waits while the attempt that asked for
+    # it is not chosen.
     chapter["changes"].clear()
     job(chapter)["updated_at"] = LONG_AGO + 171
     assert list(late_results(chapter, 0)) == []

@@ -65,7 +65,8 @@ def block_row(kind: str, first: int, last: int, attempt_id: str | None) -> Rows:
 
 
 def chapter_rows(prompts: int = 9) -> Rows:
-    """Return the rows of a chapter in play, whose summary pointer is right for its prompts."""
+    """Return the rows of a chapter in play with this number of prompts. Its memory covers seven of
+    them."""
     played = [prompt_rows(index) for index in range(1, prompts + 1)]
     return {
         "session_id": ID,

@@ -1,4 +1,5 @@
-"""A chapter is played as its mode's scenario says, also with what nobody sent."""
+"""Tests that a chapter is played as the scenario of its mode says. The client also retries prompts
+that it has not sent itself."""
 
 import itertools
 import json
@@ -70,13 +71,13 @@ def test_an_act_of_the_mode_is_done_between_prompts(monkeypatch: pytest.MonkeyPa
     for _ in range(4):
         driver.step(Fault(1, "kill-web", 4))
     assert client.asked == ["act"] * 4
-    # Only what was answered with 201 was promised, and a mode may refuse its act with 422.
+    # Only the answer 201 confirms an act. The mode may refuse an act with 422.
     assert client.journal.acts == {ID: 1}
     assert client.violations == []
 
 
 class WithPending(ScriptedClient):
-    """A client in whose chapter this prompt, which another tab or nobody sent, is broken."""
+    """A client whose chapter has a broken prompt. The client has not sent this prompt."""
 
     pending: ClassVar[dict[str, Any]] = {
         "kind": "prompt",
@@ -103,7 +104,8 @@ def test_what_nobody_sent_is_retried_under_its_key(
 
 
 def test_those_who_act_alone_are_watched_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client waits for them at most as long as it wants to, and then sends its prompt."""
+    """While others act without a prompt, the client waits for some time at most, and then sends its
+    prompt."""
     monkeypatch.setattr("chaos.driver.POLL_SECONDS", 0)
     clock = itertools.count()
     monkeypatch.setattr("chaos.driver.time.monotonic", lambda: next(clock))
@@ -155,9 +157,9 @@ def test_a_stream_shows_the_texts_of_all_events(
 
 
 def test_a_mode_of_its_own_is_played_as_it_says() -> None:
-    """This mode names no actor.
+    """The scenario of this mode names no actor.
 
-    It has no narration, so that a chapter is complete once it has ended.
+    The mode has no narration, so a chapter is complete when it has ended.
     """
     explorer = Scenario("explorer", prompts=[{"agent_slot": None}], is_narrated=False)
     made: list[object] = []

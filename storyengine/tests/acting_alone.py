@@ -1,4 +1,4 @@
-"""Functions with which tests let the keepers of the lighthouse act without a prompt."""
+"""Functions by which tests let the keepers of the lighthouse act without a prompt."""
 
 from dataclasses import replace
 from typing import Any

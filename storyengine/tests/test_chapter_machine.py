@@ -3,7 +3,7 @@
 Chapters are played at random, with attempts, kills, retries, choices, edits, trials, acts, late
 results, turns without a prompt, memory, rulings, ends, forks and files. After each step the rows
 are compared with a small model of the chapter (`chapter_machine/expected.py`). At the end the
-chosen attempts alone are played in another chapter, which must be the same.
+chosen attempts alone are played in another chapter. This chapter must be the same as the first one.
 
 Replies are not streamed. The rules call the functions that a task or a worker calls, so that these
 functions can be called in any order.
@@ -52,12 +52,13 @@ from storyengine.tests.lighthouse.mode import MODE
 from storyengine.tests.lighthouse.state import WIND
 from storyengine.tests.lighthouse.tide import TIDE
 
-# The number of chapters that are played. PostgreSQL gets few. Without CI each run plays other
-# chapters. The option `--hypothesis-seed` plays the same ones again: STORYENGINE_TEST_CHAPTERS=200
-# pytest storyengine/tests/test_chapter_machine.py --hypothesis-seed=8
+# The number of chapters that are played. On PostgreSQL it is smaller. Without CI=true each run
+# plays other chapters. The option `--hypothesis-seed` repeats the chapters of a run:
+# STORYENGINE_TEST_CHAPTERS=200 pytest storyengine/tests/test_chapter_machine.py --hypothesis-seed=8
 FEW = "3" if os.environ.get("STORYENGINE_TEST_DATABASE_URL") else "8"
 CHAPTERS = int(os.environ.get("STORYENGINE_TEST_CHAPTERS", FEW))
-# A chapter has at most this number of copies, because a copy takes longer than any other step.
+# The largest number of copies of a chapter. It is small, because making a copy takes longer than
+# any other step.
 COPIES = 4
 APP = "storyengine.tests.lighthouse"
 
@@ -223,7 +224,7 @@ def lighthouse_installed(settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     # These tests renew no leases, and on a slow machine the usual leases could run out.
     for lease in ("sessions.attempts.LEASE", "agents.running.jobs.JOB_LEASE"):
         monkeypatch.setattr(lease, timedelta(hours=1))
-    # With this number no job is given up, however often its worker is killed.
+    # With so many tries, no job is given up, however often its worker is killed.
     for limit in ("agents.running.jobs.MAX_ATTEMPTS", "agents.flows.going_on.MAX_ATTEMPTS"):
         monkeypatch.setattr(limit, 1_000)
     with substitute_provider(ScriptedProvider(fallback=parrot)):

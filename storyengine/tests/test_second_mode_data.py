@@ -226,7 +226,8 @@ class TestMemoryOfItsOwn:
     def test_memory_of_an_earlier_stretch_is_written_without_it(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs, is_split: bool
     ) -> None:
-        """The turn may be played otherwise once more, and a copy may end before it."""
+        """The signal in the latest turn is in no request for an earlier stretch. Another attempt at
+        this turn may lack it, and a copy may end before the turn."""
         late = make_active_chapter(
             mode="lighthouse", selected_agent_slots=(1, 2), chunk_size_prompts=3
         )

@@ -1,4 +1,4 @@
-"""The panel of a second way to play in a real browser."""
+"""Tests of the panel of a second mode, in a real browser."""
 
 from collections.abc import Iterator
 

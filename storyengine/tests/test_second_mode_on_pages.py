@@ -1,4 +1,5 @@
-"""Tests of what a second mode shows on the tabs: cells, thoughts, speakers, whom one can ask."""
+"""Tests of what a second mode adds to the tabs: fields of its own, thoughts, speakers, and the
+characters to whom a prompt can be sent."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,5 @@
-"""Tests of the panel of a second mode on Tab 2: the world, acts, and what a prompt has besides its
-words."""
+"""Tests of a second mode's panel on Tab 2: the world, acts, and the data that a prompt has besides
+its words."""
 
 from typing import Any
 
@@ -148,7 +148,7 @@ class TestPanel:
         assert chapter.attempts.count() == 1
 
     def send(self, chapter: Session, fields: dict[str, str]) -> Any:
-        """Send the form of the prompt without scripts, and wait for its reply."""
+        """Send the form of the prompt without scripts, and wait until the reply has ended."""
 
         async def run() -> Any:
             answer = await AsyncClient().post(address(chapter, "prompt"), fields)

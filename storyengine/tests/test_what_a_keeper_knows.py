@@ -1,4 +1,5 @@
-"""In a mode with tools, a word for two of three characters reaches no request of the third."""
+"""Tests of a mode with tools: a text that only two of three characters know is in no request of the
+third."""
 
 import pytest
 
@@ -22,10 +23,11 @@ from storyengine.tests.playing_the_lighthouse import played, reroll
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("lighthouse")]
 
-# Words for keepers 1 and 2: in the user's prompt, in the log of signals and in a ruling.
+# Words that only keepers 1 and 2 know. They are in the user's prompt, in the log of signals and in
+# a ruling.
 PROMPT, LOG, RULED = "zqprompt", "zqlog", "zqruling"
 PLANTED = {PROMPT, LOG, RULED}
-# The word in an attempt that is not chosen, which nobody is told of.
+# A word in an attempt that is not chosen. No character is told this word.
 UNCHOSEN = "zqother"
 
 

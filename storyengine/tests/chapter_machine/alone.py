@@ -1,4 +1,4 @@
-"""What the state machine does in a job in which somebody acts without a prompt."""
+"""The part of the state machine for jobs in which somebody acts without a prompt."""
 
 import uuid
 from functools import partial
@@ -13,10 +13,11 @@ from storyengine.tests.chapter_machine.expected import Try
 
 
 class PlaysAlone(PlaysAttempts):
-    """A worker opens the attempt that its job is for, and then ends it or is killed."""
+    """The work of a worker in a job in which somebody acts without a prompt. The worker opens an
+    attempt, and then ends it or is killed."""
 
     def act_alone(self, job: Job, how: str) -> None:
-        """Do the job. A worker that is killed leaves the attempt in flight."""
+        """Do the job. If the worker is killed, its attempt remains in flight."""
         one = self.open_alone(job)
         if one is not None and how != "kill":
             self.in_flight = None
@@ -30,7 +31,7 @@ class PlaysAlone(PlaysAttempts):
             self.settle_alone(job)
 
     def open_alone(self, job: Job) -> Try | None:
-        """Open the attempt, or find that nobody acts now."""
+        """Open the attempt of the job. Return None if nobody should act now."""
         earlier, before = self.attempt_of(job), self.before(job)
         actor = self.expected.acts_next(before)
         broken = self.broken if earlier and self.broken and self.broken.row == earlier else None
@@ -52,7 +53,8 @@ class PlaysAlone(PlaysAttempts):
         return one
 
     def settle_alone(self, job: Job) -> None:
-        """End the job. It waits while its attempt runs, and is done again after a worker died."""
+        """End the job. If its attempt is still running, or was interrupted by the death of a
+        worker, the job must be queued again."""
         _settle(job)
         job.refresh_from_db()
         row = self.attempt_of(job)

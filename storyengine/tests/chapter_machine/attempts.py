@@ -136,7 +136,8 @@ class PlaysAttempts(RuleBasedStateMachine):
         return "\n\n".join(paragraphs)
 
     def words(self, data: st.DataObject) -> str:
-        """Return words of the user, after some of which the keepers act in turn by themselves."""
+        """Return words of the user. After some of these words, the keepers act in turn without
+        prompts."""
         return f"{data.draw(st.sampled_from(('Words', WATCH)))} {self.mark()}."
 
     def some(self, data: st.DataObject, number: int) -> list[int] | None:

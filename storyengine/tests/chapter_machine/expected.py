@@ -17,7 +17,7 @@ KEEPERS = (1, 2, 3)
 # mark of one form. Each thought has a mark of the other form.
 MARK = re.compile(r"zq\d+")
 THOUGHT_MARK = re.compile(r"tq\d+")
-# The keys of attempts without a prompt begin like this.
+# The beginning of the key of each attempt without a prompt.
 AFTER = "after "
 ASIDE, THINKS, SEA, SIGNALS = "*aside*", "*thinks*", "*sea*", "*signal*"
 
@@ -80,7 +80,8 @@ class Try:
 
     @property
     def is_alone(self) -> bool:
-        """Whether the actor acts without a prompt, as nobody does in an attempt of a copy."""
+        """Whether this is an attempt without a prompt. A copied attempt never counts as one,
+        because it has a new key."""
         return not self.words and self.row.submission_key.startswith(AFTER)
 
     @property
@@ -152,7 +153,7 @@ class ExpectedChapter:
         return one.turn <= len(self.turns) and self.turns[one.turn - 1].chosen is one
 
     def acts_next(self, one: Try) -> int | None:
-        """Return who acts after this attempt without a prompt, or None."""
+        """Return the keeper who acts without a prompt after this attempt, or None."""
         chosen = [step.chosen for step in self.turns]
         last = chosen[-MODE.most_turns_alone :]
         has_acted_enough = len(last) == MODE.most_turns_alone and all(x.is_alone for x in last)

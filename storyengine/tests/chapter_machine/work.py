@@ -29,7 +29,8 @@ from storyengine.tests.lighthouse.tide import TIDE
 
 
 class PlaysWithWorkers(PlaysAlone):
-    """The rules for jobs that write memory, work out late results, or let somebody act alone.
+    """The rules for jobs that write memory, work out late results, or let somebody act without a
+    prompt.
 
     A worker finishes such a job, fails in it, or is killed during it.
     """

@@ -1,7 +1,7 @@
 """The scenario with which `python -m chaos` plays a lighthouse.
 
-The narrator's turns ask for the tide, and the keepers who are told to keep watch act alone. A reply
-comes to four events, one of which is entered in the log.
+The narrator's turns ask for the tide. After the words "Keep watch", the keepers act without
+prompts. Each reply is made into four events, one of which is entered in the log.
 """
 
 from typing import Any

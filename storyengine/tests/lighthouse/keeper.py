@@ -20,7 +20,7 @@ from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.lighthouse.state import what_is_here
 from storyengine.tests.lighthouse.tools import TOOLS
 
-# How the words of the user begin after which the keepers act in turn without being asked.
+# After words of the user that begin with this text, the keepers act in turn without prompts.
 WATCH = "Keep watch"
 
 KEEPER = Agent(
@@ -57,7 +57,7 @@ def answers(chapter: Session, actor: int | None) -> Writer:
 
 
 def acts_next(chapter: Session) -> Writer | None:
-    """Return the keeper who did not act last, if the user's last words were "Keep watch"."""
+    """Return the keeper who did not act last, if the user's last words begin with "Keep watch"."""
     turns = chapter.turns.select_related("chosen").order_by("-number")
     latest = turns[0].chosen
     began = next((one.chosen for one in turns if one.chosen.words), None)
