@@ -21,11 +21,11 @@ from sessions.roster import SLOTS, default_name
 
 
 def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the rules.
+    """Return the rules for the character who reads the request.
 
-    For most models they are the same for all characters, so that all share a prefix cache. The
-    small local model has a cache for each character, which equal rules would mix up. So for this
-    model the rules name the character.
+    Most models get the same rules for all characters, so that these requests share a prefix cache.
+    The small tier is for the embedded model, which has a cache for each character and would mix up
+    requests that begin alike. So the rules of this tier name the character.
     """
     if tier != "minimal":
         return [file_piece("gamemaster.character")]
@@ -82,7 +82,7 @@ def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
 
 
 def others_cues(attempt: Attempt) -> list[str]:
-    """Return the words at which a small model would leave its role: another character's name, or a
-    heading."""
+    """Return the texts at which the embedded model has to stop, because it would go on as somebody
+    else: another character's name, or a heading."""
     others = (one for one in attempt.session.characters if one.slot != attempt.actor)
     return [*(f"\n{one.name}:" for one in others), "\n## "]

@@ -76,7 +76,7 @@ def suggested_prompt(chapter: Session) -> str:
 
 
 def is_empty(chapter: Session) -> bool:
-    """Return whether nothing has been typed on Tab 1, even in hidden panels."""
+    """Return whether nobody has typed anything on Tab 1, not even in a hidden panel."""
     tab1 = chapter.tab1
     texts = [tab1.world_text, tab1.chapter_text, *(one.identity_text for one in chapter.cast)]
     is_default = (

@@ -12,8 +12,8 @@ SLOTS = tuple(range(1, MAX_AGENTS + 1))
 class Character:
     """A member of the cast in the form that pages, prompts and the transcript use.
 
-    A person without a panel has slot 0 and no colour. Witnesses name a member by `number`. It is
-    the slot of a character. For a person without a panel it is a number above all slots.
+    A person without a panel has slot 0 and no colour. Lists of witnesses use the `number`. A
+    character's number is its slot, and the number of a person without a panel is above all slots.
     """
 
     slot: int
@@ -25,7 +25,7 @@ class Character:
 
     @property
     def says_more(self) -> bool:
-        """Whether the character has more to show than its slot, colour and name."""
+        """Whether there is more to tell of this member than a slot, a colour and a name."""
         return bool(self.pronouns or self.public_text or not self.slot)
 
 
@@ -34,9 +34,10 @@ def default_name(slot: int) -> str:
 
 
 def character(number: int, name: str = "", pronouns: str = "", public_text: str = "") -> Character:
-    """Return the character of a slot, or the person with a number above the slots.
+    """Return the member of the cast with this number: a character for a slot, and a person without
+    a panel for any other number.
 
-    If the name is empty, the character gets the slot's default name.
+    An empty name is replaced by a default name.
     """
     if number not in SLOTS:
         return Character(0, "", name or "Somebody", pronouns, public_text, number)
