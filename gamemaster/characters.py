@@ -23,9 +23,10 @@ from sessions.roster import SLOTS, default_name
 def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
     """Return the rules for the character who reads the request.
 
-    Most models get the same rules for all characters, so that these requests share a prefix cache.
-    The small tier is for the embedded model, which has a cache for each character and would mix up
-    requests that begin alike. So the rules of this tier name the character.
+    In the full and medium tier, the rules are the same for all characters, so that their requests
+    share a prefix cache. The minimal tier is that of the embedded model. It has a cache for each
+    character, and would mix up requests that begin alike. So the rules of this tier name the
+    character.
     """
     if tier != "minimal":
         return [file_piece("gamemaster.character")]
