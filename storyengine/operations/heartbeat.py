@@ -1,4 +1,4 @@
-"""A thread of every worker. Every few seconds it stores that the worker is alive."""
+"""A thread by which a worker stores every few seconds that it is alive."""
 
 import logging
 import threading
@@ -12,15 +12,16 @@ from storyengine.operations.counts import own_samples
 
 logger = logging.getLogger(__name__)
 
-# The most seconds that a worker waits at its end until its last heartbeat is stored. A hanging
-# database would delay it for longer.
+# The most seconds for which an ending worker waits for its last heartbeat. If the database hangs,
+# the heartbeat would take longer.
 _LAST_SECONDS = 2.0
 
 
 class HeartbeatThread(threading.Thread):
-    """A daemon thread for heartbeats. It ends with its process in every case.
+    """A daemon thread that stores heartbeats. A daemon thread never outlives its process.
 
-    The sweep could not do this work, because it needs a free thread and the worker may have none.
+    The sweep cannot store the heartbeats, because it waits for a free thread of the worker, and all
+    may be busy.
     """
 
     def __init__(self, worker: str) -> None:
@@ -35,7 +36,7 @@ class HeartbeatThread(threading.Thread):
         self._beat(is_last=True)
 
     def end(self) -> None:
-        """End the thread, and wait a short time until it has stored the end of the worker."""
+        """End the thread. Wait a short time, so that it can store that the worker has ended."""
         self.is_over.set()
         self.join(_LAST_SECONDS)
 

@@ -1,8 +1,7 @@
-"""Celery's broker in Redis. It is kombu's broker, but raises a proper error for a lost connection.
+"""Celery's broker in Redis. It is kombu's broker, with the right error for a lost connection.
 
-After the connection to Redis is lost, kombu returns and acknowledges messages over channels that it
-has closed. It then meets an AttributeError, which ends a worker. An error of the connection makes
-it connect again instead.
+After the connection to Redis is lost, kombu still uses channels that it has closed. This raises an
+AttributeError, which ends the worker. An error of the connection makes kombu connect again.
 """
 
 from typing import Any
