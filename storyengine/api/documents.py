@@ -1,4 +1,4 @@
-"""The documents in the API's answers. They have the field names of the specification."""
+"""The documents in the API's answers. The specification gives the names of their fields."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -27,7 +27,7 @@ class Tab1Texts(Document):
 
 
 class Tab1Document(Tab1Texts):
-    """Tab 1, in the form in which it can be sent back."""
+    """The texts of Tab 1, in the form in which a client can send them back."""
 
     selected_agent_slots: list[int]
     agent_names: dict[str, str] = Field(

@@ -1,4 +1,5 @@
-"""Builds addresses of Tab 3 that keep the page's draft and part of memory."""
+"""Builds addresses of Tab 3. A link on Tab 3 changes one thing that the tab shows and keeps the
+others."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -10,7 +11,7 @@ register = template.Library()
 
 
 class NamesWhatItShows(Protocol):
-    """A page whose address names the parts of the chapter that it shows."""
+    """A page whose address names what the page shows, such as a draft."""
 
     @property
     def names(self) -> Mapping[str, int | str]: ...
@@ -18,7 +19,7 @@ class NamesWhatItShows(Protocol):
 
 @register.simple_tag
 def naming(page: NamesWhatItShows, **changes: int | str) -> str:
-    """Return the query of the page's address with these `changes`. A change to "" removes a
-    name."""
+    """Return the query of the page's address with some changes. A name whose new value is "" is
+    removed."""
     names = {name: value for name, value in {**page.names, **changes}.items() if value != ""}
     return f"?{urlencode(names)}" if names else ""
