@@ -38,7 +38,7 @@ class FieldError(BaseModel):
 
 
 class Problem(BaseModel):
-    """A problem of RFC 9457. The `type` names the kind of problem and never changes its meaning."""
+    """A problem of RFC 9457. A client can tell kinds of problems apart by the `type`."""
 
     type: str
     title: str
