@@ -14,6 +14,7 @@ from django.template.loader import get_template
 from agents.modes import Fault, Mode, all_agents, installed
 from agents.prompting.declarations import ENGINE_AGENTS
 from memory.block_kinds import ENGINE_BLOCK_KINDS
+from sessions.limits import CHANGE_NAME_CHAR_LIMIT, KIND_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE
 
 
@@ -28,6 +29,7 @@ def check_modes(
     faults += _faults_of_kinds("change", (mode.change_kinds for mode in loaded.modes))
     kinds_of_blocks = (mode.block_kinds for mode in loaded.modes)
     faults += _faults_of_kinds("memory block", (ENGINE_BLOCK_KINDS, *kinds_of_blocks))
+    faults += _faults_of_names(loaded.modes)
     faults += _faults_of_setups(loaded.modes)
     faults += _faults_of_stretches(loaded.modes)
     faults += _faults_of_templates(loaded.modes)
@@ -175,6 +177,27 @@ def _faults_of_kinds(what: str, kinds: Iterable[Iterable[str]]) -> list[Fault]:
             "Begin its name with the name of its way to play.",
         )
         for kind in sorted(_twice(chain.from_iterable(kinds)))
+    ]
+
+
+def _faults_of_names(modes: Iterable[Mode]) -> list[Fault]:
+    """Return a fault for each name that is too long for the column that stores it."""
+    found = [
+        (name, len(name) - longest)
+        for mode in modes
+        for names, longest in (
+            (mode.event_kinds, KIND_CHAR_LIMIT),
+            (mode.block_kinds, KIND_CHAR_LIMIT),
+            (mode.job_kinds, KIND_CHAR_LIMIT),
+            (mode.change_kinds, CHANGE_NAME_CHAR_LIMIT),
+            ([act.name for act in mode.acts], CHANGE_NAME_CHAR_LIMIT),
+        )
+        for name in sorted(names)
+    ]
+    return [
+        Fault("agents.E012", f'The name "{name}" is too long.', f"Shorten it by {more}.")
+        for name, more in found
+        if more > 0
     ]
 
 

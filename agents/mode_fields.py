@@ -88,8 +88,7 @@ def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:
     try:
         if mode.given is None:
             raise InvalidReply(f"a prompt of {mode.title} carries nothing but its words")
-        check_payload(payload, mode.given)
-        stored = mode.given.model_validate(payload).model_dump(mode="json")
+        stored = check_payload(payload, mode.given).model_dump(mode="json")
         if len(json.dumps(stored, ensure_ascii=False)) > GIVEN_CHAR_LIMIT:
             raise InvalidReply(f"it is longer than {GIVEN_CHAR_LIMIT:,} characters of JSON")
     except InvalidReply as invalid:

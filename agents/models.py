@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from memory.stretches import Stretch
 from sessions.append_only import AppendOnly
-from sessions.limits import AGENT_CHAR_LIMIT, CHANGE_NAME_CHAR_LIMIT
+from sessions.limits import AGENT_CHAR_LIMIT, CHANGE_NAME_CHAR_LIMIT, KIND_CHAR_LIMIT
 from sessions.models import Attempt, Session
 
 
@@ -134,7 +134,7 @@ class Job(models.Model):
     job_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="jobs")
     # One of the kinds above, or one that a mode declares.
-    kind = models.CharField(max_length=40)
+    kind = models.CharField(max_length=KIND_CHAR_LIMIT)
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
     # For a summary or a narration, the attempt at the last turn that it tells. For a late result,
@@ -155,6 +155,8 @@ class Job(models.Model):
     error = models.TextField(blank=True)
     # The kind of the refusal, such as "budget-spent", if the engine itself refused a call.
     refusal = models.CharField(max_length=40, blank=True)
+    # The name of the class of the error, such as "ProviderBusy".
+    failure = models.CharField(max_length=40, blank=True, default="")
     # The progress that a page shows: {"words": int, "target_words": int, "scene": int, "scenes":
     # int}.
     progress = models.JSONField(default=dict, blank=True)
@@ -176,7 +178,7 @@ class Job(models.Model):
     # The id of the request that asked for the job. The log has it.
     request_id = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField(default=timezone.now)
-    updated_at = models.DateTimeField(auto_now=True)
+    updated_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ["created_at"]

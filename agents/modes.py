@@ -32,8 +32,9 @@ from sessions.attempts import Writer
 from sessions.chapters import create_chapter
 from sessions.events import NewEvent, reply
 from sessions.exceptions import InvalidInput, WrongState
-from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT
+from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, PAYLOAD_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, PERSON, SAID, THOUGHT, Attempt, Change, Session
+from sessions.payloads import check_payload
 from sessions.world import NewChange, changes_that_count, fold_world
 
 
@@ -261,8 +262,8 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
     """Return the events that the mode makes from the text.
 
     Raises EmptyReply for an empty text if the mode has no `outcome` of its own, and InvalidInput
-    for more events than an attempt may have. Raises ValueError for a kind of event that the mode
-    does not declare.
+    for more events than an attempt may have, or for an event that cannot be stored. Raises
+    ValueError for a kind of event that the mode does not declare.
     """
     mode = mode_of(attempt.session)
     if mode.outcome is reply and not text.strip():
@@ -274,6 +275,8 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
             "be stored. Its text is kept; have it written again."
         )
     _check_kinds("event", (one.kind for one in events), mode.all_event_kinds)
+    for one in events:
+        check_payload(one.shown or {}, most=PAYLOAD_CHAR_LIMIT, label="What the reply shows")
     return events
 
 

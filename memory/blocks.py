@@ -11,7 +11,9 @@ from django.utils import timezone
 
 from memory.models import MemoryBlock
 from sessions.access import tell_readers_apart
+from sessions.limits import PAYLOAD_CHAR_LIMIT
 from sessions.models import Attempt, Session
+from sessions.payloads import check_payload
 from sessions.states import State, try_move
 
 # The condition that a block counts now. The lock and rulings have no attempt, and always count.
@@ -138,11 +140,12 @@ def write_own_block(
     The block counts while the attempt is chosen, and it moves no pointer. The caller must make sure
     that the audience knows everything that the block tells. If the attempt already has a block of
     this kind, nothing is stored. So the function can be called again for the same attempt, as
-    happens in `Mode.after_commit`.
+    happens in `Mode.after_commit`. Raises InvalidInput for a payload that cannot be stored.
     """
     assert attempt.turn is not None, "A block is about a committed attempt."
     if MemoryBlock.objects.filter(attempt=attempt, type=kind).exists():
         return
+    check_payload(payload, most=PAYLOAD_CHAR_LIMIT, label="A block of memory")
     readers, number = sorted(audience), attempt.turn.number
     tell_readers_apart(attempt.session, readers)
     # A new `updated_at` tells each process to compose the requests again that it keeps in memory.

@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from sessions.append_only import AppendOnly
+from sessions.limits import KIND_CHAR_LIMIT
 from sessions.models import Attempt, Session
 
 
@@ -28,7 +29,7 @@ class MemoryBlock(AppendOnly):
 
     block_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="memory_blocks")
-    type = models.CharField(max_length=40)
+    type = models.CharField(max_length=KIND_CHAR_LIMIT)
     # The attempt at the block's last turn. The block counts while this attempt is chosen. The lock
     # and rulings have None here, and always count.
     attempt = models.ForeignKey(

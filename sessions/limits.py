@@ -20,15 +20,23 @@ TITLE_CHAR_LIMIT = 120
 # much at once.
 REPLY_CHAR_LIMIT = 1_000_000
 SUBMISSION_KEY_CHAR_LIMIT = 100
-# The most characters in the name of a change's kind or cause.
-CHANGE_NAME_CHAR_LIMIT = 60
+# The most characters in the name of a change's kind or cause, and in the name of the kind of an
+# event, a block or a job.
+CHANGE_NAME_CHAR_LIMIT, KIND_CHAR_LIMIT = 60, 40
 # The most characters of the fields that a mode adds to Tab 1, as JSON.
 MODE_SETUP_CHAR_LIMIT = 100_000
 # The most characters of the fields that a mode adds to a prompt, as JSON.
 GIVEN_CHAR_LIMIT = 20_000
 # The most characters of a change's payload, as JSON.
 CHANGE_CHAR_LIMIT = 20_000
+# Any other object as JSON: a memory block, or what an event shows beside its text. The longest
+# memory block, with the longest list of the longest texts, stays below it.
+PAYLOAD_CHAR_LIMIT = 1_000_000
 MAX_ATTEMPTS_OF_A_TURN = 50
+# The most changes of a run together with the acts after it.
+MAX_CHANGES_OF_AN_ATTEMPT = 1_000
+# The most late results that a run takes, so that there is room for changes of its own.
+MAX_RESULTS_OF_A_RUN = 200
 # The most changes that acts may make between one turn and the next.
 MAX_ACTS_OF_A_TURN = 500
 MAX_AGENTS = 7

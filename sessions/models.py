@@ -17,6 +17,7 @@ from sessions.limits import (
     CHANGE_NAME_CHAR_LIMIT,
     CHUNK_SIZE_PROMPTS,
     DEFAULT_TARGET_WORDS,
+    KIND_CHAR_LIMIT,
     MAX_AGENTS,
     MAX_PEOPLE,
     MODE_CHAR_LIMIT,
@@ -409,7 +410,7 @@ class Event(AppendOnly):
     position = models.PositiveSmallIntegerField()
     role = models.CharField(max_length=8, choices=Role)
     # SAID, THOUGHT, or a kind that the mode declares.
-    kind = models.CharField(max_length=40, default=SAID)
+    kind = models.CharField(max_length=KIND_CHAR_LIMIT, default=SAID)
     # The number of the member of the cast who speaks.
     agent_slot = models.PositiveSmallIntegerField(null=True, blank=True)
     text = models.TextField()

@@ -5,7 +5,6 @@ chosen. The change of an act counts at once. Nothing is ever rolled back, becaus
 changes of its own.
 """
 
-import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +19,9 @@ from sessions.access import lock_chapter, tell_readers_apart
 from sessions.breaking import run_of
 from sessions.cast import clean_person
 from sessions.exceptions import InvalidInput
-from sessions.limits import CHANGE_CHAR_LIMIT, MAX_PEOPLE_IN_PLAY
+from sessions.limits import CHANGE_CHAR_LIMIT, MAX_CHANGES_OF_AN_ATTEMPT, MAX_PEOPLE_IN_PLAY
 from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, Attempt, Change, Session, Turn
+from sessions.payloads import check_payload
 from sessions.roster import Character, character
 
 World = TypeVar("World")
@@ -49,7 +49,6 @@ class LateResult:
     """The late result of a job. It becomes a change of the kind `kind` when a run takes it."""
 
     result_id: uuid.UUID
-    asked_by: uuid.UUID
     kind: str
     payload: Mapping[str, Any]
 
@@ -131,31 +130,15 @@ def store_changes(attempt: Attempt, changes: Sequence[NewChange]) -> bool:
     return True
 
 
-def take_results(attempt: Attempt, finished: Iterable[LateResult]) -> bool:
-    """Store the finished late results that wait for this attempt as the first changes of its run.
+def take_results(attempt: Attempt, waiting: Iterable[LateResult]) -> bool:
+    """Store late results that wait for this attempt as the first changes of its run.
 
-    A result waits if the chosen attempt of an earlier turn asked for it, and no chosen attempt of
-    an earlier turn took it. Returns what `store_changes` returns.
+    Returns what `store_changes` returns, and raises what it raises.
     """
-    waiting = [
-        NewChange(one.kind, one.payload, cause="result", result=one.result_id)
-        for one in pending_results(attempt, finished)
+    taken = [
+        NewChange(one.kind, one.payload, cause="result", result=one.result_id) for one in waiting
     ]
-    return store_changes(attempt, waiting) if waiting else True
-
-
-def pending_results(attempt: Attempt, finished: Iterable[LateResult]) -> list[LateResult]:
-    """Return the late results that wait for the attempt, in the order of the turns that asked for
-    them."""
-    results = list(finished)
-    if not results:
-        return []
-    asking = turns_before(attempt).filter(chosen__in={one.asked_by for one in results})
-    asked = dict(asking.values_list("chosen", "number"))
-    taking = taken_before(attempt).filter(result__in=[one.result_id for one in results])
-    taken = set(taking.values_list("result", flat=True))
-    waiting = [one for one in results if one.asked_by in asked and one.result_id not in taken]
-    return sorted(waiting, key=lambda one: asked[one.asked_by])
+    return store_changes(attempt, taken)
 
 
 def turns_before(attempt: Attempt) -> "QuerySet[Turn]":
@@ -180,6 +163,12 @@ def copy_changes(source: Attempt, run_id: uuid.UUID, copy: Attempt) -> None:
     Change.objects.bulk_create([Change(**to, **one) for one in changes])
 
 
+def room_for_changes(attempt: Attempt) -> int:
+    """Return how many more changes this run of the attempt and the acts after it may make."""
+    of_run_or_act = Q(run_id=None) | Q(run_id=attempt.run_id)
+    return MAX_CHANGES_OF_AN_ATTEMPT - attempt.changes.filter(of_run_or_act).count()
+
+
 def add_changes(
     attempt: Attempt, changes: Sequence[NewChange], *, run_id: uuid.UUID | None
 ) -> list[Change]:
@@ -187,17 +176,18 @@ def add_changes(
 
     Raises InvalidInput. The chapter's row has to be locked.
     """
+    if len(changes) > room_for_changes(attempt):
+        raise InvalidInput(
+            f"One turn can change {MAX_CHANGES_OF_AN_ATTEMPT:,} things in the world, its acts "
+            "included. Nothing was changed; go on with the story first."
+        )
     first = Change.objects.filter(attempt=attempt, run_id=run_id).count()
     rows: list[Change] = []
     for position, one in enumerate(changes, start=first):
+        check_change(one.kind, one.payload)
         payload = dict(one.payload)
         if one.kind == PERSON:
             payload = _person(attempt, payload, rows)
-        if len(json.dumps(payload, ensure_ascii=False)) > CHANGE_CHAR_LIMIT:
-            raise InvalidInput(
-                f"A change to the world has more than {CHANGE_CHAR_LIMIT:,} characters. It was not "
-                "stored."
-            )
         row = Change(
             session_id=attempt.session_id,
             attempt=attempt,
@@ -213,22 +203,30 @@ def add_changes(
     return Change.objects.bulk_create(rows)
 
 
-def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> dict[str, Any]:
-    """Return the payload of a person who appears.
+def check_change(kind: str, payload: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for a change that can be stored in no chapter."""
+    check_payload(payload, most=CHANGE_CHAR_LIMIT, label="A change to the world")
+    if kind == PERSON:
+        _clean_person((), payload)
 
-    It gets a new number, which nobody else has in a run that is committed or still may be. So two
-    people of different attempts never share a number.
-    """
+
+def _clean_person(everybody: Iterable[Character], told: Mapping[str, Any]) -> dict[str, str]:
     is_text = all(isinstance(one, str) for one in told.values())
     if not (is_text and told.keys() <= _TOLD_OF_A_PERSON):
         raise InvalidInput(
             "A person who appears has a name, pronouns and a public text; the program gives the "
             "number. Nobody was added."
         )
+    return clean_person(everybody, **{"name": "", **told})
+
+
+def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> dict[str, Any]:
+    """Return the payload of a person who appears, with a number that nobody else has in a run that
+    is committed or may be yet. So a person of another attempt is never mistaken for this one."""
     chapter = attempt.session
     before = [one.payload for one in new if one.kind == PERSON]
     everybody = (*everybody_at(chapter, attempt=attempt), *(character(**one) for one in before))
-    person = clean_person(everybody, **{"name": "", **told})
+    person = _clean_person(everybody, told)
     known = {one["number"] for one in (*chapter.people_in_play(), *before)}
     number = next(one for one in count(FIRST_NUMBER_IN_PLAY) if one not in known)
     if number >= FIRST_NUMBER_IN_PLAY + MAX_PEOPLE_IN_PLAY:

@@ -33,6 +33,13 @@ NOT_USABLE = (
 )
 
 
+class NotInForm(UnusableReply):
+    """The answer had another form than was asked for, also after a repair."""
+
+    def __init__(self) -> None:
+        super().__init__(NOT_USABLE)
+
+
 def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:
     """Return the layer FORMAT. It reminds the agent's model of the form that it has to write."""
     reminder = format_reminder(facts_of(model_name(agent)), shape)
@@ -53,8 +60,8 @@ async def call_for_json(
     """Return the object that the model wrote, after at most one repair.
 
     If the schema cut off a text, the text is shortened to its last whole word. `check` may raise
-    InvalidReply for rules that the shape cannot express. Raises UnusableReply if the repair also
-    failed or did not fit the window. Raises the errors of `call_model`.
+    InvalidReply for rules that the shape cannot express. Raises NotInForm if the repair also failed
+    or did not fit the window. Raises the errors of `call_model`.
     """
     form = form_for(facts_of(model_name(agent)))
     answers: list[str] = []
@@ -94,13 +101,13 @@ async def call_for_json(
         # The message of PromptTooLong says that nothing was sent. That is wrong here, because the
         # first call was sent.
         except (InvalidReply, PromptTooLong):
-            raise UnusableReply(NOT_USABLE) from None
+            raise NotInForm from None
 
 
 def what_the_check_said(job: Job | None) -> str:
     """Return the reason why the model's answer was refused, or "" if the job did not fail because
     of that."""
-    if job is None or not job.error.startswith(NOT_USABLE):
+    if job is None or job.failure != NotInForm.__name__:
         return ""
     errors = job.llm_artifacts.order_by("-created_at").values_list("error", flat=True)
     return errors.first() or ""

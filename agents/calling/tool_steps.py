@@ -33,11 +33,19 @@ from agents.prompting.forms.schemas import InvalidReply, check_payload
 from agents.prompting.forms.tool_answers import AnswerEnd, reader_for
 from agents.prompting.forms.tool_forms import answer_schema, tool_form_for, tools_layer
 from agents.prompting.layers import Layer, Piece, text_layer
-from agents.prompting.tools import ProposedChange, Tool, ToolContext, ToolForm, ToolResult
+from agents.prompting.tools import (
+    ProposedChange,
+    Tool,
+    ToolArguments,
+    ToolContext,
+    ToolForm,
+    ToolResult,
+)
 from agents.providers.base import ToolCall
 from agents.providers.exceptions import EmptyReply
 from agents.running.database import in_database
 from agents.running.unforeseen import traceback_of
+from sessions.limits import MAX_CHANGES_OF_AN_ATTEMPT
 from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
@@ -52,6 +60,10 @@ _REPEATED = (
 )
 _LAST = "Your next answer is the last one: call nothing more in it, and end what you say."
 _NO_MORE = "No further call is run: the number of steps is used up."
+_TOO_MANY = (
+    "It changed nothing: with it, this reply would change more in the world than one reply can. "
+    "End what you say."
+)
 
 
 @dataclass(frozen=True)
@@ -98,6 +110,8 @@ class ToolWriting:
     job_id: uuid.UUID | None = None
     # The words at which a small model is stopped.
     stop: Sequence[str] = ()
+    # The number of changes that all steps together may propose.
+    most_changes: int = MAX_CHANGES_OF_AN_ATTEMPT
     # The layers that the steps so far add to the request. The next two fields are the texts of
     # these steps, and all their changes.
     _said: list[Layer] = field(default_factory=list)
@@ -225,18 +239,21 @@ class ToolWriting:
             return ToolResult(f"There is no tool of this name. The tools are: {names}.")
         try:
             payload = _arguments_of(call)
-            check_payload(payload, tool.arguments)
+            arguments = check_payload(payload, tool.arguments)
         except InvalidReply as invalid:
             return ToolResult(f"It was not run: {str(invalid)[:_LONGEST_PROBLEM]}.")
         made = (call.name, json.dumps(payload, sort_keys=True))
         if self._made.get(made) == len(self._changes):
             return ToolResult(_REPEATED)
         try:
-            result = _result_of(tool, payload, context)
+            result = _result_of(tool, arguments, context)
         except Exception as error:  # noqa: BLE001  (a tool's fault may not end the reply)
             logger.error("the tool %s failed:\n%s", tool.name, traceback_of(error))
             return ToolResult(_FAILED)
-        self._made[made] = len(self._changes) + len(result.changes)
+        count = len(self._changes) + len(result.changes)
+        if count > self.most_changes:
+            return ToolResult(_TOO_MANY)
+        self._made[made] = count
         return result
 
     def _say(self, reply: Reply, step: Step, problem: str) -> None:
@@ -318,8 +335,8 @@ def _sendable(call: ToolCall) -> str:
         return "{}"
 
 
-def _result_of(tool: Tool, payload: Mapping[str, Any], context: ToolContext) -> ToolResult:
-    result = tool.run(tool.arguments.model_validate(payload), context)
+def _result_of(tool: Tool, arguments: ToolArguments, context: ToolContext) -> ToolResult:
+    result = tool.run(arguments, context)
     if unknown := {change.kind for change in result.changes} - tool.change_kinds:
         raise ValueError(f"{len(unknown)} kinds of change are not this tool's own.")
     return result

@@ -29,12 +29,11 @@ def do_act(session_id: uuid.UUID, name: str, arguments: Mapping[str, Any]) -> li
         raise InvalidInput(
             f"{name[:60]!r} is no act of this way to play; {known}. Nothing was changed."
         )
-    payload = dict(arguments)
     try:
-        check_payload(payload, act.arguments)
+        checked = check_payload(dict(arguments), act.arguments)
     except InvalidReply as invalid:
         raise InvalidInput(f"The act {name} was not done: {invalid}.") from None
-    return acts.act(session_id, partial(_changes, act, act.arguments.model_validate(payload)))
+    return acts.act(session_id, partial(_changes, act, checked))
 
 
 def _changes(act: Act, arguments: BaseModel, chapter: Session) -> list[NewChange]:

@@ -1,15 +1,43 @@
-"""Late results in play. A run takes the results that wait, and a prompt asks for those that are
-missing."""
+"""Late results in play. A job ends with a result, a run takes the results that wait, and a prompt
+asks for those that are missing."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from django.db import Error as DatabaseError
 from django.db import transaction
 
+from agents.models import Job
 from agents.modes import check_changes, find_mode, mode_of, world_of
+from agents.running.jobs import finish, owned
 from agents.running.results import ask_again_for_results, make_void, waiting_results
 from sessions.attempts import find_latest_turn
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
-from sessions.world import LateResult, NewChange, take_results
+from sessions.world import LateResult, NewChange, check_change, take_results
+
+
+def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
+    """Mark the job done with its result, a JSON object; False if another worker has the job now.
+
+    A result that could be stored as a change of no run becomes void at once.
+    """
+    result = dict(payload)
+    if reason := _why_never(job, result):
+        return make_void(job.pk, owned(job), reason)
+    return finish(job, result=result)
+
+
+def _why_never(job: Job, result: dict[str, Any]) -> str:
+    if job.result_kind not in mode_of(job.session).all_change_kinds:
+        return "The way to play has no such change of its world."
+    try:
+        check_change(job.result_kind, result)
+    except InvalidInput as error:
+        return str(error)
+    except (TypeError, ValueError):
+        return "What was worked out is no JSON object that can be stored."
+    return ""
 
 
 def take_waiting_results(attempt: Attempt) -> None:
@@ -17,29 +45,36 @@ def take_waiting_results(attempt: Attempt) -> None:
 
     If a result cannot be stored, or if the world cannot take it, it becomes void instead.
     """
-    if not mode_of(attempt.session).job_kinds or not (waiting := waiting_results(attempt)):
+    mode = mode_of(attempt.session)
+    if not mode.job_kinds or not (waiting := waiting_results(attempt)):
         return
     # If the world cannot be folded even without these results, none of them is the cause.
-    world_of(attempt)
+    world = world_of(attempt)
     for result in waiting:
-        if reason := _take(attempt, result):
-            make_void(result.result_id, reason)
+        try:
+            with transaction.atomic():
+                world = _take(attempt, result, world)
+        except DatabaseError:
+            raise
+        except InvalidInput as error:
+            _give_up(result, str(error))
+        except Exception as error:  # noqa: BLE001  (or each further prompt would fail at this)
+            name = type(error).__name__
+            _give_up(result, f"The way to play cannot take it into its world ({name}).")
 
 
-def _take(attempt: Attempt, result: LateResult) -> str:
-    """Take one result. Return the reason if it could not be taken, or "" if it was taken."""
-    try:
-        with transaction.atomic():
-            check_changes(attempt.session, [NewChange(result.kind, result.payload)])
-            take_results(attempt, [result])
-            world_of(attempt)
-    except DatabaseError:
-        raise
-    except InvalidInput as error:
-        return str(error)
-    except Exception as error:  # noqa: BLE001  (or each further prompt would fail at this)
-        return f"The way to play cannot take it into its world ({type(error).__name__})."
-    return ""
+def _take(attempt: Attempt, result: LateResult, world: Any) -> Any:
+    """Take one result, and return the world after it."""
+    check_changes(attempt.session, [NewChange(result.kind, result.payload)])
+    if not take_results(attempt, [result]):
+        return world
+    change = attempt.changes.get(run_id=attempt.run_id, result=result.result_id)
+    return mode_of(attempt.session).apply_change(world, change)
+
+
+def _give_up(result: LateResult, reason: str) -> None:
+    finished = Job.objects.filter(pk=result.result_id, status=Job.Status.DONE)
+    make_void(result.result_id, finished, reason)
 
 
 def ask_for_lacking_results(chapter: Session) -> None:

@@ -45,7 +45,7 @@ from sessions.breaking import INTERRUPTED, KEPT, extend_broken_text, fail_attemp
 from sessions.exceptions import ChapterError, WrongState
 from sessions.log_lines import current_ids, go_on_working_for
 from sessions.models import Attempt
-from sessions.world import NewChange, store_changes
+from sessions.world import NewChange, room_for_changes, store_changes
 
 logger = logging.getLogger(__name__)
 
@@ -311,6 +311,7 @@ def _in_steps(attempt: Attempt, compose: ComposeStep) -> ToolWriting:
         reader=attempt.actor,
         attempt_id=attempt.pk,
         stop=cues_of(attempt),
+        most_changes=room_for_changes(attempt),
     )
 
 

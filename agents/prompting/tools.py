@@ -16,12 +16,13 @@ from pydantic import BaseModel, ConfigDict
 
 from agents.prompting.forms.schemas import json_schema_for
 from agents.providers.base import ToolSchema
+from sessions.limits import CHANGE_NAME_CHAR_LIMIT
 
 # The form in which a model writes tool calls. It is the server's own, a JSON object, or XML in the
 # text.
 ToolForm = Literal["native", "json", "xml"]
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{CHANGE_NAME_CHAR_LIMIT - 1}}}")
 
 
 class ToolArguments(BaseModel):

@@ -71,6 +71,7 @@ def queue_job(
             attempts=runs,
             error="",
             refusal="",
+            failure="",
             partial_text="",
             request_id=request_id,
             updated_at=timezone.now(),
@@ -199,6 +200,7 @@ def finish(job: Job, **changes: Any) -> bool:
             status=Job.Status.DONE,
             error="",
             refusal="",
+            failure="",
             partial_text="",
             updated_at=timezone.now(),
             **changes,
@@ -222,6 +224,7 @@ def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
             status=Job.Status.VOID if is_void else Job.Status.FAILED,
             error=error,
             refusal=_refusal(cause),
+            failure=_kind_of(cause),
             attempts=F("attempts") - 1 if is_uncounted else F("attempts"),
             updated_at=timezone.now(),
         )
@@ -245,6 +248,7 @@ def postpone(
         run_after=from_now(timedelta(seconds=seconds)),
         error=error,
         refusal=_refusal(cause),
+        failure=_kind_of(cause),
         attempts=F("attempts") if counts else F("attempts") - 1,
         updated_at=timezone.now(),
     )

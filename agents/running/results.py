@@ -7,21 +7,21 @@ sessions.world. A result that can never be taken is void, and later results do n
 
 import logging
 import uuid
-from collections.abc import Mapping
-from typing import Any
 
-from django.db import DataError, IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.models import Job
-from agents.running.jobs import finish, owned, queue_job
+from agents.running.jobs import queue_job
+from sessions.limits import MAX_RESULTS_OF_A_RUN
 from sessions.models import Attempt, Session
 from sessions.world import LateResult, taken_before, turns_before
 
 logger = logging.getLogger(__name__)
 
 _ENDED_WITHOUT = (Job.Status.CANCELLED, Job.Status.FAILED)
+# The most void results that a page or a document tells of, the newest of them.
+MOST_VOID = 20
 
 
 def ask_for_result(attempt: Attempt, kind: str, result_kind: str) -> Job:
@@ -51,23 +51,16 @@ def result_key(asker: uuid.UUID, result_kind: str) -> str:
     return f"{result_kind} {asker}"
 
 
-def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
-    """Mark the job done, and store its result, a JSON object.
+def make_void(job_id: uuid.UUID, job: "QuerySet[Job]", reason: str) -> bool:
+    """Give up the late result of this job, and return whether the queryset still holds the job.
 
-    Returns False if another worker has the job now. A result that no database can store becomes
-    void.
+    `reason` tells the user why.
     """
-    try:
-        with transaction.atomic():
-            return finish(job, result=dict(payload))
-    except (DataError, IntegrityError, TypeError, ValueError, RecursionError):
-        reason = "What was worked out is no JSON object that can be stored."
-        return _make_void(job.pk, owned(job), reason)
-
-
-def make_void(result_id: uuid.UUID, reason: str) -> None:
-    """Give up a finished result that no run can take. `reason` tells the user why."""
-    _make_void(result_id, Job.objects.filter(pk=result_id, status=Job.Status.DONE), reason)
+    void = {"status": Job.Status.VOID, "error": reason, "partial_text": ""}
+    is_void = bool(job.update(**void, updated_at=timezone.now()))
+    if is_void:
+        logger.warning("the late result %s is void", job_id)
+    return is_void
 
 
 def void_results(chapter: Session) -> "QuerySet[Job]":
@@ -80,17 +73,19 @@ def waiting_results(attempt: Attempt) -> list[LateResult]:
     """Return the finished results that wait for the attempt, in the order of the turns that asked
     for them.
 
-    `sessions.world.pending_results` has the rule.
+    A result waits if the chosen attempt of an earlier turn asked for it and no chosen attempt of an
+    earlier turn took it. Of many, only as many are returned as a run takes.
     """
     done = Job.objects.filter(session_id=attempt.session_id, status=Job.Status.DONE)
     waiting = done.exclude(result_kind="").filter(
         attempt__in=turns_before(attempt).order_by().values("chosen")
     )
     taken = taken_before(attempt).order_by().values("result")
+    ordered = waiting.exclude(pk__in=taken).order_by("to_prompt_index", "created_at", "pk")
     return [
-        LateResult(job.pk, job.attempt_id, job.result_kind, job.result)
-        for job in waiting.exclude(pk__in=taken).order_by("to_prompt_index", "created_at", "pk")
-        if job.attempt_id is not None and job.result is not None
+        LateResult(job.pk, job.result_kind, job.result)
+        for job in ordered[:MAX_RESULTS_OF_A_RUN]
+        if job.result is not None
     ]
 
 
@@ -117,11 +112,3 @@ def ask_again_for_results(session_id: uuid.UUID) -> None:
     ended = Job.objects.filter(session_id=session_id, status__in=_ENDED_WITHOUT)
     for job in ended.filter(attempt__chosen_for__isnull=False).exclude(result_kind=""):
         queue_job(session_id, job.kind, job.key, runs=job.attempts)
-
-
-def _make_void(result_id: uuid.UUID, row: "QuerySet[Job]", reason: str) -> bool:
-    void = {"status": Job.Status.VOID, "error": reason, "partial_text": ""}
-    is_void = bool(row.update(**void, updated_at=timezone.now()))
-    if is_void:
-        logger.warning("the late result %s is void", result_id)
-    return is_void

@@ -73,8 +73,8 @@ def play_again(chapter: Session, *names: str) -> Attempt:
     return attempt
 
 
-def result(asked_by: Attempt, name: str = "done") -> LateResult:
-    return LateResult(uuid.uuid4(), asked_by.pk, "note", {"name": name})
+def result(name: str = "done") -> LateResult:
+    return LateResult(uuid.uuid4(), "note", {"name": name})
 
 
 class TestChangesThatCount:
@@ -154,9 +154,9 @@ class TestChangesThatCount:
 
 class TestKeptAndEdited:
     def test_an_edited_reply_has_the_changes_of_its_source(self, chapter: Session) -> None:
-        asker = play(chapter, "a")
+        play(chapter, "a")
         source = begin(chapter, key="k2")
-        take_results(source, [result(asker)])
+        take_results(source, [result()])
         store_changes(source, [NewChange("note", {"name": "b"}, cause="go", step=2)])
         commit_attempt(source, "I go.")
         edit = edit_reply(chapter.pk, 2, "By hand.")
@@ -164,16 +164,6 @@ class TestKeptAndEdited:
         copied = ("position", "kind", "payload", "cause", "step", "result")
         of_source, of_edit = (list(one.changes.values_list(*copied)) for one in (source, edit))
         assert of_edit == of_source
-
-    def test_an_edit_takes_nothing_more(self, chapter: Session) -> None:
-        asker = play(chapter)
-        play(chapter, "a")
-        late = result(asker)
-        edit_reply(chapter.pk, 2, "By hand.")
-        assert world_of(chapter) == ["a"]
-        attempt = begin(chapter)
-        take_results(attempt, [late])
-        assert world_of(chapter, attempt=attempt) == ["a", "done"]
 
     @pytest.mark.parametrize("how", ["failed", "stopped", "renewed", "extended"])
     def test_a_kept_reply_has_the_steps_of_the_run_that_brought_its_text(
@@ -199,9 +189,9 @@ class TestKeptAndEdited:
         assert world_of(chapter) == ["a"]
 
     def test_the_run_that_is_kept_elsewhere_has_lost_its_claim(self, chapter: Session) -> None:
-        asker = play(chapter)
+        play(chapter)
         old = begin(chapter)
-        take_results(old, [result(asker)])
+        take_results(old, [result()])
         store_changes(old, note("a"))
         broken = Attempt.objects.get(pk=old.pk)
         stop_attempt(broken, partial_text="I go")
@@ -311,81 +301,3 @@ class TestActs:
         act(chapter.pk, note("b"))
         again = open_reroll(chapter.pk, submission_key="r")
         assert (again.attempt, again.must_run) == (reroll, False)
-
-
-class TestLateResults:
-    def test_the_next_run_takes_a_result_first_and_once(self, chapter: Session) -> None:
-        late = result(play(chapter, "a"))
-        attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
-        assert take_results(attempt, [late])
-        store_changes(attempt, note("b"))
-        commit_attempt(attempt, "I go.")
-        assert world_of(chapter) == ["a", "done", "b"]
-        after = begin(chapter, key="k2")
-        take_results(after, [late])
-        assert world_of(chapter, attempt=after) == ["a", "done", "b"]
-
-    def test_only_the_committed_run_took_it(self, chapter: Session) -> None:
-        late = result(play(chapter, "a"))
-        broken = begin(chapter)
-        take_results(broken, [late])
-        fail_attempt(broken, error="No answer.", partial_text="")
-        retry = begin(chapter)
-        take_results(retry, [late])
-        commit_attempt(retry, "I go.")
-        assert world_of(chapter) == ["a", "done"]
-
-    def test_another_attempt_at_the_turn_takes_it_too(self, chapter: Session) -> None:
-        late = result(play(chapter, "a"))
-        first = begin(chapter)
-        take_results(first, [late])
-        commit_attempt(first, "I go.")
-        reroll = open_reroll(chapter.pk, submission_key="r").attempt
-        take_results(reroll, [late])
-        commit_attempt(reroll, "I go otherwise.")
-        assert world_of(chapter) == ["a", "done"]
-        choose_attempt(chapter.pk, 2, first.pk)
-        assert world_of(chapter) == ["a", "done"]
-
-    def test_a_result_that_nobody_chosen_took_waits(self, chapter: Session) -> None:
-        late = result(play(chapter, "a"))
-        first = begin(chapter)
-        commit_attempt(first, "I go.")
-        reroll = open_reroll(chapter.pk, submission_key="r").attempt
-        take_results(reroll, [late])
-        commit_attempt(reroll, "I go otherwise.")
-        choose_attempt(chapter.pk, 2, first.pk)
-        assert world_of(chapter) == ["a"]
-        after = begin(chapter, key="k2")
-        take_results(after, [late])
-        commit_attempt(after, "I go on.")
-        assert world_of(chapter) == ["a", "done"]
-
-    def test_a_result_of_an_attempt_that_is_not_chosen_waits_or_is_void(
-        self, chapter: Session
-    ) -> None:
-        late = result(play(chapter, "a"))
-        play_again(chapter, "b")
-        attempt = begin(chapter)
-        take_results(attempt, [late])
-        commit_attempt(attempt, "I go.")
-        assert world_of(chapter) == ["b"]
-
-    def test_an_attempt_takes_nothing_of_its_own_turn(self, chapter: Session) -> None:
-        late = result(play(chapter, "a"))
-        reroll = open_reroll(chapter.pk, submission_key="r").attempt
-        assert take_results(reroll, [late])
-        assert world_of(chapter, attempt=reroll) == []
-
-    def test_results_are_taken_in_the_order_of_the_turns_that_asked(self, chapter: Session) -> None:
-        first, second = result(play(chapter), "1"), result(play(chapter), "2")
-        attempt = begin(chapter)
-        take_results(attempt, [second, first])
-        assert world_of(chapter, attempt=attempt) == ["1", "2"]
-
-    def test_a_run_that_lost_its_claim_takes_nothing(self, chapter: Session) -> None:
-        late = result(play(chapter))
-        lost = begin(chapter)
-        stop_attempt(lost)
-        assert not take_results(lost, [late])
-        assert not chapter.changes.exists()

@@ -15,7 +15,7 @@ from agents.models import Job
 from agents.modes import Stage, has_stage
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import recover
-from agents.running.results import void_results
+from agents.running.results import MOST_VOID, void_results
 from memory.blocks import counting_blocks
 from memory.drafts import drafts_of
 from memory.stretches import calls_to_accept
@@ -39,9 +39,6 @@ from storyengine.api.documents import (
     pending_document,
     tab1_texts,
 )
-
-# The most void results in a document. The newest ones are shown.
-_MOST_VOID = 20
 
 
 def read_session(session_id: UUID, *, with_thoughts: bool = False) -> SessionDocument:
@@ -80,7 +77,7 @@ def _document(chapter: Session, *, with_thoughts: bool) -> SessionDocument:
 
 def _jobs(chapter: Session) -> list[Job]:
     """Return the newest job of each kind, and the late results that are void."""
-    jobs = [*latest_jobs(chapter).values(), *void_results(chapter)[:_MOST_VOID]]
+    jobs = [*latest_jobs(chapter).values(), *void_results(chapter)[:MOST_VOID]]
     return list({one.pk: one for one in jobs}.values())
 
 

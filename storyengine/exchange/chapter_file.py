@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from sessions.limits import (
     MAX_AGENTS,
+    MAX_CHANGES_OF_AN_ATTEMPT,
     MAX_CHUNK_SIZE_PROMPTS,
     MAX_PEOPLE,
     MIN_CHUNK_SIZE_PROMPTS,
@@ -53,7 +54,6 @@ MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
 # The most events of an attempt in a file. The engine stores at most half as many, beside the user's
 # words. A file may also have events of the system.
 MAX_EVENTS_OF_AN_ATTEMPT: Final = 1_000
-MAX_CHANGES_OF_AN_ATTEMPT: Final = 1_000
 
 Witnesses = Annotated[list[Member], Field(max_length=MOST_MEMBERS, fail_fast=True)]
 Audience = Annotated[
@@ -124,7 +124,7 @@ class ResultEntry(Part):
     turn: Number
     attempt: Number = Field(description="The place of the attempt that asked.")
     kind: Term = Field(description="The kind of the change that it becomes.")
-    payload: Payload | None = Field(description="Null while it is not finished.")
+    payload: Payload | None = Field(description="Null if there is none and never will be.")
 
 
 Changes = Annotated[list[ChangeEntry], Field(max_length=MAX_CHANGES_OF_AN_ATTEMPT, fail_fast=True)]

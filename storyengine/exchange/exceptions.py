@@ -3,7 +3,7 @@
 from typing import NoReturn
 
 from sessions.exceptions import InvalidInput
-from storyengine.exchange.limits import OVER_THE_NETWORK
+from storyengine.exchange.limits import Limits
 
 _KEPT = "Nothing was imported, and your other chapters are as they were."
 # The messages that a page shows about a file. Each is for another fault of the file.
@@ -34,15 +34,18 @@ class BadChapterFile(InvalidInput):
 
     def __init__(self, problem: str, in_short: str = CHANGED) -> None:
         super().__init__(f"{problem}. Nothing was imported.")
-        # Pydantic checks the length of lists, and passes on only the text of the problem. So the
-        # advice at the end of this text has to show that the file is too large.
-        way_on = OVER_THE_NETWORK.way_on
-        is_too_large = problem.endswith(way_on)
-        large = f"The chapter is larger than what a page can import. {_KEPT} {way_on}."
-        self.in_short = large if is_too_large else in_short
+        self.in_short = in_short
 
 
-class ChapterFileTooLarge(BadChapterFile):
+class BeyondLimits(BadChapterFile):
+    """The chapter is larger than these limits allow."""
+
+    def __init__(self, problem: str, limits: Limits) -> None:
+        large = f"The chapter is larger than what a page can import. {_KEPT} {limits.way_on}."
+        super().__init__(limits.refuse(problem), large)
+
+
+class ChapterFileTooLarge(BeyondLimits):
     status = 413
     title = "Too large"
 

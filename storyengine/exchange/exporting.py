@@ -14,7 +14,7 @@ from django.utils import timezone
 from pydantic import BaseModel
 
 from agents.models import Job
-from agents.modes import mode_of
+from agents.modes import find_mode, mode_of
 from memory.blocks import covered_until
 from memory.models import MemoryBlock
 from sessions.access import read_at_one_moment
@@ -233,7 +233,8 @@ def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[Chang
     counting = chapter.changes.filter(Q(run_id=None) | Q(run_id=run)).exclude(
         attempt__status=Attempt.Status.SET_ASIDE
     )
-    places = {job.pk: place for place, job in enumerate(results)}
+    done = [(job.pk, at) for at, job in enumerate(results) if job.status == Job.Status.DONE]
+    places = dict(done)
     of_attempts: dict[uuid.UUID, list[ChangeEntry]] = defaultdict(list)
     for one in counting.order_by("attempt", F("run_id").asc(nulls_last=True), "position"):
         taken = None if one.result is None else places.get(one.result)
@@ -244,9 +245,15 @@ def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[Chang
 
 
 def _results(chapter: Session, attempts: set[uuid.UUID]) -> list[Job]:
-    """Return the jobs of the late results that these attempts asked for. They need not be
-    finished."""
-    asked = chapter.jobs.exclude(result_kind="")
+    """Return the jobs with late results for these attempts, finished or void.
+
+    Void results of kinds that the mode does not declare are left out, because no file may have
+    them.
+    """
+    ended = (Job.Status.DONE, Job.Status.VOID)
+    asked = chapter.jobs.exclude(result_kind="").filter(status__in=ended)
+    if mode := find_mode(chapter.mode):
+        asked = asked.filter(kind__in=mode.job_kinds, result_kind__in=mode.all_change_kinds)
     ordered = asked.order_by("to_prompt_index", "created_at", "pk")
     return [job for job in ordered if job.attempt_id in attempts]
 

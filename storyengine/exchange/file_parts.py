@@ -6,7 +6,7 @@ This module bounds single values. storyengine.exchange.limits bounds their numbe
 import json
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -30,6 +30,7 @@ from sessions.limits import (
     MAX_TARGET_WORDS,
     MIN_TARGET_WORDS,
     NARRATIVE_AGENT_CHAR_LIMIT,
+    PAYLOAD_CHAR_LIMIT,
     PROMPT_CHAR_LIMIT,
     PRONOUNS_CHAR_LIMIT,
     PUBLIC_TEXT_CHAR_LIMIT,
@@ -40,12 +41,12 @@ from sessions.models import FIRST_NUMBER_IN_PLAY
 from sessions.text import scrub_reply
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 
+# The type of the error for a list that is longer than the limits allow.
+TOO_MANY: Final = "too_many"
 # The most characters of a model's text. The engine shortens no reply, and no model writes nearly so
 # much at once.
 MODEL_TEXT_CHAR_LIMIT = 1_000_000
 ERROR_CHAR_LIMIT = 5_000
-# The most characters of a payload as JSON. The longest list of the longest texts stays below this.
-PAYLOAD_CHAR_LIMIT = 1_000_000
 _LARGEST_NUMBER = 1_000_000
 # The years in which times may lie. Later times are computed from the latest time in the file, so no
 # time may be near the end of the calendar.
@@ -94,8 +95,8 @@ def at_most(kind: str) -> tuple[Any, ...]:
         limits: Limits = (info.context or {}).get("limits", OVER_THE_NETWORK)
         most = getattr(limits, kind)
         if isinstance(value, list) and len(value) > most:
-            problem = limits.refuse(f"has more than {most:,} entries")
-            raise PydanticCustomError("too_many", "{problem}", {"problem": problem})
+            problem = f"has more than {most:,} entries"
+            raise PydanticCustomError(TOO_MANY, "{problem}", {"problem": problem})
         return value
 
     schema = {"maxItems": getattr(OVER_THE_NETWORK, kind)}

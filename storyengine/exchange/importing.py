@@ -3,7 +3,8 @@
 The chapter is stored in pieces, and becomes visible when it is complete (sessions.importing). If
 anything fails, nothing of it stays. An import calls no model and queues no job. Missing memory is
 written with the next prompt, as in play, or after the GM has accepted the calls
-(agents.flows.memory_calls).
+(agents.flows.memory_calls). Of missing late results, the next prompt asks for those of the latest
+turn alone (agents.flows.late_results).
 """
 
 import uuid
@@ -47,6 +48,8 @@ from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 from storyengine.exchange.mode_rules import check_world
 from storyengine.exchange.reading import read_chapter_file
 
+_NOT_THERE = "The chapter that this one was copied from had no result that could be used."
+
 
 def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session:
     """Import a chapter from a file. Raises BadChapterFile before anything is written."""
@@ -67,7 +70,7 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
     names = NewNames(chapter.turns, chapter.results)
     with importing(session, tab1, cast):
         store_groups(session, _turns(session, chapter.turns, names))
-        store_rows(session, _results(session, chapter.results, names))
+        store_rows(session, _results(session, chapter, names))
         store_rows(session, _blocks(session, chapter, block_ids, names))
         store_rows(session, _drafts(session, chapter.narrative_drafts, block_ids, names))
         store_groups(session, _unanswered(session, chapter.unanswered_attempts, names))
@@ -221,23 +224,27 @@ def _changes(
         )
 
 
-def _results(session: Session, entries: Sequence[ResultEntry], names: NewNames) -> Iterator[Job]:
-    """Yield the jobs of late results. A job without its result is cancelled, so that the next
-    prompt queues it."""
-    for job_id, entry in zip(names.of_results, entries, strict=True):
+def _results(session: Session, chapter: Chapter, names: NewNames) -> Iterator[Job]:
+    """Yield the jobs. One without its result is void, so that nothing queues it."""
+    for job_id, entry in zip(names.of_results, chapter.results, strict=True):
         is_done = entry.payload is not None
+        # Tab 2 tells only of results that became void lately.
+        asked_at = chapter.turns[entry.turn - 1].attempts[entry.attempt].committed_at
         asker = names.of_attempts(entry.turn)[entry.attempt]
         yield Job(
             job_id=job_id,
             session=session,
             kind=entry.job_kind,
             key=result_key(asker, entry.kind),
-            status=Job.Status.DONE if is_done else Job.Status.CANCELLED,
+            status=Job.Status.DONE if is_done else Job.Status.VOID,
+            error="" if is_done else _NOT_THERE,
             attempt_id=asker,
             from_prompt_index=entry.turn,
             to_prompt_index=entry.turn,
             result_kind=entry.kind,
             result=entry.payload,
+            created_at=asked_at,
+            updated_at=asked_at,
         )
 
 

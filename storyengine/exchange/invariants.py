@@ -128,7 +128,7 @@ def _check_changes(changes: list[ChangeEntry], chapter: Chapter, place: str) -> 
     if len(set(taken)) != len(taken) or max(taken, default=-1) >= len(chapter.results):
         refuse(place, "must take entries of results, each once")
     if any(chapter.results[one].payload is None for one in taken):
-        refuse(place, "must take no entry of results that is not finished")
+        refuse(place, "must take no entry of results that has no payload")
 
 
 def check_speaker(role: str, slot: int | None, chapter: WithSlots, place: str) -> None:

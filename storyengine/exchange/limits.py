@@ -22,9 +22,6 @@ class Limits:
     events: int
     changes: int
     results: int
-    # The most late results that are not finished. The first prompt in the imported chapter queues a
-    # job for each of them, which may call a model.
-    unfinished_results: int
     memory_blocks: int
     narrative_drafts: int
     unanswered_attempts: int
@@ -83,7 +80,6 @@ OVER_THE_NETWORK: Final = Limits(
     events=100_000,
     changes=100_000,
     results=10_000,
-    unfinished_results=100,
     memory_blocks=20_000,
     narrative_drafts=1_000,
     unanswered_attempts=10_000,
@@ -97,7 +93,6 @@ OF_THE_OPERATOR: Final = Limits(
     events=1_000_000,
     changes=1_000_000,
     results=100_000,
-    unfinished_results=10_000,
     memory_blocks=200_000,
     narrative_drafts=10_000,
     unanswered_attempts=100_000,

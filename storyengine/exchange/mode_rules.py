@@ -114,19 +114,20 @@ def check_world(chapter: Chapter, session: Session) -> None:
     BadChapterFile for a payload that the mode's fold cannot take.
     """
     folding = _Folding(mode_named(chapter.mode), session)
-    # The world before each turn. The last entry is the world after the last turn.
-    worlds = [folding.begin()]
+    # Only these two worlds are kept, because each may be as large as all changes together.
+    before = world = folding.begin()
     for at, turn in enumerate(chapter.turns):
-        after = [
-            folding.go_on(worlds[at], attempt, turn.number, f"turns[{at}].attempts[{number}]")
-            for number, attempt in enumerate(turn.attempts)
-        ]
-        worlds.append(after[turn.chosen])
+        before = world
+        for number, attempt in enumerate(turn.attempts):
+            place = f"turns[{at}].attempts[{number}]"
+            after = folding.go_on(before, attempt, turn.number, place)
+            if number == turn.chosen:
+                world = after
     for at, one in enumerate(chapter.unanswered_attempts):
-        # An attempt that was set aside is not checked, because it can be neither retried nor kept.
-        if one.status != "set_aside":
-            before = worlds[-1 if one.turn is None else one.turn - 1]
-            folding.go_on(before, one, one.turn, f"unanswered_attempts[{at}]")
+        # What was set aside or is of an earlier turn can neither be retried nor kept.
+        if one.status != "set_aside" and one.turn in (None, len(chapter.turns)):
+            start = world if one.turn is None else before
+            folding.go_on(start, one, one.turn, f"unanswered_attempts[{at}]")
 
 
 class _Folding:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from sessions.limits import MODE_SETUP_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE
 from storyengine.exchange import chapter_file, version_1
 from storyengine.exchange.chapter_file import FORMAT, Chapter, ChapterFile
@@ -19,14 +20,17 @@ from storyengine.exchange.exceptions import (
     NEWER,
     NO_CHAPTER,
     BadChapterFile,
+    BeyondLimits,
     ChapterFileTooLarge,
     refuse,
 )
+from storyengine.exchange.file_parts import TOO_MANY
 from storyengine.exchange.invariants import check_invariants
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits, count_entries
 from storyengine.exchange.mode_rules import mode_named
 
-MAX_KEYS = 1_000
+# A setup of a mode, which is the largest object that play stores by keys of its own, has fewer.
+MAX_KEYS = MODE_SETUP_CHAR_LIMIT // 5
 _KNOWN_KEYS = chapter_file.KNOWN_KEYS | version_1.KNOWN_KEYS
 _MODE_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 _ARCHIVES = (b"PK", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
@@ -51,7 +55,7 @@ _PROBLEMS = {
 _OWN_PROBLEMS = frozenset(
     {
         *("not_text", "not_a_line", "no_words", "not_storable", "payload_too_long", "not_a_time"),
-        "too_many",
+        TOO_MANY,
     }
 )
 
@@ -60,7 +64,7 @@ def check_size(size: int, limits: Limits = OVER_THE_NETWORK) -> None:
     """Check the number of bytes of a file. Raises ChapterFileTooLarge."""
     if size > limits.file_bytes:
         most = f"{limits.file_bytes:,} bytes, the most that can be imported here"
-        raise ChapterFileTooLarge(limits.refuse(f"The file is larger than {most}"))
+        raise ChapterFileTooLarge(f"The file is larger than {most}", limits)
 
 
 def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chapter:
@@ -79,11 +83,10 @@ def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chap
             file = ChapterFile.model_validate(data, context={"limits": limits})
             chapter = file.chapter
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
-        raise BadChapterFile(_describe(problems[0])) from None
-    most = limits.unfinished_results
-    if sum(one.payload is None for one in chapter.results) > most:
-        refuse("results", limits.refuse(f"has more than {most:,} that are not finished"))
+        first, *_ = error.errors(include_url=False, include_input=False)
+        if first["type"] == TOO_MANY:
+            raise BeyondLimits(_describe(first), limits) from None
+        raise BadChapterFile(_describe(first)) from None
     check_invariants(chapter)
     return chapter
 
@@ -93,7 +96,7 @@ def _read_json(content: bytes, limits: Limits) -> Any:
         problem = "The file is an archive. Unpack it and choose the JSON file in it"
         raise BadChapterFile(problem, ARCHIVE)
     if sum(content.count(separator) for separator in (b"[", b"{", b",")) > limits.separators:
-        raise BadChapterFile(limits.refuse("The file holds more values than any chapter"))
+        raise BeyondLimits("The file holds more values than any chapter", limits)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -162,7 +165,8 @@ def _check_totals(data: dict[str, Any], limits: Limits) -> None:
     for name in ("attempts", "events", "changes"):
         most = getattr(limits, name)
         if counts[name] > most:
-            refuse("turns", limits.refuse(f"have more than {most:,} {name} together"))
+            problem = f"chapter.turns have more than {most:,} {name} together"
+            raise BeyondLimits(problem, limits)
 
 
 def _describe(details: ErrorDetails) -> str:

@@ -23,7 +23,7 @@ from storyengine.exchange.chapter_file import (
     UnansweredEntry,
 )
 from storyengine.exchange.chapter_file import EventEntry as EventOfAttempt
-from storyengine.exchange.exceptions import refuse
+from storyengine.exchange.exceptions import BeyondLimits, refuse
 from storyengine.exchange.file_parts import (
     BlockParts,
     ChapterParts,
@@ -238,8 +238,8 @@ def _check_sizes(chapter: OldChapter, limits: Limits) -> None:
         repeated += len(events[0].text) * roles["agent"]
         at += len(events)
     if repeated > limits.file_bytes:
-        problem = "has more replies to long prompts than can be imported here"
-        refuse("events", limits.refuse(problem))
+        problem = "chapter.events has more replies to long prompts than can be imported here"
+        raise BeyondLimits(problem, limits)
 
 
 def _check_words(event: EventEntry, place: str) -> None:

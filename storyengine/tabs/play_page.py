@@ -16,7 +16,7 @@ from agents.models import Job
 from agents.modes import Mode, Stage, find_agent, find_mode, has_stage, who_answers, world_now
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
-from agents.running.results import void_results
+from agents.running.results import MOST_VOID, void_results
 from memory.fold.folding import fold_chapter
 from memory.stretches import CatchingUp, calls_to_accept, catching_up, stretches_to_accept
 from sessions.access import read_at_one_moment
@@ -362,7 +362,7 @@ def _new_void_results(chapter: Session) -> list[Job]:
     """Return the late results that have become void since the turn before the latest one."""
     before = chapter.turns.filter(number=chapter.prompt_index - 1)
     since = before.values_list("chosen__committed_at", flat=True).first() or chapter.created_at
-    return list(void_results(chapter).filter(updated_at__gte=since))
+    return list(void_results(chapter).filter(updated_at__gte=since)[:MOST_VOID])
 
 
 def read_set_aside(chapter: Session) -> list[UnfinishedAttempt]:

@@ -166,6 +166,24 @@ class TestTools:
         for told in (after, next_turn):
             assert "Lamps: north, south." in told
 
+    def test_a_call_beyond_the_changes_of_an_attempt_changes_nothing_and_says_so(
+        self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("sessions.world.MAX_CHANGES_OF_AN_ATTEMPT", 2)
+        lamps = [("light", {"lamp": name}) for name in ("a", "b", "c")]
+        again = says("native", "Again.", lamps[2])
+        provider.enqueue(says("native", "I light them.", *lamps), again, "It burns.")
+        played(chapter)
+        lit = [("lighthouse.lit", {"lamp": name}) for name in ("a", "b")]
+        assert changes(chapter, 1) == lit
+        told = [sent_text(one) for one in provider.history]
+        refusal = "It changed nothing: with it, this reply would change more"
+        assert [one.count(refusal) for one in told] == [0, 1, 2]
+        # The acts after it have no room either.
+        refused = assert_problem(act(chapter, litres=1), 422, "invalid-input")
+        assert "go on with the story first" in refused["detail"]
+        assert changes(chapter, 1) == lit
+
     def test_a_retry_begins_from_the_world_before(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:

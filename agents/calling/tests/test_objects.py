@@ -189,6 +189,6 @@ def test_the_gm_is_told_what_happened_and_only_on_request_what_the_check_said(
     assert job.error.startswith(NOT_USABLE)
     assert "{" not in job.error
     assert what_the_check_said(job).startswith('agents must be exactly [{"slot": 1')
-    Job.objects.update(error="The server is busy.")
+    Job.objects.update(failure="ProviderBusy")
     assert what_the_check_said(Job.objects.get()) == ""
     assert what_the_check_said(None) == ""

@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from agents.calling.call_records import calls_behind_prompt
 from agents.flows.choosing import choose_reply
+from agents.flows.late_results import finish_with_result
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.flows.tests.trying import IDENTITY, contents, replies_to, tried
 from agents.flows.tests.trying import chapter as chapter
@@ -20,7 +21,7 @@ from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import ScriptedProvider
 from agents.running.job_kinds import JobKind
 from agents.running.jobs import claim
-from agents.running.results import ask_for_result, finish_with_result
+from agents.running.results import ask_for_result
 from agents.running.watch import Watch
 from agents.tests.second_mode import install
 from memory.blocks import counting_blocks

@@ -6,7 +6,6 @@ nothing. They never fill in missing values.
 """
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
@@ -17,12 +16,11 @@ from pydantic_core import ErrorDetails
 from agents.prompting.escaping import without_forgeries
 from agents.providers.exceptions import UnusableReply
 from sessions.limits import MAX_AGENTS
+from sessions.payloads import why_not_storable
 from sessions.roster import Character
 
 Payload = dict[str, Any]
 
-# The greatest depth of nested lists and objects. The shapes need five levels.
-MAX_DEPTH = 20
 _MAX_PROBLEMS = 5
 
 
@@ -56,6 +54,7 @@ def _as_list(value: object) -> object:
 
 
 EntryT = TypeVar("EntryT")
+Model = TypeVar("Model", bound=BaseModel)
 Text = Annotated[str, Field(max_length=800), BeforeValidator(_as_text)]
 Several = Annotated[list[EntryT], Field(max_length=14), BeforeValidator(_as_list)]
 
@@ -254,11 +253,12 @@ def delta_schema_for(
     return schema
 
 
-def check_payload(payload: Payload, model: type[BaseModel]) -> None:
-    """Raise InvalidReply unless the object has the shape and can be stored."""
+def check_payload(payload: Payload, model: type[Model]) -> Model:
+    """Return the object in its shape. Raises InvalidReply unless it has the shape and can be
+    stored."""
     check_storable(payload)
     try:
-        model.model_validate(payload)
+        return model.model_validate(payload)
     except ValidationError as error:
         problems = [_describe(details) for details in error.errors(include_url=False)]
         more = len(problems) - _MAX_PROBLEMS
@@ -340,25 +340,9 @@ def _plain_schema(
 
 
 def check_storable(payload: Payload) -> None:
-    """Refuse values that no database stores as JSON: NUL, lone surrogates, NaN, and too deep
-    nesting."""
-    pending: list[tuple[Any, int]] = [(payload, 1)]
-    while pending:
-        value, depth = pending.pop()
-        if depth > MAX_DEPTH:
-            raise InvalidReply("the JSON object is nested too deeply")
-        if isinstance(value, dict):
-            pending += [(part, depth + 1) for pair in value.items() for part in pair]
-        elif isinstance(value, list):
-            pending += [(part, depth + 1) for part in value]
-        elif isinstance(value, str) and _is_not_text(value):
-            raise InvalidReply("a text holds characters that are not text; leave them out")
-        elif isinstance(value, float) and not math.isfinite(value):
-            raise InvalidReply("a number is not finite; write it as text")
-
-
-def _is_not_text(value: str) -> bool:
-    return "\0" in value or any("\ud800" <= character <= "\udfff" for character in value)
+    """Raise InvalidReply for an object that cannot be stored as JSON."""
+    if problem := why_not_storable(payload):
+        raise InvalidReply(problem)
 
 
 def _describe(details: ErrorDetails) -> str:

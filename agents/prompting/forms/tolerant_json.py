@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 
 from json_repair import repair_json
 
-from agents.prompting.forms.schemas import MAX_DEPTH, InvalidReply, Payload, Reading, check_storable
+from agents.prompting.forms.schemas import InvalidReply, Payload, Reading, check_storable
+from sessions.payloads import MAX_DEPTH
 
 Check = Callable[[Payload], None]
 FoundT = TypeVar("FoundT")

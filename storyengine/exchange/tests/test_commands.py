@@ -20,7 +20,7 @@ from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Event, Session, Tab1Inputs, Turn
 from storyengine.access.body_limit import LARGEST_FILE
 from storyengine.exchange import importing
-from storyengine.exchange.exceptions import BadChapterFile
+from storyengine.exchange.exceptions import CHANGED, BadChapterFile
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.limits import (
@@ -102,6 +102,11 @@ class TestImport:
         with pytest.raises(BadChapterFile) as refused:
             import_chapter(content, tight)
         assert import_command() in str(refused.value)
+        assert "larger than what a page can import" in refused.value.in_short
+
+    def test_what_a_text_says_makes_no_chapter_too_large(self) -> None:
+        error = BadChapterFile(f"It is odd. {OVER_THE_NETWORK.way_on}")
+        assert error.in_short == CHANGED
 
     @pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
     def test_there_is_more_room_for_all_of_it(self, name: str) -> None:

@@ -67,7 +67,7 @@ NOT_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "many keys": (
         lambda: as_bytes({f"key {number}": 0 for number in range(100_000)}),
-        "more than 1,000 keys",
+        "more than 20,000 keys",
     ),
     "ten million events": (
         lambda: b'{"chapter": {"events": [' + b"0," * 9_900_000 + b"0]}}",

@@ -4,13 +4,14 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 from pytest_django import Settings
 
 from agents.flows.tests.playing import play
 from agents.models import Job
-from agents.modes import find_mode
+from agents.modes import Mode, find_mode
 from agents.providers.scripted import ScriptedProvider
 from agents.running.job_kinds import JobKind
 from agents.running.results import ask_for_result, waiting_results
@@ -39,7 +40,6 @@ from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
-from storyengine.exchange.limits import OVER_THE_NETWORK
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("_harbour")]
 
@@ -67,20 +67,21 @@ async def _never_run(job: Job, watch: Watch) -> None:
 TIDE_JOB = JobKind(_never_run, lambda job, error: None)
 
 
-@pytest.fixture
-def _harbour(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
-    """Add a mode that differs from the Game Master's only by its world."""
+def harbour(**fields: Any) -> Mode:
+    """Make a mode that is like the Game Master's but has a world."""
     game_master = find_mode("gamemaster")
     assert game_master is not None
-    mode = replace(
-        game_master,
-        name="harbour",
-        change_kinds=frozenset({"went", "took", "tide"}),
-        job_kinds={"harbour.tide": TIDE_JOB},
-        initial_state=dock,
-        apply_change=sail,
-    )
-    install(monkeypatch, settings, harbour=mode)
+    kinds = {
+        "change_kinds": frozenset({"went", "took", "tide"}),
+        "job_kinds": {"harbour.tide": TIDE_JOB},
+    }
+    world = {"initial_state": dock, "apply_change": sail}
+    return replace(game_master, name="harbour", **{**kinds, **world, **fields})
+
+
+@pytest.fixture
+def _harbour(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
+    install(monkeypatch, settings, harbour=harbour())
     yield
     monkeypatch.undo()
     install(monkeypatch, settings)
@@ -181,38 +182,87 @@ def test_a_result_that_waits_does_so_in_the_copy_and_a_taken_one_is_taken(
     assert [one.payload for one in waiting_results(attempt)] == [{"level": 2}]
 
 
-@pytest.mark.parametrize("copy_of", [again, lambda chapter: fork_chapter(chapter.pk, 2)])
+COPIES = pytest.mark.parametrize("copy_of", [again, lambda chapter: fork_chapter(chapter.pk, 2)])
+
+
+def add_turn(chapter: Session) -> Attempt:
+    attempt = open_prompt(chapter.pk, actor=1, words="On.", submission_key="").attempt
+    assert commit_attempt(attempt, "I go on.")
+    return Attempt.objects.select_related("turn", "session").get(pk=attempt.pk)
+
+
+@COPIES
 @pytest.mark.parametrize("status", ["queued", "running", "failed", "cancelled"])
-def test_the_next_prompt_of_a_copy_asks_again_for_a_result_that_is_not_finished(
+def test_a_copy_leaves_out_what_is_not_finished_and_asks_for_it_at_the_latest_turn_alone(
     chapter: Session,
     provider: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
     status: str,
     copy_of: Callable[[Session], Session],
 ) -> None:
-    # The broken attempt has taken this result, so the test deletes the attempt.
+    # The broken attempt has taken the second result, so the test deletes the attempt.
     chapter.attempts.filter(status=Attempt.Status.FAILED).delete()
-    Job.objects.filter(result__level=2).update(status=status, result=None)
+    first, second = (one.chosen for one in chapter.turns.order_by("number"))
+    third = add_turn(chapter)
+    for asker in (first, second, third):
+        result_of(asker, 3)
+    Job.objects.filter(result__level__gte=2).update(status=status, result=None)
+
+    def ask(attempt: Attempt) -> None:
+        ask_for_result(attempt, "harbour.tide", "tide")
+
+    install(monkeypatch, settings, harbour=harbour(after_commit=ask))
     copy = copy_of(chapter)
-    job = copy.jobs.get(result__isnull=True)
-    assert (job.status, job.result_kind, job.to_prompt_index) == ("cancelled", "tide", 2)
-    assert job.attempt == copy.turns.get(number=2).chosen
-    assert copy.jobs.filter(status=Job.Status.DONE).count() == 1
+    assert set(copy.jobs.values_list("status", flat=True)) == {"done"}
     play(copy)
-    job.refresh_from_db()
-    assert job.status == Job.Status.QUEUED
-    # A second request for the same result returns this job.
-    assert ask_for_result(job.attempt, job.kind, "tide") == job
-    assert copy.jobs.count() == 2
+    asked = copy.jobs.filter(status=Job.Status.QUEUED).order_by("to_prompt_index")
+    # Those of the latest turn in the copy, and of the turn that was played now.
+    latest = copy.turns.count()
+    assert list(asked.values_list("to_prompt_index", flat=True)) == [latest - 1, latest]
 
 
-def test_a_file_asks_for_so_many_results_at_most(chapter: Session) -> None:
+@COPIES
+def test_a_void_result_is_void_in_the_copy_and_never_asked_for(
+    chapter: Session,
+    provider: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    copy_of: Callable[[Session], Session],
+) -> None:
     chapter.attempts.filter(status=Attempt.Status.FAILED).delete()
-    Job.objects.filter(result__level=2).update(status="failed", result=None)
-    content = export_chapter(chapter.pk).to_json()
-    with pytest.raises(BadChapterFile, match="results has more than 0 that are not finished"):
-        import_chapter(content, replace(OVER_THE_NETWORK, unfinished_results=0))
-    assert Session.everything.count() == 1
-    import_chapter(content, replace(OVER_THE_NETWORK, unfinished_results=1))
+    Job.objects.filter(result__level=2).update(status="void", error="It cannot be taken.")
+    copy = copy_of(chapter)
+    job = copy.jobs.get(status="void")
+    assert (job.result, job.to_prompt_index) == (None, 2)
+    assert job.error.startswith("The chapter that this one was copied from had no result")
+    # Tab 2 tells of results that became void lately, and so not of this one for long.
+    assert job.attempt is not None
+    assert job.updated_at == job.attempt.committed_at
+    play(copy)
+    assert ask_for_result(job.attempt, "harbour.tide", "tide") == job
+    assert set(copy.jobs.values_list("status", flat=True)) == {"done", "void"}
+
+
+def test_what_an_older_file_has_not_finished_queues_nothing(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    file = json.loads(export_chapter(chapter.pk).to_json())
+    content = file["chapter"]
+    content["unanswered_attempts"] = []
+    content["results"][1]["payload"] = None
+    copy = import_chapter(json.dumps(file).encode())
+    play(copy)
+    assert set(copy.jobs.values_list("status", flat=True)) == {"done", "void"}
+
+
+@pytest.mark.parametrize("lacking", [{"kind": "harbour.noise"}, {"result_kind": "quake"}])
+def test_a_result_of_a_kind_that_the_mode_lacks_is_left_out_of_the_file(
+    chapter: Session, lacking: dict[str, str]
+) -> None:
+    result_of(chapter.turns.get(number=2).chosen, 4)
+    Job.objects.filter(result__level=4).update(status="void", result=None, **lacking)
+    assert again(chapter).jobs.count() == chapter.jobs.count() - 1 == 2
 
 
 def test_an_act_closes_its_turn_in_the_copy(chapter: Session) -> None:
@@ -359,7 +409,7 @@ def no_seed(content: Any) -> None:
         (act_first, "attempts[1].changes must have the acts last"),
         (result_twice, "attempts[1].changes must take entries of results, each once"),
         (result_beyond, "attempts[1].changes must take entries of results, each once"),
-        (result_not_finished, "attempts[0].changes must take no entry of results that is not fini"),
+        (result_not_finished, "attempts[0].changes must take no entry of results that has no payl"),
         (result_asked_for_twice, "results[2] is asked for a second time by the same attempt"),
         (result_of_no_turn, "results[0].turn must be the number of a turn"),
         (result_of_no_attempt, "results[0].attempt must be the place of one of the attempts"),
@@ -441,3 +491,29 @@ def test_who_came_in_an_attempt_that_is_set_aside_does_not_go_along(chapter: Ses
     assert copy.character(JON + 1).name == "Ann"
     set_aside = copy.attempts.get(status=Attempt.Status.SET_ASIDE)
     assert (set_aside.partial_text, set_aside.changes.count()) == ("I swim on", 0)
+
+
+def test_the_check_of_a_file_keeps_no_world_of_earlier_turns(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    class World:
+        """A world of which the living ones are counted."""
+
+    alive: WeakSet[World] = WeakSet()
+    most: list[int] = []
+
+    def made(*_about: object) -> World:
+        world = World()
+        alive.add(world)
+        most.append(len(alive))
+        return world
+
+    for number in range(20):
+        attempt = begin(chapter, f"on {number}")
+        store_changes(attempt, [NewChange("went", {"to": f"place {number}"})] * 3)
+        commit_attempt(attempt, "I go on.")
+    content = export_chapter(chapter.pk).to_json()
+    install(monkeypatch, settings, harbour=harbour(initial_state=made, apply_change=made))
+    import_chapter(content)
+    assert len(most) > 60
+    assert max(most) <= 5

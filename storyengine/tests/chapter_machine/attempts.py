@@ -81,9 +81,11 @@ class PlaysAttempts(RuleBasedStateMachine):
         # Runs and jobs that are over although their processes do not know it yet.
         self.lost: list[Attempt] = []
         self.lost_jobs: list[Job] = []
-        # Whether the chapter has asked for its unfinished late results. A copy asks for them with
-        # its next prompt, with a retry or at its end.
+        # Whether the chapter has asked for the late results that it lacks. A copy asks for those of
+        # its latest turn, with its next prompt, with a retry or at its end.
         self.asks_again = True
+        # The chosen attempts of earlier turns whose results were unfinished when a copy was made.
+        self.left_out: set[int] = set()
         self.count = self.checks = 0
 
     @property

@@ -10,13 +10,13 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from agents.calling.tests.bookkeeping import expire
 from agents.flows.ending import request_end, retry_summary
+from agents.flows.late_results import finish_with_result
 from agents.flows.summarizing import give_up, write_memory_deltas
 from agents.models import Job
 from agents.modes import find_mode
 from agents.providers.exceptions import ProviderTimeout
 from agents.running.jobs import claim, due_jobs
 from agents.running.recovery import recover
-from agents.running.results import finish_with_result
 from agents.running.watch import Watch
 from sessions.exceptions import WrongState
 from sessions.states import State
@@ -85,7 +85,7 @@ class PlaysWithWorkers(PlaysAttempts):
         self.claimed.append(job)
         if job.kind == TIDE:
             # Late results are finished in the order of the turns that asked for them.
-            heard = [id(one.asker) for one in self.expected.results]
+            heard = {id(one.asker) for one in self.expected.results} | self.left_out
             for one in self.expected.told(before=job.from_prompt_index):
                 assert one.chosen.actor or id(one.chosen) in heard
 

@@ -1,9 +1,10 @@
 """The tide, which a job works out beside play as a late result for the turn that asked for it."""
 
+from agents.flows.late_results import finish_with_result
 from agents.models import Job
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind
-from agents.running.results import ask_for_result, finish_with_result
+from agents.running.results import ask_for_result
 from agents.running.watch import Watch
 from sessions.models import Attempt
 from storyengine.tests.lighthouse.state import TIDE_CAME

@@ -19,6 +19,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from agents.models import Job
+from agents.running.results import waiting_results
 from sessions.attempts import open_prompt, open_reroll, open_trial, start_keeping
 from sessions.breaking import fail_attempt, recover_dead_attempts, stop_attempt
 from sessions.committing import choose_attempt, commit_attempt, edit_reply
@@ -27,11 +29,9 @@ from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import act, make_active_chapter
 from sessions.world import (
-    LateResult,
     NewChange,
     changes_that_count,
     fold_world,
-    pending_results,
     store_changes,
     take_results,
 )
@@ -39,9 +39,8 @@ from sessions.world import (
 
 @dataclass
 class Run:
-    """The changes of a run, and the late results that were finished when the run began."""
+    """The changes of a run, the late results that it took first."""
 
-    finished: list[uuid.UUID]
     taken: list[str]
     steps: list[str] = field(default_factory=list)
 
@@ -72,7 +71,24 @@ class Result:
     asker: Try
     name: str
     is_finished: bool = False
-    pk: uuid.UUID = field(default_factory=uuid.uuid4)
+
+
+def finished_job(asker: Attempt, number: int, name: str) -> Job:
+    """Store a finished late result. No other one has this name."""
+    return Job.objects.create(
+        session_id=asker.session_id,
+        kind="simulate",
+        key=name,
+        status=Job.Status.DONE,
+        attempt=asker,
+        to_prompt_index=number,
+        result_kind="note",
+        result={"name": name},
+    )
+
+
+def take(attempt: Attempt) -> None:
+    assert take_results(attempt, waiting_results(attempt))
 
 
 def notes(*names: str) -> list[NewChange]:
@@ -122,13 +138,6 @@ class Play(RuleBasedStateMachine):
         ]
         return sorted(found, key=lambda one: one.asker.turn)
 
-    def finished(self) -> list[LateResult]:
-        return [
-            LateResult(one.pk, one.asker.row.pk, "note", {"name": one.name})
-            for one in self.results
-            if one.is_finished
-        ]
-
     @property
     def latest(self) -> Step:
         return self.turns[-1]
@@ -140,8 +149,8 @@ class Play(RuleBasedStateMachine):
 
     def begin(self, row: Attempt, number: int) -> Try:
         waiting = self.waiting(number)
-        assert take_results(row, self.finished())
-        run = Run([one.result_id for one in self.finished()], [one.name for one in waiting])
+        take(row)
+        run = Run([one.name for one in waiting])
         run.steps.append(self.name("step"))
         assert store_changes(row, notes(*run.steps))
         return Try(row, number, run)
@@ -344,7 +353,7 @@ class Play(RuleBasedStateMachine):
         row = self.refused_unless(self.can_change, lambda: edit_reply(self.pk, number, "By hand."))
         if row:
             source = self.latest.chosen.run
-            run = Run(list(source.finished), list(source.taken), list(source.steps))
+            run = Run(list(source.taken), list(source.steps))
             edited = Try(row, number, run)
             self.latest.tries.append(edited)
             self.latest.chosen, self.broken = edited, None
@@ -396,13 +405,20 @@ class Play(RuleBasedStateMachine):
         """Ask for a late result of a random attempt, most often of one at the latest turn."""
         steps = data.draw(st.sampled_from([self.turns, self.turns[-1:]]))
         asker = data.draw(st.sampled_from([one for step in steps for one in step.tries]))
-        self.results.append(Result(asker, self.name("result"), is_finished))
+        result = Result(asker, self.name("result"), is_finished)
+        self.results.append(result)
+        job = finished_job(asker.row, asker.turn, result.name)
+        if not is_finished:
+            Job.objects.filter(pk=job.pk).update(status=Job.Status.QUEUED)
 
     @precondition(lambda self: any(not one.is_finished for one in self.results))
     @rule(data=st.data())
     def finish(self, data: st.DataObject) -> None:
         unfinished = [one for one in self.results if not one.is_finished]
-        data.draw(st.sampled_from(unfinished)).is_finished = True
+        result = data.draw(st.sampled_from(unfinished))
+        result.is_finished = True
+        jobs = Job.objects.filter(session_id=self.pk, key=result.name)
+        jobs.update(status=Job.Status.DONE)
 
     # The following invariants are checked after each rule.
 
@@ -421,32 +437,30 @@ class Play(RuleBasedStateMachine):
         told = world_of(self.pk)
         chosen = {id(step.chosen) for step in self.turns}
         following = Attempt(session=Session.objects.get(pk=self.pk))
-        waiting = {one.result_id for one in pending_results(following, self.finished())}
+        waiting = {one.payload["name"] for one in waiting_results(following)}
         for one in self.results:
             is_void = id(one.asker) not in chosen
             times = told.count(one.name)
             assert times <= (0 if is_void or not one.is_finished else 1)
             is_waiting = one.is_finished and not (is_void or times)
-            assert is_waiting == (one.pk in waiting)
+            assert is_waiting == (one.name in waiting)
 
     def teardown(self) -> None:
         """Check that a second chapter, in which only the chosen attempts are made, has the same
         world."""
         other = make_active_chapter().pk
-        rows: dict[int, uuid.UUID] = {}
+        rows: dict[int, Attempt] = {}
         for step in self.turns:
             run = step.chosen.run
             sent = {"actor": 1, "words": "Go.", "submission_key": str(uuid.uuid4())}
             attempt = open_prompt(other, **sent).attempt  # type: ignore[arg-type]
-            finished = [
-                LateResult(one.pk, rows.get(id(one.asker), uuid.uuid4()), "n", {"name": one.name})
-                for one in self.results
-                if one.pk in run.finished
-            ]
-            assert take_results(attempt, finished)
+            for one in self.results:
+                if one.name in run.taken:
+                    finished_job(rows[id(one.asker)], one.asker.turn, one.name)
+            take(attempt)
             assert store_changes(attempt, notes(*run.steps))
             assert commit_attempt(attempt, "I go.")
-            rows[id(step.chosen)] = attempt.pk
+            rows[id(step.chosen)] = attempt
             for name in step.acts:
                 act(other, notes(name))
         assert world_of(other) == world_of(self.pk)

@@ -1,0 +1,147 @@
+"""Which late results wait for an attempt: those that nobody before it has taken."""
+
+import pytest
+
+from agents.models import Job
+from agents.running.results import waiting_results
+from sessions.attempts import open_prompt, open_reroll
+from sessions.breaking import fail_attempt, stop_attempt
+from sessions.committing import choose_attempt, commit_attempt, edit_reply
+from sessions.limits import MAX_RESULTS_OF_A_RUN
+from sessions.models import Attempt, Session
+from sessions.tests.factories import make_active_chapter
+from sessions.tests.test_world import begin, note, play, play_again, world_of
+from sessions.world import store_changes, take_results
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter()
+
+
+def finish(asker: Attempt, name: str = "done") -> Job:
+    """Store a finished result of the kind of change that these tests have."""
+    assert asker.turn is not None
+    return Job.objects.create(
+        session=asker.session,
+        kind="simulate",
+        key=name,
+        status=Job.Status.DONE,
+        attempt=asker,
+        to_prompt_index=asker.turn.number,
+        result_kind="note",
+        result={"name": name},
+    )
+
+
+def take(attempt: Attempt) -> bool:
+    return take_results(attempt, waiting_results(attempt))
+
+
+def test_the_next_run_takes_a_result_first_and_once(chapter: Session) -> None:
+    finish(play(chapter, "a"))
+    attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
+    assert take(attempt)
+    store_changes(attempt, note("b"))
+    commit_attempt(attempt, "I go.")
+    assert world_of(chapter) == ["a", "done", "b"]
+    after = begin(chapter, key="k2")
+    take(after)
+    assert world_of(chapter, attempt=after) == ["a", "done", "b"]
+
+
+def test_only_the_committed_run_took_it(chapter: Session) -> None:
+    finish(play(chapter, "a"))
+    broken = begin(chapter)
+    take(broken)
+    fail_attempt(broken, error="No answer.", partial_text="")
+    retry = begin(chapter)
+    take(retry)
+    commit_attempt(retry, "I go.")
+    assert world_of(chapter) == ["a", "done"]
+
+
+def test_another_attempt_at_the_turn_takes_it_too(chapter: Session) -> None:
+    finish(play(chapter, "a"))
+    first = begin(chapter)
+    take(first)
+    commit_attempt(first, "I go.")
+    reroll = open_reroll(chapter.pk, submission_key="r").attempt
+    take(reroll)
+    commit_attempt(reroll, "I go otherwise.")
+    assert world_of(chapter) == ["a", "done"]
+    choose_attempt(chapter.pk, 2, first.pk)
+    assert world_of(chapter) == ["a", "done"]
+
+
+def test_a_result_that_nobody_chosen_took_waits(chapter: Session) -> None:
+    finish(play(chapter, "a"))
+    first = begin(chapter)
+    commit_attempt(first, "I go.")
+    reroll = open_reroll(chapter.pk, submission_key="r").attempt
+    take(reroll)
+    commit_attempt(reroll, "I go otherwise.")
+    choose_attempt(chapter.pk, 2, first.pk)
+    assert world_of(chapter) == ["a"]
+    after = begin(chapter, key="k2")
+    take(after)
+    commit_attempt(after, "I go on.")
+    assert world_of(chapter) == ["a", "done"]
+
+
+def test_a_result_of_an_attempt_that_is_not_chosen_waits_or_is_void(chapter: Session) -> None:
+    finish(play(chapter, "a"))
+    play_again(chapter, "b")
+    attempt = begin(chapter)
+    take(attempt)
+    commit_attempt(attempt, "I go.")
+    assert world_of(chapter) == ["b"]
+
+
+def test_an_attempt_takes_nothing_of_its_own_turn(chapter: Session) -> None:
+    finish(play(chapter, "a"))
+    reroll = open_reroll(chapter.pk, submission_key="r").attempt
+    assert take(reroll)
+    assert world_of(chapter, attempt=reroll) == []
+
+
+def test_results_are_taken_in_the_order_of_the_turns_that_asked(chapter: Session) -> None:
+    first, second = play(chapter), play(chapter)
+    finish(second, "2")
+    finish(first, "1")
+    attempt = begin(chapter)
+    take(attempt)
+    assert world_of(chapter, attempt=attempt) == ["1", "2"]
+
+
+def test_a_run_takes_only_so_many_and_the_next_one_takes_the_rest(chapter: Session) -> None:
+    asker = play(chapter)
+    names = [f"result {number}" for number in range(MAX_RESULTS_OF_A_RUN + 1)]
+    for name in names:
+        finish(asker, name)
+    for key, least in (("k", -1), ("l", len(names))):
+        attempt = begin(chapter, key=key)
+        take(attempt)
+        assert commit_attempt(attempt, "I go.")
+        assert world_of(chapter) == names[:least]
+
+
+def test_a_run_that_lost_its_claim_takes_nothing(chapter: Session) -> None:
+    finish(play(chapter))
+    lost = begin(chapter)
+    stop_attempt(lost)
+    assert not take(lost)
+    assert not chapter.changes.exists()
+
+
+def test_an_edit_takes_nothing_more(chapter: Session) -> None:
+    asker = play(chapter)
+    play(chapter, "a")
+    finish(asker)
+    edit_reply(chapter.pk, 2, "By hand.")
+    assert world_of(chapter) == ["a"]
+    attempt = begin(chapter)
+    take(attempt)
+    assert world_of(chapter, attempt=attempt) == ["a", "done"]

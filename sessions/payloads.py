@@ -1,0 +1,45 @@
+"""Checks objects that are stored as JSON."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from sessions.exceptions import InvalidInput
+
+# The greatest depth of nested lists and objects; the shapes of memory need five levels.
+MAX_DEPTH = 20
+
+
+def why_not_storable(payload: Mapping[str, Any]) -> str:
+    """Return why some database or a chapter's file does not take the object as JSON; "" if all do.
+
+    They refuse NUL, lone surrogates, numbers without end and endless nesting.
+    """
+    pending: list[tuple[Any, int]] = [(payload, 1)]
+    while pending:
+        value, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            return "the JSON object is nested too deeply"
+        if isinstance(value, Mapping):
+            pending += [(part, depth + 1) for pair in value.items() for part in pair]
+        elif isinstance(value, list | tuple):
+            pending += [(part, depth + 1) for part in value]
+        elif isinstance(value, str):
+            if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+                return "a text holds characters that are not text; leave them out"
+        elif isinstance(value, float):
+            if not math.isfinite(value):
+                return "a number is not finite; write it as text"
+        elif not (value is None or isinstance(value, int)):
+            return "a value has no form in JSON"
+    return ""
+
+
+def check_payload(payload: Mapping[str, Any], *, most: int, label: str) -> None:
+    """Raise InvalidInput if the object cannot be stored, or has more characters of JSON."""
+    problem = why_not_storable(payload)
+    if not problem and len(json.dumps(payload, ensure_ascii=False)) > most:
+        problem = f"it has more than {most:,} characters"
+    if problem:
+        raise InvalidInput(f"{label} cannot be stored: {problem}.")
