@@ -65,12 +65,13 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
     # In a chapter that is ending, the GM was asked when the end was requested.
     if not chapter.is_ending and stretches_to_accept(chapter, is_ending=False):
         return False
-    due = due_stretches(chapter, is_ending=chapter.is_ending)
-    if not due:
-        return False
     # A summary that is not finished comes first. Otherwise a new stretch could overlap the stretch
     # of that summary.
-    stretch = _unfinished_stretch(chapter) or due[0]
+    stretch = _unfinished_stretch(chapter) or next(
+        iter(due_stretches(chapter, is_ending=chapter.is_ending)), None
+    )
+    if stretch is None:
+        return False
     first, last = stretch.first, stretch.last
     attempt = chapter.turns.select_related("chosen").get(number=last).chosen
     queue_job(

@@ -1,9 +1,12 @@
-"""However a chapter was played, it is the one in which only the chosen were ever made.
+"""Tests that only its chosen attempts decide what a chapter is, however it was played.
 
-Chapters are played at random: attempts, kills, retries, choices, edits, trials, acts, late results,
-memory, rulings, ends, forks and files. After each step the rows are compared with a small model of
-what should be (`chapter_machine/expected.py`). Streaming is left out: a rule calls the
-functions that a task or a worker calls, so that any of them can come between any others.
+Chapters are played at random, with attempts, kills, retries, choices, edits, trials, acts, late
+results, memory, rulings, ends, forks and files. After each step the rows are compared with a small
+model of the chapter (`chapter_machine/expected.py`). At the end the chosen attempts alone are
+played in another chapter, which must be the same.
+
+Replies are not streamed. The rules call the functions that a task or a worker calls, so that any of
+these functions can come between any others.
 """
 
 import os
@@ -47,18 +50,19 @@ from storyengine.tests.chapter_machine.work import PlaysWithWorkers
 from storyengine.tests.lighthouse.state import WIND
 from storyengine.tests.lighthouse.tide import TIDE
 
-# How many are played. Without CI they are others each time, and `--hypothesis-seed` names which:
-# STORYENGINE_TEST_CHAPTERS=200 pytest storyengine/tests/test_chapter_machine.py --hypothesis-seed=8
+# The number of chapters that are played. Without CI each run plays other chapters. The option
+# `--hypothesis-seed` plays the same ones again: STORYENGINE_TEST_CHAPTERS=200 pytest
+# storyengine/tests/test_chapter_machine.py --hypothesis-seed=8
 CHAPTERS = int(os.environ.get("STORYENGINE_TEST_CHAPTERS", "8"))
-# A copy takes longer than any other step.
+# A chapter has at most this number of copies, because a copy takes longer than any other step.
 COPIES = 4
 APP = "storyengine.tests.lighthouse"
 
 
 class Play(PlaysWithWorkers):
-    """Forks and files, and what holds whatever was played."""
+    """The rules for forks and files, and the checks after each step."""
 
-    # Copies.
+    # The following rules make copies.
 
     @precondition(lambda self: len(self.made) <= COPIES)
     @rule(data=st.data(), goes_on=st.booleans())
@@ -69,8 +73,10 @@ class Play(PlaysWithWorkers):
     @precondition(lambda self: len(self.made) <= COPIES)
     @rule(goes_on=st.booleans())
     def read_back(self, goes_on: bool) -> None:
-        """Export the chapter and import the file: what is broken can be retried in the copy, too,
-        and what was in flight is broken there."""
+        """Export the chapter and import the file.
+
+        An attempt in flight is broken in the copy, and a broken attempt can be retried there.
+        """
         broken = self.in_flight or self.broken
         copy = import_chapter(export_chapter(self.pk).to_json())
         row = pending_attempt(copy)
@@ -88,7 +94,8 @@ class Play(PlaysWithWorkers):
             )
 
     def follow(self, copy: uuid.UUID, number: int, *, goes_on: bool) -> None:
-        """The copy reads as its origin. Play goes on in the copy, or in its origin."""
+        """Check that the copy is the same as its origin. Then go on in the copy or in the
+        origin."""
         self.made.append(copy)
         assert reads(copy, until=number) == reads(self.pk, until=number)
         expected = self.expected.until(number, rows_by_replies(copy))
@@ -107,7 +114,10 @@ class Play(PlaysWithWorkers):
     @precondition(lambda self: not self.in_flight)
     @rule(data=st.data(), is_copied=st.booleans())
     def end_and_reopen(self, data: st.DataObject, is_copied: bool) -> None:
-        """In between nothing can be played; a trial may come to its end, and canon be ruled on."""
+        """End the chapter, try to play on in it, and reopen it.
+
+        An ended chapter refuses to be played, but its trials may end, and canon may be ruled on.
+        """
         self.end()
         self.send_prompt(data, 1)
         self.reroll(data)
@@ -125,7 +135,7 @@ class Play(PlaysWithWorkers):
         assert reopen(self.pk).state == State.ACTIVE
         self.has_ended = False
 
-    # What holds at each moment.
+    # The following checks run after each step.
 
     @invariant()
     def the_world_is_that_of_the_chosen(self) -> None:
@@ -153,9 +163,10 @@ class Play(PlaysWithWorkers):
         check_prompts(self.pk, self.expected, turn=self.checks)
 
     def teardown(self) -> None:
-        """Play on until nothing waits, end the chapter, and make the chosen alone in another."""
+        """Play until nothing waits, end the chapter, and play its chosen attempts in another
+        chapter."""
         try:
-            # A step that failed may have left it ended.
+            # The chapter may be ended already, because a step failed.
             if self.number and not self.has_ended:
                 self.play_to_the_end()
                 self.made.append(play_the_chosen(self.pk, self.expected))
@@ -169,7 +180,8 @@ class Play(PlaysWithWorkers):
             self.in_flight = None
         self.finish_claimed()
         last = self.number
-        # The first asks for what is lacking, the second takes it, and the third takes nothing.
+        # The first prompt asks for the late results that are lacking. The second one takes them,
+        # and the third one takes nothing.
         for _ in range(3):
             self.broken = None
             who, words = None, f"Words {self.mark()}."
@@ -196,10 +208,10 @@ def lighthouse_installed(settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     assert find_mode("lighthouse") is not None
     rule = StretchRule(ended_by=frozenset({WIND}))
     monkeypatch.setitem(stretches._rules, "lighthouse", rule)
-    # Nobody renews leases here, and a slow machine must not let them run out.
+    # These tests renew no leases, and on a slow machine the usual leases could run out.
     for lease in ("sessions.attempts.LEASE", "agents.running.jobs.JOB_LEASE"):
         monkeypatch.setattr(lease, timedelta(hours=1))
-    # And no result is given up, however often its worker is killed.
+    # With this number no late result becomes void, however often its worker is killed.
     monkeypatch.setattr("agents.running.jobs.MAX_ATTEMPTS", 1_000)
     with substitute_provider(ScriptedProvider(fallback=parrot)):
         yield

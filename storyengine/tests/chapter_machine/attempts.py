@@ -1,5 +1,4 @@
-"""Rules of the state machine for attempts, for the choice between them, for acts and for
-rulings."""
+"""Rules of the state machine for attempts, choices, acts and rulings."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -45,7 +44,7 @@ from storyengine.tests.lighthouse.setup import TANK
 from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND
 
 FORMS = ("", ASIDE, THINKS, SEA)
-# The kinds of change that a step can make. A stretch of memory ends with a change of the wind.
+# The kinds of change that a step can make. A change of the wind ends a stretch of memory.
 KINDS = (LIT, LIT, OIL, WIND, PERSON)
 # The layer that a trial changes in a request, with its text before and after.
 TRIED: dict[str, object] = {
@@ -59,9 +58,9 @@ ACTORS = st.sampled_from((None, None, *KEEPERS))
 
 
 class PlaysAttempts(RuleBasedStateMachine):
-    """The rules for attempts and for the user's deeds between them.
+    """The rules for attempts and for acts of the user between them.
 
-    Each rule does the same in the engine and in the expected chapter.
+    Each rule makes the same step in the engine and in the expected chapter.
     """
 
     def __init__(self) -> None:
@@ -78,11 +77,11 @@ class PlaysAttempts(RuleBasedStateMachine):
         self.has_ended = False
         # The jobs that workers of the test have claimed.
         self.claimed: list[Job] = []
-        # Runs and jobs that are over although their processes do not know it yet.
+        # These runs and jobs are over, but their processes do not know it yet.
         self.lost: list[Attempt] = []
         self.lost_jobs: list[Job] = []
-        # Whether the chapter has asked for the late results that it lacks. A copy asks for those of
-        # its latest turn, with its next prompt, with a retry or at its end.
+        # This is true if the chapter has asked for the late results that it lacks. A copy asks for
+        # the results of its latest turn, with its next prompt, with a retry or at its end.
         self.asks_again = True
         # The chosen attempts of earlier turns whose results were unfinished when a copy was made.
         self.left_out: set[int] = set()
@@ -124,8 +123,8 @@ class PlaysAttempts(RuleBasedStateMachine):
         return None
 
     def text(self, data: st.DataObject, actor: int | None) -> str:
-        """Return a text that a model could write: one spoken paragraph and up to two other
-        paragraphs."""
+        """Return a text that a model could write, with one spoken paragraph and up to two
+        others."""
         forms = st.sampled_from([one for one in FORMS if actor or one != THINKS])
         paragraphs = [f"Reply {self.mark()}."]
         for form in data.draw(st.lists(forms, max_size=2), label="forms"):
@@ -134,9 +133,10 @@ class PlaysAttempts(RuleBasedStateMachine):
         return "\n\n".join(paragraphs)
 
     def some(self, data: st.DataObject, number: int) -> list[int] | None:
-        """Draw witnesses or readers from the characters and persons who take part before this turn.
+        """Return random witnesses or readers among the characters and persons who take part before
+        this turn.
 
-        Return None for all of them.
+        The result None means all of them.
         """
         everybody = self.expected.everybody(before=number)
         drawn = st.none() | st.lists(st.sampled_from(everybody), min_size=1, unique=True)
@@ -217,7 +217,8 @@ class PlaysAttempts(RuleBasedStateMachine):
         return opened.attempt
 
     def take(self, row: Attempt, number: int, words: str, who: Any) -> Try:
-        """Return the attempt as the expected chapter has it at its beginning."""
+        """Return the expected form of the attempt at its beginning, with the late results that it
+        takes."""
         taken = [Change(TIDE_CAME, one.level) for one in self.expected.waiting(number)]
         witnesses = None if who is None else sorted({*who, *([row.actor] if row.actor else [])})
         one = Try(row, number, words, witnesses, Run(taken))
@@ -346,7 +347,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         assert not store_changes(lost, [NewChange(LIT, {"lamp": "late"})])
         assert committing.commit_reply(lost, "") is None
 
-    # The following rules are what the user does to the latest turn and to canon.
+    # The following rules change the latest turn or rule on canon, as the user can.
 
     @precondition(lambda self: self.can_change)
     @rule(data=st.data())

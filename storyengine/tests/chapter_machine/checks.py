@@ -53,8 +53,10 @@ def check_results(pk: uuid.UUID, expected: ExpectedChapter) -> None:
 
 
 def check_memory(pk: uuid.UUID, expected: ExpectedChapter) -> None:
-    """Check that each stretch that counts has one delta for each set of witnesses, widest set
-    first."""
+    """Check that each stretch has one delta that counts for each set of witnesses.
+
+    The delta of the largest set comes first.
+    """
     covered = 0
     for stretch, audiences in counting_stretches(pk).items():
         assert stretch.first == covered + 1
@@ -71,9 +73,10 @@ def check_memory(pk: uuid.UUID, expected: ExpectedChapter) -> None:
 
 
 def check_prompts(pk: uuid.UUID, expected: ExpectedChapter, *, turn: int | None = None) -> None:
-    """Check the prompts of every reader in every tier.
+    """Check that each reader's prompt in each tier has what the reader knows, and nothing else.
 
-    With a `turn`, check only one pair of reader and tier, so that the pairs take turns.
+    If `turn` is given, only one pair of reader and tier is checked. The next number checks the next
+    pair.
     """
     chapter = read_chapter(pk)
     covered, last = chapter.last_summarized_prompt_index, len(expected.turns)
@@ -89,15 +92,15 @@ def check_prompts(pk: uuid.UUID, expected: ExpectedChapter, *, turn: int | None 
         assert marks_in(told) == expected.known_to(slot)
         thoughts = expected.thoughts_of(slot, first=covered + 1)
         assert thoughts <= thoughts_in([told]) <= expected.thoughts_of(slot)
-        # The following prompt is that of another attempt at the latest turn.
+        # The following prompt is for another attempt at the latest turn.
         told = told_to_keeper(chapter, slot, tier, before=last)
         assert marks_in(told) == expected.known_to(slot, before=last)
         assert thoughts_in([told]) <= expected.thoughts_of(slot, before=last)
 
 
 def check_request(expected: ExpectedChapter, one: Try, tier: Tier) -> None:
-    """Check that a running attempt is sent what its actor knew before its turn, and its own
-    changes."""
+    """Check that the request of a running attempt has what its actor knew before its turn, and the
+    changes of the attempt itself."""
     known = expected.known_to(one.actor, before=one.turn, run=one.run)
     told = told_for(one.row, tier)
     sent = marks_in(sent_for(one.row)) - (marks_in(one.words) - known)
@@ -112,7 +115,7 @@ def check_request(expected: ExpectedChapter, one: Try, tier: Tier) -> None:
 
 
 def play_the_chosen(pk: uuid.UUID, expected: ExpectedChapter) -> uuid.UUID:
-    """Play the chosen attempts alone in a new chapter, and compare the two chapters."""
+    """Play only the chosen attempts in a new chapter, and compare the two chapters."""
     other = make_active_chapter(mode="lighthouse", selected_agent_slots=KEEPERS).pk
     rows: dict[int, Attempt] = {}
     people: dict[int, int] = {}

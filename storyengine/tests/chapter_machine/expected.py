@@ -1,6 +1,6 @@
-"""The chapter that a lighthouse chapter should be: a small model of its turns without a database.
+"""A model of a lighthouse chapter, made of its turns and without a database.
 
-The state machine plays the same steps in the engine and in this model, and compares the two.
+The state machine makes the same steps in the engine and in this model, and compares the two.
 """
 
 import re
@@ -11,8 +11,8 @@ from sessions.models import PERSON, Attempt
 from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND, Light
 
 KEEPERS = (1, 2, 3)
-# Each spoken text, each ruling and each person's name contains a word of its own, its mark. A
-# thought contains a mark of another form.
+# A mark is a word that occurs only once. Each spoken text, each ruling and each person's name has a
+# mark. A thought has a mark of another form.
 MARK = re.compile(r"zq\d+")
 THOUGHT_MARK = re.compile(r"tq\d+")
 ASIDE, THINKS, SEA = "*aside*", "*thinks*", "*sea*"
@@ -33,8 +33,8 @@ class Change:
 
 @dataclass
 class Run:
-    """The changes of one run of an attempt: first the late results that it took, then its own
-    steps."""
+    """The changes of one run of an attempt, in order: first those of late results, then those of
+    its steps."""
 
     changes: list[Change]
 
@@ -43,8 +43,8 @@ class Run:
 class Said:
     """An event with its text and with the members of the cast who perceived it.
 
-    `form` is the mark at the beginning of its paragraph. It is empty where the paragraph has none,
-    and for the words of the user.
+    `form` is the first word of its paragraph if this word names the event's kind. Otherwise it is
+    empty, as it is for the words of the user.
     """
 
     text: str
@@ -58,7 +58,8 @@ class Said:
 
 @dataclass
 class Try:
-    """An attempt. `kept_run` is the last run that brought text, and `kept_text` is this text."""
+    """An attempt. `kept_run` is the latest run that brought a text, and `kept_text` is that
+    text."""
 
     row: Attempt
     turn: int
@@ -80,8 +81,8 @@ class Try:
 
     @property
     def key(self) -> str:
-        """The text of the attempt's replies, by which it is found: no other attempt has the same
-        replies."""
+        """The text of the attempt's replies, which names the attempt, because no other attempt has
+        the same."""
         return key_of([one.text for one in self.replies])
 
     @property
@@ -90,8 +91,7 @@ class Try:
         return "\n\n".join(f"{one.form} {one.text}".strip() for one in self.replies)
 
     def edited(self, text: str) -> list[Said]:
-        """Return the attempt's events with this text in place of its last event that is no
-        thought."""
+        """Return the attempt's events with a new text for the last one that is no thought."""
         last = max(at for at, one in enumerate(self.events) if not one.is_thought)
         return [
             replace(one, text=text) if at == last else one for at, one in enumerate(self.events)
@@ -135,15 +135,15 @@ class ExpectedChapter:
         return self.turns[-1]
 
     def told(self, *, before: int | None = None) -> list[Step]:
-        """Return the turns before this number, or all turns."""
+        """Return the turns before this number, or all turns if there is no number."""
         return self.turns if before is None else self.turns[: before - 1]
 
     def is_chosen(self, one: Try) -> bool:
         return one.turn <= len(self.turns) and self.turns[one.turn - 1].chosen is one
 
     def changes(self, *, before: int | None = None, run: Run | None = None) -> list[Change]:
-        """Return the changes that count before this turn, and those of a run that is not
-        committed."""
+        """Return the changes that count before this turn. Those of `run` are added although it is
+        not committed."""
         counting: list[Change] = []
         for step in self.told(before=before):
             counting += step.chosen.run.changes + step.acts
@@ -178,9 +178,9 @@ class ExpectedChapter:
     def known_to(
         self, slot: int | None, *, before: int | None = None, run: Run | None = None
     ) -> set[str]:
-        """Return the marks of what the character witnessed and was told, and of all persons.
+        """Return the marks of the events and rulings that the character knows, and of all persons.
 
-        Without a slot, return the marks of everything that was said and ruled, and of all persons.
+        Without a slot, the events and rulings of all characters are included.
         """
         heard = [one.text for one in self._said(before) if slot is None or slot in one.witnesses]
         told = [one.mark for one in self.rulings if slot is None or slot in one.readers]
@@ -214,7 +214,7 @@ class ExpectedChapter:
         return events
 
     def until(self, number: int, rows: dict[str, Attempt]) -> "ExpectedChapter":
-        """Return the copy that ends with this turn; `rows` has its attempts by the texts of
+        """Return a copy that ends with this turn. `rows` has the copy's attempts by the texts of
         their replies."""
         tries: dict[int, Try] = {}
         steps: list[Step] = []

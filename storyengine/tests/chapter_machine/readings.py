@@ -1,5 +1,5 @@
-"""Readings of a chapter in the engine: its world, its memory, its prompts, and all that a copy
-keeps."""
+"""Functions that read a chapter in the engine: its world, its memory, its prompts, and all that a
+copy keeps."""
 
 import json
 import uuid
@@ -22,12 +22,12 @@ from sessions.transcript import chosen_entries
 from storyengine.tests.chapter_machine.expected import MARK, key_of, marks_of, thoughts_in
 from storyengine.tests.lighthouse.state import Light
 
-# A budget in tokens that is so large that no prompt is ever trimmed.
+# A budget in tokens from which no layer of a request is ever trimmed.
 ROOM = 1_000_000
 
 
 def parrot(request: ModelRequest) -> str:
-    """Answer as a memory agent that stores every mark which it was sent."""
+    """Answer as a memory agent that stores every mark of its request."""
     sent = " ".join(message.content for message in request.messages)
     assert CHUNK in sent, "Only memory calls a model here."
     marks = sorted(set(MARK.findall(sent)))
@@ -67,7 +67,7 @@ def told_to_narrator(chapter: Session, tier: Tier) -> str:
 
 
 def told_for(attempt: Attempt, tier: Tier) -> str:
-    """Return the text of all layers of this attempt's request, without the attempt's own words."""
+    """Return the text of all layers of this attempt's request except the attempt's own words."""
     before = attempt.turn.number if attempt.turn else None
     subject = Subject(attempt.session, attempt.actor, before, attempt, budget_tokens=ROOM)
     return told_in(compose_for(agent_of(attempt), subject, tier))
@@ -85,11 +85,11 @@ def waiting_levels(session_id: uuid.UUID) -> list[int]:
 
 
 def counting_stretches(session_id: uuid.UUID) -> dict[Stretch, list[tuple[int, ...]]]:
-    """Return the stretches whose deltas belong to chosen attempts, with the audiences of their
+    """Return the stretches whose deltas belong to chosen attempts, each with the audiences of its
     deltas.
 
-    This function reads the rows itself. It calls none of the functions that decide which deltas
-    count, because it is there to test them.
+    This function reads the rows itself, because it tests the functions that decide which deltas
+    count.
     """
     chosen = dict(read_chapter(session_id).turns.values_list("number", "chosen"))
     deltas = MemoryBlock.objects.filter(
@@ -115,8 +115,8 @@ def rows_by_replies(session_id: uuid.UUID) -> dict[str, Attempt]:
 
 
 def reads(session_id: uuid.UUID, *, until: int) -> dict[str, Any]:
-    """Return a chapter up to a turn without any id. A copy that ends there has to return the
-    same."""
+    """Return all of a chapter up to a turn except ids. A copy that ends with this turn must give
+    the same."""
     chapter = read_chapter(session_id)
     names = {row.pk: replies for replies, row in rows_by_replies(session_id).items()}
     blocks = chapter.memory_blocks.filter(to_prompt_index__lte=until)
@@ -151,6 +151,6 @@ def marks_in(text: str) -> set[str]:
 
 
 def thoughts_stored_in_memory(session_id: uuid.UUID) -> set[str]:
-    """Return the marks of thoughts in blocks of memory, in which there should be none."""
+    """Return the marks of thoughts in memory blocks. There should be none."""
     blocks = MemoryBlock.objects.filter(session=session_id).values_list("json_payload", flat=True)
     return thoughts_in([json.dumps(one) for one in blocks])

@@ -27,13 +27,13 @@ from storyengine.tests.lighthouse.tide import TIDE
 
 
 class PlaysWithWorkers(PlaysAttempts):
-    """The rules for memory and late results.
+    """The rules for jobs that write memory or work out late results.
 
     A worker finishes such a job, fails in it, or is killed during it.
     """
 
     def due(self, **which: Any) -> list[Job]:
-        """Return the jobs that may run. Every pause after a failure counts as over."""
+        """Return the jobs that may run, after all pauses before a retry have been ended."""
         jobs = Job.objects.filter(session_id=self.pk)
         jobs.filter(status=Job.Status.QUEUED).update(run_after=timezone.now())
         return list(due_jobs().filter(session_id=self.pk, **which).order_by("created_at", "pk"))
@@ -46,7 +46,8 @@ class PlaysWithWorkers(PlaysAttempts):
     @precondition(lambda self: not self.in_flight)
     @rule(data=st.data(), actor=ACTORS)
     def play_and_remember(self, data: st.DataObject, actor: int | None) -> None:
-        """Play a turn in the usual way: the workers are done before the user has read the reply."""
+        """Play a turn, and let the workers finish their jobs before the next step, as in usual
+        play."""
         self.send_prompt(data, actor)
         for is_retried in data.draw(st.lists(st.booleans(), max_size=3), label="steps and retries"):
             self.take_a_step(data, data.draw(st.sampled_from(KINDS)))
@@ -142,8 +143,8 @@ class PlaysWithWorkers(PlaysAttempts):
     @precondition(lambda self: not self.has_ended)
     @rule()
     def accept_memory_calls(self) -> None:
-        """Accept the calls without which no memory is written for a chapter whose memory is far
-        behind."""
+        """Accept the calls that memory needs. If memory is far behind, it is not written before
+        that."""
         with suppress(WrongState):
             retry_summary(self.pk, accept_calls=True)
 
