@@ -33,7 +33,7 @@ from storyengine.web.numbers import number_up_to, read_whole_number
 from storyengine.web.render import HttpRequest, answer, go, nothing_new, show
 
 UPDATE = "play/_update.html"
-# The number of prompts on each page of the whole transcript, which may have thousands of prompts.
+# The number of prompts on a page of the whole transcript, which may have thousands of prompts.
 PROMPTS_A_PAGE = 250
 # The beginning of a field's name for an argument of an act, as in `arguments.litres`.
 ARGUMENTS = "arguments."
@@ -41,7 +41,7 @@ ARGUMENTS = "arguments."
 
 @require_safe
 def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the tab in the form that the chapter's state requires. Showing it does not begin
+    """Show Tab 2 in the form that suits the chapter's state. Showing the tab does not begin
     play."""
     page = read_play(session_id)
     context = play_context(page) | _to_put_in(request, page)
@@ -52,8 +52,7 @@ def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 async def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Answer a poll while work runs in the background. The answer has content only if there is
-    news."""
+    """Answer a poll while work runs in the background. Without news, the answer has no content."""
     shape, seen = request.GET.get("shape", ""), request.GET.get("seen", "")
     if await in_database(_is_as_seen, session_id, shape, seen):
         return nothing_new()
@@ -67,8 +66,8 @@ def _is_as_seen(session_id: uuid.UUID, shape: str, seen: str) -> bool:
 
 def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = read_play(session_id)
-    # The chapter may have ended since its status was read. So the shape of the page that was read
-    # last is compared.
+    # The chapter may have ended after its status was read, so the shape of this newer page is
+    # compared.
     if request.GET.get("shape") != page.shape:
         return go(request, page_address(session_id))
     return show(request, UPDATE, play_context(page))
@@ -76,7 +75,7 @@ def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def choose_another(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Choose another attempt at the latest turn. The form names it by its id."""
+    """Choose another attempt at the latest turn, which the form names by its id."""
     number = read_whole_number(request.POST.get("number", ""), "The prompt")
     choose_reply(session_id, number, read_attempt_id(request))
     return answer_play(request, session_id, has_chosen=True)
@@ -96,14 +95,14 @@ def act(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def show_replies(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show all replies to each prompt, or only the chosen ones."""
+    """Make Tab 2 show all replies to each prompt, or only the chosen reply."""
     show_all_replies(session_id, request.POST.get("all") == "1")
     return answer_play(request, session_id)
 
 
 @require_POST
 def show_thinking(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the thoughts of characters, or hide them."""
+    """Make Tab 2 show the thoughts of characters, or hide them."""
     show_thoughts(session_id, request.POST.get("thoughts") == "1")
     return answer_play(request, session_id)
 
@@ -137,8 +136,8 @@ def retry_memory(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def confirm_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Ask for confirmation on a page. This is for browsers without scripts. Others show a
-    dialog."""
+    """Show a page that asks whether to end the chapter. Only browsers without scripts get the page,
+    because others show a dialog."""
     page = read_play_status(session_id)
     if page.shape != "playing":
         return go(request, page_address(session_id))
@@ -164,7 +163,8 @@ def reopen_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the transcript in pages, beginning with the page that has the prompt in the address."""
+    """Show one page of the whole transcript: the page with the prompt that the address names, or
+    the page with the number that it names."""
     chapter = get_chapter(session_id)
     numbers = Paginator(range(chapter.prompt_index), PROMPTS_A_PAGE)
     prompt = number_up_to(chapter.prompt_index, request.GET.get("prompt", ""))
@@ -185,7 +185,7 @@ def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpRespons
 
 
 def answer_play(request: HttpRequest, session_id: uuid.UUID, **extra: Any) -> HttpResponse:
-    """Answer with the play area if htmx asks. Answer a plain form with a redirect to the page."""
+    """Answer htmx with the play area of Tab 2, and a plain form with a redirect to the tab."""
     page = read_play(session_id)
     if request.htmx and request.POST.get("shape", page.shape) != page.shape:
         return go(request, page_address(session_id))
@@ -207,16 +207,15 @@ def read_attempt_id(request: HttpRequest) -> uuid.UUID:
 
 
 def _accepts_calls(request: HttpRequest) -> bool:
-    """Return whether the form says that the GM accepts the calls. The GM saw their number in the
-    form."""
+    """Return whether the GM accepts the calls whose number the form has shown."""
     return request.POST.get("accept_calls") == "1"
 
 
 def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
-    """Return the words to fill into the prompt cell, for browsers without scripts.
+    """Return words to fill into the prompt cell, for a browser without scripts that asks for them.
 
-    They are the words of the prompt that broke or was set aside, with its witnesses, or the words
-    of the example.
+    These are the words and witnesses of a prompt that broke or was set aside, or the suggested
+    first prompt of the example.
     """
     asked = request.GET.get("words")
     if asked == "example":
