@@ -15,9 +15,9 @@ ENGINE_BLOCK_KINDS = frozenset(MemoryBlock.Type.values)
 class BlockKind:
     """A kind of memory block that a mode declares.
 
-    `read` takes a payload and returns a fold of it, so that requests tell characters and narrators
-    what the payload says. `sections` takes a payload and returns its texts under labels, for pages
-    and for models with a large window.
+    `read` takes a payload and returns a fold, so that requests tell characters and narrators what
+    the payload says. `sections` takes a payload and returns its texts under labels, for pages and
+    for models with a large window.
     """
 
     title: str

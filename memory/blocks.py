@@ -31,9 +31,9 @@ _PLACE_AT_ITS_TURN = Case(
 def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[MemoryBlock]:
     """Return the blocks that count, in the order of their turns.
 
-    A block about an attempt counts while this attempt is chosen, and a ruling always counts. With
-    `before`, all blocks but rulings are left out that tell this turn or a later one. Another
-    attempt at this turn must not know them.
+    A block of an attempt counts while this attempt is chosen, and a ruling always counts. With
+    `before`, the result has only rulings and blocks that end before that turn. Another attempt at
+    that turn needs the memory of the time before it.
     """
     is_ruling = Q(type=MemoryBlock.Type.CANON_CORRECTION)
     counts = COUNTS
@@ -60,8 +60,8 @@ def counting_deltas(chapter: Session, *, before: int | None = None) -> QuerySet[
 
 
 def stretch_starts(chapter: Session, before: int | None) -> list[int]:
-    """Return the first prompt of each stretch that deltas cover, and then the first prompt that
-    they do not cover.
+    """Return the first prompt of each stretch that deltas cover, and then the first prompt that no
+    delta covers.
 
     `counting_blocks` explains `before`.
     """
@@ -95,8 +95,8 @@ def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | 
 
 
 def with_known_slots(payload: dict[str, Any], slots: Sequence[int]) -> dict[str, Any]:
-    """Return a delta's payload with 0 in place of each slot that the chapter does not have. The
-    slot 0 stands for people without a panel."""
+    """Return a delta's payload with 0 in place of each slot that is not in `slots`. The slot 0
+    stands for people without a panel."""
     # A model may have written a slot as text and not as a number.
     known = [None, "", *(form for slot in (0, *slots) for form in (slot, str(slot)))]
 
@@ -141,8 +141,8 @@ def write_own_block(
 
     The block counts while the attempt is chosen, and it moves no pointer. The caller must make sure
     that the audience knows everything that the block tells. If the attempt already has a block of
-    this kind, nothing is stored, because `Mode.after_commit` may call this function again for the
-    same attempt. Raises InvalidInput for a payload that cannot be stored.
+    this kind, nothing is stored, so that `Mode.after_commit` may be called twice for an attempt.
+    Raises InvalidInput for a payload that cannot be stored.
     """
     assert attempt.turn is not None, "A block is about a committed attempt."
     if MemoryBlock.objects.filter(attempt=attempt, type=kind).exists():

@@ -1,7 +1,7 @@
 """Finds the two facts of a contradiction in the text of a question.
 
-Agent 8 is told to write a contradiction as "old: … | new: …". If it writes another form, the old
-fact is the canon fact that the question repeats word for word, and the GM has to write the new
+Agent 8 is told to write a contradiction as "old: … | new: …". If it writes in another form, the old
+fact is the fact of canon that the question repeats word for word, and the GM has to write the new
 fact.
 """
 
@@ -36,8 +36,8 @@ class Contradiction:
 
     @property
     def is_clear(self) -> bool:
-        """Whether both facts are known, so that the GM can answer by a click and need not write a
-        fact."""
+        """Whether both facts are known, so that the GM can choose one of them and need not write
+        it."""
         return self.is_of_canon and bool(self.new)
 
 
@@ -59,8 +59,8 @@ def read_contradiction(question: str, sections: Sequence[NowSection]) -> Contrad
 
 
 def canon_facts(sections: Iterable[NowSection], likely: str = "") -> list[str]:
-    """Return the facts of the present canon. If `likely` is given, facts that share more words with
-    it come first."""
+    """Return the facts of the present canon. With `likely`, the facts that share the most words
+    with this text come first."""
     facts = [item.text for one in sections if one.key == "canon" for item in one.items]
     words = set(key_of(likely).split())
     return sorted(facts, key=lambda fact: -_share(set(key_of(fact).split()), words))
@@ -71,7 +71,7 @@ def _share(words: set[str], others: set[str]) -> float:
 
 
 def _named_fact(text: str, facts: Iterable[str]) -> str:
-    """Return the one fact that equals the text, is contained in it, or contains it.
+    """Return the fact that equals the text, is a part of it, or has the text as a part.
 
     Returns "" if there is no such fact, or if there are several.
     """
@@ -81,7 +81,7 @@ def _named_fact(text: str, facts: Iterable[str]) -> str:
 
 
 def _told_fact(text: str, facts: Iterable[str]) -> str:
-    """Return the one fact that the text contains word for word.
+    """Return the fact that the text contains word for word.
 
     Returns "" if there is no such fact, or if there are several.
     """

@@ -1,8 +1,8 @@
 """Rulings of the Game Master about canon. Each ruling is stored as a memory block.
 
 A ruling covers no prompts and does not move the summary pointer. Its readers are fixed when it is
-made: the members whom the Game Master names, or else the members who knew the fact that the ruling
-settles. If nobody knew this fact, everybody reads the ruling.
+made. They are the members whom the Game Master names. If none are named, they are the members who
+knew the fact that the ruling settles, or everybody if nobody knew this fact.
 """
 
 import uuid
@@ -36,11 +36,11 @@ def write_correction(
     reason: str = "",
     readers: Sequence[int] | None = None,
 ) -> MemoryBlock:
-    """Store a ruling. It has the fact that is true now (`canon`), the fact of memory that is no
-    longer true (`replaces`), or both.
+    """Store a ruling with the fact that is true now (`canon`), the fact of memory that is no longer
+    true (`replaces`), or both.
 
-    `readers` are numbers of members, or None for those who knew the old fact. Raises WrongState,
-    InvalidInput and TooLong. If the latest ruling is the same, no block is added.
+    `readers` are numbers of members, or None for the members who knew the old fact. Raises
+    WrongState, InvalidInput and TooLong. If the latest ruling is the same, no block is added.
     """
     chapter = _chapter_to_correct(session_id)
     payload = correction_payload(
@@ -74,8 +74,8 @@ def write_answer(
     """Store a ruling that settles an open question of memory.
 
     `old` and `new` are the two facts of the question. `readers` are numbers of members, or None for
-    those who knew the question. With `Answer.TAKE_NEW`, canon must change: `new` must be given, and
-    `old` must be "" or a fact in memory's words.
+    the members who knew the question. With `Answer.TAKE_NEW`, canon must change: `new` must be
+    given, and `old` must be "" or a fact in memory's words.
 
     Raises InvalidInput and TooLong. Raises WrongState if canon cannot be changed now, or if no open
     question has the text `question`. If the latest ruling is the same, no block is added.
@@ -165,8 +165,8 @@ def _check_that_it_changes(old: str, new: str, sections: Iterable[NowSection]) -
 
 
 def _holds(known: Fold, cast: Sequence[Character], settled: str) -> bool:
-    """Return whether this memory has the fact with the key `settled`, or a longer or shorter fact
-    that overlaps with it word for word."""
+    """Return whether this memory has the fact with the key `settled`. A fact that contains it, or
+    that it contains, will do."""
     items = (item for section in now_view(known, cast) for item in section.items)
     held = (key_of(item.replaces) for item in items if item.replaces)
     return bool(settled) and any(mentions(key, settled) or mentions(settled, key) for key in held)

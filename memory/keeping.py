@@ -12,7 +12,8 @@ Value = TypeVar("Value")
 class KeptRecent(Generic[Key, Value]):
     """A cache of the values that were set last, up to the total size `room`.
 
-    Several threads may share the cache. The size of a value is 1 unless `set` is told another size.
+    Several threads may share the cache. A value has the size 1 unless the caller of `set` gives
+    another size.
     """
 
     def __init__(self, room: int) -> None:

@@ -13,8 +13,8 @@ from sessions.models import Attempt, Session
 
 
 class MemoryBlock(AppendOnly):
-    """A piece of memory with a structured payload, from an agent, a mode or a ruling of the Game
-    Master.
+    """A piece of memory with a structured payload, written by an agent or a mode, or ruled by the
+    Game Master.
 
     The deltas that count cover the prompts without gap or overlap. Rulings cover no prompts.
     """

@@ -21,9 +21,9 @@ from sessions.models import Session
 from sessions.record import chosen_events
 from sessions.world import changes_that_count
 
-# The most stretches of memory that are written in play without the GM's consent. The GM has to
-# consent if the missing deltas cover more prompts than two full stretches have, or if they take
-# more calls than that. One stretch can take many calls: one for each set of witnesses.
+# The GM has to consent if the missing deltas cover more prompts than this number of full stretches
+# has, or if they take more calls than that. One stretch can take many calls: one for each set of
+# witnesses.
 STRETCHES_UNASKED = 2
 # Numbers of members in ascending order, for example the characters who know a block.
 Audience = tuple[int, ...]
@@ -85,15 +85,13 @@ def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
 
 
 def may_end_early(chapter: Session) -> bool:
-    """Return whether the chapter's mode may end a stretch before it is full."""
+    """Return whether the chapter's mode ends some stretches before they are full."""
     return bool(_rule_of(chapter).ended_by)
 
 
 def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID | None) -> bool:
-    """Return whether this stretch is due in play, because it is full or the mode ended it.
-
-    Otherwise it is due only because the chapter ends.
-    """
+    """Return whether this stretch is due in play. It is if it is full, or if the mode ended it. Any
+    other stretch is due only because the chapter ends."""
     if stretch.size == chapter.chunk_size_prompts:
         return True
     kinds = _rule_of(chapter).ended_by
@@ -121,15 +119,15 @@ def audiences_in(
 ) -> list[Audience]:
     """Return the audiences of the stretch's deltas, the largest audience first.
 
-    Each audience takes one call of a model. `last_attempt` stands for the chosen attempt at the
-    last prompt.
+    The delta for each audience takes one call of a model. `last_attempt` is the id of an attempt at
+    the last prompt that is used in place of the chosen one.
     """
     [audiences] = _find_audiences(chapter, [stretch], last_attempt)
     return audiences
 
 
 def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
-    """Return the audiences of each stretch. No prompt may lie between two stretches."""
+    """Return the audiences of each stretch. The stretches must follow each other without a gap."""
     if not (stretches and chapter.differs_by_reader):
         return [[told_to(chapter, chapter.everybodys_numbers)] for _ in stretches]
     state = (chapter.updated_at, tuple(stretches))
@@ -141,14 +139,14 @@ def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Au
 
 
 def count_calls(chapter: Session, stretches: Sequence[Stretch]) -> int:
-    """Return the number of model calls that these stretches take, which is one for each audience of
-    each stretch."""
+    """Return the number of model calls for these stretches: one for each audience of each
+    stretch."""
     return sum(map(len, audiences_of(chapter, stretches)))
 
 
 # A cache of audiences, because open pages need them every two seconds. The key is the chapter's id.
-# The value has the state of the chapter for which the audiences were computed, and the audiences of
-# each stretch.
+# The value has the audiences of each stretch, and the state of the chapter for which they were
+# computed.
 _AudiencesState = tuple[datetime, tuple[Stretch, ...]]
 _kept_audiences: KeptRecent[uuid.UUID, tuple[_AudiencesState, list[list[Audience]]]] = KeptRecent(
     4_096
@@ -183,25 +181,22 @@ def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
 
 
 def calls_to_accept(chapter: Session, *, is_ending: bool) -> int:
-    """Return the number of calls that the GM has to accept before more memory is written, which is
-    usually 0."""
+    """Return the number of calls that the GM has to accept before more memory is written, or 0."""
     return count_calls(chapter, stretches_to_accept(chapter, is_ending=is_ending))
 
 
 @dataclass(frozen=True)
 class CatchingUp:
-    """The progress of memory while the accepted calls are made: how many stretches are written, out
-    of how many."""
+    """The number of stretches that are written, and the number of all stretches. It is shown while
+    the calls that the GM accepted are made."""
 
     written: int
     count: int
 
 
 def catching_up(chapter: Session) -> CatchingUp | None:
-    """Return the progress of memory that catches up.
-
-    Returns None if memory is complete, or if the GM has not accepted calls.
-    """
+    """Return how far memory has caught up. Returns None if no stretch is due, or if the GM has not
+    accepted any calls."""
     due = len(due_stretches(chapter, is_ending=chapter.is_ending))
     if not (due and chapter.accepted_calls):
         return None

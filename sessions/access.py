@@ -19,8 +19,8 @@ def lock_chapter(session_id: uuid.UUID) -> bool:
     """Lock the chapter's row until the transaction ends, and return whether the chapter exists.
 
     Code that changes several rows of a chapter locks this row first, so that no two transactions
-    wait for each other. On SQLite this locks nothing, because its write transactions run one at a
-    time.
+    wait for each other. SQLite has no locks on rows. It does not need them, because its write
+    transactions run one at a time.
     """
     return bool(Session.objects.select_for_update().filter(pk=session_id).values_list("pk"))
 
@@ -46,7 +46,8 @@ def get_chapter_to_change(session_id: uuid.UUID) -> Session:
 
 
 def read_at_one_moment(session_id: uuid.UUID, read: Callable[[Session], Found]) -> Found:
-    """Call `read` with the chapter, and return its result, whose rows are all from one moment.
+    """Call `read` with the chapter and return its result. All rows that `read` reads must be from
+    one moment.
 
     If the chapter's row has changed while `read` ran, `read` is called again, MAX_READINGS times at
     most. A transaction is not used, because on SQLite it would make readers wait for writers.
@@ -84,9 +85,10 @@ def _get(chapters: QuerySet[Session], session_id: uuid.UUID) -> Session:
 
 
 def tell_readers_apart(chapter: Session, readers: Collection[int]) -> None:
-    """Note in the chapter that not everybody knows the same, unless `readers` are the whole cast.
+    """Mark the chapter as one in which not everybody knows the same, unless `readers` are the whole
+    cast.
 
-    From then on each character's request is composed separately.
+    For a marked chapter, each character's request is composed separately.
     """
     if not (chapter.differs_by_reader or set(readers) >= set(chapter.everybodys_numbers)):
         Session.objects.filter(pk=chapter.pk).update(differs_by_reader=True)

@@ -54,7 +54,7 @@ def _addressed(chapter: Session, actor: int | None) -> Writer:
 
 @dataclass(frozen=True)
 class OpenedAttempt:
-    """A stored attempt. `must_run` is False if the attempt is already committed."""
+    """A stored attempt, and whether it must run. A committed attempt need not run."""
 
     attempt: Attempt
     must_run: bool
@@ -117,8 +117,8 @@ def open_reroll(
 ) -> OpenedAttempt:
     """Store another attempt at the latest turn as the attempt in flight.
 
-    An argument that is None gets its value from the chosen attempt. Raises the errors of
-    `open_prompt`, and WrongState once the turn has as many attempts as it may have.
+    A value that is None is taken from the chosen attempt. Raises the errors of `open_prompt`, and
+    WrongState once the turn has as many attempts as it may have.
     """
     words = None if words is None else _clean_words(words)
     chapter = get_chapter_to_change(session_id)
@@ -155,9 +155,10 @@ def open_trial(
 ) -> OpenedAttempt:
     """Store a trial: an attempt at the latest turn that runs beside play and is committed unchosen.
 
-    `source` is a committed attempt at that turn, and `changed_layer` says which layer of its
-    request is changed and how. A broken trial runs again under the same key. Raises KeyReused if
-    the key came with another change. Raises WrongState if no attempt at the turn could be chosen.
+    `source` is a committed attempt at the latest turn. `changed_layer` says which layer of the
+    request of `source` is changed, and how. If the same trial comes again under the same key and is
+    broken, it runs again. Raises KeyReused if the key came with another change. Raises WrongState
+    if no attempt at the turn could be chosen.
     """
     chapter = get_chapter_to_change(session_id)
     turn = latest_turn(chapter)
@@ -186,9 +187,9 @@ def open_trial(
 def start_keeping(attempt: Attempt) -> Attempt:
     """Put a broken attempt with text back in flight, so that its text can be committed.
 
-    The attempt gets a new run. A process that still writes the attempt's old run then finds that
-    the run has ended. The changes of the run that brought the text are copied to the new run.
-    Raises WrongState if the attempt has no text.
+    The attempt gets a new run, so a process that still writes to it finds that the old run has
+    ended. The changes of the run that wrote the text are copied to the new run. Raises WrongState
+    if the attempt has no text.
     """
     if not attempt.partial_text.strip():
         raise WrongState("There is no text to keep. Retry the prompt, or send another.")
@@ -242,8 +243,8 @@ def check_room_for_attempt(turn: Turn) -> None:
 
 
 def why_not_changeable(chapter: Session, number: int) -> str:
-    """Return the reason why the attempts at this turn are final, or "" if another attempt can be
-    made or chosen."""
+    """Return the reason why no other attempt at this turn can be made or chosen. Return "" if one
+    can be."""
     if number != chapter.prompt_index:
         return "play has gone on, and only the latest reply can be replaced."
     if is_closed(chapter, number):
@@ -314,8 +315,8 @@ def _open_new(chapter: Session, new: Attempt) -> OpenedAttempt:
 def _open_again(chapter: Session, earlier: Attempt, said: Mapping[str, object]) -> OpenedAttempt:
     """Return the stored attempt `earlier`. If it is broken, run it again.
 
-    `said` has the values that the client has sent now, by the names of the attempt's fields. Raises
-    KeyReused if one of them differs from the stored attempt's.
+    `said` has what the client has sent now, by the names of the attempt's fields. Raises KeyReused
+    if a value differs from the field of `earlier`.
     """
     if any(getattr(earlier, name) != one for name, one in said.items()):
         raise KeyReused(KEY_REUSED)
@@ -345,9 +346,9 @@ def _find_earlier(chapter: Session, key: str, kind: str) -> Attempt | None:
 def _actor_again(
     earlier: Attempt, chapter: Session, actor: int | None, answers: Answers
 ) -> int | None:
-    """Return the member of the cast who acts in a submission that addresses `actor`.
+    """Return the member of the cast who acts if a client addresses `actor` again.
 
-    The mode is asked only if this is not the actor of the stored attempt.
+    If the stored attempt has this actor, the answer is `actor`. Otherwise the mode decides.
     """
     return actor if actor == earlier.actor else answers(chapter, actor).actor
 
@@ -374,7 +375,8 @@ def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
     attempt.run_id = uuid.uuid4()
     attempt.submitted_at, attempt.lease_until = timezone.now(), from_now(LEASE)
     attempt.save()
-    # The database computes the stored lease with its own clock. This value is close to it.
+    # The database has computed the lease with its own clock. The value here is close to the stored
+    # value, and saves a query.
     attempt.lease_until = attempt.submitted_at + LEASE
     note_attempt(attempt, "attempt stored")
     return attempt

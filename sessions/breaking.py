@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 # The end of an error message, which says what was kept and what the user can do.
 KEPT = "Your words and the text so far are kept; retry, or keep what is there."
 INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
-# The kind of failure that the log names if a reply failed because the program ended.
+# The log's name for the failure of a reply that ended because the program ended.
 _INTERRUPTION = "Interrupted"
 
 
@@ -71,8 +71,8 @@ def recover_dead_attempts(session_id: uuid.UUID | None = None) -> int:
 
 
 def run_of(attempt: Attempt) -> models.QuerySet[Attempt]:
-    """Return a queryset of the attempt's row. It is empty once this run may no longer write to the
-    attempt."""
+    """Return a queryset with the attempt's row. It is empty if the run of `attempt` may no longer
+    write to the row."""
     return Attempt.objects.filter(
         pk=attempt.pk, run_id=attempt.run_id, status=Attempt.Status.RUNNING
     )

@@ -39,8 +39,9 @@ def change_cast(
 ) -> None:
     """Select the characters in `slots`, and store the texts in `texts`.
 
-    The keys of `texts` are fields of CastMember. A value that is None changes nothing, and neither
-    does None for `slots`. The chapter's row has to be locked. Raises TooLong or InvalidInput.
+    The keys of `texts` are fields of CastMember. If `slots` is None, the selection stays. If the
+    value for a field is None, all texts of this field stay. The chapter's row has to be locked.
+    Raises TooLong or InvalidInput.
     """
     before = chapter.everybody
     members = {one.slot: one for one in chapter.cast if one.slot}
@@ -115,8 +116,8 @@ def _check_slot(slot: str) -> int:
 def _clean(field: str, slot: int, text: str, present: str) -> str:
     """Return a character's text in the form that is stored.
 
-    Raises TooLong, or InvalidInput for a text that would look like the Game Master's words. A text
-    that equals the stored one (`present`) is accepted even so.
+    Raises TooLong. Raises InvalidInput for a text that would look like the Game Master's words,
+    unless it equals the stored text `present`.
     """
     if field == "identity_text":
         return clean_text(text, limit=TAB1_CHAR_LIMIT, label=f"The identity of agent {slot}")
@@ -144,8 +145,8 @@ def _clean(field: str, slot: int, text: str, present: str) -> str:
 
 
 def _check_namesakes(cast: Sequence[Character], before: Sequence[Character]) -> None:
-    """Refuse a changed name if another member has it. Members whose names were equal before may
-    keep them."""
+    """Refuse a changed name that another member of the cast has. Members who had equal names before
+    may keep them."""
     borne = {(one.slot, one.name) for one in before}
     kept = [one for one in cast if (one.slot, one.name) in borne]
     named = {person_as_read(one.name): one for one in kept}

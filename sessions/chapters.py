@@ -29,7 +29,7 @@ LOCKED = (
     "Tab 1 is locked, so nothing was changed. Reset the chapter, "
     "or start a new chapter with this setup."
 )
-# The message of the refusal if the mode has no lock and play has begun.
+# The message for changes to Tab 1 that come after the first prompt, in a mode without a lock.
 PLAYED = (
     "Tab 1 takes no changes after the first prompt, so nothing was changed. Reset the chapter, "
     "or start a new chapter with this setup."
@@ -38,8 +38,8 @@ PLAYED = (
 
 @dataclass(frozen=True)
 class SetupChange:
-    """Changes to Tab 1. A field that is None stays as it is. So does the text of a slot that a
-    mapping leaves out."""
+    """Changes to Tab 1. A field that is None stays as it is. A slot that is missing in a mapping
+    keeps its text."""
 
     world_text: str | None = None
     chapter_text: str | None = None
@@ -66,8 +66,8 @@ def create_chapter(
 def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
     """Save the changes to Tab 1. If two saves change the same field, the later save wins.
 
-    Raises TooLong or InvalidInput for a bad value; then no field is saved. Raises WrongState if Tab
-    1 can no longer be changed.
+    If a value is bad, no field is saved, and TooLong or InvalidInput is raised. Raises WrongState
+    if Tab 1 can no longer be changed.
     """
     # This UPDATE locks the row on every database, so that another save or a first prompt waits.
     Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
@@ -117,7 +117,8 @@ def rename_chapter(session_id: uuid.UUID, title: str) -> Session:
 
 @transaction.atomic
 def copy_setup(session_id: uuid.UUID) -> Session:
-    """Create a chapter with a copy of this chapter's Tab 1. Its title gets the next free number."""
+    """Create a chapter with a copy of this chapter's Tab 1. The copy has the same title with the
+    next free number."""
     source = get_chapter(session_id)
     copy = Session(
         title=title_of_copy(source.title),

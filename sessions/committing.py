@@ -37,15 +37,15 @@ from sessions.world import copy_changes
 def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[Event] | None:
     """Commit the attempt with its events, and choose it unless it is a trial. Return the events.
 
-    The outcome is the reply's text, or all events of the attempt. If this run may no longer write
-    to the attempt, nothing is written and None is returned. Afterwards the objects of the attempt
-    and its chapter have the stored values, except for the lease.
+    `outcome` is the reply's text, or all events of the attempt. If the attempt's run may no longer
+    write to it, nothing is written and None is returned. Afterwards `attempt` and its chapter have
+    the stored values, except for the lease.
     """
     if not lock_chapter(attempt.session_id):
         return None
     now = timezone.now()
-    # The turn is read from the database, because an earlier commit that was rolled back may have
-    # left a wrong turn on this object.
+    # The turn is read from the database, because `attempt` may have a turn from an earlier commit
+    # that was rolled back.
     is_prompt = attempt.kind == Attempt.Kind.PROMPT
     turns = Turn.objects.select_related("chosen")
     at = None if is_prompt else turns.get(attempts=attempt)
@@ -78,9 +78,8 @@ def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[
 def choose_attempt(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> Attempt:
     """Choose this attempt at the latest turn. No model is called.
 
-    Raises UnknownTurn unless the attempt is a committed attempt at turn `number`. Raises WrongState
-    if this is not the latest turn or its attempts are final, and TurnInFlight while a reply is
-    being written.
+    Raises UnknownTurn if this is no committed attempt at turn `number`. Raises WrongState if no
+    attempt at this turn can be chosen any more, and TurnInFlight while a reply is being written.
     """
     chapter = get_chapter_to_change(session_id)
     attempt = find_committed(chapter, number, attempt_id)
@@ -222,11 +221,13 @@ def _choose(chapter: Session, turn: Turn, attempt: Attempt) -> None:
 
 
 def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case | F:
-    """Return the panel that Tab 2 shows after this attempt: that of the character after the actor.
+    """Return the panel that Tab 2 shows after this attempt, which is that of the character after
+    the actor.
 
-    A panel that the user has chosen meanwhile stays. While a prompt is answered, the stored panel
-    is the actor's, unless the user has chosen another. After that, it is the panel of the character
-    after the actor of the chosen attempt. `turn` is None if the attempt is a prompt.
+    If the user has chosen a panel meanwhile, the chosen panel stays. The user has chosen one if the
+    stored panel is not the expected one. For a prompt (`turn` is None), the actor's panel is
+    expected. For another attempt, the panel of the character after the earlier chosen attempt's
+    actor is expected.
     """
     before = actor if turn is None else turn.chosen.actor
     if actor is None or before is None:
@@ -241,8 +242,8 @@ def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case
 
 
 def _with_text(source: Attempt, text: str) -> list[NewEvent]:
-    """Return the events of `source` as new events, with `text` as the reply. The user's words are
-    left out."""
+    """Return copies of the events of `source`, with `text` as the text of the reply. The user's
+    words are left out."""
     last = reply_of(source)
     return [
         NewEvent(

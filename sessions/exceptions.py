@@ -14,8 +14,8 @@ class ChapterError(Exception):
     status = 409
     title = "The chapter cannot do that now"
     retry_seconds: int | None = None
-    # The text that a page shows first if the message itself is for programs. A click then shows the
-    # message.
+    # A short text that a page shows in place of the message if the message is for programs. A click
+    # shows the message.
     in_short = ""
 
     @property

@@ -24,8 +24,8 @@ from sessions.states import State, try_move
 
 Row = TypeVar("Row", bound=models.Model)
 
-# A process that has stored no piece for this long counts as dead. `Session.updated_at` is the time
-# of its latest piece, by the clock of the database.
+# A process that has stored no piece for so long counts as dead. The database's clock sets
+# `Session.updated_at` with each piece.
 IMPORT_LEASE = timedelta(minutes=2)
 # The most rows and the most characters of a piece. Only a single row or group may be larger.
 PIECE_ROWS, PIECE_CHARACTERS = 200, 1_000_000
@@ -45,11 +45,11 @@ class ImportLost(ChapterError):
 
 @contextmanager
 def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) -> Iterator[None]:
-    """Store a new chapter around a block of code. In the block, the caller stores the other rows
-    with `store_rows`.
+    """Store a new chapter. In the block, the caller stores the other rows with `store_rows` and
+    `store_groups`.
 
-    The chapter is invisible until the block ends. Then it becomes visible with the state that
-    `chapter` had at first. If the block fails, all rows of the chapter are removed.
+    The chapter is invisible until the block ends. Then it becomes visible, in the state that
+    `chapter` had at the call. If the block fails, all rows of the chapter are removed.
     """
     state, chapter.state = State(chapter.state), State.IMPORTING
     with transaction.atomic():
@@ -78,7 +78,7 @@ def store_rows(chapter: Session, rows: Iterable[models.Model]) -> None:
 
 
 def store_groups(chapter: Session, groups: Iterable[Sequence[models.Model]]) -> None:
-    """Store rows piece by piece. The rows of a group are in the same piece, because they refer to
+    """Store rows piece by piece. A piece has whole groups, because the rows of a group refer to
     each other.
 
     Raises ImportLost if the lease ran out.
@@ -95,7 +95,7 @@ def store_groups(chapter: Session, groups: Iterable[Sequence[models.Model]]) -> 
 
 
 def remove_left_behind() -> int:
-    """Remove the unfinished chapters of dead processes, and return how many they were."""
+    """Remove the unfinished chapters of dead processes, and return the number of these chapters."""
     dead = _being_imported().filter(updated_at__lt=from_now(-IMPORT_LEASE))
     left = list(dead.values_list("pk", flat=True))
     for pk in left:
@@ -106,8 +106,8 @@ def remove_left_behind() -> int:
 def let_others_write(seconds: float) -> None:
     """Pause on SQLite, so that other processes can write.
 
-    SQLite lets one process write at a time, and a process that waits tries again only at intervals.
-    Without a pause it would find the database locked at each try.
+    SQLite lets one process write at a time. A waiting process tries again only at intervals.
+    Without the pause, it would find the database locked at each try.
     """
     if connection.vendor == "sqlite":
         time.sleep(seconds)
@@ -118,7 +118,7 @@ def _being_imported() -> "models.QuerySet[Session]":
 
 
 def _with_lease(chapter: Session) -> "models.QuerySet[Session]":
-    """Return a queryset with the chapter, or without it if the chapter's lease has run out."""
+    """Return a queryset with the chapter. It is empty if the lease of the chapter has run out."""
     return _being_imported().filter(pk=chapter.pk, updated_at__gte=from_now(-IMPORT_LEASE))
 
 
@@ -155,8 +155,8 @@ def _remove(chapter: "models.QuerySet[Session]") -> None:
     that stores the chapter renews its lease late.
     """
     for relation in Session._meta.related_objects:
-        # Forks of the chapter are not its rows: they would have to stay. An unfinished chapter has
-        # no forks anyway.
+        # A fork of the chapter would have to stay. An unfinished chapter has no forks, so none is
+        # looked for.
         if relation.related_model is Session:
             continue
         rows = relation.related_model._base_manager.filter(
@@ -168,8 +168,8 @@ def _remove(chapter: "models.QuerySet[Session]") -> None:
 
 
 def _remove_piece(chapter: "models.QuerySet[Session]", rows: "models.QuerySet[Any]") -> int:
-    """Remove one piece of the rows if the queryset still has the chapter, and return the number of
-    removed rows."""
+    """Remove up to PIECE_ROWS of the rows while the queryset still has the chapter. Return the
+    number of removed rows."""
     begun = time.monotonic()
     with transaction.atomic():
         if not list(chapter.select_for_update().values_list("pk")):

@@ -1,4 +1,4 @@
-"""The limits of stored texts and lists, many of them from the specification. Texts are counted in
+"""The limits of stored texts and lists. The specification sets many of them. Texts are counted in
 code points, and a line break counts as one."""
 
 # The number of prompts that one summary covers by default.
@@ -29,13 +29,13 @@ MODE_SETUP_CHAR_LIMIT = 100_000
 GIVEN_CHAR_LIMIT = 20_000
 # The most characters of a change's payload, as JSON.
 CHANGE_CHAR_LIMIT = 20_000
-# The most characters of any other stored object, as JSON: a memory block, or the data that an event
-# shows beside its text. Even a memory block with the longest list of the longest texts has fewer.
+# The most characters of any other stored object as JSON, such as a memory block, or the data that
+# an event shows beside its text. No memory block that passes its checks is longer.
 PAYLOAD_CHAR_LIMIT = 1_000_000
 MAX_ATTEMPTS_OF_A_TURN = 50
-# The most changes of a run, together with the changes of the acts after it.
+# The most changes of one run and of the acts after it, together.
 MAX_CHANGES_OF_AN_ATTEMPT = 1_000
-# The most late results that a run takes. A run needs room for changes of its own.
+# The most late results that a run takes. The limit leaves room for the run's own changes.
 MAX_RESULTS_OF_A_RUN = 200
 # The most changes that acts may make between one turn and the next.
 MAX_ACTS_OF_A_TURN = 500

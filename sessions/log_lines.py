@@ -1,8 +1,8 @@
-"""Writes lines of the log. Each line is about one event. It also has the ids of the rows that the
-event is about, and the id of the request that caused the event.
+"""Writes lines of the log. Each line is about one event. It has the ids of the rows that the event
+is about, and the id of the request that caused the event.
 
 A line has only names, ids and numbers. It never has text of a story, and never the message of an
-error, because an error's message may quote a story.
+error, because such a message may quote a story.
 """
 
 import logging
@@ -20,7 +20,8 @@ _ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=MappingProxy
 def note(logger: logging.Logger, event: str, **fields: object) -> None:
     """Write a line about the event. Fields that are None or empty are left out.
 
-    `event` is the name of a kind of event. It must not vary, because events are counted by it.
+    `event` names a kind of event, and events are counted by this name. So it must never contain
+    values.
     """
     _write(logger, logging.INFO, event, fields)
 
@@ -43,8 +44,8 @@ def note_after_commit(logger: logging.Logger, event: str, **fields: object) -> N
 
 @contextmanager
 def working_for(**ids: object) -> Iterator[None]:
-    """Add these ids to every line that is written in the block, beside the ids that lines have
-    already."""
+    """Add these ids to every line that is written in the block. Ids that lines already have
+    stay."""
     token = _ids.set(_with(ids))
     try:
         yield

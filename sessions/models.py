@@ -30,13 +30,12 @@ from sessions.roster import Character, character
 from sessions.states import PLAYABLE, State
 
 UNTITLED = "Untitled chapter"
-# The mode of a chapter that names no mode, and the agent that writes the attempts of this mode.
+# The mode of a chapter that names no mode, and the agent that writes the attempts in this mode.
 DEFAULT_MODE, DEFAULT_AGENT = "gamemaster", "character"
-# The kinds of event that the engine itself knows. Only its thinker and the user know of a thought.
+# The kinds of event that the engine itself knows. Only the thinker and the user know of a thought.
 SAID, THOUGHT = "said", "thought"
 # The kind of change by which a person without a panel appears in play and joins the cast. The
-# payload has `name`, `pronouns`, `public_text` and `number`, by which lists of witnesses name the
-# person.
+# payload has `name`, `pronouns`, `public_text`, and the `number` that lists of witnesses use.
 PERSON = "person"
 # The lowest number of people who appear in play. Lower numbers belong to the slots and to the
 # people of Tab 1.
@@ -89,17 +88,17 @@ class Session(models.Model):
     # The time of the import, for a chapter from a file. All other times of such a chapter come from
     # the file.
     imported_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # The origin of a fork, or None if the origin was deleted. The next fields have the origin's
-    # title when it was forked, the last turn that fork and origin have in common, and the key of
-    # the form that asked for the fork.
+    # The origin of a fork, or None if the origin was deleted. `origin_title` is the origin's title
+    # when it was forked, `forked_at_prompt` is the last turn that the two have in common, and
+    # `fork_key` is the key of the form that asked for the fork.
     origin = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="forks"
     )
     origin_title = models.CharField(max_length=TITLE_CHAR_LIMIT, blank=True)
     forked_at_prompt = models.PositiveIntegerField(default=0)
     fork_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT, blank=True)
-    # The tokens that the origin of a fork had used of each model when it was forked. The value
-    # never changes (see agents.calling.spending).
+    # For a fork, the tokens that its origin had used of each model when it was forked. They never
+    # change (see agents.calling.spending).
     inherited_usage = models.JSONField(default=dict, blank=True)
 
     objects = Chapters()
@@ -137,7 +136,7 @@ class Session(models.Model):
         """The members who take part from the first turn on. Characters come first, by slot, and
         then people without a panel.
 
-        People who appeared in play are missing here (see `sessions.world.everybody_at`).
+        People who appeared in play are not included (see `sessions.world.everybody_at`).
         """
         return tuple(one for one, member in self._numbered_cast if member.is_selected)
 
@@ -148,8 +147,8 @@ class Session(models.Model):
 
     @cached_property
     def _numbered_cast(self) -> list[tuple[Character, "CastMember"]]:
-        """Each member of the cast, with a number that is the slot of a character and above all
-        slots for a person without a panel."""
+        """Each member of the cast with a number. The number of a character is its slot. People
+        without a panel get the numbers above the slots."""
         people = count(MAX_AGENTS + 1)
         return [(one.as_character(one.slot or next(people)), one) for one in self.cast]
 
@@ -189,7 +188,7 @@ class Session(models.Model):
         """Return the payload of each person who appeared in a run that is committed or may still be
         committed.
 
-        A person who appears in two attempts is returned twice, with the same number.
+        A person who appears in two attempts may be returned twice, with the same number.
         """
         of_run = Q(run_id=None) | Q(run_id=F("attempt__run_id"))
         people = self.changes.filter(of_run | Q(run_id=F("attempt__text_run_id")), kind=PERSON)
@@ -224,8 +223,8 @@ class Tab1Inputs(models.Model):
     )
     world_text = models.TextField(blank=True)
     chapter_text = models.TextField(blank=True)
-    # The values of the fields that the mode adds to Tab 1 (`Mode.setup`). It is empty until they
-    # are saved.
+    # The values of the fields that the mode adds to Tab 1 (`Mode.setup`), or an empty object before
+    # they are saved.
     mode_setup = models.JSONField(default=dict, blank=True)
     saved_at = models.DateTimeField(auto_now=True)
 
@@ -296,7 +295,8 @@ class Attempt(models.Model):
     # The kinds of attempts that are part of play. A chapter has at most one of them in flight or
     # broken.
     IN_PLAY = (Kind.PROMPT, Kind.REROLL)
-    # A broken attempt waits for the user. A pending attempt is either broken or running.
+    # The statuses of a broken attempt, which waits for the user, and of a pending attempt, which is
+    # either broken or running.
     BROKEN = (Status.FAILED, Status.STOPPED)
     PENDING = (Status.RUNNING, *BROKEN)
 
@@ -392,11 +392,11 @@ class Turn(models.Model):
 
 
 class Event(AppendOnly):
-    """Something that was said or shown in an attempt. If the user wrote words, they are the first
-    event.
+    """Something that was said or shown in an attempt. The user's words, if any, are the first event
+    of the attempt.
 
-    The transcript is made from the events of chosen attempts, and no code reads events back from
-    it.
+    The transcript is made from the events of chosen attempts. No code makes events from a
+    transcript.
     """
 
     class Role(models.TextChoices):
@@ -437,7 +437,8 @@ class Event(AppendOnly):
 
 
 class Change(AppendOnly):
-    """A change of the world that a run of an attempt made, or an act of the user after the attempt.
+    """A change of the world, made by a run of an attempt or by an act of the user after the
+    attempt.
 
     The world is folded from the initial state and the changes that count (see sessions.world).
     """

@@ -7,7 +7,8 @@ from typing import Any
 
 from sessions.exceptions import InvalidInput
 
-# The greatest depth of nested lists and objects. The payloads of memory blocks need five levels.
+# The greatest depth of nested lists and objects that can be stored. Memory blocks need only five
+# levels.
 MAX_DEPTH = 20
 
 

@@ -57,8 +57,8 @@ class RecordAdmin(_ModelAdmin):
     def chapter(self, record: Any) -> SafeString:
         """Return a link to the record's chapter.
 
-        A subclass that lists this column must also name `session` in its list_select_related,
-        because otherwise each row takes a query.
+        A subclass that shows this column in a list must name `session` in list_select_related.
+        Otherwise each row takes a query.
         """
         return _link("admin:story_sessions_session_change", record.session)
 

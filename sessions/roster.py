@@ -12,8 +12,8 @@ SLOTS = tuple(range(1, MAX_AGENTS + 1))
 class Character:
     """A member of the cast in the form that pages, prompts and the transcript use.
 
-    A person without a panel has slot 0 and no colour. Lists of witnesses use the `number`. A
-    character's number is its slot, and the number of a person without a panel is above all slots.
+    A person without a panel has slot 0 and no colour. Lists of witnesses use the `number`. The
+    number of a character is its slot, and the number of a person is above all slots.
     """
 
     slot: int
@@ -25,7 +25,7 @@ class Character:
 
     @property
     def says_more(self) -> bool:
-        """Whether there is more to tell of this member than a slot, a colour and a name."""
+        """Whether there is more to say about this member than a slot, a colour and a name."""
         return bool(self.pronouns or self.public_text or not self.slot)
 
 
@@ -34,8 +34,8 @@ def default_name(slot: int) -> str:
 
 
 def character(number: int, name: str = "", pronouns: str = "", public_text: str = "") -> Character:
-    """Return the member of the cast with this number: a character for a slot, and a person without
-    a panel for any other number.
+    """Return the member of the cast with this number. The number of a slot makes a character, and
+    any other number a person without a panel.
 
     An empty name is replaced by a default name.
     """

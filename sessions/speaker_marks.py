@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-# Letters and signs that look like others, in the first two lines. The third line has the characters
-# that replace them.
+# The first two lines have letters and signs that look like others. The third line has the
+# characters that replace them, in the same order.
 _LOOK_ALIKES = str.maketrans(
     "АВЕКМНОРСТУХЅІЈаеорсухѕіјΑΒΕΖΗΙΚΜΝΟΡΤΥΧο"  # noqa: RUF001
     "♯\u2769\u02d0\u05c3\u2236\ua789\u02cd\u0332\u0333\u203f\u2040\u2054\u2581",
@@ -42,8 +42,8 @@ _BETWEEN = rf"(?:[^\w{_SIGN}]|[_{UNSEEN_LETTERS}])*+"
 _GAME_MASTER = ("the G M", "G M", "the Game Master", "Game Master")
 _ROLES = (*_GAME_MASTER, "System", "User", "Assistant", "Human")
 
-# The words of tags with angle brackets, as patterns. A slash may stand before the word, or the name
-# of a family of models, as in "<seed:think>". A value may stand after the word, as in
+# Patterns for the words of tags with angle brackets. Before the word, there may be a slash or the
+# name of a family of models, as in "<seed:think>". After the word, there may be a value, as in
 # "<function=go>" and "<invoke name='go'>".
 _TAGS = (
     *("s", "bos", "eos", "pad", "unk", "sop", "eop", r"(?:start|end)_of_\w++"),
@@ -118,14 +118,15 @@ def person_as_read(name: str) -> str:
     """Return a form of the name that is the same for all names that a reader would take for the
     same person.
 
-    Accents count here, other than in `as_read`. So Rene and René are two people.
+    This form keeps accents, while `as_read` drops them. So Rene and René are two people.
     """
     plain = unicodedata.normalize("NFKD", name).translate(_LOOK_ALIKES)
     seen = "".join(one for one in plain if not _is_blank(one))
     return unicodedata.normalize("NFC", seen.casefold()).strip()
 
 
-# Each character is normalized alone, because sorting a long row of marks takes quadratic time.
+# Characters are normalized one by one, because normalizing a long row of marks at once takes
+# quadratic time.
 @lru_cache(maxsize=4_096)
 def _reading(character: str) -> str:
     plain = unicodedata.normalize("NFKD", character).translate(_LOOK_ALIKES)
@@ -133,8 +134,8 @@ def _reading(character: str) -> str:
 
 
 def _is_blank(character: str) -> bool:
-    """Return whether the character is always invisible, even after a letter that it could
-    modify."""
+    """Return whether the character can never be seen, not even as a mark on the letter in front of
+    it."""
     is_mark = unicodedata.category(character) in ("Mn", "Me")
     return bool(_BLANK_MARKS.match(character)) if is_mark else _is_unseen(character)
 
@@ -147,7 +148,7 @@ def _is_unseen(character: str) -> bool:
 def _cue_of(names: tuple[str, ...]) -> Callable[[str], bool]:
     """Return a function that tells whether a line begins like the words of one of these speakers.
 
-    Signs and spaces may stand anywhere in such a beginning, so that they cannot hide it. The
+    The beginning is recognised even if signs and spaces are put between its letters. The
     quantifiers are possessive, because the computing time has to be proportional to the text's
     length.
     """

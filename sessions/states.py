@@ -50,10 +50,10 @@ def sources_of(target: State) -> list[State]:
 
 
 def try_move(chapter: "QuerySet[Session]", target: State, **changes: Any) -> bool:
-    """Move the chapter to the target state, if its present state allows the move. Return whether it
+    """Move the chapter to the target state if its present state allows the move. Return whether it
     was moved.
 
-    The queryset `chapter` has the one chapter.
+    `chapter` is a queryset with this chapter alone.
     """
     return bool(chapter.filter(state__in=sources_of(target)).update(state=target, **changes))
 

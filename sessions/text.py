@@ -4,8 +4,8 @@ import re
 
 from sessions.exceptions import InvalidInput, TooLong
 
-# Control characters other than tab and line feed, and lone surrogates. Nobody types them, so a text
-# that has them is binary data.
+# Control characters other than tab and line feed, and lone surrogates. Nobody types these
+# characters, so a text with one of them is binary data.
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _LINE_BREAK = re.compile("\r\n?")
 
@@ -31,7 +31,7 @@ def clean_text(value: str, *, limit: int, label: str) -> str:
 
 
 def with_line_feeds(text: str) -> str:
-    """Return the text with each line break as one line feed. Browsers send a carriage return and a
+    """Return the text with one line feed for each line break. Browsers send a carriage return and a
     line feed."""
     return _LINE_BREAK.sub("\n", text)
 

@@ -1,7 +1,8 @@
 """Renders Tab 2's transcript from events.
 
 The form of the transcript follows the contract 'A' to 'I' of the specification, and no code parses
-it. Sizes are counted in code points of the plain text, which is also what the browser copies.
+it. Sizes are counted in code points of the plain text, which is also the text that a browser
+copies.
 """
 
 import re
@@ -159,8 +160,8 @@ def _asked_for(entries: Iterable[Entry], with_thoughts: bool) -> Iterator[Entry]
 def _with_other_attempts(
     transcript: Transcript, chapter: Session, with_thoughts: bool
 ) -> Transcript:
-    """Add the entries of attempts that are not chosen. Attempts at the same turn are in the order
-    of their commits, after the chosen one.
+    """Add the entries of attempts that are not chosen. At each turn, they follow the chosen attempt
+    in the order in which they were committed.
 
     If several attempts have the same words of the user, the words are shown once.
     """
@@ -186,7 +187,8 @@ def _with_other_attempts(
 
 
 def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> Transcript:
-    """Return a transcript of the newest entries that fit `limit` together, each of them whole."""
+    """Return a transcript with as many of the newest entries as fit `limit` together. No entry is
+    cut, unless even the newest one is too large."""
     # Room for the dashed line and both notes is reserved first, so that they always fit.
     room = limit - sum(
         len(_SEPARATOR) + len(note) for note in (DASHED_LINE, TRUNCATION_NOTE, BOUNDARY_ABOVE_NOTE)
@@ -249,8 +251,8 @@ def chosen_entries(
     """Yield an entry for each event that `chosen_events` returns. No model objects are made,
     because there may be ten thousand events.
 
-    With `perceived`, only events are included whose witnesses satisfy this function. Without it,
-    every turn has an entry: a turn that has nothing but thoughts still has an entry with its
+    `perceived` gets the witnesses of an event, and says whether the event is included. Without it,
+    every turn has an entry: if a turn has nothing but thoughts, the entry has only the turn's
     number.
     """
     events = chosen_events(

@@ -61,9 +61,9 @@ def changes_that_count(
     """Return the changes that count, in the order of turns. The changes of an attempt come before
     those of the acts after it.
 
-    With `before`, only changes of earlier turns are returned. With `attempt`, the result has the
-    changes of the turns before this attempt, then those of its present run, even if that run is not
-    committed, and then those of the acts after it.
+    With `before`, only changes of turns before that one are returned. With `attempt`, the result
+    has the changes of the turns before this attempt, then the changes of its present run, and then
+    those of the acts after it. The present run need not be committed.
     """
     if attempt is not None and attempt.turn is not None:
         before = attempt.turn.number
@@ -73,7 +73,7 @@ def changes_that_count(
         counts &= Q(attempt__turn__number__lt=before)
     if attempt is not None:
         counts |= Q(attempt=attempt) & (Q(run_id=None) | Q(run_id=attempt.run_id))
-    # An attempt that is a prompt has no turn until it is committed. Its changes come last.
+    # A prompt has no turn until it is committed. Its changes come last.
     number = F("attempt__turn__number").asc(nulls_last=True)
     return chapter.changes.filter(counts).order_by(
         number, F("run_id").asc(nulls_last=True), "position"
@@ -95,11 +95,11 @@ def everybody_at(
 ) -> tuple[Character, ...]:
     """Return the members of the cast of Tab 1, and then the people who have appeared in play.
 
-    People appear by changes, and only those changes are read that count for `before` and `attempt`
-    (see `changes_that_count`).
+    A person appears by a change. `before` and `attempt` say which changes count, as in
+    `changes_that_count`.
     """
-    # Whoever appears in play missed the earlier events, so `differs_by_reader` is then True. If it
-    # is False, nobody has appeared.
+    # A person who appears in play missed the earlier events, so `differs_by_reader` is True from
+    # then on. If it is False, nobody has appeared.
     if not chapter.differs_by_reader:
         return chapter.everybody
     appeared = changes_that_count(chapter, before=before, attempt=attempt).filter(kind=PERSON)
@@ -153,15 +153,15 @@ def turns_before(attempt: Attempt) -> "QuerySet[Turn]":
 
 
 def taken_before(attempt: Attempt) -> "QuerySet[Change]":
-    """Return the changes that take late results, among those that count before the attempt's
+    """Return those changes that take a late result, of the changes that count before the attempt's
     turn."""
     before = attempt.turn.number if attempt.turn else None
     return changes_that_count(attempt.session, before=before).filter(result__isnull=False)
 
 
 def copy_changes(source: Attempt, run_id: uuid.UUID, copy: Attempt) -> None:
-    """Copy the changes of this run of `source` to the run of `copy`. Late results that they take
-    are taken there too."""
+    """Copy the changes of this run of `source` to the run of `copy`. If a change takes a late
+    result, its copy takes the same result."""
     fields = ("position", "kind", "payload", "cause", "step", "result")
     changes = source.changes.filter(run_id=run_id).order_by("position").values(*fields)
     to = {"session_id": copy.session_id, "attempt": copy, "run_id": copy.run_id}
@@ -169,8 +169,8 @@ def copy_changes(source: Attempt, run_id: uuid.UUID, copy: Attempt) -> None:
 
 
 def room_for_changes(attempt: Attempt) -> int:
-    """Return how many changes can still be added to this run of the attempt and the acts after
-    it."""
+    """Return how many more changes this attempt may have: changes of its present run, and of the
+    acts after it."""
     of_run_or_act = Q(run_id=None) | Q(run_id=attempt.run_id)
     return MAX_CHANGES_OF_AN_ATTEMPT - attempt.changes.filter(of_run_or_act).count()
 
@@ -178,8 +178,8 @@ def room_for_changes(attempt: Attempt) -> int:
 def add_changes(
     attempt: Attempt, changes: Sequence[NewChange], *, run_id: uuid.UUID | None
 ) -> list[Change]:
-    """Store the changes of a run, or those of an act (with None as `run_id`), after the changes
-    that the attempt already has.
+    """Store changes of the run `run_id`, or of an act if `run_id` is None. They come after the
+    stored changes of the same run or of earlier acts.
 
     The chapter's row has to be locked. Raises InvalidInput.
     """

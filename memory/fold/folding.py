@@ -1,8 +1,8 @@
 """Folds the memory blocks of a chapter without a model.
 
 For any two sequences of blocks `fold(a + b) == merge(fold(a), fold(b))`, even if blocks of `b`
-refer to blocks of `a`. Therefore a fold also keeps facts that matter only together with earlier
-blocks, such as the withdrawal of a fact.
+refer to blocks of `a`. Therefore a fold keeps such references, for example the withdrawal of a fact
+that only an earlier block states.
 """
 
 import uuid
@@ -29,8 +29,8 @@ class _Known:
     fold: Fold = field(default_factory=Fold)
 
 
-# A cache of folds. A key has the chapter's id, whether the memory reaches to the chapter's end, and
-# the readers, or None for readers who know all blocks. The cache has room for a number of blocks.
+# A cache of folds. Its keys are the chapter's id, whether the fold reaches to the chapter's end,
+# and the readers. The readers are None if they know all blocks.
 _Readers = frozenset[int]
 _known: KeptRecent[tuple[uuid.UUID, bool, _Readers | None], _Known] = KeptRecent(4_096)
 
@@ -53,23 +53,23 @@ def merge(earlier: Fold, later: Fold) -> Fold:
 def fold_chapter(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
 ) -> Fold:
-    """Return the fold of the blocks that count. With `readers`, leave out blocks that one of these
-    readers does not know.
+    """Return the fold of the blocks that count. With `readers`, only the blocks are folded that
+    each of these readers knows.
 
-    `counting_blocks` says which blocks count, and explains `before`. The result is cached, and new
-    blocks are added to the cached fold, because every request needs it and blocks never change.
+    `counting_blocks` says which blocks count, and explains `before`. Every request needs a fold,
+    and blocks never change. So folds are cached, and new blocks are added to a cached fold.
     """
     blocks = list(counting_blocks(chapter, before=before).values_list("pk", "audience"))
     keys = tuple(pk for pk, audience in blocks if knows(audience, readers))
-    # All readers who know every block get the same fold.
+    # All readers who know every block get the same fold from the cache.
     whose = None if readers is None or len(keys) == len(blocks) else frozenset(readers)
     key = (chapter.pk, before is None, whose)
     known = _known.get(key) or _Known()
     if known.keys == keys:
         return known.fold
     if keys[: len(known.keys)] != known.keys:
-        # The cached fold has blocks that are missing now, or in another order. It cannot be
-        # extended, so the fold is made anew.
+        # The blocks that count do not begin with the blocks of the cached fold. So the fold is made
+        # anew, and not extended.
         known = _Known()
     new = MemoryBlock.objects.in_bulk(keys[len(known.keys) :])
     added = fold(block_of(new[pk]) for pk in keys[len(known.keys) :])
@@ -81,9 +81,9 @@ def fold_chapter(
 def fold_with(
     chapter: Session, waiting: Sequence[MemoryBlock], *, readers: Collection[int]
 ) -> Fold:
-    """Return the fold of the blocks that all these readers know and of the `waiting` deltas.
+    """Return the fold of the blocks that all these readers know, with the `waiting` deltas added.
 
-    The waiting deltas are those of one stretch. They are not stored yet.
+    The waiting deltas belong to one stretch. They are not stored yet.
     """
     last = waiting[0].to_prompt_index
     known = [one for one in counting_blocks(chapter) if knows(one.audience, readers)]
@@ -98,7 +98,8 @@ def block_of(block: MemoryBlock) -> Block:
 
 
 class _GrowingFold:
-    """A fold that can be changed in place. Frozen folds would have to be copied for every block."""
+    """A fold that can be changed in place. The frozen class Fold would have to be copied for every
+    block."""
 
     def __init__(self) -> None:
         self._fold = Fold()
@@ -154,7 +155,7 @@ class _GrowingFold:
         )
 
     def _settle(self, corrections: Iterable[Correction]) -> None:
-        """Settle the earlier questions that one of these rulings answers. Also settle those that
+        """Settle the earlier questions that one of these rulings answers, and the questions that
         mention a fact that a ruling withdraws."""
         for ruling in corrections:
             answered, withdrawn = key_of(ruling.answers), key_of(ruling.replaces)

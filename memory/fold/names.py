@@ -9,8 +9,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
-# The ranges of code points in which to look for punctuation. A search of all code points would take
-# long and find no punctuation of a living script besides.
+# The ranges of code points with the punctuation of living scripts. A search of all code points
+# would take long.
 _BLOCKS = (range(0x3100), range(0xFE10, 0xFF66))
 _MEANINGFUL = "%#@&/\\'-.,:"
 _DASHES = {
@@ -95,8 +95,7 @@ def key_of(text: str) -> str:
     The key is "" only for an empty text.
     """
     folded = unicodedata.normalize("NFC", text.casefold()).translate(_ONE_SPELLING)
-    # A text of nothing but punctuation is its own key, because nothing is left of it without
-    # punctuation.
+    # If a text has only punctuation, nothing is left of it. Its key is then the text itself.
     return " ".join(_IDLE.sub(" ", folded).split()) or " ".join(text.casefold().split())
 
 
@@ -118,8 +117,8 @@ def mentions(text_key: str, named_key: str) -> bool:
     """Return whether a text is the named fact or contains it word for word. Both arguments are
     keys.
 
-    A fact of a single word must be the whole text, because many texts contain a single word by
-    chance.
+    If the fact is a single word, the text must be this word. Otherwise many texts would contain the
+    fact by chance.
     """
     if " " not in named_key:
         return text_key == named_key
@@ -136,12 +135,13 @@ def closed_thread(text: str) -> str:
 
 
 def closed_by(state_key: str) -> list[str]:
-    """Return the keys of the threads that a closing value of this state closes."""
+    """Return the keys of the threads that are closed if this state gets a value such as
+    "resolved"."""
     return list(dict.fromkeys([state_key, state_key.removeprefix("thread ")]))
 
 
 def is_closing(text: str) -> bool:
-    """Return whether this new value of a state closes the matter of the state, as "resolved"
+    """Return whether this new value of a state says that something is closed, as "resolved"
     does."""
     return bool(_CLOSING.match(key_of(text)))
 
@@ -151,10 +151,10 @@ def is_scene_place(state_key: str) -> bool:
 
 
 def placed_person(state_key: str) -> str:
-    """Return the key of the person whose place is stored under this state key, or "" for another
+    """Return the key of the person whose place this state key stands for. Return "" for any other
     state key.
 
-    For the state key "mara's location" it is the key of Mara.
+    For the state key "mara's location", the result is the key of Mara.
     """
     for pattern in _ONES_PLACE:
         if match := pattern.fullmatch(state_key):

@@ -1,5 +1,5 @@
-"""Derives the present state from a fold: applies the rulings, and writes names as the chapter
-does."""
+"""Derives the present state from a fold: applies the rulings, and uses the names of the chapter's
+cast."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from memory.fold.names import EVERYONE, closed_by, is_scene_place, key_of, perso
 from memory.fold.records import Fold, Prompts, Ruling, Setting, Sighting, Thread, Truth
 from sessions.roster import Character
 
-# The most changes around the scene's place that are shown. A fold has all changes since the scene
-# came to this place, and the latest of them matter most.
+# The most changes around the scene's place that are shown. More of them may collect until the scene
+# moves on, and only the latest are shown.
 _MAX_AROUND = 6
 
 
@@ -46,8 +46,8 @@ class Whereabouts:
 class Present:
     """The present state of memory.
 
-    Canon is in the order in which it was first said. Everything else is in the order in which it
-    was last mentioned, the oldest first. If a request lacks room, the oldest facts of each kind are
+    Canon is in the order in which it was first said. Other facts are in the order in which they
+    were last mentioned, the oldest first. If a request lacks room, the first facts of each kind are
     left out first.
     """
 
@@ -143,9 +143,10 @@ class _Cast:
         self._words = [(set(key_of(name).split()), name) for name in self.names]
 
     def name_of(self, key: str) -> str:
-        """Return the name of the member of the cast who is called by this name or by a part of it.
+        """Return the name of the member of the cast whom this key names. The key may be a part of
+        the member's name.
 
-        A part of a name must belong to only one member. Returns "" if no member is found.
+        Returns "" if no member has such a name, or if several members have this part of a name.
         """
         if key not in self._by_key:
             words = set(key.split())
@@ -181,13 +182,13 @@ class _Cast:
 def _later(one: Sighting | None, other: Sighting) -> Sighting:
     if one is None:
         return other
-    # If two sightings are from the same block, a place that was stated is better than a guess.
+    # If two sightings are from the same block, a stated place is preferred to a guess.
     return max(one, other, key=lambda sighting: (sighting.latest.last, sighting.is_stated))
 
 
 def _scene(folded: Fold) -> Fact | None:
     """Return the place of the scene. Returns None if no place is known, or if the Game Master
-    withdrew it after the scene came there."""
+    withdrew the place after the scene came there."""
     scene = folded.scene
     if scene is None or not scene.place:
         return None

@@ -134,8 +134,8 @@ def _read_delta(payload: dict[str, Any], prompts: Prompts) -> Fold:
 
 
 def _read_correction(payload: dict[str, Any], prompts: Prompts) -> Fold:
-    """Read a ruling. A ruling whose old and new fact are the same confirms the fact, because the
-    new fact is read last."""
+    """Read a ruling. The old fact is read before the new fact, so if the two are the same, the
+    ruling confirms the fact."""
     ruling = Correction(
         replaces=_text(payload, "replaces"),
         canon=_text(payload, "canon"),
@@ -260,7 +260,7 @@ def _read_moments(payload: dict[str, Any], prompts: Prompts) -> tuple[Moment, ..
 def _changes(payload: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield the key, the new value and the notes of each state change.
 
-    Some changes have only a text. This text is then the key.
+    A model may have written a change as a plain text. Then the text is the key.
     """
     for entry in _entries(payload, "state_changes", "key"):
         key, value, notes = (_text(entry, name) for name in ("key", "after", "notes"))
@@ -336,7 +336,7 @@ def _texts(entry: dict[str, Any], key: str) -> list[str]:
 
 
 def _statements(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield every fact in a list of canon, even if it is nested in other values."""
+    """Yield every fact of canon in this value, which may be a list of nested lists."""
     if isinstance(value, list) and depth < _MAX_DEPTH:
         for one in value:
             yield from _statements(one, depth + 1)

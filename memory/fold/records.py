@@ -14,7 +14,8 @@ from typing import Any, Protocol, Self
 
 @dataclass(frozen=True, order=True)
 class Prompts:
-    """The prompts from `first` to `last`, both included. For the setup both are 0."""
+    """The prompts from `first` to `last`, both included. The setup is told before the first prompt,
+    so for the setup both are 0."""
 
     first: int
     last: int
@@ -78,7 +79,7 @@ class Thread:
     """A thread of the story, open or closed.
 
     `is_named` is True if a block has listed the thread as a thread. It is False if the thread is
-    known only from a text that closes something, because such a text need not be about a thread.
+    known only because a text closes something of this name, which need not be a thread.
     """
 
     text: str
@@ -157,9 +158,9 @@ class Thing:
 class Sighting:
     """The latest known place of a person.
 
-    An empty place stands for the place of the scene, which an earlier part of memory names.
-    `is_stated` is True if a text named this person's place. `is_guess` is True if the person acted
-    in a block that names no place. A guess never replaces a stated place.
+    An empty place means that the person was at the scene, whose place an earlier part of memory
+    names. `is_stated` is True if a text named this person's place. `is_guess` is True if the person
+    acted in a block that names no place. A guess never replaces a stated place.
     """
 
     place: str
@@ -239,8 +240,8 @@ class Setting:
 class Fold:
     """A part of memory as records. The keys of the mappings come from `memory.fold.names.key_of`.
 
-    Withdrawn facts and closings of threads stay in a fold, because the facts and threads may be in
-    another part of memory. `memory.fold.present` decides which records hold at present.
+    A fold keeps facts that were withdrawn and threads that were closed, because other parts of
+    memory may name them too. `memory.fold.present` decides which records hold at present.
     """
 
     settings: tuple[Setting, ...] = ()

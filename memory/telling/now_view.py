@@ -37,7 +37,7 @@ class NowSection:
 def now_view(folded: Fold, roster: Sequence[Character] = ()) -> list[NowSection]:
     """Return the sections that have items, in the order of the page.
 
-    The latest item of a section comes first. Only canon and the timeline are in the order of the
+    A section begins with its latest item. Only canon and the timeline are in the order of the
     story.
     """
     now = present(folded, roster)
@@ -75,8 +75,8 @@ def _now_items(facts: Iterable[Fact]) -> tuple[NowItem, ...]:
 
 
 def _uncorrected_items(facts: Iterable[Fact]) -> tuple[NowItem, ...]:
-    """Return the facts as items that no ruling can withdraw. Such items are questions, and threads
-    or facts that no longer hold."""
+    """Return the facts as items that no ruling can withdraw, such as questions and closed
+    threads."""
     return tuple(replace(item, replaces="") for item in _now_items(facts))
 
 

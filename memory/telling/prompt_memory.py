@@ -25,8 +25,8 @@ class Recollection:
 def recall(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
 ) -> list[Recollection]:
-    """Return the texts of the blocks that count. With `readers`, leave out blocks that one of these
-    readers does not know.
+    """Return the texts of the blocks that count. With `readers`, only the blocks are included that
+    each of these readers knows.
 
     `counting_blocks` explains `before`.
     """

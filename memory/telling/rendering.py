@@ -1,7 +1,8 @@
 """Renders memory blocks as text: compact for requests, and in sections for pages.
 
-A model wrote the payload of a block, so values of another type are skipped. The text depends only
-on the block. So a block is sent in the same words each time, and prefix caches can reuse them.
+A model wrote the payload of a block, so a value may have any type, and a value of an unexpected
+type is skipped. The text depends only on the block. So a block is sent in the same words each time,
+and prefix caches can reuse them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -43,9 +44,9 @@ class ReadableBlock:
 class BlockForm:
     """The form in which blocks of a type are shown.
 
-    The function `sections` returns the texts of a payload. It is given the cast for pages, and an
-    empty roster for requests. Requests put these texts under a heading, and pages put them under a
-    title with a badge.
+    The function `sections` returns the texts of a payload. It gets the cast for a page, and an
+    empty roster for a request. A request has these texts under the `heading`, and a page has them
+    under the `title` with the `badge`.
     """
 
     sections: Callable[[Any, Sequence[Character]], list[Section]]
@@ -61,8 +62,8 @@ def render(block: MemoryBlock) -> str:
 
 
 def render_delta_brief(block: MemoryBlock) -> str:
-    """Return a short text for an old delta in a small window. It has only facts that still matter
-    after the scene."""
+    """Return a short text for a delta: only the facts that still matter after its scene. It is used
+    for old deltas in a small window."""
     payload = block.json_payload
     lasting = [_changes(payload), _threads(payload), _canon(payload)]
     return _compact(prompts_of(block), _filled(lasting))
@@ -296,8 +297,7 @@ def _texts(payload: Any, key: str) -> list[str]:
 
 
 def _as_text(value: Any) -> str:
-    """Return a text, a number or a truth value of JSON as one line of text. Return "" for any other
-    value."""
+    """Return a JSON value as one line of text, or "" if it is an object, a list or null."""
     if isinstance(value, str):
         return " ".join(value.split())
     if isinstance(value, bool):

@@ -1,9 +1,9 @@
 """Renders a chapter's present state as XML for requests, with one element on each line.
 
-A line can be left out if a request lacks room. Lasting facts come first, in the order in which they
-were said, so that their part only grows at its end. Facts that each summary may change come after
-them. In this order a provider's prefix cache can reuse the longest part. All text of people and
-models is escaped, so that it can neither close an element nor imitate one.
+If a request lacks room, single lines are left out. Lasting facts come first, in the order in which
+they were said, so that the part with these facts only grows at its end. Facts that each summary may
+change come after them. In this order a provider's prefix cache can reuse the longest part. All text
+of people and models is escaped, so that it can neither close an element nor imitate one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -66,8 +66,8 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True)
 class StateLine:
-    """A line with one element. `said` is the text of the fact in full, by which repeated lines are
-    found."""
+    """A line with one element. `said` is the full text of the fact, and lines with the same text
+    count as repetitions."""
 
     text: str
     rank: Rank
@@ -85,8 +85,8 @@ def memory_lines(
     """Return the present state of memory as lines.
 
     `beside_lock` is True if the request also has the text of the lock. Facts of the lock are then
-    left out. `told_before` is the first prompt of those that the request shows word for word.
-    Events of this prompt and later ones are left out.
+    left out. The request shows the prompts from `told_before` on word for word, so events of these
+    prompts are left out.
     """
     now = present(folded, roster)
     if told_before is not None:
@@ -135,8 +135,8 @@ def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
 
 
 def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[StateLine]:
-    """Return the lines of lasting facts, in the order of the prompts that first said them. A closed
-    thread stands where it was closed."""
+    """Return the lines of lasting facts, in the order of the prompts that first said them. For a
+    closed thread, the prompts that closed it count."""
     entries: list[tuple[Prompts, StateLine]] = [
         (fact.first, _line("canon", fact.text, Rank.CANON))
         for fact in now.canon
@@ -160,7 +160,7 @@ def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[State
         (prompts, _line("told", text, Rank.TIMELINE, at=str(prompts)))
         for prompts, text in _timeline(now.timeline)
     ]
-    # The sort keeps this order for facts of the same prompts.
+    # The sort keeps the order of kinds for facts of the same prompts.
     return [line for _, line in sorted(entries, key=lambda entry: (entry[0].last, entry[0].first))]
 
 
@@ -188,7 +188,7 @@ def _changing(now: Present, detail: Detail, *, beside_lock: bool) -> Iterator[St
 
 
 def _pressing(threads: Sequence[Fact]) -> Iterator[StateLine]:
-    """Yield a line for each open thread of the latest prompts that has something at stake."""
+    """Yield a line for each open thread that was mentioned last and has something at stake."""
     latest = max((thread.latest for thread in threads), default=None)
     for thread in threads:
         if thread.aside and thread.latest == latest:
