@@ -19,7 +19,8 @@ if __name__ == "__main__":
         # The message names the variable that has a bad value. A traceback would bury the message.
         sys.exit(f"Story Engine cannot start: {error}")
     except OSError as error:
-        # The settings are not loaded yet. The error may be about a file that they read or create.
+        # The settings are not loaded yet, so the disk may have been full when they read or created
+        # a file.
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         sys.exit(f"Story Engine cannot start: the disk of {error.filename} is full. Make room.")

@@ -28,8 +28,8 @@ class Clock(bootsteps.StartStopStep):
     """Celery's clock (beat), which calls tasks at regular times, as a thread of every worker.
 
     Celery's own option would start beat as a process, which goes on after the worker was killed.
-    Several clocks do no harm, because the task makes only one backup a day (see
-    storyengine.backups).
+    With several workers there are several clocks. They do no harm, because only one backup a day is
+    made (see storyengine.backups).
     """
 
     def start(self, parent: Any) -> None:
@@ -37,8 +37,8 @@ class Clock(bootsteps.StartStopStep):
         self.beat.start()
 
     def stop(self, parent: Any) -> None:
-        # This does not wait for the thread to end. The thread may be sleeping for a second, and has
-        # nothing to store.
+        # The end of the thread is not awaited, because the thread may be sleeping for a second and
+        # has nothing to store.
         self.beat.service.stop()
 
 

@@ -20,14 +20,14 @@ from storyengine.access.listening import (
 )
 from storyengine.settings.private_files import files_for_others
 
-# Middleware that replaces Django's own classes. The silenced checks of Django would look only for
-# Django's classes.
+# The middleware that replaces Django's own classes. Django's checks, which the settings silence,
+# would look only for Django's classes.
 PROTECTION = tuple(
     f"storyengine.access.browser.{name}"
     for name in ("SecurityMiddleware", "CsrfViewMiddleware", "XFrameOptionsMiddleware")
 )
-# Settings of that middleware, and what happens without each of them. Django does not check the
-# settings, because it does not find its own classes.
+# Settings of the middleware above, with the harm if a setting is missing. Django does not check
+# these settings, because it finds none of its own classes.
 ALWAYS = {
     "SECURE_CONTENT_TYPE_NOSNIFF": "browsers may take a download for a page",
     "SECURE_REFERRER_POLICY": "other sites learn the addresses of chapters",
@@ -42,7 +42,7 @@ WITH_HTTPS = {
 }
 
 
-# A check without arguments, and then a check in the form that Django calls.
+# A check without arguments, and a check in the form that Django calls.
 Check = Callable[[], Iterable[CheckMessage]]
 RegisteredCheck = Callable[..., list[CheckMessage]]
 
@@ -50,7 +50,7 @@ RegisteredCheck = Callable[..., list[CheckMessage]]
 def check(*tags: str, deploy: bool = False) -> Callable[[Check], RegisteredCheck]:
     """Register a check, which is a function without arguments that yields messages.
 
-    Django passes arguments that name the apps to check. They are ignored.
+    Django also passes arguments, which name the apps to check. The check does not get them.
     """
 
     def register_check(find_faults: Check) -> RegisteredCheck:
@@ -189,7 +189,7 @@ def check_caps() -> Iterator[CheckMessage]:
     try:
         models = uncapped_models()
     except CapabilityFileError:
-        # check_models_file reports this error.
+        # Nothing is reported here, because check_models_file reports this error.
         return
     if models:
         yield checks.Warning(
@@ -252,7 +252,8 @@ def check_production() -> Iterator[CheckMessage]:
             hint="Logins end when that folder is lost or not shared by all processes.",
             id="storyengine.W004",
         )
-    # In the case that is excluded here, check_access warns at every start.
+    # If there is a password and the server listens beyond loopback, check_access warns at every
+    # start, so this check does not.
     if not settings.HTTPS and not (settings.PASSWORD and is_beyond_loopback()):
         yield _unencrypted()
     if not settings.PASSWORD:

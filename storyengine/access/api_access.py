@@ -41,8 +41,8 @@ class ApiAccessMiddleware(InlineMiddleware):
         return await super()._answer(request)
 
     def before(self, request: HttpRequest) -> JsonResponse | None:
-        """Return the refusal of the request, or None if it may pass. The request's token has been
-        tried already."""
+        """Return the refusal of the request, or None if the request may pass. Its token must have
+        been tried before."""
         if not is_for_programs(request):
             return None
         if not request.path_info.startswith(API_PREFIX):

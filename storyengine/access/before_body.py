@@ -63,8 +63,8 @@ def _refuse_other_site(request: HttpRequest) -> HttpResponse | None:
 
 async def _refuse_without_login(request: HttpRequest) -> HttpResponse | None:
     if settings.SESSION_COOKIE_NAME not in request.COOKIES:
-        # A visitor without a session cookie is refused without a query, because such visitors must
-        # not occupy the threads that ask the database.
+        # The threads that ask the database must stay free for others, so a visitor without a
+        # session cookie is refused without a query.
         return ask_for_login(request)
     try:
         return await in_database(_look_for_login, request)

@@ -33,20 +33,20 @@ Application = Callable[[Any, Receive, Send], Awaitable[None]]
 
 # The views that accept a chapter as a file.
 IMPORTS = ("pages:import", "api:import_session")
-# The most bytes of a body with an imported file. A little more than the file may have is allowed
-# for the form around it.
+# The most bytes of a body with an imported file. The body also has the form around the file, so it
+# may be a little larger than a file.
 LARGEST_FILE = 21_000_000
 # The most bytes of a body from a visitor who need not be logged in. They are enough for the login
 # form with the longest password.
 LARGEST_OF_STRANGERS = 20_000
-# The bytes that a body may have beyond Django's limit. A form that exceeds Django's limit by less
-# is let in, because Django's refusal is the better answer.
+# The bytes by which a body may exceed Django's limit. Django refuses such a body itself, with a
+# better message.
 _AROUND_TEXTS = 100_000
 # The most bytes of a refused body that are still read and thrown away. Many clients read an answer
 # only after they have sent the whole body.
 _THROWN_AWAY = 200_000_000
 # The longest wait for the next part of a body. The whole body may take FIRST_SECONDS, and one
-# second more for every SLOWEST_BYTES_PER_SECOND that have arrived.
+# second more for each SLOWEST_BYTES_PER_SECOND bytes that have arrived.
 SILENT_SECONDS = 30.0
 FIRST_SECONDS = 60.0
 SLOWEST_BYTES_PER_SECOND = 10_000
@@ -85,7 +85,7 @@ class BodyLimit:
 
 
 class _Body:
-    """A request body while it is received.
+    """A request body that is being received.
 
     If the body is too large or too late, this class sends the refusal. It then tells the
     application that the client has disconnected, so that the application sends no second answer.
@@ -102,8 +102,8 @@ class _Body:
         if self.is_refused:
             return _GONE
         if self.is_whole:
-            # The body is complete. The only message that can still come says that the client has
-            # disconnected, and it may take any time.
+            # The body is complete. The next message can only say that the client has disconnected,
+            # so the wait for this message has no limit.
             return await self._receive()
         try:
             message = await self._next()
@@ -123,8 +123,8 @@ class _Body:
         await self.refuse(refusal, read_on=_THROWN_AWAY)
 
     async def refuse(self, refusal: HttpResponse, *, read_on: int = 0) -> None:
-        """Send the refusal. If the body has at most `read_on` bytes, read it to its end first, and
-        throw it away."""
+        """Send the refusal. A body of at most `read_on` bytes is read to its end before, and thrown
+        away."""
         self.is_refused = True
         # A client that sent "Expect: 100-continue" waits for permission. After a refusal it sends
         # no body.

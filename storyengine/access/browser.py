@@ -1,8 +1,8 @@
 """Django's middleware for browsers, changed to run in the event loop.
 
-By default Django would run each method of the middleware in a thread, which means ten changes of
-thread in a request. Each of them would delay the streams of replies. Most of these methods only
-compute, so they need no thread. Only a changed session is stored in one.
+By default Django would run the methods of this middleware in threads, with ten changes of thread in
+a request. These changes would delay the streams of replies. The methods need no thread, because
+they only compute. Only the storing of a changed session still runs in a thread.
 """
 
 from collections.abc import Awaitable, Callable
@@ -54,8 +54,8 @@ class CsrfViewMiddleware(RunInline, csrf.CsrfViewMiddleware):
     def __init__(self, get_response: Any) -> None:
         super().__init__(get_response)
         if self.async_mode:
-            # Django looks for this attribute on the instance. It decides whether Django runs the
-            # method in a thread.
+            # Django runs the method in a thread unless the instance has this attribute with an
+            # async function.
             self.process_view = self._process_view_inline  # type: ignore[assignment]
 
     async def _process_view_inline(self, *args: Any) -> Any:

@@ -20,8 +20,8 @@ from sessions.log_lines import warn
 
 logger = logging.getLogger(__name__)
 
-# The longest time for the head of a request. It begins when the connection is made, or with the
-# first byte after an answer.
+# The longest time for the head of a request. The time begins with the connection, or with the first
+# byte after an answer.
 HEAD_SECONDS = 15.0
 # The most bytes of a request's head. Real heads are much smaller, even with cookies and a long
 # address. The limit also applies to the bytes between and after the parts of a body.
@@ -29,12 +29,12 @@ LARGEST_HEAD = 32_000
 MOST_HEADERS = 100
 # A connection is closed if its client reads no byte of a waiting answer for this many seconds.
 UNREAD_SECONDS = 60.0
-# The size of the system's buffer for an answer, in bytes; Linux doubles it. By default the buffer
-# would have megabytes. Then a slow client would empty it for minutes while this process sees no
-# progress.
+# The size of the system's buffer for an answer, in bytes (Linux doubles this number). By default
+# the buffer has megabytes. A slow client could read from such a buffer for minutes, and this
+# process would believe that the client reads nothing.
 _TAKEN_AHEAD = 128_000
 
-# The most connections of one process. A process could not answer more at a time.
+# The most connections of one process. The process could not serve more of them at a time.
 _MOST_CONNECTIONS = 1_000
 _WANTED_FILES = 4_096
 _SECONDS_BETWEEN_LINES = 60.0
@@ -55,11 +55,11 @@ def raise_file_limit() -> int:
 
 @dataclass
 class Connections:
-    """The open connections. Their number has the limit `most`, because the process needs files for
-    other things too.
+    """The open connections, at most `most`. The process also needs files for other things.
 
-    A connection beyond the limit displaces another one: the connection that has waited longest
-    without sending a whole request, or else the one that has left its answer unread for longest.
+    A new connection above this limit displaces another one. It is the connection that has waited
+    longest without sending a whole request. If there is none, it is the one that has left its
+    answer unread for longest.
     """
 
     most: int
@@ -196,8 +196,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if not has_another:
             self._others.wait(self)
-            # The end of the answer may still be unsent. uvicorn does not notice if the client never
-            # reads it, and would keep the connection open.
+            # The client may not have read the end of the answer yet. If it never does, uvicorn does
+            # not notice, and the connection would stay open.
             self._expect_reader()
 
     def pause_writing(self) -> None:
@@ -210,7 +210,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._others.read_on(self)
 
     def _is_idle(self) -> bool:
-        """Return whether this connection has no request that is being answered."""
+        """Return whether the server is answering no request of this connection at the moment."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or cycle.response_complete
 
@@ -227,7 +227,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_size:
             self._others.close(self, "too_slow")
         else:
-            # Browsers open spare connections and send nothing. These are closed without a log line.
+            # Browsers open spare connections and send nothing over them. Such a connection is
+            # closed without a log line.
             self.transport.abort()
 
     def _expect_reader(self) -> None:

@@ -14,7 +14,7 @@ USERNAME = "gm"
 
 
 def game_master() -> User:
-    """Return the account. It is created with every permission when it is first needed."""
+    """Return the account. The first call creates it, with every permission."""
     account, _ = User.objects.get_or_create(
         username=USERNAME,
         defaults={"is_staff": True, "is_superuser": True, "password": make_password(None)},
@@ -59,6 +59,6 @@ class PasswordBackend(ModelBackend):
 
 @functools.cache
 def store_password_once() -> None:
-    """Call `store_password` at the first call in this process. Further calls do nothing, because
-    hashing is slow on purpose."""
+    """Call `store_password`, but only once in each process, because hashing a password is slow on
+    purpose."""
     store_password()

@@ -26,8 +26,8 @@ HEADERS = {
     # No shared cache may keep a page, because pages show stories. The browser has to ask the server
     # before it shows a cached page.
     "Cache-Control": "private, no-cache",
-    # Django's middleware sets these headers too. Requests that are refused before it runs also need
-    # them.
+    # Django's middleware sets these headers too. They are also here for requests that are refused
+    # before Django's middleware runs.
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",

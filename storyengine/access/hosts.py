@@ -7,7 +7,7 @@ from storyengine.access.inline import InlineMiddleware
 
 
 class KnownHostMiddleware(InlineMiddleware):
-    """A middleware that refuses requests with an unknown Host at every address, also where no view
+    """A middleware that refuses requests with an unknown Host at every address, even where no view
     reads the Host.
 
     Without a password, only this check keeps web pages of other sites from reading the stories.
@@ -18,8 +18,8 @@ class KnownHostMiddleware(InlineMiddleware):
         try:
             request.get_host()
         except DisallowedHost:
-            # No exception is raised here, because Django would log it with a traceback. A scan of
-            # many hosts would fill the log.
+            # The answer is made here, because Django would answer an exception with a traceback in
+            # the log. A scan would then fill the log.
             return HttpResponseBadRequest(
                 "Not a host name of this Story Engine; ALLOWED_HOSTS lists those.",
                 content_type="text/plain; charset=utf-8",

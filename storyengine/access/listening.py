@@ -13,7 +13,7 @@ _EVERY_IPV4, _EVERY_IPV6 = "0.0.0.0", "::"  # noqa: S104
 
 
 class CannotListen(OSError):
-    """The address cannot be opened. The message says why, and what to do."""
+    """The error for an address that cannot be opened. The message says why, and what to do."""
 
 
 def listening_host() -> str:
@@ -35,8 +35,8 @@ def is_beyond_loopback() -> bool:
 
 
 def describe_address() -> str:
-    """Return the address that a user types into a browser, and from which machines it can be
-    reached."""
+    """Return a text with the address for the browser and with the reach of the server, such as "on
+    this machine only"."""
     host = listening_host()
     if host in (_EVERY_IPV4, _EVERY_IPV6):
         name, reach = "localhost", "on every address of this machine"

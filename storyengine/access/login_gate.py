@@ -25,9 +25,9 @@ OPEN_PATHS = ("/healthz", "/readyz")
 class LoginMiddleware(AuthenticationMiddleware):
     """A middleware that sets request.user and, if a password is set, requires the login.
 
-    A visitor without a login gets only the login page and OPEN_PATHS. API calls pass, because
-    storyengine.access.api_access guards the API. The READABLE addresses of that module also answer
-    a visitor with a login.
+    Without a login, a visitor gets only the login page and OPEN_PATHS. Calls of the API pass,
+    because storyengine.access.api_access guards the API. A login also opens the READABLE addresses
+    of that module.
     """
 
     def __call__(self, request: HttpRequest) -> Any:

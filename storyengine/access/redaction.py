@@ -16,8 +16,8 @@ from storyengine.settings.environment import read_text
 # The fewest characters of a secret that is replaced. A shorter secret could be a part of ordinary
 # words.
 SHORTEST_SECRET = 4
-# The variables of the environment with addresses. A password in such an address is a secret in both
-# its forms, percent-encoded and decoded.
+# The environment variables with addresses. A password in such an address is a secret, both
+# percent-encoded and decoded.
 ADDRESSES = ("DATABASE_URL", "CELERY_BROKER_URL")
 
 
@@ -58,8 +58,8 @@ def where_it_failed(record: logging.LogRecord) -> str:
     """
     errors = list(_chain(record.exc_info[1] if record.exc_info else None))
     where = "\n".join(_describe(error) for error in reversed(errors))
-    # Some errors repeat the message of the error that caused them. A message that may not be shown
-    # is removed also there.
+    # An error whose message may be shown can repeat the message of another error. If that message
+    # may not be shown, it is removed here.
     return _without_words(where, errors)
 
 
@@ -78,7 +78,8 @@ def _describe(error: BaseException) -> str:
 
 
 def _may_be_shown(error: BaseException) -> bool:
-    """Return whether the message of this error cannot have text of a story, or DEBUG is on."""
+    """Return whether the log may have the message of this error, because the message has no text of
+    a story or DEBUG is on."""
     if isinstance(error, DatabaseError):
         return False
     return (

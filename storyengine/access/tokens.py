@@ -36,7 +36,8 @@ _one_try = Lock()
 class Verdict(Enum):
     RIGHT = auto()
     WRONG = auto()
-    # Too many wrong tokens came from the visitor's address, so that even a right token is refused.
+    # The verdict if too many wrong tokens came from the visitor's address. Even a right token is
+    # then refused.
     PAUSED = auto()
 
 
@@ -50,8 +51,8 @@ def verdict_on(request: HttpRequest) -> Verdict | None:
 async def atry_token(request: HttpRequest) -> Verdict | None:
     """Try the request's token, store the verdict for `verdict_on`, and return the verdict.
 
-    A request is tried once, even if this function is called before its body is read and again
-    afterwards. A right token does not wait for wrong tokens.
+    The token of a request is tried only once, even if this function is called again after the body
+    was read. A right token does not wait for wrong tokens.
     """
     if not (_given(request) and settings.API_TOKEN):
         return None
@@ -84,8 +85,8 @@ def _given(request: HttpRequest) -> str:
 class _Waiting:
     """The number of each visitor's wrong tokens that the database has not counted yet.
 
-    These are added to the counted ones. Otherwise a visitor who sends many guesses at once would
-    learn which of them is right.
+    These tokens count towards the limit too. Otherwise a visitor could send many guesses at once,
+    and learn which guess is right.
     """
 
     def __init__(self) -> None:
@@ -113,8 +114,8 @@ _waiting = _Waiting()
 
 
 def _visitor(request: HttpRequest) -> HttpRequest:
-    """Return a request that has nothing but the visitor's address, because the library that counts
-    tokens would store more."""
+    """Return a request that has only the visitor's address, because the library that counts
+    failures would store other values too."""
     visitor = HttpRequest()
     visitor.META["REMOTE_ADDR"] = request.META.get("REMOTE_ADDR")
     return visitor
@@ -126,8 +127,7 @@ def _look_for_pause(visitor: HttpRequest, waiting: int) -> Verdict:
     try:
         failures = AxesProxyHandler.get_failures(visitor, _COUNTED_AS) + waiting
     except STORAGE_ERRORS:
-        # The token is right, so the visitor may pass. The view's answer will say what is wrong with
-        # the database.
+        # The token is right, so the visitor may pass. The view will answer that the database fails.
         return Verdict.RIGHT
     if failures < settings.AXES_FAILURE_LIMIT:
         return Verdict.RIGHT

@@ -85,8 +85,8 @@ def log_out(request: HttpRequest) -> HttpResponse:
 
 
 def _next_url(request: HttpRequest) -> str:
-    """Return the address to which the browser goes after the login: the one that the form names, or
-    the first page if that one is on another host."""
+    """Return the address to which the browser goes after the login: the address that the form
+    names, or the first page if that address is on another host."""
     wanted = request.POST.get("next") or request.GET.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()

@@ -22,5 +22,5 @@ def counted_address(request: HttpRequest) -> str | None:
         return str(address)
     if address.ipv4_mapped:
         return str(address.ipv4_mapped)
-    # An integer has no zone. IPv6Network would not accept an address with a zone.
+    # IPv6Network does not accept an address with a zone. As an integer, the address has no zone.
     return str(IPv6Network((int(address), _IPV6_PREFIX), strict=False).network_address)

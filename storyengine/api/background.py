@@ -64,8 +64,8 @@ async def end(
     """End the chapter as soon as memory covers every prompt.
 
     The answer is 409 if memory is more than two stretches of prompts behind, or needs more calls
-    than two stretches have prompts. Then `calls` in the answer is the number of calls. Send
-    `accept_calls` to accept these calls.
+    than two stretches have prompts. The field `calls` of this answer has the number of calls. Send
+    `accept_calls` to accept them.
     """
     await in_database(request_end, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(is_ending_over, session_id, session_id, prefer, response)
@@ -89,8 +89,8 @@ async def retry_memory(
     chapter again.
 
     The answer is 409 if memory is more than two stretches of prompts behind, or needs more calls
-    than two stretches have prompts. Then `calls` in the answer is the number of calls. Send
-    `accept_calls` to accept these calls: one stretch is written now, and one after each prompt.
+    than two stretches have prompts. The field `calls` of this answer has the number of calls. Send
+    `accept_calls` to accept them. Then one stretch is written now, and one after each prompt.
     """
     await in_database(retry_summary, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(are_summaries_over, session_id, session_id, prefer, response)
@@ -142,8 +142,8 @@ async def is_awaited(
     prefer: str,
     response: HttpResponse,
 ) -> bool:
-    """Wait for as long as the client asks. Return whether the work is over; False if the client
-    does not wait."""
+    """Wait for the work for as long as the client asks. Return whether the work is over. Return
+    False at once if the client does not ask to wait."""
     seconds = accept_wait(prefer, response)
     if seconds is None:
         return False

@@ -1,8 +1,8 @@
 """The bodies that a client may send. Values must have exactly the declared type, and unknown fields
 are refused.
 
-Other modules check the length of a text, because a line break counts as one character, however it
-is written.
+Other modules check the length of a text. They count a line break as one character, whichever
+characters the client sends for it.
 """
 
 from typing import Any, Literal
@@ -30,8 +30,8 @@ class TitleBody(Body):
 
 
 class Tab1Body(Body):
-    """The fields of Tab 1 to change. A field that is missing or null stays as it is, and so does
-    the text of a slot that is not named."""
+    """The fields of Tab 1 to change. A field that is missing or null stays as it is. A slot that is
+    not named keeps its text."""
 
     world_text: str | None = Field(None, description="At most 5,000 characters.")
     chapter_text: str | None = Field(None, description="At most 5,000 characters.")

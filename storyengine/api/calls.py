@@ -74,7 +74,8 @@ class CallDocument(CallFigures):
 
 
 class UsageDocument(Document):
-    """The number of calls, also by outcome, and the tokens that the provider reported for them."""
+    """The number of calls, all together and by outcome, and the tokens that the provider reported
+    for them."""
 
     calls: int
     finished: int

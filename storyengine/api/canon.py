@@ -37,8 +37,8 @@ def get_now(request: HttpRequest, session_id: UUID) -> NowDocument:
 def correct_canon(
     request: HttpRequest, session_id: UUID, body: CorrectionBody
 ) -> Status[MemoryBlockDocument]:
-    """Rule which fact is true. The ruling is stored as a memory block, and overrides all other
-    memory of this fact.
+    """Rule which fact is true. The ruling is stored as a memory block, and overrides everything
+    else that memory says about the fact.
 
     If the latest ruling is the same, no block is added.
     """
@@ -53,11 +53,10 @@ def answer_question(
     """Settle a contradiction that memory reports. The section `questions` of `now` lists the
     contradictions.
 
-    If `old` and `new` are given, the answer decides which of the two facts becomes canon, and the
-    other one is withdrawn. Without them, `keep` leaves canon as it is. `ignore` always leaves canon
-    as it is. `take_new` needs `new`, and is refused if it would not change canon. With `take_new`,
-    `old` must be the `replaces` of an item of `now`, or empty. If the latest answer is the same, no
-    block is added.
+    `keep` makes `old` canon and withdraws `new`. `take_new` makes `new` canon and withdraws `old`.
+    `ignore` changes no canon. Without `old` and `new`, `keep` changes no canon either. `take_new`
+    needs `new`, and is refused if it would not change canon. Its `old` must be the `replaces` of an
+    item of `now`, or empty. If the latest answer is the same, no block is added.
     """
     block = write_answer(
         session_id,

@@ -56,8 +56,7 @@ class EventDocument(Document):
 
 
 class ChangeDocument(Document):
-    """A change of the world. It belongs to an attempt, or to an act of the user after the
-    attempt."""
+    """A change of the world, made by an attempt or by an act of the user after the attempt."""
 
     is_act: bool
     kind: str
@@ -172,7 +171,7 @@ class PendingTurn(Document):
 
 
 class JobDocument(Document):
-    """The newest background job of its kind, or a late result that is void."""
+    """The newest job of a kind, or a late result that is void."""
 
     job_id: UUID
     kind: str = Field(description="lock, summarize, narrate, go_on, or that of a way to play.")

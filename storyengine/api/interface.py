@@ -48,8 +48,8 @@ class StrictJsonParser(Parser):
         except RecursionError as error:
             raise UnreadableBody("The body is nested too deeply.") from error
         except ValueError as error:
-            # The body is not UTF-8, is not JSON, or has a number with thousands of digits, which
-            # Python refuses to read.
+            # The body is not UTF-8, or it is not JSON, or it has a number with thousands of digits,
+            # which Python refuses to read.
             raise UnreadableBody(f"The body cannot be read as JSON: {error}.") from error
 
 
@@ -79,16 +79,16 @@ class ProblemAPI(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """Return the API's schema, which is made only once because that takes a second.
+        """Return the API's schema. It is made only once, because making it takes a second.
 
-        The arguments do not matter, because the API has only one address, which has no parameters.
+        The arguments change nothing, because the API has only one address, which has no parameters.
         """
         return self._schema
 
     @cached_property
     def _schema(self) -> OpenAPISchema:
-        """The API's schema. Ninja gives all answers one media type, so this adds the media type of
-        problems."""
+        """The API's schema. Ninja gives all answers the media type of JSON, so this gives problems
+        their own media type."""
         schema = super().get_openapi_schema()
         for methods in schema["paths"].values():
             for method in HTTP_METHODS:
@@ -97,8 +97,8 @@ class ProblemAPI(NinjaAPI):
                     if int(status) >= 400 and self.renderer.media_type in content:
                         content[CONTENT_TYPE] = content.pop(self.renderer.media_type)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        # The empty entry says that a client may need no token, because a program without a password
-        # and a token asks for none.
+        # The empty entry allows calls without a token. If neither a password nor a token is set, no
+        # token is needed.
         schema["security"] = [{}, {"token": []}]
         return schema
 
@@ -112,8 +112,8 @@ def _unknown(request: HttpRequest) -> HttpResponseBase:
 
 
 def _in_api_form(view: View, *, takes_file: bool = False) -> Callable[..., HttpResponseBase]:
-    """Wrap a view, so that bodies that are too large or no JSON are refused, and errors become
-    problems."""
+    """Return the view with the API's error handling around it. Bodies that are too large or no JSON
+    are refused, and errors become problems."""
     if iscoroutinefunction(view):
 
         @wraps(view)
@@ -142,7 +142,7 @@ def _without_csrf(view: View) -> Callable[..., HttpResponseBase]:
     """Exempt a view from Django's CSRF check. storyengine.access checks the origin and the token of
     API calls instead."""
     view.csrf_exempt = True  # type: ignore[attr-defined]
-    # Django accepts async views here, but its type stubs do not know that.
+    # Django accepts async views as well, but its type stubs name only sync ones.
     return cast(Callable[..., HttpResponseBase], view)
 
 

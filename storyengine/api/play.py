@@ -141,8 +141,8 @@ def edit(
 def act(request: HttpRequest, session_id: UUID, body: ActBody) -> Status[ActAnswer]:
     """Change the world by an act of the chapter's mode. No model is called.
 
-    The act closes the latest turn to other attempts. The answer is 422 if the mode has no such act
-    or if the arguments do not fit. It names the acts of the mode.
+    The act closes the latest turn to other attempts. If the mode has no such act, or if the
+    arguments do not fit, the answer is 422 and names the acts of the mode.
     """
     return Status(201, read_act(session_id, do_act(session_id, body.act, body.arguments)))
 

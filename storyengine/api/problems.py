@@ -114,7 +114,8 @@ class JobCancelled(JobBroken):
     title = "The work in the background was cancelled"
 
 
-# The refusals that may end a job, by kind. Any other error is answered as a failure of the job.
+# The refusals that may end a job, by kind. If another error ended the job, the client is told that
+# the job failed.
 _REFUSALS = {
     refusal.kind(): refusal
     for refusal in (ConsentMissing, RateLimited, BudgetSpent, PromptTooLong, WrongState)
@@ -230,8 +231,8 @@ def _on_invalid(request: HttpRequest, error: Any) -> HttpResponse:
 
 def _field_error(entry: dict[str, Any]) -> FieldError:
     loc = [part[:100] if isinstance(part, str) else part for part in entry["loc"]]
-    # Ninja puts the name of the view's parameter, `body`, into the place of the error. A client
-    # does not know this name.
+    # Ninja writes the parameter's name `body` twice into the place of an error. A client knows only
+    # the fields of the body.
     if len(loc) > 1 and loc[:2] == ["body", "body"]:
         del loc[1]
     return FieldError(loc=loc, msg=entry["msg"], type=entry["type"])

@@ -48,8 +48,8 @@ def read_session(session_id: UUID, *, with_thoughts: bool = False) -> SessionDoc
 
 
 async def read_whole_session(session_id: UUID) -> SessionDocument:
-    """Return the document of a chapter. The request's own thread reads it, because a long chapter
-    would block a thread that requests share."""
+    """Return the document of a chapter. It is read in the request's own thread, because a long
+    chapter would block the threads that all requests share."""
     return await sync_to_async(read_session)(session_id)
 
 
@@ -94,7 +94,7 @@ def read_sessions(*, limit: int, offset: int) -> SessionList:
 
 
 def read_answer(attempt: Attempt) -> TurnAnswer:
-    """Return the document of a committed attempt. Later answers for the same attempt are the same.
+    """Return the document of a committed attempt. For the same attempt it is always the same.
 
     Raises UnknownChapter if the chapter was reset meanwhile.
     """
@@ -180,8 +180,8 @@ def read_latest_job(session_id: UUID, kind: Job.Kind) -> JobDocument | None:
 
 
 def is_job_over(job_id: UUID) -> bool:
-    """Return whether the job has ended or was deleted. The query is quick, because a waiting client
-    causes ten a second."""
+    """Return whether the job has ended or was deleted. The query must be quick, because it runs ten
+    times a second while a client waits."""
     live = (Job.Status.QUEUED, Job.Status.RUNNING)
     return not Job.objects.filter(pk=job_id, status__in=live).exists()
 
@@ -191,8 +191,8 @@ def is_ending_over(session_id: UUID) -> bool:
 
 
 def are_summaries_over(session_id: UUID) -> bool:
-    """Return whether no summary is running, and none is queued except to be tried again after a
-    failure."""
+    """Return whether no summary is running or waiting. A summary that is queued again after a
+    failure does not count as waiting."""
     running = Q(status=Job.Status.RUNNING) | Q(status=Job.Status.QUEUED, error="")
     jobs = Job.objects.filter(session_id=session_id, kind=Job.Kind.SUMMARIZE)
     return not jobs.filter(running).exists()

@@ -42,8 +42,8 @@ async def await_answer(opened: OpenedAttempt) -> TurnAnswer:
 
 
 async def is_answer_awaited(opened: OpenedAttempt, prefer: str, response: HttpResponse) -> bool:
-    """Wait for as long as the client asks. Return whether the reply is there; False if the client
-    does not wait.
+    """Wait for the reply for as long as the client asks. Return whether the reply is there. Return
+    False at once if the client does not ask to wait.
 
     Raises TurnBroken if the reply failed or was stopped.
     """
@@ -79,8 +79,8 @@ async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator
                         yield _event("token", token)
                 else:
                     answer = await _answer(part)
-                    # The client may have missed text, for example if another process wrote the
-                    # reply. So the whole reply is compared with the text that was sent.
+                    # If another process wrote the reply, some of its text may not have been sent.
+                    # So the whole reply is compared with the sent text.
                     said = (event.text for event in answer.events if event.role == "agent")
                     whole = ReplyText("\n\n".join(said), is_restart=True)
                     if token := _token(whole, shown):
@@ -100,7 +100,7 @@ def _event(name: str, data: dict[str, Any]) -> bytes:
 def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
     """Return the data of the next event `token`, or None if there is no new text.
 
-    If the data have `is_restart`, their text replaces all text that was sent before.
+    With `is_restart`, the client has to replace all earlier text by the text of this event.
     """
     added = part.text
     if part.is_restart:
@@ -135,8 +135,8 @@ async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
 
 
 async def _answer(ended: ReplyEnded) -> TurnAnswer:
-    """Return the document of the committed turn. If the attempt was not committed, raise TurnBroken
-    with the words and text that were kept."""
+    """Return the document of the committed turn. If the attempt failed or was stopped, raise
+    TurnBroken with the words and text that were kept."""
     attempt, refusal = ended.attempt, ended.refusal
     if ended.events:
         return answer_of(attempt, ended.events)

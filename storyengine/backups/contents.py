@@ -35,7 +35,7 @@ class Store(Protocol):
         """Write the database into an empty file, as it is at one moment, and check the file."""
 
     def opened(self, backup: Path) -> AbstractContextManager[Contents]:
-        """Read a backup to its end. Damage must be found before the database is changed."""
+        """Read a backup to its end, so that damage is found before the database is changed."""
 
     def load(self, contents: Contents) -> None:
         """Replace everything in the database by the contents of a backup. If this fails, the
@@ -55,8 +55,7 @@ def refuse_what_is_not_ours(backup: Path, contents: Contents) -> None:
 
 
 def unknown_migrations(migrations: Iterable[Migration]) -> list[str]:
-    """Return the names of the migrations in the list that this program does not know, because a
-    newer program made them."""
+    """Return those of these migrations that this program lacks. A newer program has made them."""
     loader = MigrationLoader(None)
     return [
         f"{app}.{name}"
@@ -66,7 +65,7 @@ def unknown_migrations(migrations: Iterable[Migration]) -> list[str]:
 
 
 def missing_migrations(migrations: frozenset[Migration]) -> Iterator[str]:
-    """Yield the names of the migrations that this program has and the set lacks."""
+    """Yield the migrations of this program that are not among these."""
     for app, name in sorted(MigrationLoader(None).disk_migrations):
         if (app, name) not in migrations:
             yield f"{app}.{name}"

@@ -27,8 +27,7 @@ from django.utils.timesince import timesince
 from storyengine.backups.exceptions import BackupError
 
 ONE_DAY = timedelta(days=1)
-# The beginning of a draft's name. A draft that a killed process has left is recognised by this
-# name.
+# The beginning of a draft's name, by which the drafts of killed processes are found.
 _DRAFT = ".unfinished-"
 _EMPTY = "-empty"
 _TIME = "%Y%m%dT%H%M%S.%fZ"
@@ -92,8 +91,8 @@ def only_one_at_a_time(*, wait: bool = True) -> Iterator[bool]:
 
 @contextmanager
 def draft() -> Iterator[Path]:
-    """Create an empty private file in the folder. After the block, delete the file unless `keep`
-    has renamed it."""
+    """Create an empty private file in the folder. After the block, delete the file, unless `keep`
+    has given it another name."""
     try:
         handle, name = tempfile.mkstemp(prefix=_DRAFT, dir=_made_folder())
         os.close(handle)
@@ -146,7 +145,8 @@ def is_due(*, has_chapters: bool) -> bool:
 
 
 def throw_away_old_ones() -> None:
-    """Delete old backups. The backups of the last BACKUP_DAYS days with a backup are kept.
+    """Delete old backups. For each of the last BACKUP_DAYS days on which a backup was made, the
+    backups stay.
 
     Days without a backup are not counted, so a program that is not used loses no backup.
     """
@@ -159,8 +159,8 @@ def throw_away_old_ones() -> None:
 
 
 def is_as_named(path: Path) -> bool:
-    """Return whether the file has the hash in its name. A renamed file has no hash in its name, and
-    is accepted."""
+    """Return whether the file has the hash that its name says. If the file was renamed, its name
+    says no hash, and the file is accepted."""
     match = _NAME.fullmatch(path.name)
     if not match:
         return True

@@ -2,7 +2,8 @@
 their environment.
 
 A restore uses psql, so that one transaction can drop every table and load the backup. pg_restore
---clean would drop only the tables of the backup. After an upgrade the database may have more.
+--clean would drop only the tables of the backup, but after an upgrade the database may have more
+tables.
 """
 
 import os
@@ -21,7 +22,7 @@ from storyengine.backups.exceptions import BackupError, ToolMissing
 from storyengine.backups.folder import draft
 
 _MAGIC = b"PGDMP"
-# The folder in which Debian and Ubuntu have a folder for each version of PostgreSQL.
+# The folder in which Debian and Ubuntu keep PostgreSQL's programs, in one folder for each version.
 _DEBIAN_FOLDERS = Path("/usr/lib/postgresql")
 PATIENCE_SECONDS = 20.0
 
@@ -119,8 +120,8 @@ def _first_error(said: str) -> str:
 
 
 def _find(program: str) -> str:
-    """Return the path of this program: from the search path, or else the newest version in Debian's
-    folders.
+    """Return the path of this program. The search path is tried first, and then the newest version
+    in Debian's folders.
 
     Raises ToolMissing if the program is not installed.
     """

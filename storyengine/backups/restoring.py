@@ -28,7 +28,7 @@ class Restored:
 def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
     """Restore the backup. Raises BackupError if this fails, and then the database is unchanged.
 
-    The present data is backed up first. This backup, too, is deleted when it is old.
+    The present data is backed up first. The folder keeps this backup as long as any other.
     """
     with only_one_at_a_time():
         _refuse_unreadable(backup)
@@ -40,8 +40,8 @@ def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
             # The check is repeated, because a worker may have started while the backups were read
             # and made.
             _refuse_beside_a_worker()
-            # This process must not use a connection to the old database. Its next query opens a new
-            # one.
+            # The connection belongs to the old database. The next query of this process opens a new
+            # connection.
             connection.close()
             store.load(contents)
             _end_restored_heartbeats()
@@ -74,8 +74,8 @@ def _refuse_beside_a_worker() -> None:
                 "The database does not say whether a worker runs, so nothing was restored: "
                 f"{sentence_of(error)} {IF_IT_IS_DAMAGED}"
             ) from error
-        # The database has no table of heartbeats: it is new, damaged, or from a program that had
-        # none. No worker of this program can be using it.
+        # The database has no table of heartbeats: it is new or damaged, or an older program made
+        # it. So no worker is using it.
         return
     if is_running:
         raise BackupError(
@@ -88,8 +88,8 @@ def _end_restored_heartbeats() -> None:
     try:
         end_heartbeats()
     except DatabaseError as error:
-        # The restored backup may come from a program that had no heartbeats. Then there is nothing
-        # to end and nothing to warn of.
+        # There is only a warning if the database is away. Any other error means that the backup has
+        # no table of heartbeats, because an older program made it.
         if is_database_away(error):
             logger.warning(
                 "workers of the backup count as running for up to %d seconds: %s",

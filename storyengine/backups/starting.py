@@ -66,8 +66,8 @@ def _is_unused() -> bool:
 
 
 def _refuse_beside_backups() -> None:
-    """Raise BackupError if there are backups with chapters, because an empty database may then mean
-    that chapters were lost."""
+    """Raise BackupError if there are backups with chapters. The database is empty, so its chapters
+    may have been lost."""
     if newest := _newest_with_chapters():
         raise BackupError(
             "The database is empty, though there are backups of one with chapters. It was left as "

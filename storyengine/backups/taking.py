@@ -29,7 +29,7 @@ def back_up(reason: Reason) -> Path:
 
 
 def back_up_if_due() -> Path | None:
-    """Make the daily backup if it is due. If another process is making a backup now, do nothing."""
+    """Make the daily backup if it is due. Do nothing while another process makes a backup."""
     with only_one_at_a_time(wait=False) as is_held:
         if not is_held or not is_due(has_chapters=has_chapters()):
             return None

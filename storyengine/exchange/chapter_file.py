@@ -1,7 +1,7 @@
 """The schema of version 2 of a chapter's JSON file. docs/export.md describes the file for other
 programs.
 
-storyengine.exchange.limits limits how much a file may contain, and storyengine.exchange.invariants
+The limits on the size of a file are in storyengine.exchange.limits. storyengine.exchange.invariants
 checks that the parts of a file fit together. A file of version 1 is converted to version 2 when it
 is read.
 """
@@ -98,7 +98,7 @@ class TrialChange(Part):
 
 
 class ChangeEntry(Part):
-    """A change of the world that an attempt made, or an act of the user after the attempt."""
+    """A change of the world, made by an attempt or by an act of the user after the attempt."""
 
     is_act: bool
     kind: Term
@@ -119,7 +119,7 @@ class PersonChange(Part):
 
 
 class ResultEntry(Part):
-    """A late result that an attempt asked for. A later attempt may have taken it."""
+    """A late result that an attempt asked for. A run may have taken it already."""
 
     job_kind: Annotated[Term, Field(max_length=40)]
     turn: Number

@@ -51,5 +51,5 @@ class ChapterFileTooLarge(BeyondLimits):
 
 
 def refuse(place: str, problem: str, in_short: str = CHANGED) -> NoReturn:
-    """Raise BadChapterFile, which names this place of the chapter and the problem there."""
+    """Raise BadChapterFile with a message about this place of the chapter and the problem there."""
     raise BadChapterFile(f"chapter.{place} {problem}", in_short)

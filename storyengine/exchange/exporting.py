@@ -42,8 +42,8 @@ from storyengine.exchange.chapter_file import (
 )
 from storyengine.exchange.file_parts import ERROR_CHAR_LIMIT, SourceSnapshot, Tab1
 
-# The state that an exported chapter gets. Background work is not exported, so a chapter that waits
-# for it gets the state before that work.
+# The states of exported chapters. Background work is not exported, so a chapter with such work gets
+# the state that it had before the work.
 _SETTLED = {
     State.DRAFT_TAB1: State.DRAFT_TAB1,
     State.LOCKING: State.DRAFT_TAB1,
@@ -63,8 +63,7 @@ _UNANSWERED = (
 def export_chapter(session_id: uuid.UUID) -> ChapterFile:
     """Return the chapter as a file. Raises UnknownChapter.
 
-    The limits of files are not checked, because a file that no program imports is better than no
-    file.
+    The limits of files are not checked. A user who cannot import the file has at least the file.
     """
     content = read_at_one_moment(session_id, _read)
     return ChapterFile.model_construct(
@@ -81,18 +80,18 @@ def export_until(session_id: uuid.UUID, number: int) -> Chapter:
 
 
 def _read_until(chapter: Session, number: int) -> Chapter:
-    """Read the rows of the origin that a fork gets. Only this function decides which rows these
+    """Read the rows that a fork takes over from its origin. No other code decides which rows these
     are.
 
     A fork gets the turns up to turn `number` with all their committed attempts, and the memory
     blocks and rulings up to that turn. It gets no draft and no attempt that was not committed.
     """
-    # The slots are read first. If the chapter is deleted after that, `find_turn_to_fork` raises
+    # The slots are read before the turn. So if the chapter is deleted meanwhile, the error is
     # UnknownTurn.
     slots = chapter.selected_agent_slots
     latest = find_turn_to_fork(chapter, number).chosen
-    # The fork's values are set on a copy, because `read_at_one_moment` still has to compare
-    # `chapter` with its row.
+    # The fork's values are set on a copy. `chapter` must stay as it was read, because
+    # `read_at_one_moment` compares it with its row again.
     cut = copy(chapter)
     cut.state = State.ACTIVE
     cut.prompt_index = number
@@ -123,8 +122,8 @@ def _settled_state(chapter: Session) -> State:
 
 
 def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
-    """Read the rows of the chapter up to its present turn. Turns that were added after `chapter`
-    was read are left out.
+    """Read the rows of the chapter up to the latest turn that `chapter` has. Turns that were added
+    later are left out.
 
     If `is_whole` is False, drafts and attempts that were not committed are left out too.
     """
@@ -142,8 +141,8 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         chapter,
         Chapter,
         state=state.value,
-        # The slot may belong to a character who was deselected on Tab 1. No file may have such a
-        # slot.
+        # This slot must be selected in a file, but its character may have been deselected on Tab 1
+        # since it was stored.
         next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
         tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
         cast=[CastEntry.model_construct(**_copy(one, CastEntry)) for one in chapter.cast],
@@ -164,8 +163,8 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
 
 
 def _copy(row: Model, part: type[BaseModel], **other: Any) -> dict[str, Any]:
-    """Return the values of a row for the fields of this part of a file. `other` has the values that
-    differ from the row."""
+    """Return the values of this part of a file: those in `other`, and for all other fields those of
+    the row."""
     names = [name for name in part.model_fields if name not in other]
     return {name: getattr(row, name) for name in names} | other
 
@@ -224,8 +223,9 @@ def _events(chapter: Session) -> dict[uuid.UUID, list[EventEntry]]:
 def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[ChangeEntry]]:
     """Return the changes of each attempt, followed by the changes of the acts after the attempt.
 
-    These are the changes of the committed run, or of the run that wrote the text of a broken
-    attempt. An attempt that was set aside gets no changes, because they never count.
+    For a committed attempt, the changes of the committed run are returned. For a broken attempt,
+    they are those of the run that wrote its text. An attempt that was set aside gets none, because
+    its changes never count.
     """
     run = Case(
         When(attempt__status=Attempt.Status.COMMITTED, then=F("attempt__run_id")),
@@ -246,11 +246,10 @@ def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[Chang
 
 
 def _results(chapter: Session, attempts: set[uuid.UUID]) -> list[Job]:
-    """Return the jobs of late results that these attempts asked for, if the result is there or
-    void.
+    """Return the jobs for late results that these attempts asked for. The result must be there, or
+    it must be void.
 
-    Results of kinds that the mode does not declare are left out, because no file may have such
-    kinds.
+    Results of kinds that the mode does not declare are left out, because no file may have them.
     """
     ended = (Job.Status.DONE, Job.Status.VOID)
     asked = chapter.jobs.exclude(result_kind="").filter(status__in=ended)

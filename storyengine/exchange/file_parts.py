@@ -48,8 +48,8 @@ TOO_MANY: Final = "too_many"
 MODEL_TEXT_CHAR_LIMIT = 1_000_000
 ERROR_CHAR_LIMIT = 5_000
 _LARGEST_NUMBER = 1_000_000
-# The years in which a time may lie. The program adds to times of the file, so no time may be near
-# the end of the calendar.
+# The years in which a time may lie. Later times are computed from the latest time in the file, so
+# no time may be near the end of the calendar.
 _YEARS = range(2000, 2200)
 _TIME = re.compile(
     "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z",
@@ -89,8 +89,7 @@ def _check_payload(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def at_most(kind: str) -> tuple[Any, ...]:
-    """Return the annotation of a list whose length has a limit. `kind` is the name of this limit in
-    Limits."""
+    """Return the annotation for a list whose length is limited by the field `kind` of Limits."""
 
     def check(value: object, info: ValidationInfo) -> object:
         limits: Limits = (info.context or {}).get("limits", OVER_THE_NETWORK)
@@ -101,8 +100,8 @@ def at_most(kind: str) -> tuple[Any, ...]:
         return value
 
     schema = {"maxItems": getattr(OVER_THE_NETWORK, kind)}
-    # The validator checks the length before pydantic reads the entries, so that a list that is too
-    # long costs no time.
+    # The length is checked before pydantic reads the entries, so the entries of a list that is too
+    # long are not read.
     return Field(fail_fast=True, json_schema_extra=schema), BeforeValidator(check)
 
 
@@ -122,7 +121,7 @@ def _write_time(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-# Each type checks the length of a text first, so that a text that is too long is not searched.
+# In each type, the length is checked first, so that a text that is too long is not searched.
 Tab1Text = Annotated[str, Field(max_length=TAB1_CHAR_LIMIT), AfterValidator(_check_text)]
 NarratorText = Annotated[
     str, Field(max_length=NARRATIVE_AGENT_CHAR_LIMIT), AfterValidator(_check_text)

@@ -3,8 +3,8 @@
 The chapter is stored in pieces, and becomes visible when it is complete (sessions.importing). If
 anything fails, no part of it stays. No model is called and no job is queued. Missing memory is
 written with the next prompt, as in play, or after the GM has accepted the calls
-(agents.flows.memory_calls). Of the missing late results, the next prompt asks only for those that
-the latest turn wants (agents.flows.late_results).
+(agents.flows.memory_calls). If late results are missing, the next prompt asks again only for those
+that the latest turn asked for (agents.flows.late_results).
 """
 
 import uuid
@@ -78,8 +78,8 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
 
 
 class NewNames:
-    """The new ids of turns, attempts and late results. The number or the place of an entry in the
-    file leads to its id."""
+    """The new ids of turns, attempts and late results. An id is looked up by the number or the
+    place of the entry in the file."""
 
     def __init__(self, turns: Sequence[TurnEntry], results: Sequence[ResultEntry]) -> None:
         self.of_results = _new_ids(results)
@@ -97,8 +97,8 @@ class NewNames:
 
 
 def _new_ids(entries: Sequence[object]) -> list[uuid.UUID]:
-    """Return a new id for each entry, in ascending order. Where rows are sorted by their ids, they
-    stay in the order of the file."""
+    """Return a new id for each entry, in ascending order. So rows that are ordered by their ids are
+    in the order of the file."""
     return sorted(uuid.uuid4() for _ in entries)
 
 
@@ -229,7 +229,8 @@ def _results(session: Session, chapter: Chapter, names: NewNames) -> Iterator[Jo
     job."""
     for job_id, entry in zip(names.of_results, chapter.results, strict=True):
         is_done = entry.payload is not None
-        # The job gets an old time, because Tab 2 shows results that became void lately.
+        # Tab 2 shows late results that became void lately. These did not, so their jobs get the
+        # time of the attempt.
         asked_at = chapter.turns[entry.turn - 1].attempts[entry.attempt].committed_at
         asker = names.of_attempts(entry.turn)[entry.attempt]
         yield Job(

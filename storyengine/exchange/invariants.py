@@ -120,8 +120,8 @@ def _check_results(chapter: Chapter) -> None:
 
 
 def _check_changes(changes: list[ChangeEntry], chapter: Chapter, place: str) -> None:
-    """Check that the changes of acts come last, and that the changes take only late results with a
-    payload, each at most once."""
+    """Check that the changes of acts come last. Check also that each change that takes a late
+    result takes another one, and that the result has a payload."""
     if sorted(changes, key=lambda one: one.is_act) != changes:
         refuse(place, "must have the acts last")
     taken = [one.result for one in changes if one.result is not None]
@@ -201,8 +201,8 @@ def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: st
 def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
     _check_writer(attempt, chapter, place)
     _check_changes(attempt.changes, chapter, f"{place}.changes")
-    # Only if the mode makes the events may an attempt with an actor have an event that nobody
-    # speaks.
+    # An attempt with an actor may have an event that nobody speaks only if the mode makes the
+    # events of its attempts.
     may_be_narrated = attempt.actor is None or mode_named(chapter.mode).outcome is not reply
     for at, event in enumerate(attempt.events):
         _check_event(event, chapter, f"{place}.events[{at}]", may_be_narrated=may_be_narrated)
@@ -248,7 +248,7 @@ def _check_attempt_named(place: int, turn: TurnEntry, where: str) -> None:
 
 
 def _check_attempt_of(place: int | None, number: int, chapter: Chapter, where: str) -> None:
-    """Check that the place is that of an attempt at this turn, or None."""
+    """Check that `place` is the place of an attempt at turn `number`, unless it is None."""
     if place is None:
         return
     if not number:

@@ -1,5 +1,5 @@
-"""The limits on files of chapters. The server's operator may import larger files than a user of the
-pages.
+"""The limits on files of chapters. The server's operator may import larger files than users of the
+pages and the API.
 
 The limits on single values are the same for both.
 """
@@ -32,8 +32,7 @@ class Limits:
 
     @property
     def way_on(self) -> str:
-        """The advice with the command, without a full stop at its end, or "" if there is no
-        advice."""
+        """The advice as a sentence without a full stop, or "" if there is no advice."""
         return self._way_on.format(command=import_command())
 
     def refuse(self, problem: str) -> str:
@@ -42,10 +41,10 @@ class Limits:
 
 
 def count_entries(chapter: object) -> dict[str, int]:
-    """Return the number of entries of each kind that has a limit, in the whole chapter.
+    """Return the number of entries in the whole chapter, for each list that has a limit.
 
-    The chapter is a `Chapter`, or unchecked JSON of a file. A value in the place of a list counts
-    as an empty list.
+    The chapter is a `Chapter`, or the JSON of a file before its check. If a value should be a list
+    and is none, it counts as an empty list.
     """
     turns = _all_of("turns", [chapter])
     attempts = _all_of("attempts", turns)

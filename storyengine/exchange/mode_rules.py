@@ -19,7 +19,7 @@ from storyengine.exchange.chapter_file import (
 )
 from storyengine.exchange.exceptions import OTHER_MODE, refuse
 
-# Errors of a mode's function that mean that the function cannot use a payload.
+# The errors that a mode's function raises for a payload that it cannot use.
 _CANNOT_TAKE = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError),
     InvalidInput,

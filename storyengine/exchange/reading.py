@@ -29,8 +29,8 @@ from storyengine.exchange.invariants import check_invariants
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits, count_entries
 from storyengine.exchange.mode_rules import mode_named
 
-# The most keys of an object in a file. Among the stored objects with keys of their own, a mode's
-# setup is the largest, and it has fewer keys.
+# The most keys of an object in a file. In play, the largest object with keys of its own is a mode's
+# setup, and it has fewer keys.
 MAX_KEYS = MODE_SETUP_CHAR_LIMIT // 5
 _KNOWN_KEYS = chapter_file.KNOWN_KEYS | version_1.KNOWN_KEYS
 _MODE_NAME = re.compile("[a-z][a-z0-9_]{0,39}")

@@ -52,9 +52,9 @@ from storyengine.exchange.limits import Limits
 
 VERSION: Final = 1
 
-# The most replies to a prompt, which become attempts, and the most events of the system at a
-# prompt. The second limit is half of what an attempt may have, because the first turn also gets the
-# events from before the first prompt.
+# The most replies to a prompt and the most events of the system at a prompt. Each reply becomes an
+# attempt. The limit for events is half of what an attempt may have, because the first attempt also
+# gets the events from before the first prompt.
 _MOST_AT_A_PROMPT: Final = {
     "agent": MAX_ATTEMPTS_OF_A_TURN,
     "system": MAX_EVENTS_OF_AN_ATTEMPT // 2 - 1,
@@ -126,8 +126,8 @@ KNOWN_KEYS = keys_of(OldChapterFile, OldChapter, Config, OldTab1, EventEntry, Un
 def upgrade(old: OldChapter, limits: Limits) -> Chapter:
     """Return a chapter of version 2 with the content of a chapter of version 1.
 
-    Raises BadChapterFile if the events make no turns, or if a part is invalid whose name is
-    different in version 2. storyengine.exchange.invariants checks all other rules afterwards.
+    Raises BadChapterFile if the events make no turns. Also raises it for an invalid part that has
+    another name in version 2. storyengine.exchange.invariants checks all other rules afterwards.
     """
     check_slots(old.selected_agent_slots, "selected_agent_slots")
     check_slot(old.next_agent_slot, old, "next_agent_slot")
@@ -188,8 +188,8 @@ def _cast(old: OldChapter) -> list[CastEntry]:
 
 
 def _check_events(chapter: OldChapter) -> None:
-    """Check that the prompts are numbered 1 to n, and that each prompt has its words first and then
-    a reply."""
+    """Check that the prompts are numbered 1 to n, and that each prompt begins with the user's words
+    and has a reply."""
     number, has_reply = 0, True
     previous: EventEntry | None = None
     for at, event in enumerate(chapter.events):

@@ -1,4 +1,4 @@
-"""Counts the work of a process for Prometheus. What is counted are lines of the log."""
+"""Counts the work of a process for Prometheus, by counting lines of the log."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -12,8 +12,8 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-# The counts of one family, in the form in which a heartbeat stores them. A count has a name, labels
-# and a value.
+# The counts of one family, in the form in which a heartbeat stores them: each with its name, its
+# labels and its value.
 Samples = list[tuple[str, dict[str, str], float]]
 
 REGISTRY = CollectorRegistry()
@@ -54,7 +54,8 @@ Fields = Mapping[str, Any]
 
 
 class CountingHandler(logging.Handler):
-    """A log handler that counts the events of sessions.log_lines.note and writes nothing."""
+    """A log handler that counts the events which sessions.log_lines.note logs. It writes
+    nothing."""
 
     def emit(self, record: logging.LogRecord) -> None:
         fields = getattr(record, "fields", None)

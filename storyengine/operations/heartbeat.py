@@ -12,16 +12,16 @@ from storyengine.operations.counts import own_samples
 
 logger = logging.getLogger(__name__)
 
-# The most seconds for which an ending worker waits for its last heartbeat. If the database hangs,
-# the heartbeat would take longer.
+# The most seconds for which an ending worker waits until its last heartbeat is stored. Without a
+# limit, a hanging database would keep the worker from ending.
 _LAST_SECONDS = 2.0
 
 
 class HeartbeatThread(threading.Thread):
     """A daemon thread that stores heartbeats. A daemon thread never outlives its process.
 
-    The sweep cannot store the heartbeats, because it waits for a free thread of the worker, and all
-    may be busy.
+    The sweep cannot do this work. It runs only when the worker has a free thread, and a busy worker
+    has none.
     """
 
     def __init__(self, worker: str) -> None:
@@ -36,7 +36,8 @@ class HeartbeatThread(threading.Thread):
         self._beat(is_last=True)
 
     def end(self) -> None:
-        """End the thread. Wait a short time, so that it can store that the worker has ended."""
+        """Let the thread store that the worker has ended, and then end. Wait for this for a short
+        time."""
         self.is_over.set()
         self.join(_LAST_SECONDS)
 

@@ -64,8 +64,8 @@ class LeaveOutRequests(logging.Filter):
 
 
 class OnlyBugs(logging.Filter):
-    """A filter that lets only errors with a traceback pass. Django's other lines are about
-    statuses, which the line of each request has already."""
+    """A filter that drops the lines of Django's logger that have no traceback. They are about error
+    statuses, and the line of the request has the status too."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.exc_info is not None

@@ -33,12 +33,12 @@ from storyengine.stack.storage_refusals import has_met_full_disk
 
 ANSWER_SECONDS = 2
 _HOLDS_SECONDS = 1.0
-# A job that has waited for so long counts as a failure. Shorter waits are normal if workers are
-# busy.
+# A job that has waited for this long makes the check fail. Shorter waits are normal while workers
+# are busy.
 WAITS_TOO_LONG = timedelta(minutes=10)
 _FILES = "filesystem://"
-# The disk is reported as full for this many seconds after a request failed because of it. The free
-# space on the disk of a database server cannot be measured.
+# The seconds for which the disk counts as full after a request failed because a disk was full. This
+# is needed for a database server, because the free space on the server's disk cannot be measured.
 _FULL_FOR_SECONDS = 10.0
 
 
@@ -58,8 +58,8 @@ class Check:
 
 @dataclass(frozen=True)
 class Readiness:
-    """The results of all checks. `provider` does not affect them, because pages also work without
-    the provider."""
+    """The results of all checks, and facts about the provider. The program can be ready without its
+    provider, because pages work without it."""
 
     checks: list[Check]
     provider: dict[str, object]
@@ -96,7 +96,8 @@ class _Question:
 
     @staticmethod
     def _is_old(answer: "Future[tuple[Readiness, float]]") -> bool:
-        """Return whether the result is too old, or is an unexpected error."""
+        """Return whether the check must run again, because its result is too old or it ended with
+        an unexpected error."""
         if not answer.done():
             return False
         if answer.cancelled() or answer.exception() is not None:

@@ -1,5 +1,5 @@
-"""Holds back repeated lines of the log. Without a login, visitors can cause some lines as often as
-they like."""
+"""Holds back repeated lines of the log, because any visitor can cause some lines as often as he
+likes."""
 
 import logging
 import time
@@ -16,8 +16,8 @@ class _Line:
 
 
 class OnceAMinute(logging.Filter):
-    """A filter that lets one line a minute pass for each wording. The line has the number of equal
-    lines as `times`.
+    """A filter that lets one line a minute pass for each wording. Its field `times` says how many
+    equal lines there were.
 
     A web server warns of each request that it refuses. Without this filter, visitors could fill the
     disk.

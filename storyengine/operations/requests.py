@@ -26,8 +26,8 @@ HEADER = "X-Request-ID"
 _GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # The status that is logged if the client disconnects before the answer. nginx uses the same number.
 _CLIENT_LEFT = 499
-# The names of routes that monitoring programs ask every second. Their successful requests are not
-# logged.
+# The names of routes that monitoring programs request every second. If such a request succeeds, it
+# is not logged.
 _WATCHED = frozenset({"healthz", "readyz", "metrics"})
 
 
@@ -38,8 +38,8 @@ class RequestLogMiddleware(InlineMiddleware):
     def __init__(self, get_response: GetResponse) -> None:
         super().__init__(get_response)
         if self.is_async:
-            # Django looks for this attribute on the instance. It decides whether Django runs the
-            # method in a thread.
+            # Django runs the method in a thread unless the instance has this attribute with an
+            # async function.
             self.process_view = self._process_view_inline  # type: ignore[assignment, method-assign]
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
@@ -74,7 +74,8 @@ class RequestLogMiddleware(InlineMiddleware):
 
 
 def good_id(given: str) -> str:
-    """Return the id that a proxy gave to the request, or a new id if that one has a bad form."""
+    """Return the id that a proxy gave to the request. If this id has a bad form, return a new
+    one."""
     return given if _GOOD_ID.fullmatch(given) else uuid.uuid4().hex
 
 
@@ -126,16 +127,16 @@ def _note(method: str | None, match: ResolverMatch | None, status: int, started:
 
 
 async def _counted(parts: AsyncIterable[bytes], ids: Mapping[str, str]) -> AsyncGenerator[bytes]:
-    """Yield the parts of a stream. Count the stream as open meanwhile, and log its end.
+    """Yield the parts of a stream. While it lasts, count it as open. At its end, log a line.
 
-    The ids are arguments, because the stream goes on after the middleware has ended, which adds
-    them to other lines.
+    Other lines get their ids from the middleware. The stream ends after the middleware has ended,
+    so this line gets `ids`.
     """
     started = time.perf_counter()
     open_streams.inc()
     try:
-        # When the client leaves, `aclosing` closes the source, so that its code stops following the
-        # reply.
+        # If the client leaves, `aclosing` closes the source of the parts, which then stops
+        # following the reply.
         async with aclosing(cast(AsyncGenerator[bytes], aiter(parts))) as source:
             async for part in source:
                 yield part

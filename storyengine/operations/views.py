@@ -15,8 +15,8 @@ from storyengine.operations.readiness import Check, Readiness, read_readiness
 async def readyz(request: HttpRequest) -> JsonResponse:
     """Answer whether the program can work.
 
-    Load balancers have no token, so everybody gets an answer. Only callers with the token get
-    figures.
+    Load balancers have no token, so everybody gets an answer. If a password is set, only callers
+    with the token get figures.
     """
     found = await read_readiness()
     may_know = not settings.PASSWORD or await _has_token(request, found)
@@ -37,8 +37,8 @@ async def metrics(request: HttpRequest) -> HttpResponse:
 
 
 async def _has_token(request: HttpRequest, found: Readiness) -> bool:
-    """Return whether the request has the right token. While the database answers, wrong tokens are
-    counted."""
+    """Return whether the request has the right token. A wrong token is counted if the database
+    answers."""
     if any(check.name == "database" and check.is_ok for check in found.checks):
         return await atry_token(request) is Verdict.RIGHT
     return is_right(request)

@@ -1,7 +1,7 @@
-"""The settings of Story Engine. Environment variables set everything that differs between
-installations.
+"""The settings of Story Engine. Everything that differs between installations is set by environment
+variables.
 
-docs/settings.md lists these variables, and a test compares its list with this package.
+docs/settings.md lists these variables, and a test compares its list with the settings.
 """
 
 import os
@@ -36,20 +36,19 @@ BACKUP_DAYS = read_int("STORYENGINE_BACKUP_DAYS", 14, minimum=7)
 DEBUG = read_bool("DEBUG")
 SECRET_KEY = read_secret_key(DATA_FOLDER)
 SECRET_KEY_IS_GENERATED = not read_text("SECRET_KEY")
-# The limit leaves room for larger numbers, because honcho adds 100 to the port for each further
-# process.
+# honcho adds 100 to the port for each further process, so the limit leaves room above the port.
 PORT = read_int("PORT", 8000, minimum=1, maximum=65_000)
 
 # Without a password the program listens only on this machine (see storyengine.access).
 PASSWORD = read_text("STORYENGINE_PASSWORD")
 API_TOKEN = read_text("STORYENGINE_API_TOKEN")
 HOST = read_host("STORYENGINE_HOST", has_password=bool(PASSWORD))
-# The proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted. Without this setting, uvicorn
-# would read the same variable, and would trust every program on this machine if it is not set.
+# The proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted. uvicorn gets this list,
+# because by itself it would trust every program on this machine if the variable is not set.
 PROXIES = read_networks("FORWARDED_ALLOW_IPS")
 HTTPS = read_bool("STORYENGINE_HTTPS")
-# The host names for which a browser must use HTTPS for a year: only this host, also its subdomains,
-# or also the browser's list of such hosts (preload).
+# The hosts for which a browser remembers for a year that it must use HTTPS: this host, also its
+# subdomains, or also as an entry of the browsers' preload list.
 HSTS = read_choice("STORYENGINE_HSTS", "host", ("host", "subdomains", "preload"))
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 if HOST.startswith("127.") and HOST not in LOOPBACK_HOSTS:
@@ -122,11 +121,11 @@ MIDDLEWARE = [
     "storyengine.web.refusals.RefusalMiddleware",
 ]
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
-# These checks look for Django's own classes by name. The program has classes of its own instead,
-# which storyengine.checks looks for.
+# These checks of Django look for Django's own classes by name. The program uses classes that
+# replace them, and storyengine.checks looks for these.
 SILENCED_SYSTEM_CHECKS = [
     *("security.W001", "security.W002", "security.W003"),
-    # This check asks for AxesMiddleware, which is left out because the login page itself says that
+    # This check looks for AxesMiddleware. It is left out, because the login page itself says that
     # there were too many tries.
     "axes.W002",
 ]
@@ -185,9 +184,9 @@ CSRF_COOKIE_HTTPONLY = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# The most bytes of a form. The largest real form is that of a trial: a layer of 60,000 code points,
-# percent-encoded. All of Tab 1 has nine texts of 5,000 code points. A larger body is refused before
-# it is read (see storyengine.access.body_limit).
+# The most bytes of a form. The largest form in use is that of a trial: a layer of 60,000 code
+# points, percent-encoded. All of Tab 1 has nine texts of 5,000 code points. A larger body is
+# refused before it is read (see storyengine.access.body_limit).
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 
 # The most seconds of a job. The longest job is a narration of 5,000 words, which a small model on a
@@ -207,11 +206,12 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
     }
 else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {
-        # The seconds after which Redis delivers an unacknowledged message again. No task takes as
-        # long. Even if a job gets two notices, it is done only once.
+        # The seconds after which Redis delivers an unacknowledged message again. Every task takes
+        # less time. Even if a job gets two notices, its work is done only once.
         "visibility_timeout": 2 * LONGEST_JOB_SECONDS,
         # The seconds for which a page waits for a hanging Redis, at each try and at each new
-        # connection. Redis answers a worker's longest query after one second.
+        # connection. A worker's longest query gets its answer after one second, so it is not cut
+        # off.
         "socket_connect_timeout": 3,
         "socket_timeout": 3,
         "socket_keepalive": True,
@@ -222,8 +222,8 @@ CELERY_RESULT_BACKEND = None
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
-# These limits have an effect only in a pool of processes. The Procfile starts a pool of threads, in
-# which Celery cannot end a task. So agents.running.work ends a job after LONGEST_JOB_SECONDS.
+# These limits work only in a pool of processes. The Procfile starts a pool of threads, in which
+# Celery cannot end a task. So agents.running.work itself ends a job after LONGEST_JOB_SECONDS.
 CELERY_TASK_SOFT_TIME_LIMIT = LONGEST_JOB_SECONDS + 60
 CELERY_TASK_TIME_LIMIT = LONGEST_JOB_SECONDS + 120
 # There are few tries, because a page waits for them. The sweep replaces a notice that is lost.
@@ -262,8 +262,8 @@ CHAPTER_TOKENS = read_int("STORYENGINE_CHAPTER_TOKENS", 0)
 CALLS_PER_MINUTE = read_int("STORYENGINE_CALLS_PER_MINUTE", 600, minimum=1)
 CHAPTER_CALLS_PER_MINUTE = read_int("STORYENGINE_CHAPTER_CALLS_PER_MINUTE", 300, minimum=1)
 
-# With a password the program is a server, whose log programs read. Without a password, a person
-# reads the log.
+# A program with a password is a server, and other programs read its log. Without a password, a
+# person reads the log.
 LOG_FORMAT = read_choice("STORYENGINE_LOG_FORMAT", "json" if PASSWORD else "text", ("json", "text"))
 _LOG_HANDLERS = read_log_handlers(DATA_FOLDER, LOG_FORMAT, debug=DEBUG)
 # The log has the ids of rows and the classes of errors, and never text of a story.

@@ -158,12 +158,13 @@ def read_database(data_folder: Path) -> dict[str, Any]:
     else:
         # This backend is Django's, with a pool that survives a restart of the server.
         config["ENGINE"] = "storyengine.stack.postgresql"
-        # Under ASGI, each request runs in a new thread. The pool keeps connections open from one
-        # request to the next. A request that waits longer than `timeout` for a connection is told
-        # that the database cannot be reached. With a longer `reconnect_timeout`, the pool would try
-        # ever more seldom during an outage, and would notice its end late.
+        # Under ASGI, each request runs in a new thread, which would need a new connection. The pool
+        # keeps connections open for such threads. If a request waits longer than `timeout` for a
+        # connection, its answer is that the database cannot be reached. A longer
+        # `reconnect_timeout` would let the pool wait longer and longer between its tries, so that
+        # it would notice late that the database is back.
         pool = {"min_size": 1, "max_size": 20, "timeout": 10.0, "reconnect_timeout": 10.0}
-        # These limits end the wait for a server that has disappeared. `connect_timeout` is in
+        # These limits end the wait for a server whose machine is gone. `connect_timeout` is in
         # seconds, and `tcp_user_timeout` in milliseconds.
         patience = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
         config["OPTIONS"] = {**patience, **config.get("OPTIONS", {}), "pool": pool}
@@ -171,8 +172,8 @@ def read_database(data_folder: Path) -> dict[str, Any]:
 
 
 def _parse_database_url(url: str) -> dict[str, Any]:
-    # The value may contain a password, so no message may repeat it. A warning of the parser would
-    # repeat it, so the scheme is checked before the parser is called.
+    # The value may contain a password, so no message may repeat the value. The parser warns of an
+    # unknown scheme and repeats the value, so the scheme is checked first.
     hint = "DATABASE_URL must look like postgres://user:password@host:5432/name"
     if url.partition("://")[0] not in DATABASE_SCHEMES:
         raise ImproperlyConfigured(hint)
@@ -186,7 +187,7 @@ def _parse_database_url(url: str) -> dict[str, Any]:
 
 
 def read_secret_key(data_folder: Path) -> str:
-    """Return SECRET_KEY. If it is not set, return a random key, which is kept in the data folder so
+    """Return SECRET_KEY. If it is not set, return a random key. The data folder keeps this key, so
     that logins stay valid."""
     if key := read_text("SECRET_KEY"):
         return key

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# The names of log files by a word in the command line of the process. Each process has its own
-# file, because only one process can rotate a file.
+# The names of log files. A key is a word in the command line of a process. Each process has its own
+# file, because two processes cannot rotate the same file.
 _NAMES = {"serve": "web", "worker": "worker", "run_embedded_model": "model"}
 _LARGEST_BYTES = 2_000_000
 
@@ -13,7 +13,8 @@ _LARGEST_BYTES = 2_000_000
 def read_log_handlers(data_folder: Path, log_format: str, *, debug: bool) -> dict[str, Any]:
     """Return the log handlers: one for the console, one that counts events, and one for a log file.
 
-    Only the main processes have a log file. It has lines of JSON and is in `data_folder`/logs.
+    Only the main processes have the handler for a file. The file is in `data_folder`/logs and has
+    lines of JSON.
     """
     console: dict[str, Any] = {"class": "logging.StreamHandler", "formatter": log_format}
     if log_format == "text" and not debug:

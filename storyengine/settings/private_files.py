@@ -1,4 +1,5 @@
-"""Makes the database, the logs, the queue and the secret key readable only for their owner."""
+"""Makes the database, the logs, the queue and the secret key private, so that only their owner can
+read them."""
 
 import os
 import stat
@@ -22,15 +23,15 @@ def keep_files_private(data_folder: Path, database: Mapping[str, Any]) -> None:
     """
     os.umask(_OTHERS)
     for path in files_for_others(data_folder, database):
-        # A link stays as it is, because it may lead to a file of another program. The file of
-        # another user cannot be changed; storyengine.checks warns of such files.
+        # A link stays as it is, because it may lead to a file of another program. A file of another
+        # user cannot be changed, but storyengine.checks warns of it.
         if not path.is_symlink():
             with suppress(OSError):
                 path.chmod(stat.S_IMODE(path.stat().st_mode) & ~_OTHERS)
 
 
 def files_for_others(data_folder: Path, database: Mapping[str, Any]) -> list[Path]:
-    """Return the program's files that other users than the owner can read or change."""
+    """Return those files of the program that users other than the owner can read or change."""
     return [path for path in _files(data_folder, database) if _mode_of(path) & _OTHERS]
 
 

@@ -41,8 +41,8 @@ class Channel(filesystem.Channel):
         self, queue: str, payload: dict[str, Any], **kwargs: Any
     ) -> None:
         """Write the message into a file under a temporary name, and then rename the file."""
-        # kombu reads the files in the order of their names, which therefore begin with the time. It
-        # finds the queue's name at the end.
+        # kombu reads the files in the order of their names, so a name begins with the time. It ends
+        # with the name of the queue, as kombu expects.
         name = f"{round(time.monotonic() * 1000)}_{uuid.uuid4()}.{queue}.msg"
         folder = Path(self.data_folder_out)
         draft = folder / f"{name}.unfinished"
@@ -53,8 +53,8 @@ class Channel(filesystem.Channel):
             raise ChannelError(f"The queue's folder {folder} cannot be written to.") from error
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
-        """Return the next message. A file that is no whole message is skipped; a full disk may have
-        left one."""
+        """Return the next message. A file without a whole message is skipped. A full disk may have
+        left such a file."""
         try:
             return super()._get(queue)
         except ValueError:

@@ -1,4 +1,4 @@
-"""Writes commands of this program in messages. A person can copy and run them."""
+"""Makes the commands of this program that messages name, so that a person can copy and run them."""
 
 import shlex
 import sys
@@ -8,7 +8,7 @@ from django.conf import settings
 
 # The path of the Python program in the Docker image.
 _OF_THE_IMAGE = "/venv/bin/python"
-# The beginning of a command that runs `manage.py` with compose.yaml.
+# The beginning of a command line that runs `manage.py` with docker compose.
 _IN_COMPOSE = ("docker", "compose", "run", "--rm", "prepare", "python", "manage.py")
 
 
@@ -29,6 +29,6 @@ def own_command(*arguments: str | Path) -> str:
 
 
 def path_as_typed(argument: str | Path) -> str:
-    """Return a path as a person would type it: relative if it is below the present folder."""
+    """Return a path as a person would type it. A path below the present folder becomes relative."""
     is_below = isinstance(argument, Path) and argument.is_relative_to(Path.cwd())
     return str(Path(argument).relative_to(Path.cwd()) if is_below else argument)

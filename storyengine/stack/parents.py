@@ -10,8 +10,8 @@ import threading
 import time
 from collections.abc import Callable
 
-# The environment variable by which a parent tells a child its process id. A child could not find
-# out this id by itself if the parent ends before the child's first check.
+# The environment variable with the process id of the parent. Without it, a child would not notice
+# that the parent had ended before the child's first check.
 VARIABLE = "STARTED_BY"
 _LOOK_SECONDS = 0.5
 # The seconds after which a process that does not end by SIGTERM is killed.

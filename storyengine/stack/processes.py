@@ -16,8 +16,8 @@ from honcho.process import Process
 from storyengine.stack.parents import VARIABLE, end_in_order, when_parent_is_gone
 
 STOPPED_BY_CTRL_C = 130
-# The beginning of the sentence about a process of the Procfile that has ended. It says what the
-# process does.
+# What each process of the Procfile does. The sentence about a process that has ended begins with
+# this text.
 _DOES = {
     "web": "The web process, which serves the pages and writes the replies,",
     "worker": "The worker, which writes memory and drafts,",
@@ -28,8 +28,8 @@ _DOES = {
 class Runner(Process):  # type: ignore[misc]  # honcho has no types
     """A child process of honcho, which starts one process of the Procfile and reads its output.
 
-    honcho's own class ignores signals, so it would go on reading after honcho was killed. This
-    class ends with honcho.
+    Such a child ignores signals. Therefore honcho's own class would go on reading after honcho was
+    killed, but this class ends with honcho.
     """
 
     def run(self, *arguments: Any, **options: Any) -> None:
@@ -40,8 +40,8 @@ class Runner(Process):  # type: ignore[misc]  # honcho has no types
     def _end_with_honcho(self) -> None:
         if honcho_s := parent_process():
             honcho_s.join()
-            # The process of the Procfile notices that this one has ended, and ends too (see
-            # storyengine.stack.parents).
+            # The process of the Procfile is a child of this process, and ends when this process has
+            # ended (see storyengine.stack.parents).
             os._exit(1)
 
 
@@ -72,8 +72,8 @@ class Runners(Manager):  # type: ignore[misc]  # honcho has no types
 
     def _start(self) -> None:
         super()._start()
-        # The thread starts after the forks. A fork would copy the locks that the thread has, but
-        # not the thread, and nothing would release them.
+        # The thread starts after the forks, because a forked process has copies of the thread's
+        # locks but not the thread that would release them.
         when_parent_is_gone(self._parent, end_in_order)
 
 
@@ -101,8 +101,8 @@ def run(arguments: list[str]) -> None:
 
 
 def stop_without_terminal(signum: int, frame: FrameType | None) -> None:
-    """End without output. honcho would print a line before it ends, and fail because the terminal
-    is gone."""
+    """End this process without output. honcho itself would print a line first, which fails if the
+    terminal is gone."""
     end_in_order()
 
 

@@ -1,5 +1,5 @@
-"""Checks of the servers that the program uses: the broker, the model server, and the web server
-that runs it."""
+"""Checks of the broker, of the consent for the model server, and of the web server that runs the
+program."""
 
 import sys
 from collections.abc import Iterator

@@ -18,11 +18,11 @@ from storyengine.backups.exceptions import say_unreadable
 
 logger = logging.getLogger(__name__)
 
-# The classes of errors that a database or a disk may raise. `find_storage_refusal` says which of
-# them are no bugs.
+# The classes of errors that come from a database or a disk. Bugs may raise some of these classes
+# too; `find_storage_refusal` tells them apart.
 STORAGE_ERRORS = (DatabaseError, OSError)
-# SQLite's error codes for a database that cannot be reached. The class of the error is not enough:
-# SQLite raises OperationalError also for a faulty query or a missing table.
+# SQLite's error codes for a database that cannot be reached. The class OperationalError does not
+# show this, because SQLite raises it also for a faulty query or a missing table.
 _SQLITE_AWAY = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -32,7 +32,7 @@ _SQLITE_AWAY = {
     sqlite3.SQLITE_CANTOPEN,
 }
 # The time.monotonic() at which a request last failed because of a full disk. If the disk is on
-# another machine, the program cannot find out in any other way.
+# another machine, nothing else shows that it is full.
 _met_full_disk_at = float("-inf")
 
 
@@ -101,8 +101,8 @@ def find_storage_refusal(error: BaseException | None) -> ChapterError | None:
 
 
 def has_met_full_disk(*, within_seconds: float) -> bool:
-    """Return whether a request of this process failed because of a full disk in the last
-    `within_seconds`."""
+    """Return whether, within this number of seconds, a request of this process has failed because
+    of a full disk."""
     return time.monotonic() - _met_full_disk_at < within_seconds
 
 

@@ -1,7 +1,7 @@
 """Pages on which the Game Master corrects canon and answers the questions of memory.
 
-The forms are not on Tab 3, because its memory cell is replaced whenever memory grows. A text that
-is being typed there would be lost.
+These forms are not on Tab 3. The memory cell of Tab 3 is replaced whenever memory grows, and a
+half-written text in it would be lost.
 """
 
 import uuid
@@ -32,8 +32,8 @@ _ANSWERED = ("old", "new", "reason")
 
 @require_safe
 def show_correction(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the form for a ruling. If the address names an item of the Now view, its text is filled
-    in."""
+    """Show the form for a ruling. If the address names an item of the Now view, the form has the
+    item's text."""
     chapter = get_chapter(session_id)
     key = request.GET.get("item", "")
     item = find_item(fold_chapter(chapter), chapter.characters, key) if key else None
@@ -60,7 +60,7 @@ def correct(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def show_question(request: HttpRequest, session_id: uuid.UUID, key: str) -> HttpResponse:
-    """Show the form for the answer to a question. The two facts of the question are filled in."""
+    """Show the form for the answer to a question. The form has the two facts of the question."""
     chapter = get_chapter(session_id)
     question = _question(chapter, key)
     return show(request, _QUESTION, _context(chapter, {}) | _asked(chapter, question, {}))
@@ -115,8 +115,8 @@ def _asked(chapter: Session, question: Question, typed: dict[str, str]) -> dict[
         "key": text_key(question.text),
         "prompts": said_in(question.first, question.latest),
         "facts": list(dict.fromkeys([*likely, *canon_facts(sections, question.text)])),
-        # Values that the user has sent stay as they are, even empty ones. Only missing values are
-        # filled in.
+        # The form shows again what the user has sent, even if it is empty. A fact is filled in only
+        # where the user has sent nothing.
         "typed": filled_in | typed,
     }
 

@@ -51,8 +51,8 @@ BLOCKS_SHOWN = 10
 
 @dataclass(frozen=True)
 class ShownBlock:
-    """A memory block as readable text, with its number (the first block has 1) and with its payload
-    as JSON."""
+    """A memory block as readable text, with its number and with its payload as JSON. The first
+    block has the number 1."""
 
     number: int
     readable: ReadableBlock
@@ -94,8 +94,8 @@ class ChapterSigns:
         user."""
         if any(job.is_live for job in self.jobs.values()) or self.chapter.turn_in_flight:
             return 2
-        # The state belongs to a job that has just ended, and will change now. So the page has to
-        # ask again.
+        # The state shows work, but no job is running. The job has just ended, and the state will
+        # change, so the page has to ask again.
         if self.chapter.state in (State.LOCKING, State.SUMMARIZING, State.NARRATING):
             return 2
         return 10 if self.is_in_play else 0
@@ -108,8 +108,8 @@ class ChapterSigns:
             self.chapter.state,
             self.chapter.is_ending,
             self.chapter.prompt_index,
-            # If another attempt is chosen, other blocks may count although their number is the
-            # same. Then this time is a new one.
+            # The choice of another attempt can change which blocks count, while their number stays
+            # the same. But it always changes this time.
             self.chapter.last_played_at.isoformat(),
             self.setback.job.error if self.setback else "",
             self.calls_to_accept,
@@ -128,12 +128,14 @@ class ChapterSigns:
 
 @dataclass(frozen=True)
 class ChapterPage(ChapterSigns):
-    # The memory blocks that are shown, and the number of the last of them (the first block has 1).
-    # This is the newest block unless the address names another one.
+    # The memory blocks that are shown, and the number of the last of them. The first block of a
+    # chapter has the number 1. The last shown block is the newest one, unless the address names
+    # another.
     blocks: list[MemoryBlock]
     last_block: int
     drafts: list[NarrativeDraft]
-    # The number of the draft that the address names (the first draft has 1), or 0 if it names none.
+    # The number of the draft that the address names, or 0 if it names none. The first draft has the
+    # number 1.
     named_draft: int
     # Whether the address asks for the Now view, and whether it asks for all items of this view.
     shows_now: bool
@@ -166,8 +168,7 @@ class ChapterPage(ChapterSigns):
 
     @property
     def next_last_block(self) -> int:
-        """The number of the last block that the page would show after a click on the link to later
-        blocks."""
+        """The number of the last block on the next page of blocks."""
         return min(self.last_block + BLOCKS_SHOWN, self.block_count)
 
     @cached_property
@@ -202,8 +203,8 @@ class ChapterPage(ChapterSigns):
 
     @property
     def is_pinned(self) -> bool:
-        """Whether addresses have to name the shown draft, because without a name the page would
-        show something else."""
+        """Whether an address must name the shown draft. Without a name, an address shows the newest
+        draft, or the draft that is being written."""
         return self.reads_draft or self.draft_number != len(self.drafts)
 
     @property
@@ -226,8 +227,8 @@ class ChapterPage(ChapterSigns):
     @property
     def next_memory_prompt(self) -> int:
         chapter = self.chapter
-        # A stretch that is already due is written with the next prompt. This also holds for a
-        # stretch that ended early.
+        # A stretch that is already due is written with the next prompt, whether it is full or ended
+        # early.
         if due_stretches(chapter, is_ending=False):
             return chapter.prompt_index + 1
         return chapter.last_summarized_prompt_index + chapter.chunk_size_prompts
@@ -303,11 +304,11 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def show_estimate(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the estimate of a build. Tab 3 asks for it after the tab has loaded, because it takes a
-    moment."""
+    """Show the estimate of a build. An estimate takes a moment, so Tab 3 asks for it after the tab
+    has loaded."""
     chapter = get_chapter(session_id)
-    # An old page may still ask after the chapter was reopened, or after a build was begun
-    # elsewhere.
+    # An open page may be old: the chapter may have been reopened, or another page may have begun a
+    # build.
     if chapter.state != State.ENDED:
         return nothing_new()
     context: dict[str, Any] = {"chapter": chapter}
@@ -383,8 +384,8 @@ def read_page(
 
 
 def read_status(session_id: uuid.UUID) -> ChapterSigns:
-    """Return the values that show whether there is news, which two queries read. If a process has
-    died, its work is settled first."""
+    """Return the values by which a page learns of news. Two queries read them. If a process has
+    died, the work that it left is ended first."""
     signs, attempt = _read_status(session_id)
     if is_left_behind(signs.chapter, signs.jobs, attempt):
         recover(session_id)

@@ -26,7 +26,7 @@ def confirm_fork(request: HttpRequest, session_id: uuid.UUID, number: int) -> Ht
         "later": chapter.prompt_index - number,
         "covered": covered_until(chapter, up_to=number),
         "is_closed": is_closed(chapter, number),
-        # A form that is sent twice has the same key both times, so it makes one fork.
+        # The form has this key, so that it makes only one fork even if it is sent twice.
         "submission_key": str(uuid.uuid4()),
     }
     return show(request, "play/fork.html", context)

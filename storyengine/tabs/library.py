@@ -83,8 +83,8 @@ def copy(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def confirm_delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show a page that asks whether to delete the chapter. Only browsers without scripts get the
-    page, because others show a dialog."""
+    """Show a page that asks whether to delete the chapter. It is for browsers without scripts.
+    Other browsers show a dialog."""
     chapter = get_chapter(session_id)
     context = {
         "chapter": chapter,
@@ -106,14 +106,14 @@ def reset(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 def _address(chapter: Session) -> str:
-    """Return the address of the tab that suits the chapter's state. It must be a tab that the
+    """Return the address of the tab that suits the chapter's state, among the tabs that the
     chapter's mode has."""
     if chapter.state in (State.ENDED, State.NARRATING):
         told = (has_stage(chapter.mode, one) for one in (Stage.MEMORY, Stage.NARRATION))
         # A chapter whose mode is not installed has all tabs.
         if any(told) or find_mode(chapter.mode) is None:
             return reverse("pages:draft", args=[chapter.pk])
-    # If the mode has no Tab 1, the user is asked to lock the chapter on Tab 2.
+    # If the mode has no Tab 1, Tab 2 has the button that locks the chapter.
     elif chapter.state in (State.DRAFT_TAB1, State.RESETTING) and (
         has_stage(chapter.mode, Stage.SET_UP) or find_mode(chapter.mode) is None
     ):

@@ -25,10 +25,10 @@ ITEMS_SHOWN = 25
 
 @dataclass(frozen=True)
 class ShownItem:
-    """An item of the Now view. `correct_key` and `answer_key` are parts of the addresses at which
-    the item can be corrected or answered. They are "" if it cannot.
+    """An item of the Now view. `correct_key` and `answer_key` are the keys of the pages on which
+    the item can be corrected or answered. A key is "" if there is no such page.
 
-    `known_to` names the characters who know the item, and is "" if all characters know it.
+    `known_to` names the characters who know the item. It is "" if all characters know it.
     """
 
     text: str
@@ -44,8 +44,8 @@ class ShownSection:
     key: str
     title: str
     entries: list[ShownItem]
-    # The number of items before the first shown item, and the number of items after the last one.
-    # The page shows these items on request.
+    # The number of items before the first shown item, and the number of items after the last shown
+    # one. The page shows them on request.
     left_out_before: int = 0
     left_out_after: int = 0
 
@@ -130,8 +130,8 @@ def text_key(text: str) -> str:
 
 
 def find_item(folded: Fold, roster: list[Character], key: str) -> NowItem | None:
-    """Return the item with this key if a ruling can withdraw it. Returns None if memory no longer
-    has it."""
+    """Return the item with this key. Returns None if memory no longer has it, or if no ruling can
+    withdraw it."""
     items = (item for section in now_view(folded, roster) for item in section.items)
     return next((item for item in items if item.replaces and text_key(item.replaces) == key), None)
 

@@ -43,10 +43,10 @@ def status_with_memory(session_id: uuid.UUID) -> tuple[Session, Attempt | None, 
 
 
 class _Prepared(threading.local):
-    """The prepared queries. A thread builds each query once, because building takes as long as
-    running it.
+    """The queries of this module. Each thread builds them only once, because building a query takes
+    as long as running it.
 
-    Every thread has queries of its own, because running a query changes parts of it.
+    Threads cannot share a query, because running a query changes parts of it.
     """
 
     @cached_property

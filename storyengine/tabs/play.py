@@ -66,8 +66,8 @@ def _is_as_seen(session_id: uuid.UUID, shape: str, seen: str) -> bool:
 
 def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = read_play(session_id)
-    # The chapter may have ended after its status was read, so the shape of this newer page is
-    # compared.
+    # The chapter may have ended after `_is_as_seen` read it, so the shape of the page is compared
+    # again.
     if request.GET.get("shape") != page.shape:
         return go(request, page_address(session_id))
     return show(request, UPDATE, play_context(page))
@@ -136,8 +136,8 @@ def retry_memory(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def confirm_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show a page that asks whether to end the chapter. Only browsers without scripts get the page,
-    because others show a dialog."""
+    """Show a page that asks whether to end the chapter. It is for browsers without scripts. Other
+    browsers show a dialog."""
     page = read_play_status(session_id)
     if page.shape != "playing":
         return go(request, page_address(session_id))
@@ -163,8 +163,8 @@ def reopen_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show one page of the whole transcript: the page with the prompt that the address names, or
-    the page with the number that it names."""
+    """Show one page of the whole transcript. The address names a prompt, whose page is shown, or
+    the number of a page."""
     chapter = get_chapter(session_id)
     numbers = Paginator(range(chapter.prompt_index), PROMPTS_A_PAGE)
     prompt = number_up_to(chapter.prompt_index, request.GET.get("prompt", ""))
@@ -185,7 +185,8 @@ def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpRespons
 
 
 def answer_play(request: HttpRequest, session_id: uuid.UUID, **extra: Any) -> HttpResponse:
-    """Answer htmx with the play area of Tab 2, and a plain form with a redirect to the tab."""
+    """Return the play area of Tab 2 if htmx sent the request. Answer any other form with a redirect
+    to Tab 2."""
     page = read_play(session_id)
     if request.htmx and request.POST.get("shape", page.shape) != page.shape:
         return go(request, page_address(session_id))
@@ -207,12 +208,12 @@ def read_attempt_id(request: HttpRequest) -> uuid.UUID:
 
 
 def _accepts_calls(request: HttpRequest) -> bool:
-    """Return whether the GM accepts the calls whose number the form has shown."""
+    """Return whether the GM accepts the calls. The form has shown the number of these calls."""
     return request.POST.get("accept_calls") == "1"
 
 
 def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
-    """Return words to fill into the prompt cell, for a browser without scripts that asks for them.
+    """Return the words that a browser without scripts asks to have in the prompt cell.
 
     These are the words and witnesses of a prompt that broke or was set aside, or the suggested
     first prompt of the example.

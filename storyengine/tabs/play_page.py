@@ -46,7 +46,7 @@ class UnfinishedAttempt:
 
     @property
     def character(self) -> Character | None:
-        """The character who acts, or None if nobody of the cast does."""
+        """The character who acts, or None if nobody of the cast acts."""
         actor = self.attempt.actor
         return None if actor is None else self.chapter.character(actor)
 
@@ -108,7 +108,7 @@ class PlayPage:
     # The submission key of the newest attempt. By this key a browser learns that the words that it
     # sent have arrived.
     last_key: str
-    # None if play has not begun, or if only the status of the page was read.
+    # The transcript, or None if play has not begun or if only the status of the page was read.
     transcript: Transcript | None = None
     choice: Choice | None = None
     # The newest prompt if it was set aside. It is None if a later prompt was answered.
@@ -117,7 +117,7 @@ class PlayPage:
     has_thoughts: bool = False
     # True if an act has closed the latest turn to other attempts.
     is_closed: bool = False
-    # Late results that have become void lately, so that the page has to tell the user.
+    # Late results that became void a short time ago. The page tells the user of them.
     void_results: list[Job] = field(default_factory=list)
     # The world that the mode's panel shows. It is None if the mode has no panel.
     world: Any = None
@@ -189,9 +189,9 @@ class PlayPage:
 
     @property
     def is_busy(self) -> bool:
-        """Whether work in the background can change the page, so that it has to poll."""
-        # A job may have ended between the queries for the chapter and for the jobs. Then only the
-        # chapter's state still shows that there was a job.
+        """Whether work in the background can change the page. The page then has to poll."""
+        # A job may end after the chapter was read and before the jobs are read. Then only the state
+        # of the chapter shows that the page has to poll.
         waits = self.shape == "ending" or self.is_summarizing
         return waits or any(job.is_live for job in self.jobs.values())
 
@@ -280,7 +280,7 @@ class PlayPage:
             chapter.title,
             chapter.shows_all_replies,
             chapter.shows_thoughts,
-            # If the user chooses another attempt, only this value changes.
+            # The choice of another attempt changes this value and no other.
             chapter.last_played_at.isoformat(),
             self.last_key,
             self.setback.job.error if self.setback else "",
@@ -297,18 +297,18 @@ class PlayPage:
 def read_play(session_id: uuid.UUID) -> PlayPage:
     """Return the page of the chapter, as the chapter is at one moment.
 
-    A page from two moments could have the words of a turn without its reply, and yet an idle
-    chapter. It would not poll again.
+    If it were read at two moments, it could have a prompt without its reply, and say that no reply
+    is being written. Such a page would not poll again.
     """
     recover(session_id)
     return read_at_one_moment(session_id, _read)
 
 
 def read_play_status(session_id: uuid.UUID) -> PlayPage:
-    """Return a page with no more values than its `shape` and `version` need. Two queries read them,
-    because open pages poll for them.
+    """Return a page that has only the values for its `shape` and `version`. Two queries read these
+    values, because open pages ask for them often.
 
-    If a process has died, its work is settled first.
+    If a process has died, the work that it left is ended first.
     """
     page = _read_status(session_id)
     if is_left_behind(page.chapter, page.jobs, page.pending.attempt if page.pending else None):
@@ -375,7 +375,7 @@ def read_set_aside(chapter: Session) -> list[UnfinishedAttempt]:
 
 def _newest_set_aside(chapter: Session) -> UnfinishedAttempt | None:
     prompts = chapter.attempts.filter(kind=Attempt.Kind.PROMPT)
-    # The query excludes the pending statuses and does not name the others. Only then does SQLite
+    # The query excludes the pending statuses. If it named the wanted statuses, SQLite would not
     # find the newest attempt by its index.
     newest = prompts.exclude(status__in=Attempt.PENDING).order_by("-submitted_at").first()
     is_offered = newest and newest.status == Attempt.Status.SET_ASIDE and newest.words

@@ -43,12 +43,12 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
     try:
         await start(submission_key=key)
     except KeyReused:
-        # The browser did not get the answer to the first submission, and the GM has changed the
-        # words since. So the words are a new prompt.
+        # The key was used already: the browser lost the answer to the first submission, and the GM
+        # has changed the words since then. So this is a new prompt.
         await start(submission_key=str(uuid.uuid4()))
     except TurnInFlight:
-        # The browser did not get the answer and has sent the form again. If the first submission
-        # was stored, its reply is shown.
+        # A reply is being written. If it is the reply to this prompt, the browser only lost the
+        # answer and has sent the form again.
         if not await sync_to_async(_has_arrived)(session_id, key):
             raise
     response = await sync_to_async(answer_play)(request, session_id, is_accepted=True)
@@ -57,8 +57,8 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
 
 
 def read_actor(request: HttpRequest) -> int | None:
-    """Return the slot of the character that the form addresses, or None if the field is empty
-    because a narrator answers."""
+    """Return the slot of the character that the form addresses. If the field is empty, a narrator
+    answers, and the result is None."""
     slot = request.POST.get("agent_slot", "none")
     return read_whole_number(slot, "The agent") if slot else None
 
@@ -79,8 +79,8 @@ async def stop(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 async def warm(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Let the embedded model read the start of the chosen character's request ahead. Browsers ask
-    for this when the GM begins to type."""
+    """Let the embedded model read the beginning of the next request in advance. A browser asks for
+    this when the GM begins to type."""
     slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
     await sync_to_async(_check_slot)(session_id, slot)
     await warm_reply(session_id, slot)
@@ -122,8 +122,8 @@ async def _frames(
     except STORAGE_ERRORS as error:
         if (refusal := find_storage_refusal(error)) is None:
             raise
-        # The stream ends here, and the browser asks again later. No message is needed if the error
-        # passes by itself.
+        # After an error the stream ends, and the browser asks again. So only an error that does not
+        # pass by itself needs a message.
         if refusal.retry_seconds is None:
             yield _frame("trouble", render_to_string("_refusal.html", {"error": refusal}))
 
@@ -144,8 +144,8 @@ def _render_ended(request: DjangoHttpRequest, attempt: Attempt) -> str:
     # the GM has chosen. So the panels are not replaced.
     is_committed = attempt.status == Attempt.Status.COMMITTED
     context = play_context(page) | {"with_panels": not is_committed, "finished": attempt}
-    # The browser may read the end of the stream late, when the chapter has ended. With the shape
-    # "playing", the page polls once more and is then redirected.
+    # The browser may get the end of the stream late, after the chapter has ended. With the shape
+    # "playing", the page polls once more and is redirected.
     context["asks_as"] = "playing"
     return render_to_string(UPDATE, context, request)
 

@@ -1,5 +1,5 @@
-"""The cells that a mode adds to Tab 1. The name of a field in a cell says which value of the mode's
-setup it edits."""
+"""The cells that a mode adds to Tab 1. The name of each field in a cell says which value of the
+mode's setup the field edits."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +12,8 @@ from agents.modes import find_mode
 from sessions.models import Session
 from sessions.text import with_line_feeds
 
-# The beginning of the name of such a field. The place of the value follows, as in `setup.season`
-# and `setup.berths.0.depth`.
+# The beginning of the name of a field for the mode's setup. The place of the value follows, as in
+# `setup.season` and `setup.berths.0.depth`.
 PREFIX = "setup."
 
 
@@ -62,6 +62,6 @@ def _put(setup: dict[str, Any], place: list[str], text: str) -> None:
 
 
 def _key(found: Any, part: str) -> int | str:
-    """Return the part of a place as a key of `found`: an index if `found` is a list, and otherwise
-    a name."""
+    """Return `part` as a key of `found`: as an index if `found` is a list, and otherwise as a
+    name."""
     return int(part) if isinstance(found, list) and part.isdecimal() else part

@@ -51,7 +51,7 @@ def show_layers(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
     return show(request, _CHOICE, _choice(tried, chosen))
 
 
-# The namespace of the submission keys for forms that were sent, changed and sent again.
+# The namespace of submission keys for forms that the user changed after sending them.
 _CHANGED = uuid.UUID("5f3c6f2e-9a55-4c8e-8b9e-0d1e6a8f2b11")
 
 
@@ -72,7 +72,7 @@ async def run(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpR
         try:
             opened = await send(submission_key=request.POST.get("submission_key", ""))
         except KeyReused:
-            # The user changed the form after it was sent, so this is another trial. Its key depends
+            # The user changed the form after sending it, so this is another trial. Its key depends
             # on the text, so that sending the changed form twice makes one trial.
             key = request.POST.get("submission_key", "")
             other = uuid.uuid5(_CHANGED, f"{key}\n{layer_number}\n{text}")

@@ -46,8 +46,8 @@ from storyengine.web.render import HttpRequest, go, nothing_new, show
 
 
 class SetupLocked(WrongState):
-    """The refusal of changes to a Tab 1 that stays closed. A page that saves by itself does not try
-    again after it."""
+    """The refusal of changes to a Tab 1 that cannot be changed any more. A page that saves by
+    itself then stops trying."""
 
     status = 423
     title = "This chapter is locked now"
@@ -98,8 +98,8 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     try:
         _save_fields(session_id, request.POST)
     except WrongState as error:
-        # While agent 0 writes the lock, it may still fail, and then Tab 1 can be changed again. So
-        # the refusal is not final.
+        # While agent 0 writes the lock, the lock may still fail. Tab 1 can then be changed again,
+        # so this refusal is not final.
         if get_chapter(session_id).state in (State.DRAFT_TAB1, State.LOCKING):
             raise
         raise SetupLocked(
@@ -166,8 +166,8 @@ def model_status(request: HttpRequest) -> HttpResponse:
 
 
 def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]:
-    """Return the context of the page that is shown while agent 0 writes the lock. `jobs` come from
-    `latest_jobs`."""
+    """Return the context of the page that is shown while agent 0 writes the lock. `jobs` are those
+    that `latest_jobs` returns."""
     notice = read_model_notice()
     job = jobs.get(Job.Kind.LOCK)
     error = job.error if job else ""
@@ -178,8 +178,8 @@ def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]
         "notice": notice,
         "error": error,
         "version": version,
-        # The time since which the present try could have begun. Earlier tries do not count as
-        # waiting.
+        # The time at which this try could begin. Earlier tries have waited longer, but that would
+        # mislead the user.
         "waits_since": job.run_after if job else None,
         "is_embedded": settings.LLM == "embedded",
     }
@@ -225,8 +225,8 @@ def _read_change(form: QueryDict) -> SetupChange:
 
 
 def _by_slot(form: QueryDict, prefix: str) -> dict[str, str] | None:
-    """Return the texts of the form's fields whose names are `prefix` and a slot, by slot. Returns
-    None if the form has no such field."""
+    """Return the texts of the fields whose names are `prefix` and a slot. The keys are the slots.
+    Returns None if the form has no such field."""
     return {
         name.removeprefix(prefix): str(text)
         for name, text in form.items()

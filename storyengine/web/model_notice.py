@@ -1,4 +1,4 @@
-"""The notice of the embedded model: it is not ready yet, or another model runs in its place."""
+"""The notice that the embedded model is not ready, or that another model replaces it."""
 
 from dataclasses import dataclass
 
@@ -15,13 +15,13 @@ class ModelNotice:
     text: str
     done: int = 0
     total: int = 0
-    # True if the notice will disappear. It is False for a notice that is shown as long as the
-    # program runs.
+    # True if the notice will disappear by itself. It is False for a notice that stays as long as
+    # the program runs.
     is_waiting: bool = True
 
 
 def read_model_notice() -> ModelNotice | None:
-    """Return the notice, or None if there is nothing to say."""
+    """Return the notice, or None if the model that was chosen is ready."""
     if settings.LLM != "embedded":
         return None
     server = read_embedded_server()

@@ -4,7 +4,7 @@ from sessions.exceptions import InvalidInput
 
 
 def read_whole_number(text: str, label: str) -> int:
-    """Return the text as a whole number, which the caller has to check against its range. Raises
+    """Return the text as a whole number. The caller has to check the range of the number. Raises
     InvalidInput."""
     plain = text.strip().replace(",", "")
     if not (plain.isascii() and plain.isdigit() and len(plain) <= 6):
@@ -13,7 +13,8 @@ def read_whole_number(text: str, label: str) -> int:
 
 
 def number_up_to(count: int, text: str) -> int:
-    """Return the text of an address as a number from 1 to `count`, or 0 if it is none."""
+    """Return the number from 1 to `count` that a text from an address has. Return 0 for any other
+    text."""
     try:
         number = read_whole_number(text, "The number")
     except InvalidInput:

@@ -20,8 +20,8 @@ class HttpRequest(DjangoHttpRequest):
 def show(
     request: HttpRequest, template: str, context: Mapping[str, Any], *, status: int = 200
 ) -> HttpResponse:
-    """Return a rendered template that no cache may keep, because a chapter changes while its page
-    is open."""
+    """Return a rendered template. No cache may keep it, because a chapter changes while its page is
+    open."""
     response = render(request, template, dict(context), status=status)
     add_never_cache_headers(response)
     return response

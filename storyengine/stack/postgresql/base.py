@@ -11,26 +11,26 @@ from psycopg_pool import ConnectionPool
 class DatabaseWrapper(base.DatabaseWrapper):
     """A database wrapper that never returns a connection that the server has closed.
 
-    When it finds such a connection, it makes the pool check all others. Django's CONN_HEALTH_CHECKS
-    is worse: the pool then asks the server before each use, discards dead connections one by one,
-    and doubles its wait after each of them. With a pool of eight, the first request after a restart
-    fails after half a minute.
+    When the wrapper finds such a connection, it makes the pool check all others. With Django's
+    CONN_HEALTH_CHECKS, the pool would ask the server before each use, discard dead connections one
+    by one, and double its wait after each of them. With a pool of eight, the first request after a
+    restart would then fail after half a minute.
     """
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = super().get_new_connection(conn_params)
         while self.pool and is_dead(connection):
             self.pool.putconn(connection)
-            # If the server has closed one connection, it has probably closed the others too.
+            # The server has probably closed the other connections of the pool too.
             self.pool.check()
             connection = super().get_new_connection(conn_params)
         return connection
 
     def is_usable(self) -> bool:
-        """Return whether the connection is alive, without a query.
+        """Return whether the connection is alive. This takes no query.
 
         agents.running.database keeps connections open, and calls this method before each piece of
-        work. Django calls the method only when it is about to close the connection otherwise.
+        work. Django itself calls it only before it would close a connection.
         """
         return self.connection is not None and not is_dead(self.connection)
 

@@ -1,5 +1,5 @@
-"""Builds addresses of Tab 3. A link on Tab 3 changes one thing that the tab shows and keeps the
-others."""
+"""Builds the addresses of links on Tab 3, which keep the shown draft and the shown part of
+memory."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -19,7 +19,7 @@ class NamesWhatItShows(Protocol):
 
 @register.simple_tag
 def naming(page: NamesWhatItShows, **changes: int | str) -> str:
-    """Return the query of the page's address with some changes. A name whose new value is "" is
-    removed."""
+    """Return the query of the page's address with these changes. A change to "" removes the
+    name."""
     names = {name: value for name, value in {**page.names, **changes}.items() if value != ""}
     return f"?{urlencode(names)}" if names else ""

@@ -42,14 +42,15 @@ class AnnouncedServer(uvicorn.Server):
         # new reply would then wait 0.2 seconds.
         sys.setswitchinterval(SECONDS_OF_A_TURN)
         await super().startup(sockets=sockets)
-        # The database connection is opened while the server already answers. The attribute keeps a
-        # reference to the task, which could be garbage-collected otherwise.
+        # The server answers already while the database connection is opened. The attribute holds
+        # the task, because a task without a reference may be garbage-collected.
         self._connecting = asyncio.create_task(open_connection())
         self.announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # `end_replies` ends the running replies, so that the streams of these replies end in order.
-        # It runs beside uvicorn's shutdown, because afterwards a signal ends the process at once.
+        # `end_replies` ends the running replies, and with them the streams that clients read. It
+        # runs during uvicorn's shutdown, because a signal ends the process right after the
+        # shutdown.
         await asyncio.gather(super().shutdown(sockets=sockets), end_replies(SECONDS_FOR_LAST_WORDS))
 
 
@@ -74,8 +75,8 @@ class Command(BaseCommand):
             # own loop.
             loop="auto",
             http=cast(Any, partial(BoundedProtocol, connections)),
-            # uvicorn refuses connections above this limit. Usually `connections` has closed another
-            # connection before.
+            # uvicorn refuses connections above this limit. This happens only if `connections` could
+            # close no other connection.
             limit_concurrency=connections.most + 1,
             # The most connections that may wait to be accepted.
             backlog=min(files // 8, 2_048),

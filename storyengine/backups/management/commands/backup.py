@@ -7,8 +7,8 @@ from storyengine.backups.exceptions import BackupError
 from storyengine.backups.folder import Reason
 from storyengine.backups.taking import back_up, back_up_if_due
 
-# The seconds between two checks whether a backup is due, and between a failed backup and the next
-# try.
+# The seconds between two checks whether a backup is due. A failed backup is tried again at the next
+# check.
 LOOK_EVERY_SECONDS = 300.0
 
 
