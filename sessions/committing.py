@@ -221,13 +221,12 @@ def _choose(chapter: Session, turn: Turn, attempt: Attempt) -> None:
 
 
 def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case | F:
-    """Return the panel that Tab 2 shows after this attempt, which is that of the character after
-    the actor.
+    """Return the panel that Tab 2 shows after this attempt. It is the panel of the character after
+    the actor, unless the user has chosen another panel meanwhile.
 
-    If the user has chosen a panel meanwhile, the chosen panel stays. The user has chosen one if the
-    stored panel is not the expected one. For a prompt (`turn` is None), the actor's panel is
-    expected. For another attempt, the panel of the character after the earlier chosen attempt's
-    actor is expected.
+    The user has chosen a panel if the stored panel is not the expected one. For a prompt (`turn` is
+    None), the actor's panel is expected. For another attempt, the panel of the character after the
+    actor of the earlier chosen attempt is expected.
     """
     before = actor if turn is None else turn.chosen.actor
     if actor is None or before is None:

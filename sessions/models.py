@@ -345,7 +345,8 @@ class Attempt(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["status", "lease_until"], name="attempt_lease"),
-            # Every page of a chapter asks for the pending attempt by this index.
+            # By this index the database finds the pending attempt, which every page of a chapter
+            # asks for.
             models.Index(fields=["session", "status"], name="attempt_pending"),
             models.Index(fields=["session", "submitted_at"], name="attempt_newest"),
         ]

@@ -37,7 +37,7 @@ class NowSection:
 def now_view(folded: Fold, roster: Sequence[Character] = ()) -> list[NowSection]:
     """Return the sections that have items, in the order of the page.
 
-    A section begins with its latest item. Only canon and the timeline are in the order of the
+    In most sections the latest item comes first. Canon and the timeline are in the order of the
     story.
     """
     now = present(folded, roster)

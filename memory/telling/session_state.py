@@ -160,7 +160,8 @@ def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[State
         (prompts, _line("told", text, Rank.TIMELINE, at=str(prompts)))
         for prompts, text in _timeline(now.timeline)
     ]
-    # The sort keeps the order of kinds for facts of the same prompts.
+    # The sort is stable, so facts of the same prompts stay in the order in which they were added
+    # above.
     return [line for _, line in sorted(entries, key=lambda entry: (entry[0].last, entry[0].first))]
 
 

@@ -36,8 +36,8 @@ IMPORTS = ("pages:import", "api:import_session")
 # The most bytes of a body with an imported file. The body also has the form around the file, so it
 # may be a little larger than a file.
 LARGEST_FILE = 21_000_000
-# The most bytes of a body from a visitor who need not be logged in. They are enough for the login
-# form with the longest password.
+# The most bytes of a body for an address that needs no login. They are enough for the login form
+# with the longest password.
 LARGEST_OF_STRANGERS = 20_000
 # The bytes by which a body may exceed Django's limit. Django refuses such a body itself, with a
 # better message.

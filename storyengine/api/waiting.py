@@ -1,5 +1,5 @@
-"""Waits for background work if a client asks for it by `Prefer: wait=N` (RFC 7240). No thread is
-occupied while a client waits."""
+"""Lets a client wait for background work by `Prefer: wait=N` (RFC 7240). No thread is occupied
+while a client waits."""
 
 import re
 from asyncio import sleep

@@ -145,10 +145,9 @@ def is_due(*, has_chapters: bool) -> bool:
 
 
 def throw_away_old_ones() -> None:
-    """Delete old backups. For each of the last BACKUP_DAYS days on which a backup was made, the
-    backups stay.
+    """Delete old backups. The backups of the last BACKUP_DAYS days are kept.
 
-    Days without a backup are not counted, so a program that is not used loses no backup.
+    Only days with a backup are counted, so a program that is not used loses no backup.
     """
     for has_chapters in (True, False):
         found = [backup for backup in backups() if backup.has_chapters is has_chapters]
@@ -159,8 +158,8 @@ def throw_away_old_ones() -> None:
 
 
 def is_as_named(path: Path) -> bool:
-    """Return whether the file has the hash that its name says. If the file was renamed, its name
-    says no hash, and the file is accepted."""
+    """Return whether the file is undamaged, by the hash in its name. A file that was renamed has no
+    hash in its name, and is accepted."""
     match = _NAME.fullmatch(path.name)
     if not match:
         return True

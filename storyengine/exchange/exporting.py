@@ -141,8 +141,8 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         chapter,
         Chapter,
         state=state.value,
-        # This slot must be selected in a file, but its character may have been deselected on Tab 1
-        # since it was stored.
+        # In a file this slot must be selected. The stored slot may have been deselected on Tab 1,
+        # and is then replaced by 1.
         next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
         tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
         cast=[CastEntry.model_construct(**_copy(one, CastEntry)) for one in chapter.cast],
@@ -163,8 +163,8 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
 
 
 def _copy(row: Model, part: type[BaseModel], **other: Any) -> dict[str, Any]:
-    """Return the values of this part of a file: those in `other`, and for all other fields those of
-    the row."""
+    """Return the values of this part of a file. `other` has some of them, and the row has the
+    rest."""
     names = [name for name in part.model_fields if name not in other]
     return {name: getattr(row, name) for name in names} | other
 

@@ -229,8 +229,8 @@ def _results(session: Session, chapter: Chapter, names: NewNames) -> Iterator[Jo
     job."""
     for job_id, entry in zip(names.of_results, chapter.results, strict=True):
         is_done = entry.payload is not None
-        # Tab 2 shows late results that became void lately. These did not, so their jobs get the
-        # time of the attempt.
+        # Tab 2 shows late results that became void lately. An imported result became void long ago,
+        # so its job gets the time of the attempt.
         asked_at = chapter.turns[entry.turn - 1].attempts[entry.attempt].committed_at
         asker = names.of_attempts(entry.turn)[entry.attempt]
         yield Job(

@@ -120,8 +120,8 @@ def _check_results(chapter: Chapter) -> None:
 
 
 def _check_changes(changes: list[ChangeEntry], chapter: Chapter, place: str) -> None:
-    """Check that the changes of acts come last. Check also that each change that takes a late
-    result takes another one, and that the result has a payload."""
+    """Check that the changes of acts come last. Check also that no late result is taken twice, and
+    that each taken result has a payload."""
     if sorted(changes, key=lambda one: one.is_act) != changes:
         refuse(place, "must have the acts last")
     taken = [one.result for one in changes if one.result is not None]

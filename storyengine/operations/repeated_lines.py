@@ -26,8 +26,8 @@ class OnceAMinute(logging.Filter):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        # The held-back lines by wording. A wording is a message before its arguments are filled in,
-        # so there are only few.
+        # The lines that were held back, by wording. A wording is a message before its arguments are
+        # filled in, so there are only a few wordings.
         self._lines: dict[str, _Line] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
