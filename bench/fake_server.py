@@ -129,13 +129,14 @@ class FakeServer:
         tokens_per_second: float = 10_000.0,
         chapter_words: int = DEFAULT_CHAPTER_WORDS,
         reply_words: int = UNRECORDED_REPLY_WORDS,
+        reply_end: str = "",
         log_path: Path | None = None,
         prompt_end: int | None = None,
     ) -> None:
         self.timing = Timing(first_token_ms, tokens_per_second)
         self.log = CallLog(log_path, prompt_end)
         self.base_url = ""
-        self._replies = ModelReplies(session, chapter_words, reply_words)
+        self._replies = ModelReplies(session, chapter_words, reply_words, reply_end)
         self._faults: deque[tuple[str, int | None]] = deque()
 
     @property
@@ -385,6 +386,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--replay", type=Path, help="a recorded session (JSON lines)")
     parser.add_argument("--chapter-words", type=int, default=DEFAULT_CHAPTER_WORDS)
     parser.add_argument("--reply-words", type=int, default=UNRECORDED_REPLY_WORDS)
+    parser.add_argument("--reply-end", default="", help="text at the end of each made-up reply")
     parser.add_argument("--log", type=Path, help="append one JSON line for each call")
     parser.add_argument("--prompt-end", type=int, help="log so many characters of a prompt's end")
     return parser.parse_args(arguments)
@@ -397,6 +399,7 @@ async def _run(options: argparse.Namespace) -> None:
         tokens_per_second=options.tokens_per_second,
         chapter_words=options.chapter_words,
         reply_words=options.reply_words,
+        reply_end=options.reply_end,
         log_path=options.log,
         prompt_end=options.prompt_end,
     )

@@ -69,7 +69,7 @@ class ModelReplies:
     """The replies of the server.
 
     `chapter_words` is the most words of one call of agent 9. `reply_words` is the length of a
-    character's reply if none was recorded.
+    character's reply if none was recorded. Such a reply ends with the paragraphs of `reply_end`.
     """
 
     def __init__(
@@ -77,10 +77,12 @@ class ModelReplies:
         session: RecordedSession | None,
         chapter_words: int,
         reply_words: int = UNRECORDED_REPLY_WORDS,
+        reply_end: str = "",
     ) -> None:
         self._session = session
         self._chapter_words = chapter_words
         self._reply_words = reply_words
+        self._reply_end = f"\n\n{reply_end}" if reply_end else ""
 
     def text_for(self, agent: int, messages: Sequence[str]) -> str:
         prompt = "\n".join(messages)
@@ -101,7 +103,7 @@ class ModelReplies:
         ]
         if heard:
             return max(heard)[2]
-        return reply_text(crc32(end.encode()), self._reply_words)
+        return reply_text(crc32(end.encode()), self._reply_words) + self._reply_end
 
     def _lock(self, prompt: str) -> dict[str, Any]:
         names = dict(_ROSTER_NAME.findall(prompt.rpartition("ROSTER")[2]))

@@ -11,10 +11,12 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from bench.http_calls import BenchError
 from chaos.client import Client
 from chaos.driver import Driver
+from chaos.follow_ups import AFTER
 from chaos.invariants import find_violations
 from chaos.journal import Journal, Violation
 from chaos.schedule import Fault, plan_faults
@@ -68,7 +70,7 @@ def run(stack: Stack, faults: Sequence[Fault], *, seed: int, minutes: float) -> 
     meanwhile."""
     started = time.monotonic()
     client = Client(stack.program, Journal())
-    driver = Driver(stack, client, stack.read_scenarios())
+    driver = Driver(stack, client, stack.scenarios)
     found = Found(seed, len(faults))
     step = 0
     try:
@@ -93,13 +95,23 @@ def run(stack: Stack, faults: Sequence[Fault], *, seed: int, minutes: float) -> 
     found.played = (
         f"{len(chapters)} chapters, {sum(c['forked_at_prompt'] > 0 for c in chapters)} of them "
         f"forks, {sum(c['prompt_index'] for c in chapters)} prompts, "
-        f"{client.journal.choices} times another attempt was chosen, "
+        f"{client.journal.choices} times another attempt was chosen, {_played_alone(chapters)}, "
         f"{sum(len(c['blocks']) for c in chapters)} memory blocks, "
         f"{sum(len(c['drafts']) for c in chapters)} drafts; "
         f"{len(client.journal.answered)} answers were promised; chapters by their way to play: "
         + ", ".join(f"{count} {mode}" for mode, count in sorted(by_mode.items()))
     )
     return found
+
+
+def _played_alone(chapters: Sequence[dict[str, Any]]) -> str:
+    """Tell how much was played that the client sent no prompt for."""
+    attempts = [one for chapter in chapters for one in chapter["attempts"]]
+    changes = [one for chapter in chapters for one in chapter["changes"]]
+    alone = sum(one["status"] == "committed" and one["key"].startswith(AFTER) for one in attempts)
+    taken = sum(one["result"] is not None for one in changes)
+    acts = sum(one["run_id"] is None for one in changes)
+    return f"{alone} turns without a prompt, {taken} times a late result was taken, {acts} acts"
 
 
 def play_until_met(

@@ -75,8 +75,7 @@ class Client:
         """Send a prompt with its key, and record the answer."""
         session_id, submission = key
         path = f"/api/session/{session_id}/prompt"
-        body = {"agent_slot": words.agent_slot, "user_text": words.text}
-        told = (self._stream if streams else self._post)(path, body, submission)
+        told = (self._stream if streams else self._post)(path, _body_of(words), submission)
         self._note(key, words, told)
         return told
 
@@ -87,7 +86,7 @@ class Client:
         events = stream(
             self._server,
             f"/api/session/{session_id}/prompt",
-            {"agent_slot": words.agent_slot, "user_text": words.text},
+            _body_of(words),
             headers={"Idempotency-Key": submission},
             timeout=ANSWER_SECONDS,
         )
@@ -140,6 +139,12 @@ class Client:
             self.journal.choices += 1
         return told
 
+    def act(self, session_id: str, act: dict[str, Any]) -> Told:
+        """Do this act. The mode may refuse it because of what has been played."""
+        told = self.send("POST", f"/api/session/{session_id}/act", act)
+        self.journal.acts[session_id] += told.status == 201
+        return told
+
     def keep(self, key: Key, words: Words) -> Told:
         """Keep the text of the broken attempt as its reply."""
         told = self.send("POST", f"/api/session/{key[0]}/keep")
@@ -174,7 +179,9 @@ class Client:
             if not self.broken:
                 self._complain("every request is answered", path, repr(error))
             return NOTHING
-        if answer.status >= 400 and answer.status not in REFUSALS and not self.broken:
+        is_refused_act = answer.status == 422 and path.endswith("/act")
+        is_foreseen = answer.status < 400 or answer.status in REFUSALS or is_refused_act
+        if not (is_foreseen or self.broken):
             self._complain(
                 "refusals are foreseen", path, f"{method}: {answer.status} {answer.body[:300]!r}"
             )
@@ -189,7 +196,7 @@ class Client:
     def _stream(self, path: str, body: Any, submission: str) -> Told:
         """Read a stream. Return its end in the form of an answer to a client that waited.
 
-        The text that the stream showed has to equal the text at its end.
+        The text that the stream showed has to be the text of the events at its end.
         """
         headers = {"Idempotency-Key": submission}
         events = stream(self._server, path, body, headers=headers, timeout=ANSWER_SECONDS)
@@ -210,20 +217,21 @@ class Client:
         else:
             if told is NOTHING and not self.broken:
                 self._complain("streams end with a word", path, "neither turn nor error came")
-            if told.status == 201 and told.body["events"][-1]["text"] != shown:
+            if told.status == 201 and not _was_shown(told.body["events"], shown):
                 self._complain("streams show the reply", path, f"shown {shown[-200:]!r}")
         return told
 
     def _note(self, key: Key, words: Words, told: Told) -> None:
         if told.status == 201:
             self.journal.kept[key] = words
-            last = told.body["events"][-1]
+            events = told.body["events"]
             self.journal.answered[key] = Reply(
-                told.body["prompt_index"], last["event_id"], last["text"]
+                told.body["prompt_index"],
+                tuple((event["event_id"], event["text"]) for event in events),
             )
-            asked = told.body["events"][0]
-            if (asked["role"], asked["text"]) != ("user", words.text):
-                self._complain("answers are to what was sent", key[0], f"{asked}")
+            asked = [event["text"] for event in events if event["role"] == "user"]
+            if asked != ([words.text] if words.text else []) or len(events) == len(asked):
+                self._complain("answers are to what was sent", key[0], f"{events}")
         elif told.body and told.body.get("pending_turn"):
             pending = told.body["pending_turn"]
             if (pending["submission_key"], pending["user_text"]) == (key[1], words.text):
@@ -231,6 +239,23 @@ class Client:
 
     def _complain(self, rule: str, where: str, detail: str) -> None:
         self.violations.append(Violation(rule, where, detail))
+
+
+def _body_of(words: Words) -> dict[str, Any]:
+    given = {} if words.given is None else {"given": words.given}
+    return {"agent_slot": words.agent_slot, "user_text": words.text, **given}
+
+
+def _was_shown(events: Sequence[dict[str, Any]], shown: str) -> bool:
+    """Return whether the shown text has the texts of the reply's events in their order. It begins
+    with the first of them, and ends with the last."""
+    texts = [event["text"] for event in events if event["role"] != "user"]
+    at = 0
+    for text in texts:
+        at = shown.find(text, at) + len(text)
+        if at < len(text):
+            return False
+    return bool(texts) and shown.startswith(texts[0]) and shown.endswith(texts[-1])
 
 
 def _follow(events: Iterator[StreamEvent]) -> tuple[Told, str]:

@@ -24,12 +24,17 @@ SHORTEST, LONGEST = 8, 17
 TARGET_WORDS = 200
 # The program recovers within a minute, of which a worker's lease and a sweep take 35 seconds.
 PATIENCE_SECONDS = 60
+# The longest time for which the client watches those who act alone before it sends a prompt.
+WATCH_SECONDS = 10
 # The longest time in seconds between a request and the kill that is to interrupt it.
 LONGEST_FUSE = 0.6
 REROLL_SHARE = 0.2
 # The share of turns written again of which another attempt is then chosen.
 CHOICE_SHARE = 0.5
 KEEP_SHARE = 0.3
+# The share of broken prompts, of those who act alone or of another tab, that are retried.
+RETRY_SHARE = 0.5
+ACT_SHARE = 0.15
 FORK_SHARE = 0.3
 # The share of forks in which play goes on. After the others it goes on in the origin.
 FOLLOW_SHARE = 0.5
@@ -101,7 +106,10 @@ class Driver:
         if not self._chapter and not self._begin():
             return None
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while _is_busy(document := self._client.read(self._chapter)):
+        watched_until = time.monotonic() + self._chance.choice((0, WATCH_SECONDS))
+        while _is_busy(document := self._client.read(self._chapter)) or (
+            _goes_on_alone(document) and time.monotonic() < watched_until
+        ):
             if time.monotonic() > deadline:
                 detail = f"{document['state']} {document['pending_turn']} {document['jobs']}"
                 violation = Violation("nothing is stuck", self._chapter, detail)
@@ -138,8 +146,7 @@ class Driver:
 
     def _with_model_fault(self, fault: Fault, document: dict[str, Any], verb: str) -> bool:
         agent = _agent_of(verb, document, self._chance)
-        has_number = self._scenario.names_actor and self._scenario.has_numbered_agents
-        if agent == 1 and not has_number:
+        if agent == 1 and not self._scenario.has_numbered_agents:
             # The agent who answers has no number, so the fault is for the next call of any agent.
             agent = None
         self._stack.queue_faults(MODEL_FAULTS[fault.kind], fault.repeats, agent)
@@ -234,6 +241,8 @@ class Driver:
             path = f"/api/session/{self._chapter}/reroll"
             self._written_again = (self._chapter, document["prompt_index"])
             return self._client.send("POST", path, headers=headers)
+        elif self._wants_act(document):
+            return self._client.act(self._chapter, self._chance.choice(self._scenario.acts))
         elif self._wants_choice(document):
             return self._client.choose(self._chapter, document["prompt_index"], self._chance)
         else:
@@ -273,21 +282,33 @@ class Driver:
         may = self._open is None and document["prompt_index"] > 0
         return may and self._chance.random() < REROLL_SHARE
 
+    def _wants_act(self, document: dict[str, Any]) -> bool:
+        may = self._scenario.acts and self._open is None and document["prompt_index"] > 0
+        return bool(may) and self._chance.random() < ACT_SHARE
+
     def _wants_choice(self, document: dict[str, Any]) -> bool:
         is_new = self._written_again == (self._chapter, document["prompt_index"])
         may = self._open is None and is_new
         return may and self._chance.random() < CHOICE_SHARE
 
     def _open_prompt(self, document: dict[str, Any]) -> tuple[Key, Words]:
-        """Return the prompt that waits for its answer, or the next one."""
+        """Return the prompt that waits for its answer, a broken one of somebody else, or the next
+        one."""
+        pending = document["pending_turn"]
+        is_others = self._open is None and pending and pending["kind"] == "prompt"
+        if is_others and self._chance.random() < RETRY_SHARE:
+            words = Words(pending["agent_slot"], pending["user_text"])
+            self._open = (self._chapter, pending["submission_key"]), words
         if self._open is None:
             self._open = self._new_prompt(document)
         return self._open
 
     def _new_prompt(self, document: dict[str, Any]) -> tuple[Key, Words]:
         self._beats += 1
-        actor = document["next_agent_slot"] if self._scenario.names_actor else None
-        words = Words(actor, beat_text(self._beats))
+        sent = {"agent_slot": document["next_agent_slot"], "user_text": beat_text(self._beats)}
+        if self._scenario.prompts:
+            sent |= self._chance.choice(self._scenario.prompts)
+        words = Words(sent["agent_slot"], sent["user_text"], sent.get("given"))
         return (self._chapter, uuid.uuid4().hex), words
 
     def _close_if_answered(self, *told: Told) -> None:
@@ -315,6 +336,13 @@ def _is_busy(document: dict[str, Any]) -> bool:
         document["state"] in ("LOCKING", "NARRATING")
         or document["is_ending"]
         or bool(pending and pending["status"] == "running")
+    )
+
+
+def _goes_on_alone(document: dict[str, Any]) -> bool:
+    return any(
+        job["kind"] == "go_on" and job["status"] in ("queued", "running")
+        for job in document["jobs"]
     )
 
 

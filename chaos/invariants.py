@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from chaos.follow_ups import late_results, turns_alone
 from chaos.journal import Journal, Violation
+from chaos.states import AFTER_PLAY, BEFORE_PLAY, BEING_STORED, IN_PLAY, WORK_OF_STATE
 
 Rows = dict[str, Any]
 Rule = Callable[[Rows, float], Iterator[str]]
@@ -18,13 +20,7 @@ PATIENCE_SECONDS = 60.0
 # The time after which an unfinished chapter is removed if its process stores nothing more.
 STORING_SECONDS = 120.0
 
-BEING_STORED = "IMPORTING"
-BEFORE_PLAY = ("DRAFT_TAB1", "LOCKING")
-IN_PLAY = ("ACTIVE", "SUMMARIZING")
-AFTER_PLAY = ("ENDED", "NARRATING")
 LIVE = ("queued", "running")
-# The kind of job that has to be there in a state.
-WORK_OF_STATE = {"LOCKING": "lock", "SUMMARIZING": "summarize", "NARRATING": "narrate"}
 
 
 def find_violations(snapshot: Rows, journal: Journal) -> list[Violation]:
@@ -60,19 +56,24 @@ def numbered_turns(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def attempts_and_events(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """A committed attempt has two events, its words and one reply. Any other has no event."""
+    """A committed attempt has its words as the first event, unless it has no words, and then what
+    was told: one reply, or at least one event where the mode makes events of its own. Any other
+    attempt has no event."""
     said: dict[str, list[Rows]] = {}
     for event in chapter["events"]:
         said.setdefault(event["attempt_id"], []).append(event)
     for attempt in chapter["attempts"]:
         events = said.pop(attempt["attempt_id"], [])
-        found = [(event["role"], event["prompt_index"]) for event in events]
         is_committed = attempt["status"] == "committed"
-        number = attempt["number"]
-        wanted = [("user", number), ("agent", number)] if is_committed else []
-        if found != wanted:
-            yield f"attempt {attempt['attempt_id']} ({attempt['status']}) has {found}"
-        elif is_committed and events[0]["text"] != attempt["words"]:
+        asked = ["user"] if attempt["words"] and is_committed else []
+        roles = [event["role"] for event in events]
+        told = roles[len(asked) :]
+        numbers = {event["prompt_index"] for event in events}
+        is_told = bool(told) if chapter["has_outcome"] else len(told) == 1
+        is_whole = (is_told, numbers) == (True, {attempt["number"]}) if is_committed else not told
+        if roles[: len(asked)] != asked or "user" in told or not is_whole:
+            yield f"attempt {attempt['attempt_id']} ({attempt['status']}) has {roles} at {numbers}"
+        elif asked and events[0]["text"] != attempt["words"]:
             yield f"attempt {attempt['attempt_id']} has other words than its event"
     if said:
         yield f"events of no attempt: {sorted(said)}"
@@ -219,6 +220,8 @@ RULES: dict[str, Rule] = {
     "one attempt in flight": one_attempt_in_flight,
     "memory is asked for": memory_is_asked_for,
     "nothing is stuck": nothing_stuck,
+    "late results are taken once": late_results,
+    "who acts alone does so once": turns_alone,
     "prompts are there": prompts_as_sent,
 }
 
@@ -248,20 +251,8 @@ def _told(chapter: Rows, numbers: range) -> list[tuple[int, str, str]]:
 def _broken_promises(chapters: dict[str, Rows], journal: Journal) -> Iterator[Violation]:
     yield from _lost_setups(chapters, journal)
     yield from _lost_forks(chapters, journal)
-    for (session_id, key), words in journal.kept.items():
-        attempt = _attempt_of(chapters, session_id, key)
-        sent = (words.agent_slot, words.text)
-        if attempt is None or (attempt["actor"], attempt["words"]) != sent:
-            yield Violation("accepted words are kept", session_id, f"submission {key}: {attempt}")
-    for (session_id, key), reply in journal.answered.items():
-        attempt = _attempt_of(chapters, session_id, key)
-        events = chapters[session_id]["events"] if session_id in chapters else []
-        texts = {(e["event_id"], e["prompt_index"]): e["text"] for e in events}
-        if attempt is None or attempt["status"] != "committed":
-            detail = f"submission {key}: {attempt}"
-            yield Violation("answered attempts are committed", session_id, detail)
-        if texts.get((reply.event_id, reply.prompt_index)) != reply.text:
-            yield Violation("replies are kept", session_id, f"submission {key}: {reply}")
+    yield from _lost_acts(chapters, journal)
+    yield from _lost_answers(chapters, journal)
     for draft_id, (session_id, text) in journal.drafts.items():
         drafts = chapters[session_id]["drafts"] if session_id in chapters else []
         if {"draft_id": draft_id, "text": text} not in drafts:
@@ -271,6 +262,33 @@ def _broken_promises(chapters: dict[str, Rows], journal: Journal) -> Iterator[Vi
         if attempt is not None and attempt["finished_calls"] > 1:
             detail = f"submission {key}: {attempt['finished_calls']} calls for one reply"
             yield Violation("a form sent again is one call", session_id, detail)
+
+
+def _lost_acts(chapters: dict[str, Rows], journal: Journal) -> Iterator[Violation]:
+    for session_id, count in journal.acts.items():
+        changes = chapters[session_id]["changes"] if session_id in chapters else []
+        done = sum(change["run_id"] is None for change in changes)
+        if done < count:
+            yield Violation("acts are kept", session_id, f"{done} of {count}")
+
+
+def _lost_answers(chapters: dict[str, Rows], journal: Journal) -> Iterator[Violation]:
+    for (session_id, key), words in journal.kept.items():
+        attempt = _attempt_of(chapters, session_id, key)
+        sent = (words.agent_slot, words.text)
+        is_kept = attempt is not None and (attempt["actor"], attempt["words"]) == sent
+        if not is_kept or (attempt and words.given not in (None, attempt["given"])):
+            yield Violation("accepted words are kept", session_id, f"submission {key}: {attempt}")
+    for (session_id, key), reply in journal.answered.items():
+        attempt = _attempt_of(chapters, session_id, key)
+        events = chapters[session_id]["events"] if session_id in chapters else []
+        texts = {(e["event_id"], e["prompt_index"]): e["text"] for e in events}
+        if attempt is None or attempt["status"] != "committed":
+            detail = f"submission {key}: {attempt}"
+            yield Violation("answered attempts are committed", session_id, detail)
+        for event_id, text in reply.events:
+            if texts.get((event_id, reply.prompt_index)) != text:
+                yield Violation("replies are kept", session_id, f"submission {key}: {reply}")
 
 
 def _lost_setups(chapters: dict[str, Rows], journal: Journal) -> Iterator[Violation]:

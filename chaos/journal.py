@@ -1,25 +1,28 @@
 """Records the facts that the program has told the client. The client may rely on them."""
 
+from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from bench.session_data import Setup
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a submission, and the character to whom they were sent."""
+    """The words of a submission, the character to whom they were sent, and what was sent beside
+    them."""
 
     agent_slot: int | None
     text: str
+    given: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The program's answer to a submission, with the reply's event and text."""
+    """The program's answer to a submission, with the ids of its events and their texts."""
 
     prompt_index: int
-    event_id: str
-    text: str
+    events: tuple[tuple[str, str], ...]
 
 
 # A submission: the id of its chapter, and its key.
@@ -40,6 +43,8 @@ class Journal:
     drafts: dict[str, tuple[str, str]] = field(default_factory=dict)
     # The submissions that were sent several times while the model server had no fault.
     called_once: set[Key] = field(default_factory=set)
+    # The number of acts that the client knows to be done. The key is the chapter's id.
+    acts: Counter[str] = field(default_factory=Counter)
     # How often another attempt was chosen at a turn.
     choices: int = 0
 

@@ -38,12 +38,16 @@ def read_rows() -> dict[str, Any]:
 
 
 def _rows_of(chapter: "Session") -> dict[str, Any]:
-    from agents.modes import Stage, has_stage
+    from agents.modes import Stage, has_stage, mode_of
+    from sessions.events import reply
 
+    mode = mode_of(chapter)
     return {
         "mode": chapter.mode,
         "has_lock": has_stage(chapter.mode, Stage.LOCK),
         "is_remembered": has_stage(chapter.mode, Stage.MEMORY),
+        "has_outcome": mode.outcome is not reply,
+        "most_turns_alone": mode.most_turns_alone,
         "session_id": str(chapter.pk),
         "state": chapter.state,
         "prompt_index": chapter.prompt_index,
@@ -87,6 +91,16 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
             {"number": turn.number, "chosen": str(turn.chosen_id)} for turn in chapter.turns.all()
         ],
         "attempts": _attempt_rows(chapter),
+        "changes": [
+            {
+                "attempt_id": str(change.attempt_id),
+                "run_id": change.run_id and str(change.run_id),
+                "kind": change.kind,
+                "payload": change.payload,
+                "result": change.result and str(change.result),
+            }
+            for change in chapter.changes.all()
+        ],
         "jobs": _job_rows(chapter),
         "calls": _call_rows(chapter),
     }
@@ -103,6 +117,11 @@ def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
             "status": attempt.status,
             "actor": attempt.actor,
             "words": attempt.words,
+            "given": attempt.given,
+            "run_id": str(attempt.run_id),
+            "text_run_id": attempt.text_run_id and str(attempt.text_run_id),
+            "submitted_at": attempt.submitted_at.timestamp(),
+            "committed_at": attempt.committed_at and attempt.committed_at.timestamp(),
             "number": attempt.turn.number if attempt.turn else None,
             "lease_until": attempt.lease_until.timestamp(),
             "finished_calls": finished.count(attempt.pk),
@@ -129,7 +148,11 @@ def _call_rows(chapter: "Session") -> list[dict[str, Any]]:
 def _job_rows(chapter: "Session") -> list[dict[str, Any]]:
     return [
         {
+            "job_id": str(job.pk),
             "kind": job.kind,
+            "result_kind": job.result_kind,
+            "result": job.result,
+            "runs": job.attempts,
             "key": job.key,
             "attempt_id": job.attempt_id and str(job.attempt_id),
             "status": job.status,

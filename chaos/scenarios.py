@@ -1,8 +1,8 @@
 """Finds the installed modes that can be played under faults.
 
 This is a separate program (python -m chaos.scenarios), because it needs Django's settings. It
-prints one JSON list. The module `chaos` of such a mode has a `SCENARIO`: `names_actor` says whether
-a prompt names the character who answers it, and `setup` has the fields that the mode adds to Tab 1.
+prints one JSON list. The module `chaos` of such a mode has a `SCENARIO`, a dict with fields of the
+class `Scenario`. It may be empty.
 """
 
 import json
@@ -17,14 +17,22 @@ import django
 class Scenario:
     """The way in which chapters of a mode are played.
 
+    `setup` has the fields that the mode adds to Tab 1. Each of `prompts` is the body of a prompt
+    that the mode takes. A body without `user_text` gets new words each time. If there are no
+    `prompts`, each prompt is sent to the character whose panel is shown. `acts` are bodies of acts.
+    The mode may refuse an act because of what was played. `replies_end` is the text at the end of
+    each made-up reply, also in chapters of other modes.
+
     `has_numbered_agents` is True if agents of the mode have numbers. A fault can then wait for one
     of these agents.
     """
 
     mode: str
-    names_actor: bool = True
     has_numbered_agents: bool = True
     setup: dict[str, Any] = field(default_factory=dict)
+    prompts: list[dict[str, Any]] = field(default_factory=list)
+    acts: list[dict[str, Any]] = field(default_factory=list)
+    replies_end: str = ""
     is_narrated: bool = True
 
 

@@ -42,6 +42,7 @@ class Stack:
             processes.environment.update(servers.environment)
             servers.start_postgres(processes)
             servers.start_redis(processes)
+        self.scenarios = self._read_scenarios()
         self._start_model()
         self.program = start_program(processes)
 
@@ -97,8 +98,7 @@ class Stack:
         rows: dict[str, Any] = json.loads(self.processes.run("rows", command).splitlines()[-1])
         return rows
 
-    def read_scenarios(self) -> list[Scenario]:
-        """Return the scenarios of the program's modes."""
+    def _read_scenarios(self) -> list[Scenario]:
         command = [sys.executable, "-m", "chaos.scenarios"]
         found = json.loads(self.processes.run("scenarios", command).splitlines()[-1])
         return [Scenario(**one) for one in found]
@@ -109,6 +109,7 @@ class Stack:
             f"--first-token-ms={FIRST_TOKEN_MS}",
             f"--tokens-per-second={TOKENS_PER_SECOND}",
             f"--chapter-words={CHAPTER_WORDS}",
+            "--reply-end=" + "\n\n".join(filter(None, (one.replies_end for one in self.scenarios))),
         ]
         self.processes.start(MODEL, [sys.executable, "-m", "bench.fake_server", *options])
         wait_until(

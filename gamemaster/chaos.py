@@ -2,4 +2,4 @@
 
 from typing import Any
 
-SCENARIO: dict[str, Any] = {"names_actor": True}
+SCENARIO: dict[str, Any] = {}

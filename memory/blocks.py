@@ -173,8 +173,8 @@ def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
     even if their attempt is not chosen now, because they count when it is chosen again.
     """
     one = deltas[0]
-    known = MemoryBlock.objects.filter(attempt=one.attempt, from_prompt_index=one.from_prompt_index)
-    if known.exists():
+    known = {"attempt": one.attempt, "from_prompt_index": one.from_prompt_index, "type": one.type}
+    if MemoryBlock.objects.filter(**known).exists():
         return False
     MemoryBlock.objects.bulk_create(deltas)
     for delta in deltas:

@@ -59,7 +59,7 @@ def test_nothing_is_lost_under_faults(stack: Stack) -> None:
     assert found.met == count_kinds(faults)
     assert found.is_complete
     played = {chapter["mode"] for chapter in stack.read_rows()["chapters"]}
-    assert played == {scenario.mode for scenario in stack.read_scenarios()}
+    assert played == {scenario.mode for scenario in stack.scenarios}
     assert len(played) > 1
 
 
@@ -68,7 +68,7 @@ def test_nothing_is_lost_under_faults(stack: Stack) -> None:
 def test_work_is_done_beside_a_broker_that_hangs(stack: Stack) -> None:
     """A broker that hangs brings the worker no notice. The sweep finds the job all the same."""
     client = Client(stack.program, Journal())
-    scenario = stack.read_scenarios()[0]
+    scenario = stack.scenarios[0]
     for number, hanging in enumerate([True, False], 1):
         chapter = client.create(small_setup_of(synthetic_session(1), number), scenario)
         if hanging:
@@ -186,6 +186,6 @@ def no_stack(**_: object) -> Iterator[Any]:
         kills=KILLS_OF_PROGRAM,
         program=None,
         processes=SimpleNamespace(end_of_logs=str),
-        read_scenarios=lambda: [SCENARIO],
+        scenarios=[SCENARIO],
         read_rows=lambda: {"read_at": 0.0, "chapters": []},
     )

@@ -25,6 +25,11 @@ def prompt_rows(index: int) -> tuple[Rows, Rows, Rows]:
         "status": "committed",
         "actor": 1,
         "words": f"Beat {index}.",
+        "given": {"degrees": index},
+        "run_id": f"run-{index}",
+        "text_run_id": None,
+        "submitted_at": LONG_AGO + 20 * index,
+        "committed_at": LONG_AGO + 20 * index + 1,
         "number": index,
         "lease_until": LONG_AGO,
         "finished_calls": 1,
@@ -37,6 +42,10 @@ def prompt_rows(index: int) -> tuple[Rows, Rows, Rows]:
 
 def job_row(kind: str, status: str, first: int = 0, last: int = 0) -> Rows:
     return {
+        "job_id": f"{kind} {first}-{last}",
+        "result_kind": "",
+        "result": None,
+        "runs": 1,
         "kind": kind,
         "key": f"{first}-{last}",
         "attempt_id": f"attempt-{last}" if last else None,
@@ -65,6 +74,9 @@ def chapter_rows(prompts: int = 9) -> Rows:
         "last_summarized_prompt_index": 7,
         "tab1_locked": True,
         "has_lock": True,
+        "has_outcome": False,
+        "most_turns_alone": 0,
+        "changes": [],
         "is_remembered": True,
         "chunk_size_prompts": 7,
         "is_ending": False,
@@ -95,8 +107,8 @@ def chapter_rows(prompts: int = 9) -> Rows:
 def journal() -> Journal:
     return Journal(
         setups={ID: Setup("A harbour.", "Night.", {"1": "A pilot."}, {"1": "Mara"})},
-        kept={(ID, "key-9"): Words(1, "Beat 9.")},
-        answered={(ID, "key-9"): Reply(9, "a9", "I answer 9.")},
+        kept={(ID, "key-9"): Words(1, "Beat 9.", {"degrees": 9})},
+        answered={(ID, "key-9"): Reply(9, (("a9", "I answer 9."),))},
         drafts={"draft-1": (ID, "The chapter.")},
         called_once={(ID, "key-9")},
     )
@@ -227,6 +239,7 @@ BREAKS: dict[str, list[Break]] = {
         lambda c: set_fields(c["attempts"][8], key="another"),
         lambda c: set_fields(c["attempts"][8], words="Beat 9"),
         lambda c: set_fields(c["attempts"][8], actor=2),
+        lambda c: set_fields(c["attempts"][8], given=None),
         lambda c: c.update(session_id="another"),
     ],
     "answered attempts are committed": [lambda c: set_fields(c["attempts"][8], status="set_aside")],
@@ -363,6 +376,51 @@ def test_every_rule_notices_what_breaks_it(rule: str, number: int) -> None:
     chapter = deepcopy(chapter_rows())
     BREAKS[rule][number](chapter)
     assert rule in broken_rules(chapter)
+
+
+def test_an_attempt_comes_to_what_its_mode_makes_of_it() -> None:
+    """Without words it has no event of the user, and a mode may make several events of a reply."""
+    chapter = chapter_rows()
+    chapter["attempts"][3]["words"] = ""
+    assert broken_rules(chapter) == {"attempts are whole"}
+    words = chapter["events"].pop(6)
+    assert broken_rules(chapter) == set()
+    chapter["events"].insert(6, {**chapter["events"][6], "event_id": "a4-2", "text": "A wave."})
+    assert broken_rules(chapter) == {"attempts are whole"}
+    chapter["has_outcome"] = True
+    assert broken_rules(chapter) == set()
+    chapter["events"].insert(7, words)
+    assert broken_rules(chapter) == {"attempts are whole"}
+    del chapter["events"][6:9]
+    assert broken_rules(chapter) == {"attempts are whole"}
+
+
+def test_what_the_client_was_told_of_each_event_stands() -> None:
+    told = journal()
+    told.answered[ID, "key-9"] = Reply(9, (("u9", "Beat 9."), ("a9", "I answer 9.")))
+    chapter = chapter_rows()
+    snapshot = {"read_at": NOW, "chapters": [chapter]}
+    assert find_violations(snapshot, told) == []
+    chapter["events"][16]["event_id"] = "another"
+    assert [one.rule for one in find_violations(snapshot, told)] == ["replies are kept"]
+
+
+def test_acts_that_the_client_was_told_of_are_kept() -> None:
+    told = journal()
+    told.acts[ID] = 2
+    chapter = chapter_rows()
+    act: Rows = {
+        "attempt_id": "attempt-9",
+        "run_id": None,
+        "kind": "oil",
+        "payload": {},
+        "result": None,
+    }
+    chapter["changes"] = [act, {**act, "run_id": "run-9"}]
+    snapshot = {"read_at": NOW, "chapters": [chapter]}
+    assert [one.rule for one in find_violations(snapshot, told)] == ["acts are kept"]
+    chapter["changes"].append(act)
+    assert find_violations(snapshot, told) == []
 
 
 def test_a_chapter_without_lock_and_memory_needs_neither() -> None:

@@ -79,14 +79,19 @@ def fold_chapter(
 
 
 def fold_with(
-    chapter: Session, waiting: Sequence[MemoryBlock], *, readers: Collection[int]
+    chapter: Session,
+    waiting: Sequence[MemoryBlock],
+    *,
+    readers: Collection[int],
+    before: int | None = None,
 ) -> Fold:
     """Return the fold of the blocks that all these readers know, with the `waiting` deltas added.
 
     The waiting deltas belong to one stretch. They are not stored yet.
     """
     last = waiting[0].to_prompt_index
-    known = [one for one in counting_blocks(chapter) if knows(one.audience, readers)]
+    blocks = counting_blocks(chapter, before=before)
+    known = [one for one in blocks if knows(one.audience, readers)]
     # Rulings at the last turn of the stretch or later come after the deltas of the stretch.
     earlier = [one for one in known if one.to_prompt_index < last]
     later = [one for one in known if one.to_prompt_index >= last]

@@ -20,12 +20,14 @@ from agents.calling.spending import inherited_spending
 from agents.calling.usage import inherited_usage, total_of, usage_by_agent
 from agents.flows.dry_run import look_ahead
 from agents.flows.trials import why_not_tried
+from memory.block_kinds import ENGINE_BLOCK_KINDS
 from memory.blocks import counting_blocks
 from memory.models import MemoryBlock
 from memory.telling.rendering import readable_block
 from sessions.access import get_chapter
 from sessions.exceptions import UnknownChapter
 from sessions.models import Session
+from storyengine.tabs.play import read_given
 from storyengine.tabs.replies import read_actor
 from storyengine.web.header import header_context
 from storyengine.web.render import HttpRequest, show
@@ -80,9 +82,15 @@ def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> Http
     if not 1 <= number <= len(keys):
         raise UnknownChapter("There is no such piece of memory in this chapter.")
     block = chapter.memory_blocks.get(pk=keys[number - 1])
-    is_correction = block.type == MemoryBlock.Type.CANON_CORRECTION
     title = readable_block(block, chapter.characters).title
-    reason = "You wrote it yourself: no model was asked." if is_correction else Subject.no_calls
+    reason = Subject.no_calls
+    if block.type == MemoryBlock.Type.CANON_CORRECTION:
+        reason = "You wrote it yourself: no model was asked."
+    elif block.type not in ENGINE_BLOCK_KINDS:
+        reason = (
+            f"The program made it of the reply to prompt {block.to_prompt_index}, for which no "
+            "model call is recorded."
+        )
     subject = Subject(f"Memory: {title}", "chapter", reason)
     return _show_calls(request, chapter, subject, calls_behind_block(chapter, block))
 
@@ -105,8 +113,9 @@ def show_next(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
     actor = read_actor(request)
     text = request.POST.get("user_text", "")
+    given = read_given(request)
     context = header_context(chapter, "play") | {
-        "run": look_ahead(chapter, agent_slot=actor, user_text=text),
+        "run": look_ahead(chapter, agent_slot=actor, user_text=text, given=given),
         "has_words": bool(text.strip()),
     }
     return show(request, "calls/next.html", context)

@@ -35,8 +35,9 @@ from storyengine.web.render import HttpRequest, answer, go, nothing_new, show
 UPDATE = "play/_update.html"
 # The number of prompts on a page of the whole transcript, which may have thousands of prompts.
 PROMPTS_A_PAGE = 250
-# The beginning of a field's name for an argument of an act, as in `arguments.litres`.
-ARGUMENTS = "arguments."
+# The beginnings of fields' names: for an argument of an act, as in `arguments.litres`, and for a
+# field of what a prompt has besides its words.
+ARGUMENTS, GIVEN = "arguments.", "given."
 
 
 @require_safe
@@ -84,13 +85,19 @@ def choose_another(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def act(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Run an act of the mode. Its arguments are the fields whose names begin with `arguments.`."""
-    arguments = {
-        name.removeprefix(ARGUMENTS): str(value)
-        for name, value in request.POST.items()
-        if name.startswith(ARGUMENTS)
-    }
-    do_act(session_id, request.POST.get("act", ""), arguments)
+    do_act(session_id, request.POST.get("act", ""), read_fields(request, ARGUMENTS))
     return answer_play(request, session_id)
+
+
+def read_fields(request: HttpRequest, before: str) -> dict[str, Any]:
+    """Return the values of the form's fields whose names begin with this, by the rest of them."""
+    fields = {name: value for name, value in request.POST.items() if name.startswith(before)}
+    return {name.removeprefix(before): value for name, value in fields.items()}
+
+
+def read_given(request: HttpRequest) -> dict[str, Any] | None:
+    """Return what the prompt carries beside its words; None if all of its fields are empty."""
+    return {name: value for name, value in read_fields(request, GIVEN).items() if value} or None
 
 
 @require_POST

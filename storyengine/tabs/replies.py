@@ -23,7 +23,7 @@ from sessions.exceptions import KeyReused, TurnInFlight, UnknownChapter
 from sessions.models import Attempt
 from sessions.text import with_line_feeds
 from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refusal
-from storyengine.tabs.play import UPDATE, answer_play
+from storyengine.tabs.play import UPDATE, answer_play, read_given
 from storyengine.tabs.play_page import play_context, read_play
 from storyengine.web.keep_alive import KEEP_ALIVE, KEEP_ALIVE_SECONDS
 from storyengine.web.numbers import read_whole_number
@@ -39,6 +39,7 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
         actor=read_actor(request),
         words=request.POST.get("user_text", ""),
         witnesses=_read_witnesses(request),
+        given=read_given(request),
     )
     try:
         await start(submission_key=key)

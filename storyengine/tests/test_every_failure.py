@@ -154,7 +154,7 @@ class Play:
         attempt.refresh_from_db()
         if attempt.status == Attempt.Status.COMMITTED:
             last = reply_of(attempt)
-            self.journal.answered[key] = Reply(last.prompt_index, str(last.pk), last.text)
+            self.journal.answered[key] = Reply(last.prompt_index, ((str(last.pk), last.text),))
 
 
 class FailingProvider(ScriptedProvider):

@@ -47,7 +47,7 @@ made = client.post("/api/session", {"mode": "harbour"}, content_type="applicatio
 assert (made.status_code, made.json()["state"]) == (201, "ACTIVE"), made.content
 from agents.modes import modules_of_modes
 scenarios = {name: one.SCENARIO for name, one in modules_of_modes("chaos").items()}
-assert scenarios["harbour"] == {"names_actor": False}
+assert scenarios["harbour"] == {"prompts": [{"agent_slot": None}]}
 assert "You bring ships in." in client.get("/chapters/modes").content.decode()
 """
 

@@ -14,16 +14,19 @@ from agents.flows.tests.trying import try_again
 from agents.modes import find_mode
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
+from agents.tests.replies import answer_in_form, turn_delta
 from memory.blocks import write_own_block
 from memory.fold.folding import fold_chapter
 from memory.fold.reading import block_readers
 from memory.telling.prompt_memory import recall
 from memory.telling.rendering import block_forms, readable_block
+from memory.tests.factories import write_delta
 from sessions.models import Attempt, Session
 from sessions.tests.factories import add_prompts, make_active_chapter
-from storyengine.api.tests.calling import address, assert_problem, call
+from storyengine.api.tests.calling import RunJobs, address, assert_problem, call
 from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.importing import import_chapter
+from storyengine.tests.lighthouse.log import enter_signals
 from storyengine.tests.playing_the_lighthouse import chapter as chapter
 from storyengine.tests.playing_the_lighthouse import chosen, played, prompt, reroll, written
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
@@ -209,6 +212,53 @@ class TestMemoryOfItsOwn:
         now = Session.objects.get(pk=chapter.pk)
         assert now.differs_by_reader
         assert now.updated_at > before
+
+    def test_a_stretch_of_its_turn_alone_is_remembered_beside_it(self, chapter: Session) -> None:
+        chapter.refresh_from_db()
+        attempt = chapter.turns.get().chosen
+        assert write_delta(attempt, from_prompt_index=1, payload=turn_delta())
+        chapter.refresh_from_db()
+        assert chapter.last_summarized_prompt_index == 1
+        assert write_delta(attempt, from_prompt_index=1, payload=turn_delta()) is None
+
+    @pytest.mark.parametrize("is_split", [False, True])
+    def test_memory_of_an_earlier_stretch_is_written_without_it(
+        self, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs, is_split: bool
+    ) -> None:
+        """The turn may be played otherwise once more, and a copy may end before it."""
+        late = make_active_chapter(
+            mode="lighthouse", selected_agent_slots=(1, 2), chunk_size_prompts=3
+        )
+        provider.enqueue("I climb.", "I look.", "I wait.", "*signal* Come back.")
+        for number in range(4):
+            played(late, witnesses=[1] if is_split and number == 1 else None)
+        provider.fallback = answer_in_form
+        run_jobs()
+        written = [sent_text(sent) for sent in provider.history if "turn_delta" in sent_text(sent)]
+        assert len(written) == 1 + is_split
+        assert not any("Come back" in sent for sent in written)
+
+    def what_it_saw(self, chapter: Session) -> str:
+        page = Client().get(reverse("pages:memory-calls", args=[chapter.pk, 1]))
+        return page.content.decode()
+
+    @pytest.mark.parametrize("is_edited", [False, True])
+    def test_what_it_saw_are_the_calls_of_the_reply_that_it_tells(
+        self, chapter: Session, provider: ScriptedProvider, is_edited: bool
+    ) -> None:
+        if is_edited:
+            edit = call("POST", address(chapter, "turns/1/edit"), {"text": "Keep away."})
+            enter_signals(Attempt.objects.get(pk=edit.json()["attempt_id"]))
+        html = self.what_it_saw(chapter)
+        assert "Log of the light, prompt 1" in html
+        assert "The reply that it tells" in html
+        [made] = chapter.llm_artifacts.all()
+        assert f"?call={made.pk}" in html
+        assert "You keep a lighthouse." in html
+
+    def test_in_a_copy_no_call_is_recorded_for_it(self, chapter: Session) -> None:
+        html = self.what_it_saw(import_chapter(written(chapter)))
+        assert "The program made it of the reply to prompt 1" in html
 
     def test_a_copy_has_it(self, chapter: Session, provider: ScriptedProvider) -> None:
         copy = import_chapter(written(chapter))

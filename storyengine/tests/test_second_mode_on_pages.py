@@ -1,19 +1,16 @@
-"""Tests of what a second mode shows on the tabs: cells, a panel with acts, thoughts and
-speakers."""
+"""Tests of what a second mode shows on the tabs: cells, thoughts, speakers, whom one can ask."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.db import transaction
-from django.test import AsyncClient, Client
+from django.test import Client
 from pytest_django import Settings
 
 from agents.calling.tests.exploring import says
 from agents.mode_checks import check_modes
 from agents.mode_fields import setup_of
-from agents.models import Job
 from agents.modes import Stage, begin_chapter
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.second_mode import EXPLORER, install
@@ -28,7 +25,6 @@ from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, rea
 from storyengine.tests.lighthouse.setup import Lamp, Tower
 from storyengine.tests.playing_the_lighthouse import chapter as chapter
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
-from storyengine.tests.url_map import text_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("lighthouse")]
 
@@ -74,27 +70,6 @@ def test_a_template_that_is_missing_or_keeps_nothing_is_named_at_the_start(
     [fault] = check_modes()
     assert fault.id == "agents.E011"
     assert said in fault.msg
-
-
-def test_a_late_result_that_the_world_cannot_take_is_told_of_until_the_turn_after(
-    client: Client, chapter: Session, provider: ScriptedProvider
-) -> None:
-    play(chapter, None, "")
-    done = {"status": Job.Status.DONE, "result": {"depth": 3}}
-    assert chapter.jobs.filter(attempt__isnull=False).update(**done) == 1
-    said = (
-        "What was worked out after prompt 1 could not be used, and play goes on without it: The "
-        "way to play cannot take it into its world (KeyError)."
-    )
-    for is_told in (False, True, False):
-        assert (said in get_page(client, chapter, "play")) == is_told
-        play(chapter, 1, "Go on.")
-    [job] = [
-        one
-        for one in call("GET", api_address(chapter)).json()["jobs"]
-        if one["kind"] == "lighthouse.tide"
-    ]
-    assert (job["status"], job["error"]) == ("void", said.partition(": ")[2])
 
 
 class TestCells:
@@ -196,93 +171,6 @@ class TestCells:
         answer = client.post(address(chapter, "save-world"), {"setup.oil": "7"})
         assert answer.status_code == 422
         assert get_chapter(chapter.pk).tab1.mode_setup == {}
-
-
-class TestPanel:
-    @pytest.fixture(autouse=True)
-    def _begun(self, chapter: Session, provider: ScriptedProvider) -> None:
-        provider.enqueue("I climb.")
-        play(chapter)
-
-    def fields(self, chapter: Session, client: Client, **typed: str) -> dict[str, str]:
-        """Return the fields that the panel's form sends, with the typed arguments."""
-        html = get_page(client, chapter, "play")
-        sent = {
-            one.attributes["name"]: one.attributes["value"]
-            for one in all_of(html, "input")
-            if any(form.attributes.get("action") == address(chapter, "act") for form in one.parents)
-            and one.attributes["name"] != "csrfmiddlewaretoken"
-        }
-        assert sent == {"shape": "playing", "act": "refuel", "arguments.litres": "1"}
-        return sent | {f"arguments.{name}": text for name, text in typed.items()}
-
-    def test_it_shows_the_world(self, client: Client, chapter: Session) -> None:
-        panel = by_id(get_page(client, chapter, "play"), "mode-panel")
-        assert (panel.tag, panel.attributes["aria-label"]) == ("aside", "Lighthouse")
-        assert "Oil: 5 litres. Lamps that burn: none." in panel.words
-
-    def test_an_act_changes_it_in_the_same_answer(self, htmx: Client, chapter: Session) -> None:
-        answer = htmx.post(address(chapter, "act"), self.fields(chapter, htmx, litres="10"))
-        html = answer.content.decode()
-        assert answer.status_code == 200, html
-        assert by_id(html, "oil").text == "15"
-        assert by_id(html, "mode-panel").attributes["hx-swap-oob"] == "true"
-        assert by_id(html, "play-upper").tag == "div"
-        [change] = chapter.changes.all()
-        assert (change.payload, change.cause) == ({"litres": 10}, "refuel")
-
-    def test_without_scripts_it_leads_back_to_the_page(
-        self, client: Client, chapter: Session
-    ) -> None:
-        answer = client.post(address(chapter, "act"), self.fields(chapter, client, litres="2"))
-        assert answer["Location"] == address(chapter, "play")
-        assert by_id(get_page(client, chapter, "play"), "oil").text == "7"
-
-    @pytest.mark.parametrize(
-        ("fields", "status", "said"),
-        [
-            ({"arguments.litres": "99"}, 422, "The tank holds 20 litres. Nothing was changed."),
-            ({"arguments.litres": "much"}, 422, "The act refuel was not done"),
-            ({"arguments.tide": "1"}, 422, "The act refuel was not done"),
-            ({"act": "sink"}, 422, "there is refuel. Nothing was changed."),
-            ({"act": ""}, 422, "there is refuel. Nothing was changed."),
-        ],
-    )
-    def test_a_refusal_says_why_and_changes_nothing(
-        self, htmx: Client, chapter: Session, fields: Any, status: int, said: str
-    ) -> None:
-        answer = htmx.post(address(chapter, "act"), self.fields(chapter, htmx) | fields)
-        assert answer.status_code == status
-        assert said in answer.content.decode()
-        assert not chapter.changes.exists()
-
-    def test_a_closed_turn_offers_no_other_attempt(self, htmx: Client, chapter: Session) -> None:
-        assert address(chapter, "reroll") in get_page(htmx, chapter, "play")
-        html = htmx.post(address(chapter, "act"), self.fields(chapter, htmx)).content.decode()
-        assert address(chapter, "reroll") not in html
-        assert htmx.post(address(chapter, "reroll"), {}).status_code == 409
-
-    def test_a_choice_changes_it(
-        self, htmx: Client, chapter: Session, provider: ScriptedProvider
-    ) -> None:
-        provider.enqueue(says("native", "I light it.", ("light", {"lamp": "north"})), "It burns.")
-        assert call("POST", api_address(chapter, "reroll"), {}).status_code == 201
-        html = get_page(htmx, chapter, "play")
-        assert "Lamps that burn: north." in by_id(html, "mode-panel").words
-        earlier = by_id(html, "choose-earlier").attributes["value"]
-        answer = htmx.post(
-            address(chapter, "choose"),
-            {"number": "1", "attempt_id": earlier, "shape": "playing"},
-        )
-        assert "Lamps that burn: none." in by_id(answer.content.decode(), "mode-panel").words
-
-    def test_a_reply_that_ends_brings_it(self, chapter: Session) -> None:
-        chosen = chapter.turns.get().chosen_id
-        stream = async_to_sync(AsyncClient().get)(address(chapter, "stream", chosen))
-        html = text_of(stream).partition("event: ended")[2].replace("\ndata: ", "\n")
-        panel = by_id(html, "mode-panel")
-        assert panel.attributes["hx-swap-oob"] == "true"
-        assert "Oil: 5 litres." in panel.words
 
 
 class TestThoughts:

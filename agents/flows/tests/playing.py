@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 from asgiref.sync import async_to_sync
 
@@ -19,13 +20,13 @@ async def reply_is_over(attempt_id: uuid.UUID) -> None:
 
 
 async def replies_are_over() -> None:
-    """Wait until all replies that this process is writing have ended, successfully or not."""
+    """Wait until every reply that this process is writing has ended, successfully or not."""
     tasks = [live.task for live in LIVE_REPLIES.values() if live.task]
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def nobody_writes() -> None:
-    """Wait until this process writes no reply and begins no further turn without a prompt."""
+    """Wait until this process writes no reply and does not begin another turn without a prompt."""
     while replies._at_work:
         await asyncio.wait(set(replies._at_work))
 
@@ -55,9 +56,9 @@ def play(
     return attempt
 
 
-def reroll(chapter: Session) -> Attempt:
+def reroll(chapter: Session, **sent: Any) -> Attempt:
     async def run() -> Attempt:
-        opened = await start_reroll(chapter.pk, submission_key=str(uuid.uuid4()))
+        opened = await start_reroll(chapter.pk, submission_key=str(uuid.uuid4()), **sent)
         await reply_is_over(opened.attempt.pk)
         return opened.attempt
 

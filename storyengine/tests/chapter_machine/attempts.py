@@ -32,6 +32,7 @@ from storyengine.tests.chapter_machine.expected import (
     ASIDE,
     KEEPERS,
     SEA,
+    SIGNALS,
     THINKS,
     Change,
     ExpectedChapter,
@@ -40,10 +41,11 @@ from storyengine.tests.chapter_machine.expected import (
     Step,
     Try,
 )
+from storyengine.tests.lighthouse.keeper import WATCH
 from storyengine.tests.lighthouse.setup import TANK
 from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND
 
-FORMS = ("", ASIDE, THINKS, SEA)
+FORMS = ("", ASIDE, THINKS, SEA, SIGNALS)
 # The kinds of change that a step can make. A change of the wind ends a stretch of memory.
 KINDS = (LIT, LIT, OIL, WIND, PERSON)
 # The layer that a trial changes in a request, with its text before and after.
@@ -132,6 +134,10 @@ class PlaysAttempts(RuleBasedStateMachine):
             paragraphs.append(f"{form} {said}".strip())
         return "\n\n".join(paragraphs)
 
+    def words(self, data: st.DataObject) -> str:
+        """Return words of the user, after some of which the keepers act in turn by themselves."""
+        return f"{data.draw(st.sampled_from(('Words', WATCH)))} {self.mark()}."
+
     def some(self, data: st.DataObject, number: int) -> list[int] | None:
         """Return random witnesses or readers among the characters and persons who take part before
         this turn.
@@ -159,7 +165,7 @@ class PlaysAttempts(RuleBasedStateMachine):
     def send_prompt(self, data: st.DataObject, actor: int | None) -> None:
         number = self.number + 1
         who = self.some(data, number)
-        words = f"Words {self.mark()}." if actor == 1 or data.draw(st.booleans()) else ""
+        words = self.words(data) if actor == 1 or data.draw(st.booleans()) else ""
         opened = self.refused_unless(
             self.can_play, lambda: self.begin(self.prompt(actor, words, who, self.mark()))
         )
@@ -173,7 +179,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         like, actor, words = self.latest.chosen, None, None
         who: Sequence[int] | None = None
         if data.draw(st.booleans(), label="otherwise"):
-            actor, words = data.draw(st.sampled_from(KEEPERS)), f"Words {self.mark()}."
+            actor, words = data.draw(st.sampled_from(KEEPERS)), self.words(data)
             who = self.some(data, self.number)
         opened = self.refused_unless(
             self.can_change,
@@ -269,8 +275,13 @@ class PlaysAttempts(RuleBasedStateMachine):
         one, self.in_flight = self.in_flight, None
         assert one is not None
         text = self.text(data, one.actor)
+        self.store_reply(one, text)
+
+    def store_reply(self, one: Try, text: str) -> None:
         assert committing.commit_reply(one.row, text)
         self.choose_committed(one, text)
+        follows = Job.objects.filter(kind=Job.Kind.GO_ON, attempt=one.row)
+        assert follows.exists() == (self.expected.acts_next(one) is not None)
 
     def choose_committed(self, one: Try, text: str) -> None:
         one.events = self.expected.outcome(one, text)
@@ -339,6 +350,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         if row:
             one.row, one.run, self.broken = row, one.kept_run, None
             self.choose_committed(one, one.kept_text)
+            assert not Job.objects.filter(kind=Job.Kind.GO_ON, attempt=row).exists()
 
     @precondition(lambda self: self.lost)
     @rule(data=st.data())

@@ -9,8 +9,10 @@ from agents.flows import committing, replies
 from agents.flows.acting import do_act
 from agents.flows.composing import compose_reply
 from agents.models import Job
+from agents.modes import who_answers
 from agents.prompting.layers import TIERS, Tier
-from sessions.models import PERSON, Attempt
+from sessions.attempts import Writer
+from sessions.models import PERSON, Attempt, Session
 from sessions.tests.factories import make_active_chapter
 from sessions.world import NewChange, store_changes
 from storyengine.tests.chapter_machine.expected import (
@@ -129,6 +131,8 @@ def play_the_chosen(pk: uuid.UUID, expected: ExpectedChapter) -> uuid.UUID:
                 assert Job.objects.filter(attempt=asker, kind=TIDE).update(**finished) == 1
         who = one.witnesses and [people.get(number, number) for number in one.witnesses]
         sent: dict[str, Any] = {"actor": one.actor, "words": one.words, "witnesses": who}
+        if not one.words:
+            sent["answers"] = _answers_without_words
         opened = partial(replies.store_prompt, other, submission_key="", **sent)
         attempt = replies._open_and_prepare(opened, replies._prepare, compose_reply)[0].attempt
         for change in one.run.changes:
@@ -147,6 +151,10 @@ def play_the_chosen(pk: uuid.UUID, expected: ExpectedChapter) -> uuid.UUID:
     assert light_now(other) == light_now(pk)
     assert reads(other, until=last)["record"] == reads(pk, until=last)["record"]
     return other
+
+
+def _answers_without_words(chapter: Session, actor: int | None) -> Writer:
+    return who_answers(chapter, actor)._replace(needs_words=False)
 
 
 def payload_of(change: Change) -> dict[str, Any]:

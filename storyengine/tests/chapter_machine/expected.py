@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from sessions.models import PERSON, Attempt
+from storyengine.tests.lighthouse.keeper import WATCH
+from storyengine.tests.lighthouse.mode import MODE
 from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND, Light
 
 KEEPERS = (1, 2, 3)
@@ -15,7 +17,9 @@ KEEPERS = (1, 2, 3)
 # mark. A thought has a mark of another form.
 MARK = re.compile(r"zq\d+")
 THOUGHT_MARK = re.compile(r"tq\d+")
-ASIDE, THINKS, SEA = "*aside*", "*thinks*", "*sea*"
+# The keys of attempts without a prompt begin like this.
+AFTER = "after "
+ASIDE, THINKS, SEA, SIGNALS = "*aside*", "*thinks*", "*sea*", "*signal*"
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,11 @@ class Try:
     @property
     def actor(self) -> int | None:
         return self.row.actor
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the actor acts without a prompt, as nobody does in an attempt of a copy."""
+        return not self.words and self.row.submission_key.startswith(AFTER)
 
     @property
     def replies(self) -> list[Said]:
@@ -141,6 +150,16 @@ class ExpectedChapter:
     def is_chosen(self, one: Try) -> bool:
         return one.turn <= len(self.turns) and self.turns[one.turn - 1].chosen is one
 
+    def acts_next(self, one: Try) -> int | None:
+        """Return who acts after this attempt without a prompt, or None."""
+        chosen = [step.chosen for step in self.turns]
+        last = chosen[-MODE.most_turns_alone :]
+        has_acted_enough = len(last) == MODE.most_turns_alone and all(x.is_alone for x in last)
+        began = next((x.words for x in reversed(chosen) if x.words), "")
+        if chosen[-1] is not one or has_acted_enough or not began.startswith(WATCH):
+            return None
+        return 2 if one.actor == 1 else 1
+
     def changes(self, *, before: int | None = None, run: Run | None = None) -> list[Change]:
         """Return the changes that count before this turn. Those of `run` are added although it is
         not committed."""
@@ -207,7 +226,7 @@ class ExpectedChapter:
             form, _, rest = paragraph.partition(" ")
             if form in (THINKS, ASIDE):
                 events.append(Said(rest, frozenset({one.actor} if one.actor else ()), form))
-            elif form == SEA:
+            elif form in (SEA, SIGNALS):
                 events.append(Said(rest, present, form))
             else:
                 events.append(Said(paragraph, present))

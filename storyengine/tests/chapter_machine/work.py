@@ -10,6 +10,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from agents.calling.tests.bookkeeping import expire
 from agents.flows.ending import request_end, retry_summary
+from agents.flows.going_on import _settle
 from agents.flows.late_results import finish_with_result
 from agents.flows.summarizing import give_up, write_memory_deltas
 from agents.models import Job
@@ -20,14 +21,15 @@ from agents.running.recovery import recover
 from agents.running.watch import Watch
 from sessions.exceptions import WrongState
 from sessions.states import State
-from storyengine.tests.chapter_machine.attempts import ACTORS, KINDS, PlaysAttempts
+from storyengine.tests.chapter_machine.alone import PlaysAlone
+from storyengine.tests.chapter_machine.attempts import ACTORS, KINDS
 from storyengine.tests.chapter_machine.expected import Result, Try
 from storyengine.tests.chapter_machine.readings import read_chapter
 from storyengine.tests.lighthouse.tide import TIDE
 
 
-class PlaysWithWorkers(PlaysAttempts):
-    """The rules for jobs that write memory or work out late results.
+class PlaysWithWorkers(PlaysAlone):
+    """The rules for jobs that write memory, work out late results, or let somebody act alone.
 
     A worker finishes such a job, fails in it, or is killed during it.
     """
@@ -92,14 +94,16 @@ class PlaysWithWorkers(PlaysAttempts):
 
     def end_work(self, at: int, how: str) -> None:
         job = self.claimed.pop(at)
-        if how == "finish":
+        if job.kind == Job.Kind.GO_ON:
+            self.act_alone(job, how)
+        elif how == "finish":
             self.finish(job)
         elif how == "fail":
             mode = find_mode("lighthouse")
             assert mode is not None
             settle = mode.job_kinds[TIDE].give_up if job.kind == TIDE else give_up
             settle(job, ProviderTimeout("Too slow."))
-        else:
+        if how == "kill":
             expire(job)
             recover(self.pk)
             self.lost_jobs.append(job)
@@ -124,7 +128,7 @@ class PlaysWithWorkers(PlaysAttempts):
             self.end_work(-1, "finish")
 
     def work_until_none_is_due(self, **which: Any) -> None:
-        while due := self.due(**which):
+        while due := [one for one in self.due(**which) if not self.waits_for_its_attempt(one)]:
             self.claim(due[0])
             self.end_work(-1, "finish")
 
@@ -136,6 +140,11 @@ class PlaysWithWorkers(PlaysAttempts):
         before = blocks.count()
         if lost.kind == TIDE:
             assert not finish_with_result(lost, {"level": 0})
+        elif lost.kind == Job.Kind.GO_ON:
+            jobs = Job.objects.filter(pk=lost.pk).values()
+            present = jobs.get()
+            _settle(lost)
+            assert jobs.get() == present
         else:
             async_to_sync(write_memory_deltas)(lost, Watch())
         assert blocks.count() == before

@@ -1,3 +1,3 @@
 from typing import Any
 
-SCENARIO: dict[str, Any] = {"names_actor": False}
+SCENARIO: dict[str, Any] = {"prompts": [{"agent_slot": None}]}

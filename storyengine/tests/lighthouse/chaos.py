@@ -1,8 +1,24 @@
 """The scenario with which `python -m chaos` plays a lighthouse.
 
-The narrator answers, and the narrator's turns ask for the tide.
+The narrator's turns ask for the tide, and the keepers who are told to keep watch act alone. A reply
+comes to four events, one of which is entered in the log.
 """
 
 from typing import Any
 
-SCENARIO: dict[str, Any] = {"names_actor": False}
+from storyengine.tests.lighthouse.acts import REFUEL
+from storyengine.tests.lighthouse.keeper import WATCH
+
+SCENARIO: dict[str, Any] = {
+    "prompts": [
+        {"agent_slot": None},
+        {"agent_slot": None, "user_text": ""},
+        {"agent_slot": 1},
+        {"agent_slot": 2, "given": {"degrees": 90, "with_a_lamp": True}},
+        {"agent_slot": 2, "user_text": ""},
+        {"agent_slot": 1, "user_text": WATCH},
+        {"agent_slot": 2, "user_text": WATCH},
+    ],
+    "acts": [{"act": REFUEL.name, "arguments": {"litres": litres}} for litres in (-1, 1)],
+    "replies_end": "*aside* It is late.\n\n*signal* All is well.\n\n*sea* A wave breaks.",
+}

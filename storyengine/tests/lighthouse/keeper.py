@@ -20,7 +20,7 @@ from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.lighthouse.state import what_is_here
 from storyengine.tests.lighthouse.tools import TOOLS
 
-# The words of the user after which the keepers act in turn without being asked.
+# How the words of the user begin after which the keepers act in turn without being asked.
 WATCH = "Keep watch"
 
 KEEPER = Agent(
@@ -61,7 +61,7 @@ def acts_next(chapter: Session) -> Writer | None:
     turns = chapter.turns.select_related("chosen").order_by("-number")
     latest = turns[0].chosen
     began = next((one.chosen for one in turns if one.chosen.words), None)
-    if began is None or began.words != WATCH:
+    if began is None or not began.words.startswith(WATCH):
         return None
     return Writer(2 if latest.actor == 1 else 1, KEEPER.name)
 
