@@ -40,7 +40,7 @@ def get_chapter_with_cast(session_id: uuid.UUID) -> Session:
 
 
 def get_chapter_to_change(session_id: uuid.UUID) -> Session:
-    """Return the chapter without Tab 1, with its row locked by `lock_chapter`. Raises
+    """Return the chapter without Tab 1. Its row is locked, as `lock_chapter` would lock it. Raises
     UnknownChapter."""
     return _get(Session.objects.select_for_update(), session_id)
 

@@ -66,8 +66,8 @@ def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
         for position, one in enumerate([*words, *outcome])
     ]
     for row in rows:
-        # After a thought, not everybody knows the same, even if its thinker is the whole cast: the
-        # narrator may not know the thought.
+        # After a thought, not everybody knows the same. This holds even if the thinker is the whole
+        # cast, because the narrator may not know the thought.
         tell_readers_apart(chapter, () if row.kind == THOUGHT else row.witnesses)
     return Event.objects.bulk_create(rows)
 

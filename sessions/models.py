@@ -318,8 +318,8 @@ class Attempt(models.Model):
     words = models.TextField()
     # The values of the fields that the mode adds to a prompt (`Mode.given`).
     given = models.JSONField(null=True, blank=True)
-    # The layer that a trial has changed, with its text before and after. It is None for any other
-    # attempt.
+    # For a trial, the layer that was changed, with its text before and after the change. It is None
+    # for any other attempt.
     changed_layer = models.JSONField(null=True, blank=True)
     # The numbers of the members who can perceive the events. None means everybody who takes part
     # when the attempt is committed.

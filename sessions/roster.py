@@ -34,8 +34,8 @@ def default_name(slot: int) -> str:
 
 
 def character(number: int, name: str = "", pronouns: str = "", public_text: str = "") -> Character:
-    """Return the member of the cast with this number. The number of a slot makes a character, and
-    any other number a person without a panel.
+    """Return the member of the cast with this number. If the number is a slot, the member is a
+    character. Otherwise the member is a person without a panel.
 
     An empty name is replaced by a default name.
     """

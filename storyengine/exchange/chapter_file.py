@@ -240,7 +240,7 @@ class ChapterFile(Part):
     chapter: Chapter
 
     def to_json(self) -> bytes:
-        """Return the file as JSON in UTF-8. A program that reads it gets the same values."""
+        """Return the file as JSON in UTF-8. Reading this JSON gives the same values again."""
         text = json.dumps(self.model_dump(), ensure_ascii=False, separators=(",", ":"))
         return text.encode()
 

@@ -35,8 +35,8 @@ from storyengine.web.render import HttpRequest, answer, go, nothing_new, show
 UPDATE = "play/_update.html"
 # The number of prompts on a page of the whole transcript, which may have thousands of prompts.
 PROMPTS_A_PAGE = 250
-# The beginnings of fields' names: for an argument of an act, as in `arguments.litres`, and for a
-# field of what a prompt has besides its words.
+# The beginnings of the names of fields in a form. `arguments.litres` is an argument of an act. The
+# fields of `given`, which a mode adds to a prompt, begin with `given.`.
 ARGUMENTS, GIVEN = "arguments.", "given."
 
 
@@ -84,19 +84,22 @@ def choose_another(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def act(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Run an act of the mode. Its arguments are the fields whose names begin with `arguments.`."""
+    """Run an act of the mode. The form's fields whose names begin with `arguments.` are its
+    arguments."""
     do_act(session_id, request.POST.get("act", ""), read_fields(request, ARGUMENTS))
     return answer_play(request, session_id)
 
 
 def read_fields(request: HttpRequest, before: str) -> dict[str, Any]:
-    """Return the values of the form's fields whose names begin with this, by the rest of them."""
+    """Return the values of the form's fields whose names begin with `before`. A key is a name
+    without this beginning."""
     fields = {name: value for name, value in request.POST.items() if name.startswith(before)}
     return {name.removeprefix(before): value for name, value in fields.items()}
 
 
 def read_given(request: HttpRequest) -> dict[str, Any] | None:
-    """Return what the prompt carries beside its words; None if all of its fields are empty."""
+    """Return the values of the fields that the mode adds to a prompt, or None if all of them are
+    empty."""
     return {name: value for name, value in read_fields(request, GIVEN).items() if value} or None
 
 
