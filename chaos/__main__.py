@@ -66,8 +66,8 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def run(stack: Stack, faults: Sequence[Fault], *, seed: int, minutes: float) -> Found:
-    """Play until all faults have had an effect or the time is over. Check the database
-    meanwhile."""
+    """Play until every fault has had an effect, or until the time is over. Check the database in
+    between."""
     started = time.monotonic()
     client = Client(stack.program, Journal())
     driver = Driver(stack, client, stack.scenarios)

@@ -56,7 +56,8 @@ def _left(job: Rows, asker: Rows, chosen: dict[str, Rows]) -> Iterator[str]:
     """Yield a violation for each run that began after the late result was finished and did not take
     it."""
     for later in chosen.values():
-        # If a kept text is the reply, the changes are those of the earlier run that wrote the text.
+        # A reply that was edited, or kept after it broke off, has the changes of an earlier run.
+        # Its own run takes no late result.
         is_run = later["kind"] != "edit" and later["text_run_id"] != later["run_id"]
         began = later["submitted_at"] - STORED_SECONDS
         if is_run and later["number"] > asker["number"] and began > job["updated_at"]:

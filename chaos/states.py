@@ -4,5 +4,5 @@ BEING_STORED = "IMPORTING"
 BEFORE_PLAY = ("DRAFT_TAB1", "LOCKING")
 IN_PLAY = ("ACTIVE", "SUMMARIZING")
 AFTER_PLAY = ("ENDED", "NARRATING")
-# The kind of job that has to be there in a state.
+# Maps a state to the kind of job that must exist while a chapter is in this state.
 WORK_OF_STATE = {"LOCKING": "lock", "SUMMARIZING": "summarize", "NARRATING": "narrate"}

@@ -74,7 +74,7 @@ def test_nothing_is_published_beyond_this_machine_unasked(service: dict[str, Any
 
 
 def words_in(document: Any) -> Iterator[str]:
-    """Yield every value of the parsed file in which compose would replace a variable."""
+    """Yield every value of the parsed file. In these values compose replaces variables."""
     if isinstance(document, dict):
         document = document.values()
     elif not isinstance(document, list):
