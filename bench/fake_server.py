@@ -351,7 +351,7 @@ def start_fake_server(
     chapter_words: int = DEFAULT_CHAPTER_WORDS,
     port: int = 0,
 ) -> Iterator[FakeServer]:
-    """Run a fake server in a thread of this process."""
+    """Run a fake server in a thread of this process. Its `base_url` ends in /v1."""
     fake = FakeServer(
         session=session,
         first_token_ms=first_token_ms,
