@@ -16,10 +16,11 @@ if __name__ == "__main__":
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
-        # The message names the variable. A traceback would hide it.
+        # The message names the variable that has a bad value. A traceback would bury the message.
         sys.exit(f"Story Engine cannot start: {error}")
     except OSError as error:
-        # This error came before the settings were loaded. It may be about one of their files.
+        # The settings are not loaded yet, so the disk may have been full when they read or created
+        # a file.
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         sys.exit(f"Story Engine cannot start: the disk of {error.filename} is full. Make room.")

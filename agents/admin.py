@@ -61,8 +61,8 @@ class LLMArtifactAdmin(RecordAdmin):
         "provider",
         "model",
         "input_hash",
-        # This field has the hashes of the request's texts. So a search for the hash of a text finds
-        # the calls that sent the text.
+        # The field has the hashes of the request's texts. So a search for the hash of a text finds
+        # the calls that sent this text.
         "layers",
         "raw_output_ref",
         "error",
@@ -76,7 +76,7 @@ class LLMArtifactAdmin(RecordAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list. Each page of the list has the totals of all calls that fit the filter."""
+        """Show the list with the totals of all calls that fit the filter, not only of this page."""
         response = super().changelist_view(request, extra_context)
         context = response.context_data if isinstance(response, TemplateResponse) else None
         if context is not None and "cl" in context:
@@ -127,7 +127,7 @@ class ProviderConsentAdmin(RecordAdmin):
     search_fields = ["host"]
 
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        """Allow deletion, because it withdraws the consent."""
+        """Allow the deletion of a consent, because deleting the row withdraws the consent."""
         return True
 
 

@@ -8,10 +8,10 @@ class AgentsConfig(AppConfig):
     verbose_name = "Agents and model calls"
 
     def ready(self) -> None:
-        # When a flow is imported, it declares its kinds of job.
+        # A flow declares its kinds of job when it is imported.
         for flow in ("locking", "summarizing", "narrating", "going_on"):
             import_module(f"agents.flows.{flow}")
-        # The modes are loaded last, after the engine's own kinds. A check reports faults in their
-        # declarations.
+        # The modes are loaded after the engine's own kinds of job. A check reports faults in the
+        # modes' declarations.
         import_module("agents.mode_checks")
         import_module("agents.modes").all_modes()

@@ -8,7 +8,7 @@ from agents.providers.guard import allow_real_calls, forbid_real_calls
 
 @pytest.fixture
 def small_window(settings: Settings) -> None:
-    """Set a window so small that a model cannot write 5,000 words in one call."""
+    """Set a window that is too small for a model to write 5,000 words in one call."""
     settings.LLM = "openai"
     settings.MODEL = "a-model-nobody-knows"
     settings.MODEL_BY_AGENT = {}
@@ -18,7 +18,7 @@ def small_window(settings: Settings) -> None:
 
 @pytest.fixture
 def calls_allowed(_no_real_calls: None) -> Iterator[None]:
-    """Allow model calls, because they go to the test's own server on this machine."""
+    """Allow model calls, because they go to a local server that the test itself starts."""
     allow_real_calls()
     yield
     forbid_real_calls()

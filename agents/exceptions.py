@@ -1,4 +1,4 @@
-"""Refusals of the agents layer that a GM can read."""
+"""The errors by which the code in agents/ refuses an action, with messages for the GM."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from sessions.exceptions import ChapterError, InvalidInput
 
 
 class ConsentMissing(ChapterError):
-    """Texts would go to a host on another machine that the GM has not allowed."""
+    """Texts would be sent to another machine, which the GM has not allowed."""
 
     status = 403
     title = "Permission needed"
@@ -38,8 +38,8 @@ class BudgetSpent(ChapterError):
 class BadSetup(InvalidInput):
     """The fields that a mode adds to Tab 1 have values that the mode's model does not accept.
 
-    Each entry of `problems` names a wrong field, by the keys and indexes that lead to it, and says
-    what is wrong with it.
+    Each entry of `problems` has the keys and indexes that lead to a wrong field, and the reason why
+    the field is wrong.
     """
 
     def __init__(self, problems: Sequence[tuple[tuple[int | str, ...], str]]) -> None:
@@ -50,13 +50,13 @@ class BadSetup(InvalidInput):
 
 
 class PromptTooLong(InvalidInput):
-    """Even the shortest form of the request does not fit the model's window."""
+    """The request does not fit into the model's window, even in its shortest form."""
 
     title = "Too long for the model"
 
 
 class ModelNotReady(ProviderError):
-    """The embedded model cannot answer yet. `is_coming` is True if waiting helps."""
+    """The embedded model cannot answer yet. `is_coming` is True if the caller can wait for it."""
 
     def __init__(self, message: str, *, is_coming: bool) -> None:
         self.is_coming = is_coming

@@ -1,4 +1,4 @@
-"""Checks the declarations of modes at the start, before a chapter needs them."""
+"""Checks the declarations of modes when the program starts, before a chapter needs them."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -101,7 +101,7 @@ def _faults_of_layers(modes: Iterable[Mode]) -> list[Fault]:
 
 def _faults_of_setups(modes: Iterable[Mode]) -> list[Fault]:
     """Return a fault for each mode whose setup has required fields, because a new chapter has no
-    values for them."""
+    values for required fields."""
     return [
         Fault(
             "agents.E008",
@@ -181,7 +181,7 @@ def _faults_of_kinds(what: str, kinds: Iterable[Iterable[str]]) -> list[Fault]:
 
 
 def _faults_of_names(modes: Iterable[Mode]) -> list[Fault]:
-    """Return a fault for each name that is too long for the column that stores it."""
+    """Return a fault for each name that is too long for its column in the database."""
     found = [
         (name, len(name) - longest)
         for mode in modes

@@ -20,9 +20,11 @@ from sessions.models import Attempt, Session
 
 
 def setup_of(chapter: Session) -> BaseModel | None:
-    """Return the fields that the mode adds to the chapter's Tab 1, or None if it adds none.
+    """Return the fields that the mode adds to the chapter's Tab 1, or None if the mode adds no
+    fields.
 
-    Raises BadSetup if the stored fields do not fit the mode's present model, and WrongState.
+    Raises BadSetup if the stored fields do not fit the mode's present model, and WrongState if the
+    mode is not installed.
     """
     return check_setup(mode_of(chapter), chapter.tab1.mode_setup)
 
@@ -33,9 +35,9 @@ def save_mode_setup(
 ) -> Session:
     """Save the mode's fields on Tab 1. A field that is left out gets its default.
 
-    `content` may also be a function that changes the present fields, which it is given. It is
-    called while the chapter's row is locked. Raises BadSetup without saving anything, and
-    WrongState once Tab 1 is frozen.
+    `content` may also be a function that changes the present fields in place. It is called with
+    these fields while the chapter's row is locked. If the fields are not valid, nothing is saved,
+    and BadSetup is raised. Raises WrongState if Tab 1 can no longer be changed.
     """
     lock_chapter(session_id)
     chapter = get_chapter(session_id)
@@ -50,8 +52,8 @@ def save_mode_setup(
 def present_setup(chapter: Session) -> dict[str, Any]:
     """Return the mode's fields on Tab 1 as JSON, with all defaults.
 
-    If the stored fields do not fit the mode's present model, they are returned as they are stored.
-    Raises WrongState.
+    If the stored fields do not fit the mode's present model, they are returned unchanged. Raises
+    WrongState if the mode is not installed.
     """
     try:
         setup = setup_of(chapter)
@@ -61,7 +63,8 @@ def present_setup(chapter: Session) -> dict[str, Any]:
 
 
 def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
-    """Return the content as an instance of the mode's model. Raises BadSetup."""
+    """Return the content as an instance of the mode's model, or None if the mode has no model.
+    Raises BadSetup if the content does not fit the model."""
     try:
         check_storable(content)
     except InvalidReply as error:
@@ -80,9 +83,9 @@ def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
 
 
 def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a prompt carries beside its words, in the form that is stored.
+    """Return the fields that a prompt has besides its words, in the form in which they are stored.
 
-    Raises InvalidInput.
+    Raises InvalidInput if the fields do not fit the mode's model.
     """
     payload = dict(given)
     try:
@@ -97,18 +100,19 @@ def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def given_to_store(session_id: uuid.UUID, given: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the fields that a prompt to this chapter carries, or None if it carries none.
+    """Return the fields that a prompt to this chapter has besides its words, or None if it has
+    none.
 
-    They have the form that `check_given` returns. Raises the errors of `check_given`.
+    The fields have the form that `check_given` returns. Raises the errors of `check_given`.
     """
     return None if given is None else check_given(mode_of(get_chapter(session_id)), given)
 
 
 def given_of(attempt: Attempt) -> Any:
-    """Return the fields of the attempt's prompt as an instance of `Mode.given`, or None if it has
-    none.
+    """Return the fields of the attempt's prompt as an instance of `Mode.given`, or None if the
+    prompt has no such fields.
 
-    Attempts are stored for a long time. So if a mode changes this model, it still has to accept the
+    Attempts are stored for a long time. So a mode that changes its model still has to accept the
     fields of old attempts.
     """
     model = mode_of(attempt.session).given

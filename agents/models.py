@@ -1,4 +1,4 @@
-"""The tables of model calls and background jobs, and of the hosts that may be called."""
+"""The tables of model calls and background jobs, and the table of hosts that may be called."""
 
 import uuid
 from typing import ClassVar
@@ -13,18 +13,18 @@ from sessions.models import Attempt, Session
 
 
 class LLMArtifact(AppendOnly):
-    """The record of one model call. A failed call has a record too."""
+    """The record of one model call, even of a call that failed."""
 
     artifact_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="llm_artifacts")
-    # The attempt or the job for which the call was made. A warm-up has neither.
+    # The attempt or the job for which the call was made. A warm-up has no attempt and no job.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.SET_NULL, null=True, blank=True, related_name="llm_artifacts"
     )
     job = models.ForeignKey(
         "Job", on_delete=models.SET_NULL, null=True, blank=True, related_name="llm_artifacts"
     )
-    # For an agent with tools, the number of the call within its reply.
+    # The number of the call within the reply. It is above 1 only for an agent with tools.
     step = models.PositiveSmallIntegerField(default=1)
     # The agent's name, and its number if the specification gives one.
     agent = models.CharField(max_length=AGENT_CHAR_LIMIT)
@@ -32,15 +32,15 @@ class LLMArtifact(AppendOnly):
     provider = models.CharField(max_length=40)
     model = models.CharField(max_length=200)
     input_hash = models.CharField(max_length=64, help_text="SHA-256 of the messages sent")
-    # {"input": int, "output": int, "cached": int} as the provider reported them. This is {} if the
-    # provider reported nothing, or something impossible.
+    # The tokens that the provider reported: {"input": int, "output": int, "cached": int}. The field
+    # is {} if the provider reported no tokens, or numbers that cannot be true.
     token_counts = models.JSONField(default=dict)
-    # The estimated tokens of a call that may cost something and for which none were reported. For
-    # any other call this is 0.
+    # The estimated tokens of a call that may cost something although its tokens were not reported.
+    # For any other call both fields are 0.
     estimated_input = models.PositiveIntegerField(default=0)
     estimated_output = models.PositiveIntegerField(default=0)
-    # The layers of the request in order. Each has a name, a role, and the hashes of its texts. It
-    # also has the numbers of its pieces that were kept, shortened or dropped; see
+    # The layers of the request in order. A layer has a name, a role, the hashes of its texts, and
+    # the numbers of its pieces that were kept, shortened or dropped; see
     # agents.calling.stored_prompts.
     layers = models.JSONField(default=list)
     raw_output_ref = models.TextField(blank=True, help_text="The reply as it came")
@@ -57,8 +57,8 @@ class LLMArtifact(AppendOnly):
         verbose_name = "LLM artifact"
         indexes: ClassVar = [
             models.Index(fields=["created_at"], name="artifact_created"),
-            # This index has all columns that the sum of a chapter's tokens needs. Each call needs
-            # the sum, and to read it from the long rows would be slow.
+            # This index has all columns for the sum of a chapter's tokens. The sum is needed for
+            # each call, and would be slow to read from the long rows of the table.
             models.Index(
                 fields=["session", "model", "token_counts", "estimated_input", "estimated_output"],
                 name="artifact_spending",
@@ -70,7 +70,7 @@ class LLMArtifact(AppendOnly):
 
 
 class PromptText(AppendOnly):
-    """A text that requests have. A chapter stores it once, even if many requests have it."""
+    """A text that requests have. A chapter stores it once, however many requests have it."""
 
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, related_name="prompt_texts", db_index=False
@@ -88,7 +88,7 @@ class PromptText(AppendOnly):
 
 
 class AdmittedCall(models.Model):
-    """A call that was let through. The caps on calls in a minute count these rows.
+    """A call that was allowed. The caps on calls in a minute count these rows.
 
     A row stays for some minutes after its chapter was deleted, so that a deletion does not reset
     the count.
@@ -99,7 +99,7 @@ class AdmittedCall(models.Model):
 
     class Meta:
         indexes: ClassVar = [
-            # Both counts use only this index.
+            # The count for all chapters and the count for one chapter use only this index.
             models.Index(fields=["admitted_at", "session_id"], name="admitted_call_counted"),
         ]
 
@@ -110,9 +110,10 @@ class AdmittedCall(models.Model):
 class Job(models.Model):
     """Work in the background.
 
-    The row decides what is done, and the broker only gives notice of it. Repeated requests have the
-    same `key`, so they make only one job. A worker claims the job by a conditional UPDATE, which
-    gives the worker a lease and a token. The worker may write only while it has both.
+    The row of a job decides what is done, and the broker only gives notice of the job. Repeated
+    requests have the same `key`, so they make only one job. A worker claims the job by a
+    conditional UPDATE, by which it gets a lease and a token. The worker may write for the job only
+    while the row has this token.
     """
 
     class Kind(models.TextChoices):
@@ -133,12 +134,13 @@ class Job(models.Model):
 
     job_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="jobs")
-    # One of the kinds above, or one that a mode declares.
+    # One of the kinds above, or a kind of job that a mode declares.
     kind = models.CharField(max_length=KIND_CHAR_LIMIT)
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
-    # For a summary or a narration, the attempt at the last turn that it tells. For a late result,
-    # the attempt that asked for it. For GO_ON, the attempt after which somebody acts.
+    # For a summary or a narration, the attempt at the last turn that the job tells. For a late
+    # result, the attempt that asked for the result. For GO_ON, the attempt after which somebody
+    # acts.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="jobs"
     )
@@ -150,12 +152,12 @@ class Job(models.Model):
     run_after = models.DateTimeField(default=timezone.now)
     lease_token = models.UUIDField(null=True, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
-    # The error of the latest try. The GM sees it while the job waits for another try, and after the
-    # last try.
+    # The message of the latest try's error. The GM sees the message while the job waits for another
+    # try, and after the last try.
     error = models.TextField(blank=True)
-    # The kind of the refusal, such as "budget-spent", if the engine itself refused a call.
+    # The kind of the refusal, such as "budget-spent". "" unless the engine refused a call.
     refusal = models.CharField(max_length=40, blank=True)
-    # The name of the class of the error, such as "ProviderBusy".
+    # The name of the error's class, such as "ProviderBusy".
     failure = models.CharField(max_length=40, blank=True, default="")
     # The progress that a page shows: {"words": int, "target_words": int, "scene": int, "scenes":
     # int}.
@@ -164,18 +166,18 @@ class Job(models.Model):
     scenes = models.JSONField(default=list, blank=True)
     # The texts of the finished scenes, which a resumed narration does not write again.
     finished_scenes = models.JSONField(default=list, blank=True)
-    # The finished deltas, one for each call, which a resumed summary does not write again:
-    # {"audience": [int, ...], "payload": {...}, "finished_at": str}.
+    # The finished deltas, one for each call: {"audience": [int, ...], "payload": {...},
+    # "finished_at": str}. A summary that is resumed does not write these deltas again.
     finished_deltas = models.JSONField(default=list, blank=True)
-    # For a job with a late result, the kind of the change that the result becomes.
+    # The kind of change that a late result becomes. "" if the job has no late result.
     result_kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT, blank=True, default="")
-    # The late result, a JSON object, once the job is done.
+    # The late result, a JSON object. None until it is worked out.
     result = models.JSONField(null=True, blank=True)
-    # The text so far, which a page shows while it grows.
+    # The text so far. A page shows it while it grows.
     partial_text = models.TextField(blank=True)
-    # The inputs of a narration. A later build with the same inputs can continue this one.
+    # The inputs of a narration. A later build with the same inputs can continue it.
     inputs = models.JSONField(default=dict, blank=True)
-    # The id of the request that asked for the job. The log has it.
+    # The id of the request that asked for the job, for the log.
     request_id = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
@@ -194,7 +196,7 @@ class Job(models.Model):
 
     @property
     def stretch(self) -> Stretch:
-        """The prompts that the summary tells. Only a summary has them."""
+        """The stretch that a summary tells. Other kinds of job have no stretch."""
         return Stretch(self.from_prompt_index, self.to_prompt_index)
 
     @property
@@ -203,7 +205,7 @@ class Job(models.Model):
 
 
 class WorkerHeartbeat(models.Model):
-    """The last heartbeat of a worker, and its counts. Each name of a worker has one row."""
+    """The last heartbeat of a worker, and the worker's counts. Each worker's name has one row."""
 
     name = models.CharField(max_length=200, primary_key=True)
     beat_at = models.DateTimeField(default=timezone.now)
@@ -215,7 +217,7 @@ class WorkerHeartbeat(models.Model):
 
 
 class ProviderConsent(models.Model):
-    """The GM's consent to send texts to this host. Deleting the row withdraws it."""
+    """The GM's consent to send texts to this host. Deleting the row withdraws the consent."""
 
     host = models.CharField(max_length=253, primary_key=True)
     granted_at = models.DateTimeField(default=timezone.now)
@@ -225,7 +227,7 @@ class ProviderConsent(models.Model):
 
 
 class EmbeddedServer(models.Model):
-    """The state of the embedded model. The process that runs the model writes this one row."""
+    """The state of the embedded model, in one row, which the model's process writes."""
 
     class Phase(models.TextChoices):
         FETCHING = "fetching"
@@ -241,8 +243,8 @@ class EmbeddedServer(models.Model):
     bytes_done = models.BigIntegerField(default=0)
     bytes_total = models.BigIntegerField(default=0)
     message = models.TextField(blank=True)
-    # The time of the latest renewal. The process renews it every few seconds, so an old time means
-    # that the process has ended.
+    # The time of the latest renewal. The process that runs the model renews the row every few
+    # seconds, so an old time means that this process has ended.
     alive_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
@@ -250,11 +252,12 @@ class EmbeddedServer(models.Model):
 
 
 class TokenCalibration(models.Model):
-    """The tokens that a model counts for an agent's requests. They are learned from reported
-    usage."""
+    """Sums from which the engine estimates how many tokens a model counts for an agent's requests.
+    The sums come from the tokens that servers reported."""
 
     model = models.CharField(max_length=200)
-    # Each agent has its own row, because JSON and prose have different numbers of tokens.
+    # Each agent has its own row, because the requests of agents differ in tokens per character. For
+    # example, some requests have more JSON and others more prose.
     agent = models.CharField(max_length=AGENT_CHAR_LIMIT)
     # Two sums over the latest calls: the weight of the text that was sent (see
     # agents.prompting.budget), and the number of its tokens.
@@ -277,7 +280,7 @@ class ReportedWindow(models.Model):
 
     server = models.CharField(max_length=LONGEST, help_text="Its address")
     model = models.CharField(max_length=LONGEST)
-    # The window in tokens; None if the server says nothing about this model.
+    # The window in tokens. None if the server reports nothing about this model.
     tokens = models.PositiveIntegerField(null=True, blank=True)
     is_ceiling = models.BooleanField(
         default=False, help_text="The most the model can take; the server may run it with less"

@@ -1,7 +1,7 @@
 """Defines the declaration of a mode, and finds the modes that are installed.
 
-`settings.MODES` lists apps. Each has a `mode.py`, and its `MODE` is the declaration. All other code
-reaches a mode through this module.
+`settings.MODES` lists apps. Each of these apps has a module `mode`, whose `MODE` is the
+declaration. All other code reaches a mode through agents.modes.
 """
 
 import math
@@ -39,7 +39,7 @@ from sessions.world import NewChange, changes_that_count, fold_world
 
 
 class Stage(StrEnum):
-    """A part of a chapter's life. If a mode has no lock, its new chapters are in play at once."""
+    """A stage of a chapter. If a mode has no stage LOCK, its new chapters are in play at once."""
 
     SET_UP = "set up"
     LOCK = "lock"
@@ -52,7 +52,7 @@ class Stage(StrEnum):
 class AddedLayer:
     """A layer that a mode adds to an agent of the engine or of another mode.
 
-    `before` names a layer of that agent. The added layer is placed in front of it.
+    `before` names a layer of this agent. The added layer is placed in front of the named layer.
     """
 
     agent: str
@@ -62,10 +62,10 @@ class AddedLayer:
 
 @dataclass(frozen=True)
 class Act:
-    """Something that the user can do to the world without a model.
+    """An action by which the user changes the world without a model.
 
-    `run` gets the arguments as an instance of their model, and the present world. It raises
-    InvalidInput if the world does not allow the act.
+    `run` is called with the arguments, as an instance of the class `arguments`, and with the
+    present world. It raises InvalidInput if the world does not allow the act.
     """
 
     name: str
@@ -82,14 +82,15 @@ def _adds_nothing(*_about: object) -> None:
 class Mode:
     """The declaration of a mode.
 
-    A page offers the mode by `title` and `sentence`. `answers` returns who answers a prompt to this
-    member of the cast, or to nobody, and raises InvalidInput if no one does. `own_pieces` returns
-    the pieces that only this attempt's request has, by the names of their layers. `cues` returns
-    the texts at which a small model is stopped, because it would leave its role after them.
+    A page offers the mode by `title` and `sentence`. `answers` returns who answers a prompt, which
+    is addressed to a member of the cast or to nobody. It raises InvalidInput if nobody answers such
+    a prompt. `own_pieces` returns the pieces that belong to the request of this attempt only, by
+    the names of their layers. `cues` returns the texts at which a small model is stopped, because
+    it would otherwise leave its role.
 
-    `readable` returns everything that the tools of the attempt's agent may know. It is called again
-    for each step, where the ORM may be used. `outcome` returns the events of a text, which are at
-    least one.
+    `readable` returns all data that the tools of the attempt's agent may know. It is called again
+    for each step, where the ORM may be used. `outcome` returns the events of a text, of which there
+    is at least one.
     """
 
     name: str
@@ -104,8 +105,8 @@ class Mode:
     acts: tuple[Act, ...] = ()
     stages: frozenset[Stage] = frozenset(Stage)
     added_layers: tuple[AddedLayer, ...] = ()
-    # The names of the elements in the mode's requests. Texts of people and models must not imitate
-    # them.
+    # The names of the elements in the mode's requests. They are escaped in texts of people and
+    # models, which must not imitate them.
     elements: frozenset[str] = frozenset()
     change_kinds: frozenset[str] = frozenset()
     event_kinds: frozenset[str] = frozenset()
@@ -114,27 +115,28 @@ class Mode:
     stretches: StretchRule = field(default_factory=StretchRule)
     # The model of the fields that the mode adds to Tab 1. Each field has a default.
     setup: type[BaseModel] | None = None
-    # The model of the fields that a prompt may carry beside its words; see `given_of` in
+    # The model of the fields that a prompt may have besides its words; see `given_of` in
     # agents.mode_fields.
     given: type[ToolArguments] | None = None
-    # The names of two templates: one for the mode's cells on Tab 1, and one for its panel on Tab 2
-    # with the world and the acts.
+    # The names of two templates: one for the mode's cells on Tab 1, and one for the mode's panel on
+    # Tab 2, which shows the world and the acts.
     cells: str = ""
     panel: str = ""
-    # Two functions. The first returns the world before the first turn, and the second returns the
-    # world after a change. If one of them raises KeyError or ValueError for a payload in a file,
-    # the file is refused.
+    # `initial_state` returns the world before the first turn, and `apply_change` the world after a
+    # change. If one of them raises KeyError or ValueError while a file is imported, the file is
+    # refused.
     initial_state: Callable[[Session], Any] = _adds_nothing
     apply_change: Callable[[Any, Any], Any] = lambda state, change: state
     # A function that returns who acts next without a prompt, or None to wait for the user. It is
-    # called in the transaction of the commit, and again when the worker begins. There are at most
-    # `most_turns_alone` turns without a prompt in a row.
+    # called in the transaction that commits a turn, and again when the worker begins. There are at
+    # most `most_turns_alone` turns without a prompt in a row.
     acts_next: Callable[[Session], Writer | None] = _adds_nothing
     most_turns_alone: int = 0
-    # A function that may ask for late results. The transaction that commits the attempt calls it.
-    # It is called again for the chosen attempt whenever a later prompt or a retry is stored or the
-    # chapter ends, because an edited attempt is committed without this call. So it has to be
-    # idempotent. With `ask_for_result` it is, because a second request makes no second job.
+    # A function that may ask for late results. The transaction that commits an attempt calls it. It
+    # is called again for the chosen attempt when a later prompt or a retry is stored or the chapter
+    # ends, because an edited attempt is committed without this call. So the function has to be
+    # idempotent. It is if it only calls `ask_for_result`, because a second request for a result
+    # makes no second job.
     after_commit: Callable[[Attempt], None] = _adds_nothing
 
     @property
@@ -155,7 +157,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault of a declaration. agents.mode_checks reports it at each start."""
+    """A fault of a declaration. agents.mode_checks reports it whenever the program starts."""
 
     check_id: str
     message: str
@@ -173,8 +175,7 @@ class Loaded:
 
 
 def installed() -> Loaded:
-    """Return the declarations of the apps in `settings.MODES`, and the faults of these
-    declarations."""
+    """Return the modes of the apps in `settings.MODES`, and the faults of their declarations."""
     return load_modes(tuple(settings.MODES))
 
 
@@ -183,8 +184,8 @@ def all_modes() -> tuple[Mode, ...]:
 
 
 def modules_of_modes(name: str) -> dict[str, ModuleType]:
-    """Return the modules with this name, such as `urls`. The key of each is the name of its
-    mode."""
+    """Return the modules with this name, such as `urls`, in the apps of the modes. The keys are the
+    names of the modes."""
     return {
         mode.name: import_module(f"{app}.{name}")
         for app, mode in installed().by_app.items()
@@ -197,7 +198,7 @@ def find_mode(name: str) -> Mode | None:
 
 
 def mode_of(chapter: Session) -> Mode:
-    """Return the chapter's mode. Raises WrongState if it is not installed."""
+    """Return the chapter's mode. Raises WrongState if the mode is not installed."""
     mode = find_mode(chapter.mode)
     if mode is None:
         raise WrongState(
@@ -208,13 +209,13 @@ def mode_of(chapter: Session) -> Mode:
 
 
 def has_stage(name: str, stage: Stage) -> bool:
-    """Return whether the mode has the stage. A mode that is not installed has none."""
+    """Return whether the mode has the stage. A mode that is not installed has no stage."""
     mode = find_mode(name)
     return mode is not None and stage in mode.stages
 
 
 def check_stage(chapter: Session, stage: Stage) -> None:
-    """Raise WrongState if the chapter's mode has no such stage."""
+    """Raise WrongState if the chapter's mode does not have this stage."""
     mode = mode_of(chapter)
     if stage not in mode.stages:
         raise WrongState(
@@ -235,33 +236,32 @@ def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
 
 
 def who_answers(chapter: Session, actor: int | None) -> Writer:
-    """Return who writes the reply to a prompt for this member of the cast. Raises InvalidInput."""
+    """Return who writes the reply to a prompt to this member of the cast. Raises InvalidInput."""
     return mode_of(chapter).answers(chapter, actor)
 
 
 def world_now(chapter: Session) -> Any:
-    """Return the world after all chosen attempts and acts."""
+    """Return the world after the changes of all chosen attempts and of all acts."""
     return _fold(chapter, changes_that_count(chapter))
 
 
 def world_of(attempt: Attempt) -> Any:
-    """Return the world before the attempt's turn, with the changes that the attempt's own run
-    made."""
+    """Return the world before the attempt's turn, with the changes of the attempt's own run."""
     return _fold(attempt.session, changes_that_count(attempt.session, attempt=attempt))
 
 
 def chance_of(attempt: Attempt, name: str) -> random.Random:
-    """Return a generator of random numbers for the attempt's turn and for the draw with this
-    name."""
+    """Return a generator of random numbers, which depends on the chapter's seed, the number of the
+    attempt's turn, and the name."""
     chapter = attempt.session
     number = attempt.turn.number if attempt.turn else chapter.prompt_index + 1
     return chance.chance(chapter, number, name)
 
 
 def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
-    """Return the events that the mode makes from the text.
+    """Return the events that the mode makes of the text.
 
-    Raises EmptyReply for an empty text if the mode has no `outcome` of its own, and InvalidInput
+    Raises EmptyReply for an empty text if the mode has no `outcome` of its own. Raises InvalidInput
     for more events than an attempt may have, or for an event that cannot be stored. Raises
     ValueError for a kind of event that the mode does not declare.
     """
@@ -281,8 +281,8 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
 
 
 def check_changes(chapter: Session, changes: Sequence[NewChange]) -> Sequence[NewChange]:
-    """Return these changes. Raises ValueError for a kind that the chapter's mode does not
-    declare."""
+    """Check the kinds of these changes, and return the changes. Raises ValueError if the chapter's
+    mode does not declare one of the kinds."""
     declared = mode_of(chapter).all_change_kinds
     _check_kinds("change", (one.kind for one in changes), declared)
     return changes
@@ -294,8 +294,8 @@ def all_agents() -> tuple[Agent, ...]:
 
 
 def find_agent(name: str, number: int | None = None) -> Agent | None:
-    """Return the agent with this name, or None. All characters have the same name, and `number`
-    tells them apart."""
+    """Return the agent with this name, or None. `number` tells the characters apart, because they
+    all have the same name."""
     named = [agent for agent in all_agents() if agent.name == name]
     numbered = (agent for agent in named if agent.agent_id == number)
     return next(numbered, named[0] if named else None)
@@ -310,7 +310,7 @@ def agent_of(attempt: Attempt) -> Agent:
 
 
 def layers_of(agent: Agent, chapter: Session) -> Sequence[LayerDeclaration]:
-    """Return the agent's own layers, and those that the chapter's mode adds to them."""
+    """Return the agent's own layers, and the layers that the chapter's mode adds to this agent."""
     mode = find_mode(chapter.mode)
     added = [one for one in mode.added_layers if one.agent == agent.name] if mode else []
     if not added:
@@ -324,14 +324,13 @@ def layers_of(agent: Agent, chapter: Session) -> Sequence[LayerDeclaration]:
 
 
 def compose_for(agent: Agent, subject: Subject, tier: Tier) -> list[Layer]:
-    """Compose the layers of the agent's request. The subject says what the request is about."""
+    """Compose the layers of the agent's request about this subject."""
     return compose(layers_of(agent, subject.chapter), subject, tier)
 
 
 @lru_cache(maxsize=16)
 def load_modes(apps: tuple[str, ...]) -> Loaded:
-    """Load the modes of these apps. A mode that cannot be used is left out, and its fault is
-    reported."""
+    """Load the modes of these apps. An unusable mode is left out, and its fault is returned."""
     modes: dict[str, Mode] = {}
     faults: list[Fault] = []
     for app in apps:

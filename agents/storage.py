@@ -9,10 +9,10 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
-# With less free space, SQLite's log has no room for the pages of one prompt.
+# With less free space, SQLite's log may have no room for the pages of one prompt.
 LEAST_FREE_BYTES = 1_000_000
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-# The codes of PostgreSQL for disk_full, data_corrupted and index_corrupted.
+# PostgreSQL's codes for disk_full, and in the next line for data_corrupted and index_corrupted.
 _STATE_FULL = "53100"
 _STATES_DAMAGED = {"XX001", "XX002"}
 _SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -21,12 +21,13 @@ _SQLITE_MAY_BE_FULL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 
 
 def database_file() -> Path | None:
-    """Return the file of SQLite, or None if the database is a server."""
+    """Return the file of the SQLite database, or None for another database."""
     return Path(connection.settings_dict["NAME"]) if connection.vendor == "sqlite" else None
 
 
 def find_full_folder() -> Path | None:
-    """Return a folder whose disk is full and to which the program writes during play, or None."""
+    """Return a folder to which the program writes during play and whose disk is full, or None if
+    there is no such folder."""
     folders = [settings.DATA_FOLDER]
     if file := database_file():
         folders.append(file.parent)
@@ -53,7 +54,7 @@ def is_damaged(error: BaseException | None) -> bool:
 
 def describe(error: BaseException) -> str:
     """Return a description of an error for the log. The error's own message is left out, because it
-    may repeat text that was sent."""
+    may repeat text of a story."""
     if is_disk_full(error):
         return "the disk is full"
     if is_damaged(error):

@@ -1,4 +1,4 @@
-"""The sweep. Every worker makes it, and it needs no broker."""
+"""The sweep, which every worker makes. It needs no broker."""
 
 import logging
 import threading
@@ -20,18 +20,18 @@ from sessions.leases import from_now
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 15.0
-# The time after which a due job is taken up if a worker is free. Its notice was then lost or never
-# given. The time is shorter than the pause between two sweeps, so that the next sweep takes up the
-# jobs that this sweep has queued again.
+# A job that has been due for this time counts as overlooked: its notice was lost or never given. A
+# worker with a free thread then does the job in its sweep. The time is shorter than the pause
+# between two sweeps, so that the next sweep does the jobs that this sweep has queued again.
 UNHEARD_AFTER = timedelta(seconds=10)
-# The most seconds that a worker waits at its end until a job is given back. It waits so for each
-# job that its sweep has taken up.
+# The most seconds that a worker waits at its end for each job that its sweep has begun, until the
+# job is given back.
 _LETTING_GO_SECONDS = 5.0
 
 
 def sweep() -> bool:
-    """Settle the work that dead processes left, and give notice of due jobs. Returns False if that
-    failed."""
+    """Settle the work that dead processes left behind, and give notice of due jobs. Return whether
+    all notices succeeded."""
     recover()
     were_noticed = give_notice_of_due_jobs()
     forget_counted_calls()
@@ -48,11 +48,11 @@ def unheard_jobs(hands: int, *, after: timedelta = UNHEARD_AFTER) -> list[uuid.U
 
 
 class SweepThread(threading.Thread):
-    """A daemon thread that sweeps. It ends with its process in every case.
+    """A daemon thread that sweeps. It always ends with its process.
 
-    It is no Celery task, because a task needs the notices that the sweep replaces. After a broker
-    was killed, the connection to it can stay dead unnoticed. Then the worker gets its jobs from
-    this thread.
+    The sweep is not a Celery task, because a task needs the notices that the sweep replaces. After
+    a broker was killed, the connection to the broker may be dead without an error. Then the worker
+    gets its jobs only from this thread.
     """
 
     def __init__(self, hands: int) -> None:
@@ -63,16 +63,16 @@ class SweepThread(threading.Thread):
         self._taking_up = threading.Lock()
 
     def run(self) -> None:
-        # The first sweep only gives notice. The next one takes up the jobs that still wait.
+        # The first sweep only gives notice, and the next sweep begins the jobs that still wait.
         self._look(takes_up=False)
         while not self.is_over.wait(SWEEP_SECONDS):
             self._look()
 
     def let_go(self) -> None:
-        """End the thread, and wait until the jobs that it has taken up are given back."""
+        """End the thread, and wait until the jobs that it has begun are given back."""
         self.is_over.set()
-        # This lock waits until a sweep has listed all jobs that it takes up. The rest of the sweep
-        # is not waited for, because it may be asking a server that does not answer.
+        # Taking this lock waits until a running sweep has listed all jobs that it begins. The rest
+        # of the sweep is not waited for, because it may be asking a server that does not answer.
         with self._taking_up:
             working = list(self._working)
         for thread in working:
@@ -81,13 +81,13 @@ class SweepThread(threading.Thread):
     def _look(self, *, takes_up: bool = True) -> None:
         try:
             if takes_up:
-                # These jobs are taken up before notices are given, because notices are slow without
-                # a broker.
+                # These jobs are begun before notices are given, because giving notices is slow when
+                # the broker cannot be reached.
                 self._take_up(unheard_jobs(self.hands))
             if not sweep():
-                # At this point no worker has got a notice, so the jobs are taken up at once. The
-                # next sweep would be too late for the job of a dead worker: its lease and the
-                # broker's time-out have taken half a minute already.
+                # The broker cannot be reached, so no worker gets a notice, and the jobs are begun
+                # at once. For the job of a dead worker the next sweep would be too late, because
+                # the worker's lease and the broker's time-out have already taken half a minute.
                 self._take_up(unheard_jobs(self.hands, after=timedelta(0)))
         except DatabaseError as error:
             logger.warning("the sweep was cut short: %s", describe(error))

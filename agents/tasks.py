@@ -1,4 +1,4 @@
-"""The Celery tasks. Each call of a task is a notice that has arrived."""
+"""The Celery tasks. A task is called when a notice arrives."""
 
 import uuid
 
@@ -11,7 +11,7 @@ from agents.running.work import STOPPING, work_on
 
 
 @shared_task(
-    # The task may be repeated, because a job that could not be claimed has not begun.
+    # The task may be repeated after this error, which means that the job was not claimed.
     autoretry_for=(DatabaseError,),
     max_retries=5,
     retry_backoff=1,
@@ -19,14 +19,13 @@ from agents.running.work import STOPPING, work_on
     retry_jitter=True,
 )
 def run_job(*, job_id: str) -> None:
-    """Do a job if it is still due. Before and after it, ask the server for the windows of its
-    models."""
+    """Do a job if it is still due. Ask the server for its models' windows before and after it."""
     try:
         _ask_unless_stopping()
     finally:
-        # The job is done even if asking fails.
+        # The job is done even if the request to the server fails.
         work_on(uuid.UUID(job_id))
-    # Some servers load a model at its first call, and know its window only then.
+    # Some servers load a model at its first call, and know the window of the model only then.
     _ask_unless_stopping()
 
 
@@ -37,6 +36,6 @@ def _ask_unless_stopping() -> None:
 
 @worker_shutting_down.connect
 def stop_working(**_signal: object) -> None:
-    """Have running jobs given back. Otherwise Celery would wait for their end, and be killed
-    meanwhile."""
+    """Tell running jobs that they have to be given back. Otherwise Celery would wait for their end,
+    and might be killed before."""
     STOPPING.set()

@@ -1,4 +1,4 @@
-"""The facts about this mode that `python -m chaos` needs."""
+"""Facts about this mode, by which `python -m chaos` can play it."""
 
 from typing import Any
 

@@ -21,11 +21,12 @@ from sessions.roster import SLOTS, default_name
 
 
 def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the rules.
+    """Return the rules for the character who reads the request.
 
-    For most models they are the same for all characters, so that all share a prefix cache. The
-    small local model has a cache for each character, which equal rules would mix up. So for this
-    model the rules name the character.
+    In the full and the medium tier, the rules are the same for all characters, so that their
+    requests share a prefix cache. The minimal tier is for the embedded model, which has a separate
+    cache for each character. If requests of different characters began alike, the model would mix
+    up these caches. So the rules of the minimal tier name the character.
     """
     if tier != "minimal":
         return [file_piece("gamemaster.character")]
@@ -82,7 +83,7 @@ def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
 
 
 def others_cues(attempt: Attempt) -> list[str]:
-    """Return the words at which a small model would leave its role: another character's name, or a
-    heading."""
+    """Return the texts at which the embedded model has to stop, so that it does not go on as
+    somebody else: another character's name, or a heading."""
     others = (one for one in attempt.session.characters if one.slot != attempt.actor)
     return [*(f"\n{one.name}:" for one in others), "\n## "]

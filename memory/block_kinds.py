@@ -1,4 +1,4 @@
-"""The kinds of memory block that modes declare. The engine's own kinds are not among them."""
+"""The kinds of memory block that modes declare. The engine's own kinds are declared elsewhere."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ ENGINE_BLOCK_KINDS = frozenset(MemoryBlock.Type.values)
 
 @dataclass(frozen=True)
 class BlockKind:
-    """A kind of memory block about the turns of a stretch.
+    """A kind of memory block that a mode declares.
 
-    `read` takes a payload and returns what it adds to the fold, from which requests tell characters
-    and narrators. `sections` takes a payload and returns its texts under labels, for pages and for
-    large windows.
+    `read` takes a payload and returns a fold, so that requests tell characters and narrators what
+    the payload says. `sections` takes a payload and returns its texts under labels, for pages and
+    for models with a large window.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Stores memory blocks in their order, and moves the summary pointer."""
+"""Stores memory blocks, reads those that count, and moves the summary pointer."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -16,10 +16,11 @@ from sessions.models import Attempt, Session
 from sessions.payloads import check_payload
 from sessions.states import State, try_move
 
-# The condition that a block counts now. The lock and rulings have no attempt, and always count.
+# A condition that is true of blocks that count now. The lock and rulings have no attempt, and count
+# always.
 COUNTS = Q(attempt=None) | Q(attempt__chosen_for__isnull=False)
-# The place of a block among the blocks of the same turn. The delta that ends there comes before the
-# rulings that were made after it.
+# The order of blocks of the same turn: rulings were made after the turn, so they come after its
+# delta.
 _PLACE_AT_ITS_TURN = Case(
     When(type=MemoryBlock.Type.CANON_CORRECTION, then=Value(1)),
     default=Value(0),
@@ -30,9 +31,9 @@ _PLACE_AT_ITS_TURN = Case(
 def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[MemoryBlock]:
     """Return the blocks that count, in the order of their turns.
 
-    A delta counts while the attempt at its last turn is chosen, and a ruling always counts. With
-    `before`, the deltas of this turn and of later ones are left out, as another attempt at this
-    turn requires.
+    A block of an attempt counts while this attempt is chosen, and a ruling always counts. With
+    `before`, the result has only rulings and blocks that end before that turn. Another attempt at
+    that turn needs the memory of the time before it.
     """
     is_ruling = Q(type=MemoryBlock.Type.CANON_CORRECTION)
     counts = COUNTS
@@ -44,7 +45,7 @@ def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[
 
 
 def knows(audience: Collection[int] | None, readers: Collection[int] | None) -> bool:
-    """Return whether all these readers know a block with this audience.
+    """Return whether each of the readers knows a block with this audience.
 
     `readers` is None for the narrator, who knows every block. `audience` is None for the lock,
     which everybody knows.
@@ -53,16 +54,16 @@ def knows(audience: Collection[int] | None, readers: Collection[int] | None) -> 
 
 
 def counting_deltas(chapter: Session, *, before: int | None = None) -> QuerySet[MemoryBlock]:
-    """Return the deltas among the blocks that count. `counting_blocks` explains `before`."""
+    """Return the deltas that count. `counting_blocks` explains `before`."""
     blocks = counting_blocks(chapter, before=before)
     return blocks.filter(type=MemoryBlock.Type.TURN_DELTA)
 
 
 def stretch_starts(chapter: Session, before: int | None) -> list[int]:
-    """Return the first prompt of each covered stretch, and then the first prompt that is not
-    covered.
+    """Return the first prompt of each stretch that deltas cover, and then the first prompt that no
+    delta covers.
 
-    With `before`, the deltas that cover that prompt are left out.
+    `counting_blocks` explains `before`.
     """
     deltas = counting_deltas(chapter, before=before).order_by()
     ends = dict(deltas.values_list("from_prompt_index", "to_prompt_index"))
@@ -70,8 +71,8 @@ def stretch_starts(chapter: Session, before: int | None) -> list[int]:
 
 
 def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | None:
-    """Store the lock and open the chapter for play. Returns None if the chapter is not being
-    locked."""
+    """Store the lock, and open the chapter for play. If the chapter is not being locked, do nothing
+    and return None."""
     with transaction.atomic():
         chapter = Session.objects.filter(pk=session_id)
         opened = try_move(
@@ -94,9 +95,9 @@ def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | 
 
 
 def with_known_slots(payload: dict[str, Any], slots: Sequence[int]) -> dict[str, Any]:
-    """Return a delta's payload in which each unknown slot is 0, the slot of people without a
-    panel."""
-    # A model may have written a slot as text instead of a number.
+    """Return a delta's payload with 0 in place of each slot that is not in `slots`. The slot 0
+    stands for people without a panel."""
+    # A model may have written a slot as text and not as a number.
     known = [None, "", *(form for slot in (0, *slots) for form in (slot, str(slot)))]
 
     def with_known_slot(action: Any) -> Any:
@@ -135,12 +136,13 @@ def make_delta(
 def write_own_block(
     attempt: Attempt, kind: str, payload: dict[str, Any], audience: Collection[int]
 ) -> None:
-    """Store a block about the attempt's turn. Its kind is one that a mode declares.
+    """Store a block about the attempt's turn. `kind` is one of the kinds of block that the mode
+    declares.
 
     The block counts while the attempt is chosen, and it moves no pointer. The caller must make sure
     that the audience knows everything that the block tells. If the attempt already has a block of
-    this kind, nothing is stored. So the function can be called again for the same attempt, as
-    happens in `Mode.after_commit`. Raises InvalidInput for a payload that cannot be stored.
+    this kind, nothing is stored, so that `Mode.after_commit` may be called twice for an attempt.
+    Raises InvalidInput for a payload that cannot be stored.
     """
     assert attempt.turn is not None, "A block is about a committed attempt."
     if MemoryBlock.objects.filter(attempt=attempt, type=kind).exists():
@@ -148,7 +150,8 @@ def write_own_block(
     check_payload(payload, most=PAYLOAD_CHAR_LIMIT, label="A block of memory")
     readers, number = sorted(audience), attempt.turn.number
     tell_readers_apart(attempt.session, readers)
-    # A new `updated_at` tells each process to compose the requests again that it keeps in memory.
+    # Processes keep composed requests in memory. A new `updated_at` makes them compose the requests
+    # anew.
     Session.objects.filter(pk=attempt.session_id).update(updated_at=timezone.now())
     MemoryBlock.objects.create(
         session_id=attempt.session_id,
@@ -182,8 +185,8 @@ def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
 
 
 def covered_until(chapter: Session, *, up_to: int | None = None) -> int:
-    """Return the last prompt that is covered by deltas that count. Deltas that end after `up_to`
-    are left out."""
+    """Return the last prompt up to which deltas that count cover every prompt. With `up_to`, leave
+    out deltas that end later."""
     deltas = counting_deltas(chapter)
     if up_to is not None:
         deltas = deltas.filter(to_prompt_index__lte=up_to)
@@ -195,7 +198,7 @@ def covered_until(chapter: Session, *, up_to: int | None = None) -> int:
 
 
 def settle_pointer(session_id: uuid.UUID) -> None:
-    """Set the summary pointer to the last prompt that is covered by deltas that count."""
+    """Set the summary pointer to the last prompt up to which memory covers every prompt."""
     chapter = Session.objects.get(pk=session_id)
     end = covered_until(chapter)
     if end != chapter.last_summarized_prompt_index:

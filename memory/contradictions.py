@@ -1,7 +1,8 @@
 """Finds the two facts of a contradiction in the text of a question.
 
-Agent 8 is told to write a contradiction as "old: … | new: …". In a text of another form, the module
-looks for a canon fact word for word, and the GM has to write the new fact.
+Agent 8 is told to write a contradiction as "old: … | new: …". If agent 8 writes another form, the
+old fact is the fact of canon that the question repeats word for word, and the GM has to write the
+new fact.
 """
 
 import re
@@ -23,7 +24,7 @@ _QUOTED = re.compile(
 
 @dataclass(frozen=True)
 class Contradiction:
-    """The two facts of a contradiction. A fact is "" if the question does not tell it.
+    """The two facts of a contradiction. A fact is "" if it cannot be found in the question.
 
     `old` is a fact in memory's words, and `new` is the fact that contradicts it. `is_of_canon` is
     True if the old fact is canon.
@@ -35,14 +36,14 @@ class Contradiction:
 
     @property
     def is_clear(self) -> bool:
-        """Whether both facts are known, so that the GM can choose one of them without writing
+        """Whether both facts are known, so that the GM can choose one of them and need not write
         it."""
         return self.is_of_canon and bool(self.new)
 
 
 def read_contradiction(question: str, sections: Sequence[NowSection]) -> Contradiction:
-    """Return the facts that a question names. The present canon is in `sections`, which are those
-    of the Now view."""
+    """Return the two facts that a question is about. `sections` are the sections of the Now view,
+    which have the present canon."""
     canon = canon_facts(sections)
     said = _AS_ASKED.match(question)
     if said is None:
@@ -58,8 +59,8 @@ def read_contradiction(question: str, sections: Sequence[NowSection]) -> Contrad
 
 
 def canon_facts(sections: Iterable[NowSection], likely: str = "") -> list[str]:
-    """Return the present canon. With `likely`, the facts that have the most words of this text come
-    first."""
+    """Return the facts of the present canon. With `likely`, the facts that share the most words
+    with this text come first."""
     facts = [item.text for one in sections if one.key == "canon" for item in one.items]
     words = set(key_of(likely).split())
     return sorted(facts, key=lambda fact: -_share(set(key_of(fact).split()), words))
@@ -70,7 +71,7 @@ def _share(words: set[str], others: set[str]) -> float:
 
 
 def _named_fact(text: str, facts: Iterable[str]) -> str:
-    """Return the one fact that equals the text, is contained in it, or contains it.
+    """Return the fact that equals the text, is a part of it, or has the text as a part.
 
     Returns "" if there is no such fact, or if there are several.
     """
@@ -80,7 +81,7 @@ def _named_fact(text: str, facts: Iterable[str]) -> str:
 
 
 def _told_fact(text: str, facts: Iterable[str]) -> str:
-    """Return the one fact that the text contains word for word.
+    """Return the fact that the text contains word for word.
 
     Returns "" if there is no such fact, or if there are several.
     """

@@ -1,8 +1,8 @@
-"""Rulings of the Game Master about canon. Each is stored as a memory block.
+"""Rulings of the Game Master about canon. Each ruling is stored as a memory block.
 
 A ruling covers no prompts and does not move the summary pointer. Its readers are fixed when it is
-made. They are the characters that the Game Master names. If none are named, they are those who knew
-the fact that the ruling settles. If nobody knew it, they are everybody.
+made. They are the members whom the Game Master names. If none are named, they are the members who
+knew the fact that the ruling settles, or everybody if nobody knew this fact.
 """
 
 import uuid
@@ -36,11 +36,11 @@ def write_correction(
     reason: str = "",
     readers: Sequence[int] | None = None,
 ) -> MemoryBlock:
-    """Store a ruling: the fact that is true now, the fact of memory that is no longer true, or
-    both.
+    """Store a ruling with the fact that is true now (`canon`), the fact of memory that is no longer
+    true (`replaces`), or both.
 
-    `readers` are slots. Raises WrongState, InvalidInput and TooLong. If the latest ruling is the
-    same, no block is added.
+    `readers` are numbers of members, or None for the members who knew the old fact. Raises
+    WrongState, InvalidInput and TooLong. If the latest ruling is the same, no block is added.
     """
     chapter = _chapter_to_correct(session_id)
     payload = correction_payload(
@@ -73,9 +73,9 @@ def write_answer(
 ) -> MemoryBlock:
     """Store a ruling that settles an open question of memory.
 
-    `old` and `new` are the two facts of the question, and `readers` are slots. An answer that takes
-    the new fact changes canon. For this answer, `new` must be given, and `old` must be in memory or
-    empty.
+    `old` and `new` are the two facts of the question. `readers` are numbers of members, or None for
+    the members who knew the question. With `Answer.TAKE_NEW`, canon must change: `new` must be
+    given, and `old` must be "" or a fact in memory's words.
 
     Raises InvalidInput and TooLong. Raises WrongState if canon cannot be changed now, or if no open
     question has the text `question`. If the latest ruling is the same, no block is added.
@@ -135,7 +135,7 @@ def _chapter_to_correct(session_id: uuid.UUID) -> Session:
 
 
 def _check_that_it_changes(old: str, new: str, sections: Iterable[NowSection]) -> None:
-    """Raise InvalidInput if canon would not change although the new fact is taken."""
+    """Raise InvalidInput if canon would stay as it is although the GM takes the new fact."""
     held = {
         key_of(item.replaces): section.key
         for section in reversed(list(sections))
@@ -165,8 +165,8 @@ def _check_that_it_changes(old: str, new: str, sections: Iterable[NowSection]) -
 
 
 def _holds(known: Fold, cast: Sequence[Character], settled: str) -> bool:
-    """Return whether this memory has the fact with this key, or one that contains it or is a part
-    of it."""
+    """Return whether this memory has the fact with the key `settled`, or a fact that contains it or
+    is contained in it."""
     items = (item for section in now_view(known, cast) for item in section.items)
     held = (key_of(item.replaces) for item in items if item.replaces)
     return bool(settled) and any(mentions(key, settled) or mentions(settled, key) for key in held)
@@ -206,8 +206,8 @@ def _write(
 def _same_as_latest(
     chapter: Session, payload: dict[str, Any], readers: Sequence[int] | None
 ) -> MemoryBlock | None:
-    """Return the newest ruling if it is the same as this one, or None. A form that is sent twice
-    gives the same ruling twice."""
+    """Return the latest ruling if it equals the new one, as happens when a form is sent twice.
+    Otherwise return None."""
     rulings = chapter.memory_blocks.filter(type=MemoryBlock.Type.CANON_CORRECTION)
     latest = rulings.order_by("created_at").last()
     if latest is None or latest.json_payload != payload:

@@ -10,10 +10,10 @@ from sessions.models import Attempt, Session
 
 
 def drafts_of(chapter: Session) -> QuerySet[NarrativeDraft]:
-    """Return the drafts, oldest first, each with the field `is_current`.
+    """Return the chapter's drafts, oldest first, each with the field `is_current`.
 
-    It is True if the attempt at the draft's last turn is chosen now. It is also True if this
-    attempt is not known.
+    A draft is current if the attempt at its last turn is still chosen, or if this attempt was not
+    recorded.
     """
     drafts: QuerySet[NarrativeDraft] = chapter.narrative_drafts.annotate(
         is_current=ExpressionWrapper(COUNTS, output_field=BooleanField())

@@ -1,4 +1,4 @@
-"""A cache in memory of this process, for values that take long to compose and seldom change."""
+"""A cache in this process, for values that take long to make and seldom change."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -12,7 +12,8 @@ Value = TypeVar("Value")
 class KeptRecent(Generic[Key, Value]):
     """A cache of the values that were set last, up to the total size `room`.
 
-    Several threads may share it. A value has the size 1 if no other size is given.
+    Several threads may share the cache. A value has the size 1 unless the caller of `set` gives
+    another size.
     """
 
     def __init__(self, room: int) -> None:

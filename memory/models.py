@@ -1,4 +1,4 @@
-"""The tables of memory: the memory blocks, and the drafts that are written from them."""
+"""The tables of memory: the memory blocks, and the drafts that agent 9 writes."""
 
 import uuid
 from typing import ClassVar
@@ -13,15 +13,14 @@ from sessions.models import Attempt, Session
 
 
 class MemoryBlock(AppendOnly):
-    """A piece of structured memory. An agent wrote it, or the Game Master ruled it.
+    """A piece of memory with a structured payload, written by an agent or a mode, or ruled by the
+    Game Master.
 
-    Together the deltas that count cover the prompts without gap or overlap. Rulings cover no
-    prompts.
+    The deltas that count cover the prompts without gap or overlap. Rulings cover no prompts.
     """
 
     class Type(models.TextChoices):
-        """The kinds of block that the engine itself knows. memory.block_kinds has those of
-        modes."""
+        """The engine's own kinds of block. Modes declare other kinds (see memory.block_kinds)."""
 
         WORLD_CHAPTER_LOCK = "world_chapter_lock"
         TURN_DELTA = "turn_delta"
@@ -30,17 +29,17 @@ class MemoryBlock(AppendOnly):
     block_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="memory_blocks")
     type = models.CharField(max_length=KIND_CHAR_LIMIT)
-    # The attempt at the block's last turn. The block counts while this attempt is chosen. The lock
-    # and rulings have None here, and always count.
+    # The attempt at the block's last turn. The block counts while this attempt is chosen. It is
+    # None for the lock and for rulings, which always count.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="memory_blocks"
     )
     from_prompt_index = models.PositiveIntegerField()
     to_prompt_index = models.PositiveIntegerField()
-    # The numbers of the characters who know the block, in ascending order. For a delta they are the
-    # witnesses of everything that it tells, and for a ruling its readers. Everybody is listed by
-    # number, as for the witnesses of an event. So people who join the cast later do not know the
-    # block. The lock has None, because everybody knows it.
+    # The numbers of the characters who know the block, in ascending order: the witnesses of
+    # everything that a delta tells, or the readers of a ruling. A block that everybody knows lists
+    # everybody, so that people who join the cast later do not know it. Only the lock has None:
+    # everybody knows it, also people who join later.
     audience = models.JSONField(null=True, blank=True)
     json_payload = models.JSONField()
     created_at = models.DateTimeField(default=timezone.now)
@@ -65,19 +64,19 @@ class MemoryBlock(AppendOnly):
 
 
 class NarrativeDraft(AppendOnly):
-    """A chapter as agent 9 told it, with a list of the prompts and memory blocks that it was told
-    from."""
+    """The narrative of a chapter by agent 9. It names the last prompt and the memory blocks from
+    which it was told."""
 
     draft_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="narrative_drafts")
-    # The job that wrote the draft. The next field is the attempt at the last turn that the draft
-    # tells. An imported draft has no job, and a draft from before attempts were recorded may have
-    # no attempt.
+    # The job that wrote the draft, and the attempt at the last turn that the draft tells. An
+    # imported draft has no job. An old draft may have no attempt, because attempts were not
+    # recorded then.
     job_id = models.UUIDField(null=True, blank=True)
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, null=True, blank=True)
     narrative_agent_definition_text = models.TextField(blank=True)
     target_words = models.PositiveIntegerField()
-    # An object: {"max_prompt_index_used": int, "memory_block_ids_used": [str, ...]}.
+    # A JSON object: {"max_prompt_index_used": int, "memory_block_ids_used": [str, ...]}.
     source_snapshot = models.JSONField()
     chapter_text = models.TextField()
     created_at = models.DateTimeField(default=timezone.now)

@@ -1,9 +1,9 @@
 """Decides which prompts each delta covers, and where a character's recent context begins.
 
-A stretch has as many prompts as the chapter says (`chunk_size_prompts`), counted from the summary
-pointer on. At the end of a chapter the remaining prompts are one stretch. A mode may end a stretch
-earlier, at a turn with a change of a kind that it names. A mode may also have its blocks written
-only for the narrator and the user.
+A stretch begins after the summary pointer, and has as many prompts as the chapter says
+(`chunk_size_prompts`). When a chapter ends, the remaining prompts are one stretch. A mode may end a
+stretch earlier, at a turn with a change of a kind that the mode names. A mode may also keep its
+deltas from the characters, so that only the narrator and the user know them.
 """
 
 import math
@@ -21,13 +21,11 @@ from sessions.models import Session
 from sessions.record import chosen_events
 from sessions.world import changes_that_count
 
-# The number of stretches that memory may be behind in play without the GM's consent: one, or two
-# after a failure. The consent is needed if more prompts are missing than two stretches have. It is
-# also needed if more calls are due than two stretches have prompts. An imported chapter may need
-# many calls for few prompts, because each set of witnesses takes one call.
+# The GM has to consent if the missing deltas cover more prompts than this number of full stretches
+# has, or if they take more calls than that. One stretch can take many calls: one for each set of
+# witnesses.
 STRETCHES_UNASKED = 2
-# Numbers of members in ascending order: the witnesses of an event, or the characters who know a
-# block.
+# Numbers of members in ascending order, for example the characters who know a block.
 Audience = tuple[int, ...]
 
 
@@ -45,10 +43,10 @@ class Stretch:
 
 @dataclass(frozen=True)
 class StretchRule:
-    """The rule of a mode: where its stretches end, and for whom their blocks are written.
+    """The rule of a mode: where its stretches end, and whether characters know its deltas.
 
     A stretch ends early at a turn whose chosen attempt has a change of a kind in `ended_by`. If
-    `for_characters` is False, a stretch has a single block, which only the narrator and the user
+    `for_characters` is False, a stretch has a single delta, which only the narrator and the user
     know.
     """
 
@@ -56,8 +54,8 @@ class StretchRule:
     for_characters: bool = True
 
 
-# The rules by mode. agents.modes adds the rule of each mode that declares one. A mode without
-# memory has None.
+# The rules that modes declare, by mode (see agents.modes). The rule of a mode without memory is
+# None.
 _rules: dict[str, StretchRule | None] = {}
 _RULE = StretchRule()
 
@@ -71,8 +69,8 @@ def _rule_of(chapter: Session) -> StretchRule:
 
 
 def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
-    """Return the stretches that memory does not cover yet, in order. A mode without memory has
-    none."""
+    """Return the stretches that memory does not cover yet, in order. In a mode without memory there
+    are none."""
     if _rules.get(chapter.mode, _RULE) is None:
         return []
     first, size = chapter.last_summarized_prompt_index + 1, chapter.chunk_size_prompts
@@ -87,16 +85,13 @@ def due_stretches(chapter: Session, *, is_ending: bool) -> list[Stretch]:
 
 
 def may_end_early(chapter: Session) -> bool:
-    """Return whether a stretch may have fewer prompts than its full size before the chapter
-    ends."""
+    """Return whether the chapter's mode ends some stretches before they are full."""
     return bool(_rule_of(chapter).ended_by)
 
 
 def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID | None) -> bool:
-    """Return whether this stretch ended in play, because it was full or the mode ended it.
-
-    If neither is so, the stretch is due only because the chapter ends.
-    """
+    """Return whether this stretch is due in play. It is if it is full, or if the mode ended it. Any
+    other stretch is due only because the chapter ends."""
     if stretch.size == chapter.chunk_size_prompts:
         return True
     kinds = _rule_of(chapter).ended_by
@@ -106,7 +101,7 @@ def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID
 
 
 def told_to(chapter: Session, witnesses: Collection[int]) -> Audience:
-    """Return the audience of the block that tells an event with these witnesses."""
+    """Return the characters who may read the block that tells an event with these witnesses."""
     return tuple(sorted(set(witnesses))) if _rule_of(chapter).for_characters else ()
 
 
@@ -122,17 +117,17 @@ def _early_ends(chapter: Session, first: int) -> set[int]:
 def audiences_in(
     chapter: Session, stretch: Stretch, *, last_attempt: uuid.UUID | None = None
 ) -> list[Audience]:
-    """Return the different sets of witnesses of the stretch's events, the largest set first.
+    """Return the audiences of the stretch's deltas, the largest audience first.
 
-    Each set takes one call of a model. `last_attempt` counts as the chosen attempt at the last
-    prompt.
+    The delta for each audience takes one call of a model. `last_attempt` is the id of an attempt at
+    the last prompt that is used in place of the chosen one.
     """
     [audiences] = _find_audiences(chapter, [stretch], last_attempt)
     return audiences
 
 
 def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
-    """Return the audiences of each stretch. The stretches must follow each other without gaps."""
+    """Return the audiences of each stretch. The stretches must follow each other without a gap."""
     if not (stretches and chapter.differs_by_reader):
         return [[told_to(chapter, chapter.everybodys_numbers)] for _ in stretches]
     state = (chapter.updated_at, tuple(stretches))
@@ -144,13 +139,14 @@ def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Au
 
 
 def count_calls(chapter: Session, stretches: Sequence[Stretch]) -> int:
-    """Return the number of calls that these stretches take. Each audience of a stretch takes one
-    call."""
+    """Return the number of model calls for these stretches: one for each audience of each
+    stretch."""
     return sum(map(len, audiences_of(chapter, stretches)))
 
 
-# The cache of audiences by chapter. Each value has the state of the chapter from which it was made.
-# Open pages ask for the audiences every two seconds.
+# A cache of audiences, because open pages need them every two seconds. The key is the chapter's id.
+# The value has the audiences of each stretch, and the state of the chapter for which they were
+# computed.
 _AudiencesState = tuple[datetime, tuple[Stretch, ...]]
 _kept_audiences: KeptRecent[uuid.UUID, tuple[_AudiencesState, list[list[Audience]]]] = KeptRecent(
     4_096
@@ -171,7 +167,8 @@ def _find_audiences(
 
 
 def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
-    """Return all due stretches if the GM has to accept their calls first, else an empty list."""
+    """Return all due stretches if the GM has to accept their calls first. Otherwise return an empty
+    list."""
     stretches = due_stretches(chapter, is_ending=is_ending)
     accepted, prompts, calls = chapter.accepted_calls, 0, 0
     for stretch, audiences in zip(stretches, audiences_of(chapter, stretches), strict=True):
@@ -184,24 +181,22 @@ def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
 
 
 def calls_to_accept(chapter: Session, *, is_ending: bool) -> int:
-    """Return how many calls the GM has to accept before more memory is written."""
+    """Return the number of calls that the GM has to accept before more memory is written, or 0."""
     return count_calls(chapter, stretches_to_accept(chapter, is_ending=is_ending))
 
 
 @dataclass(frozen=True)
 class CatchingUp:
-    """The number of stretches that are written, and the number of all stretches, while the accepted
-    calls are made."""
+    """The number of stretches that are written, and the number of all stretches. It is shown while
+    the calls that the GM accepted are made."""
 
     written: int
     count: int
 
 
 def catching_up(chapter: Session) -> CatchingUp | None:
-    """Return how far memory has caught up.
-
-    Returns None if memory is not behind, or if no calls were accepted.
-    """
+    """Return how far memory has caught up. Returns None if no stretch is due, or if the GM has not
+    accepted any calls."""
     due = len(due_stretches(chapter, is_ending=chapter.is_ending))
     if not (due and chapter.accepted_calls):
         return None
@@ -217,11 +212,11 @@ def recent_context_start(
     """Return the first prompt of a character's recent context.
 
     `starts` are the first prompts of the covered stretches, in order, and then the first prompt
-    that is not covered. The context begins at one of these prompts, and has at least the last
-    `size` prompts. So no prompt is missing from both memory and context.
+    that is not covered. The context begins at one of these prompts and has at least the last `size`
+    prompts. So memory tells every prompt that the context leaves out.
 
     The start moves on by `stretches` stretches at a time. Between two moves the context only grows
-    at its end, which prefix caches need.
+    at its end, so that prefix caches can reuse its beginning.
     """
     at = max(bisect_right(starts, last_prompt - size + 1) - 1, 0)
     return starts[at // stretches * stretches]

@@ -11,7 +11,7 @@ from sessions.models import Session
 
 Found = TypeVar("Found")
 
-# The most times that `read_at_one_moment` reads a chapter that changes meanwhile.
+# The most times that `read_at_one_moment` calls `read`.
 MAX_READINGS = 3
 
 
@@ -19,7 +19,8 @@ def lock_chapter(session_id: uuid.UUID) -> bool:
     """Lock the chapter's row until the transaction ends, and return whether the chapter exists.
 
     Code that changes several rows of a chapter locks this row first, so that no two transactions
-    wait for each other. SQLite needs no lock, because its write transactions run one at a time.
+    wait for each other. SQLite has no locks on rows. It does not need them, because its write
+    transactions run one at a time.
     """
     return bool(Session.objects.select_for_update().filter(pk=session_id).values_list("pk"))
 
@@ -30,8 +31,8 @@ def get_chapter(session_id: uuid.UUID) -> Session:
 
 
 def get_chapter_with_cast(session_id: uuid.UUID) -> Session:
-    """Return the chapter with Tab 1 and the cast already loaded, for code that can make no queries
-    later.
+    """Return the chapter with Tab 1 and the cast loaded, for code that cannot query the database
+    afterwards.
 
     Raises UnknownChapter.
     """
@@ -39,17 +40,18 @@ def get_chapter_with_cast(session_id: uuid.UUID) -> Session:
 
 
 def get_chapter_to_change(session_id: uuid.UUID) -> Session:
-    """Return the chapter without Tab 1, with its row locked by `lock_chapter`. Raises
+    """Return the chapter without Tab 1. Its row is locked, as `lock_chapter` would lock it. Raises
     UnknownChapter."""
     return _get(Session.objects.select_for_update(), session_id)
 
 
 def read_at_one_moment(session_id: uuid.UUID, read: Callable[[Session], Found]) -> Found:
-    """Return the result of the function `read`, which reads rows of the chapter as they are at one
-    moment.
+    """Call `read` with the chapter and return its result. All rows that `read` reads must be from
+    one moment.
 
-    Raises UnknownChapter. No transaction is used, because it would make readers wait for writers on
-    SQLite. Instead, `read` is called again if the chapter's row has changed meanwhile.
+    If the chapter's row has changed while `read` ran, `read` is called again, MAX_READINGS times at
+    most. A transaction is not used, because on SQLite it would make readers wait for writers.
+    Raises UnknownChapter.
     """
     chapter = get_chapter(session_id)
     for _ in range(MAX_READINGS):
@@ -83,9 +85,10 @@ def _get(chapters: QuerySet[Session], session_id: uuid.UUID) -> Session:
 
 
 def tell_readers_apart(chapter: Session, readers: Collection[int]) -> None:
-    """Store that the characters' requests differ, unless `readers` are the whole cast.
+    """Mark the chapter as one in which not everybody knows the same, unless `readers` are the whole
+    cast.
 
-    From then on each character's request is composed separately.
+    For a marked chapter, each character's request is composed separately.
     """
     if not (chapter.differs_by_reader or set(readers) >= set(chapter.everybodys_numbers)):
         Session.objects.filter(pk=chapter.pk).update(differs_by_reader=True)

@@ -1,4 +1,4 @@
-"""Acts, by which the user changes the world without a model. An example is a move on a map."""
+"""Acts: changes of the world that the user makes without a model, such as a move on a map."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -13,18 +13,17 @@ from sessions.limits import MAX_ACTS_OF_A_TURN
 from sessions.models import Change, Session
 from sessions.world import NewChange, add_changes
 
-# A function that returns an act's changes. Its argument is the chapter, whose row is locked by
-# then.
+# A function that takes a chapter, whose row is locked, and returns the changes that an act makes.
 Deed = Callable[[Session], Sequence[NewChange]]
 
 
 @transaction.atomic
 def act(session_id: uuid.UUID, deed: Deed) -> list[Change]:
-    """Store an act's changes after the latest turn, and set a broken attempt aside.
+    """Store the changes of an act after the latest turn, and set a broken attempt aside.
 
-    From then on the turn allows no other attempts. Raises TurnInFlight while a reply is being
-    written. Raises WrongState outside of play, before the first turn, and if the turn has too many
-    acts. Raises InvalidInput for a change that cannot be stored.
+    The act closes the turn to other attempts. Raises TurnInFlight while a reply is being written.
+    Raises WrongState outside of play, before the first turn, and if the turn has too many acts.
+    Raises InvalidInput for a change that cannot be stored.
     """
     chapter = get_chapter_to_change(session_id)
     if chapter.is_ending or not chapter.is_playable:

@@ -1,4 +1,4 @@
-"""The base class of rows that are never changed, such as those of play, of memory and of drafts."""
+"""The base class of rows that are never changed, such as events, memory blocks and drafts."""
 
 from typing import Any
 

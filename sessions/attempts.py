@@ -43,8 +43,8 @@ class Writer(NamedTuple):
     needs_words: bool = True
 
 
-# A function that returns the writer who answers a prompt. It gets the chapter and the number of the
-# member of the cast who is addressed, or None if nobody is.
+# A function that returns the writer who answers a prompt. Its arguments are the chapter, and the
+# number of the addressed member of the cast. The number is None if nobody is addressed.
 Answers = Callable[[Session, int | None], Writer]
 
 
@@ -54,7 +54,7 @@ def _addressed(chapter: Session, actor: int | None) -> Writer:
 
 @dataclass(frozen=True)
 class OpenedAttempt:
-    """A stored attempt. `must_run` is False if it was committed before."""
+    """A stored attempt, and whether it must run. A committed attempt need not run."""
 
     attempt: Attempt
     must_run: bool
@@ -71,13 +71,13 @@ def open_prompt(
     given: dict[str, Any] | None = None,
     answers: Answers = _addressed,
 ) -> OpenedAttempt:
-    """Store the user's prompt as the attempt in flight. The function `answers` says who writes it.
+    """Store the user's prompt as the attempt in flight. The function `answers` chooses the writer.
 
     If the same prompt comes again under the same key, no second attempt is stored, even if the
-    prompt would be refused by now. Then a committed attempt is returned. A broken attempt runs
-    again, with the `given` that is stored with it.
+    prompt would be refused by now. If the first attempt is committed, it is returned. If it is
+    broken, it runs again with its stored `given`.
 
-    Raises TurnInFlight while the attempt runs, and WrongState once it was set aside. Raises
+    Raises TurnInFlight if the first attempt is running, and WrongState if it was set aside. Raises
     KeyReused if the key came with other words, another `given` or another actor. Raises another
     ChapterError if the prompt is refused.
     """
@@ -117,8 +117,8 @@ def open_reroll(
 ) -> OpenedAttempt:
     """Store another attempt at the latest turn as the attempt in flight.
 
-    An argument that is None gets its value from the chosen attempt. Raises the errors of
-    `open_prompt`, and WrongState once the turn has as many attempts as it may have.
+    A value that is None is taken from the chosen attempt. Raises the errors of `open_prompt`, and
+    WrongState once the turn has as many attempts as it may have.
     """
     words = None if words is None else _clean_words(words)
     chapter = get_chapter_to_change(session_id)
@@ -155,9 +155,10 @@ def open_trial(
 ) -> OpenedAttempt:
     """Store a trial: an attempt at the latest turn that runs beside play and is committed unchosen.
 
-    `source` is a committed attempt at that turn, and `changed_layer` says which layer of its
-    request is changed and how. A broken trial runs again under the same key. Raises KeyReused if
-    the key came with another change. Raises WrongState if no attempt at the turn could be chosen.
+    `source` is a committed attempt at the latest turn. `changed_layer` says which layer of the
+    request of `source` is changed, and how. If the same trial comes again under the same key and is
+    broken, it runs again. Raises KeyReused if the key came with another change. Raises WrongState
+    if no attempt at the turn could be chosen.
     """
     chapter = get_chapter_to_change(session_id)
     turn = latest_turn(chapter)
@@ -186,9 +187,9 @@ def open_trial(
 def start_keeping(attempt: Attempt) -> Attempt:
     """Put a broken attempt with text back in flight, so that its text can be committed.
 
-    The attempt gets a new run. A process that still writes the attempt's old run then finds that
-    the run has ended. The changes of the run that brought the text are copied to the new run.
-    Raises WrongState if the attempt has no text.
+    The attempt gets a new run, so a process that still writes to it finds that the old run has
+    ended. The changes of the run that wrote the text are copied to the new run. Raises WrongState
+    if the attempt has no text.
     """
     if not attempt.partial_text.strip():
         raise WrongState("There is no text to keep. Retry the prompt, or send another.")
@@ -218,7 +219,7 @@ def find_latest_turn(chapter: Session) -> Turn | None:
 def check_changeable(chapter: Session, number: int, *, in_flight: bool = False) -> None:
     """Raise WrongState if no other attempt at the turn can be made or chosen.
 
-    Raise TurnInFlight while an attempt is in flight, unless `in_flight` is True.
+    Also raise TurnInFlight while an attempt is in flight, unless `in_flight` is True.
     """
     if reason := why_not_changeable(chapter, number):
         raise WrongState(f"Nothing was changed: {reason}")
@@ -242,8 +243,8 @@ def check_room_for_attempt(turn: Turn) -> None:
 
 
 def why_not_changeable(chapter: Session, number: int) -> str:
-    """Return the reason why no other attempt at this turn can be made or chosen, or "" if one
-    can."""
+    """Return the reason why no other attempt at this turn can be made or chosen. Return "" if one
+    can be."""
     if number != chapter.prompt_index:
         return "play has gone on, and only the latest reply can be replaced."
     if is_closed(chapter, number):
@@ -260,7 +261,8 @@ def pending_attempt(chapter: Session) -> Attempt | None:
 
     A trial is never returned.
     """
-    # At most one row fits. With an ORDER BY, SQLite would search all attempts of the chapter.
+    # At most one attempt matches. With an ORDER BY, SQLite would search all attempts of the
+    # chapter.
     pending = chapter.attempts.filter(status__in=Attempt.PENDING, kind__in=Attempt.IN_PLAY)
     return next(iter(pending.order_by()[:1]), None)
 
@@ -286,7 +288,6 @@ def broken_attempt(chapter: Session) -> Attempt:
 
 
 def set_broken_aside(chapter: Session) -> None:
-    """Set the broken attempt aside, if there is one."""
     broken = chapter.attempts.filter(status__in=Attempt.BROKEN, kind__in=Attempt.IN_PLAY)
     broken.update(status=Attempt.Status.SET_ASIDE, updated_at=timezone.now())
 
@@ -312,10 +313,10 @@ def _open_new(chapter: Session, new: Attempt) -> OpenedAttempt:
 
 
 def _open_again(chapter: Session, earlier: Attempt, said: Mapping[str, object]) -> OpenedAttempt:
-    """Return the stored attempt. If it is broken, run it again.
+    """Return the stored attempt `earlier`. If it is broken, run it again.
 
-    `said` has the values that the client has sent now, by the names of the attempt's fields. Raises
-    KeyReused if the attempt has other values.
+    `said` has what the client has sent now, by the names of the attempt's fields. Raises KeyReused
+    if a value differs from the field of `earlier`.
     """
     if any(getattr(earlier, name) != one for name, one in said.items()):
         raise KeyReused(KEY_REUSED)
@@ -333,7 +334,7 @@ def _open_again(chapter: Session, earlier: Attempt, said: Mapping[str, object]) 
 
 def _find_earlier(chapter: Session, key: str, kind: str) -> Attempt | None:
     """Return the attempt of this kind that is already stored under this key, or None."""
-    # The chapter's row does not show whether a trial is running, because a trial runs beside play.
+    # A trial runs beside play, so `turn_in_flight` does not show whether one is running.
     if chapter.turn_in_flight is not None or kind == Attempt.Kind.TRIAL:
         free_from_dead_attempt(chapter)
     earlier = chapter.attempts.filter(submission_key=key).first()
@@ -345,8 +346,10 @@ def _find_earlier(chapter: Session, key: str, kind: str) -> Attempt | None:
 def _actor_again(
     earlier: Attempt, chapter: Session, actor: int | None, answers: Answers
 ) -> int | None:
-    """Return who acts if `actor` is addressed. The mode is asked only if the stored attempt has
-    another actor."""
+    """Return the member of the cast who acts if a client addresses `actor` again.
+
+    If the stored attempt has this actor, the answer is `actor`. Otherwise the mode decides.
+    """
     return actor if actor == earlier.actor else answers(chapter, actor).actor
 
 
@@ -372,7 +375,8 @@ def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
     attempt.run_id = uuid.uuid4()
     attempt.submitted_at, attempt.lease_until = timezone.now(), from_now(LEASE)
     attempt.save()
-    # This value is close to the stored one, which is a time by the clock of the database.
+    # The database has computed the lease with its own clock. The value here is close to the stored
+    # value, and saves a query.
     attempt.lease_until = attempt.submitted_at + LEASE
     note_attempt(attempt, "attempt stored")
     return attempt

@@ -1,4 +1,5 @@
-"""Breaks an attempt that failed, that the user stopped, or whose process died."""
+"""Ends attempts without a result: those that failed, that the user stopped, or whose process
+died."""
 
 import logging
 import uuid
@@ -17,31 +18,32 @@ logger = logging.getLogger(__name__)
 # The end of an error message, which says what was kept and what the user can do.
 KEPT = "Your words and the text so far are kept; retry, or keep what is there."
 INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
-# The name that the log gives to a failure if the end of the program caused it.
+# The log's name for the failure of a reply that ended because the program ended.
 _INTERRUPTION = "Interrupted"
 
 
 def fail_attempt(
     attempt: Attempt, *, error: str, partial_text: str, kind: str = _INTERRUPTION
 ) -> bool:
-    """Fail the attempt. The user's words and the text so far are kept, and the chapter is
+    """Mark the attempt as failed. The user's words and the text so far are kept, and the chapter is
     unchanged.
 
-    `kind` names the failure in the log, which never repeats `error`.
+    `kind` names the failure in the log. The log never has the text of `error`.
     """
     return _break(run_of(attempt), attempt, Attempt.Status.FAILED, error, partial_text, kind)
 
 
 def stop_attempt(attempt: Attempt, *, partial_text: str = "") -> bool:
-    """Stop the attempt at the user's wish. If there is no `partial_text`, the stored text stays."""
+    """Stop the attempt, because the user wants it. If `partial_text` is empty, the stored text
+    stays."""
     return _break(run_of(attempt), attempt, Attempt.Status.STOPPED, "", partial_text)
 
 
 def extend_broken_text(attempt: Attempt, partial_text: str) -> None:
-    """Store the latest text of an attempt that another process has ended.
+    """Store the latest text of an attempt that another process has broken.
 
-    The other process stopped the attempt, or it took this process for dead because the lease was
-    not renewed.
+    The other process stopped the attempt for the user, or failed it because this process had not
+    renewed the lease.
     """
     if partial_text:
         broken = Attempt.objects.filter(
@@ -51,7 +53,7 @@ def extend_broken_text(attempt: Attempt, partial_text: str) -> None:
 
 
 def recover_dead_attempts(session_id: uuid.UUID | None = None) -> int:
-    """Fail the attempts whose process died, and return how many they were."""
+    """Mark the attempts whose process died as failed, and return their number."""
     dead = Attempt.objects.filter(ran_out(), status=Attempt.Status.RUNNING)
     if session_id is not None:
         dead = dead.filter(session_id=session_id)
@@ -69,8 +71,8 @@ def recover_dead_attempts(session_id: uuid.UUID | None = None) -> int:
 
 
 def run_of(attempt: Attempt) -> models.QuerySet[Attempt]:
-    """Return a queryset of the attempt's row. It is empty once this run may no longer write to the
-    attempt."""
+    """Return a queryset with the attempt's row. It is empty if the run of `attempt` may no longer
+    write to the row."""
     return Attempt.objects.filter(
         pk=attempt.pk, run_id=attempt.run_id, status=Attempt.Status.RUNNING
     )

@@ -19,7 +19,7 @@ _SELECTED_AT_FIRST = (1, 2, 3)
 # The fields that are copied when a chapter's cast is copied to another chapter.
 _FIELDS = ("slot", "is_selected", "name", "pronouns", "public_text", "identity_text")
 
-# Texts by slot. The keys are the slots as text, because JSON has only text as keys.
+# Texts by slot. The slots are strings, because JSON has no other keys.
 TextsBySlot = Mapping[str, str]
 
 
@@ -37,10 +37,11 @@ def copy_cast(cast: Iterable[CastMember]) -> list[CastMember]:
 def change_cast(
     chapter: Session, slots: Sequence[int] | None, texts: Mapping[str, TextsBySlot | None]
 ) -> None:
-    """Select the members in these slots, and store these texts.
+    """Select the characters in `slots`, and store the texts in `texts`.
 
-    `texts` has texts by slot for fields of CastMember. An argument that is None changes nothing.
-    The chapter's row has to be locked. Raises TooLong or InvalidInput.
+    The keys of `texts` are fields of CastMember. If `slots` is None, the selection stays. If the
+    value for a field is None, all texts of this field stay. The chapter's row has to be locked.
+    Raises TooLong or InvalidInput.
     """
     before = chapter.everybody
     members = {one.slot: one for one in chapter.cast if one.slot}
@@ -75,9 +76,9 @@ def check_takes_part(chapter: Session, slot: int) -> None:
 def clean_person(
     everybody: Iterable[Character], *, name: str, pronouns: str = "", public_text: str = ""
 ) -> dict[str, str]:
-    """Return the fields of a person without a panel in the form that is stored.
+    """Return the three texts that describe a person without a panel, in the form that is stored.
 
-    Raises TooLong or InvalidInput.
+    `everybody` has the members whose names are taken. Raises TooLong or InvalidInput.
     """
     person = {"name": name, "pronouns": pronouns, "public_text": public_text}
     limits = (AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, PUBLIC_TEXT_CHAR_LIMIT)
@@ -113,8 +114,11 @@ def _check_slot(slot: str) -> int:
 
 
 def _clean(field: str, slot: int, text: str, present: str) -> str:
-    """Return the text in the form that is stored. If this text is stored already, it is never
-    refused."""
+    """Return a character's text in the form that is stored.
+
+    Raises TooLong. Raises InvalidInput for a text that would look like the Game Master's words,
+    unless it equals the stored text `present`.
+    """
     if field == "identity_text":
         return clean_text(text, limit=TAB1_CHAR_LIMIT, label=f"The identity of agent {slot}")
     label, limit = {
@@ -141,8 +145,8 @@ def _clean(field: str, slot: int, text: str, present: str) -> str:
 
 
 def _check_namesakes(cast: Sequence[Character], before: Sequence[Character]) -> None:
-    """Refuse a new name that another member has. Two equal names that are stored already may
-    stay."""
+    """Refuse a changed name that another member of the cast has. Members who had equal names before
+    may keep them."""
     borne = {(one.slot, one.name) for one in before}
     kept = [one for one in cast if (one.slot, one.name) in borne]
     named = {person_as_read(one.name): one for one in kept}

@@ -1,4 +1,4 @@
-"""Draws chance for a turn. All attempts at a turn get the same draws."""
+"""Random numbers for a turn. All attempts at a turn draw the same numbers."""
 
 import hashlib
 import random
@@ -9,8 +9,9 @@ from sessions.models import Session
 def chance(chapter: Session, number: int, name: str) -> random.Random:
     """Return a generator of random numbers for this turn and this name.
 
-    Its numbers depend only on the chapter's seed, the turn's number and the name. So another
-    attempt at the turn draws the same numbers, and draws under other names do not change them.
+    The numbers depend only on the chapter's seed, the turn's number and the name. So another
+    attempt at the turn draws the same numbers. Numbers that are drawn under other names have no
+    influence.
     """
     drawn = f"{chapter.seed.hex} {number} {name}"
     return random.Random(hashlib.sha256(drawn.encode()).digest())  # noqa: S311  (no secret)

@@ -29,7 +29,7 @@ LOCKED = (
     "Tab 1 is locked, so nothing was changed. Reset the chapter, "
     "or start a new chapter with this setup."
 )
-# The refusal to change Tab 1. It is for a chapter that has no lock and in which play has begun.
+# The message for changes to Tab 1 that come after the first prompt, in a mode without a lock.
 PLAYED = (
     "Tab 1 takes no changes after the first prompt, so nothing was changed. Reset the chapter, "
     "or start a new chapter with this setup."
@@ -38,8 +38,8 @@ PLAYED = (
 
 @dataclass(frozen=True)
 class SetupChange:
-    """The changes to Tab 1. A field that is None, and the text of a slot that is missing, stay as
-    they were."""
+    """Changes to Tab 1. A field that is None stays as it is. A slot that is missing in a mapping
+    keeps its text."""
 
     world_text: str | None = None
     chapter_text: str | None = None
@@ -55,7 +55,7 @@ class SetupChange:
 def create_chapter(
     title: str = "", *, mode: str = DEFAULT_MODE, is_in_play: bool = False
 ) -> Session:
-    """Create a chapter. `is_in_play` is True for a mode without a lock, in which play begins at
+    """Create a chapter. `is_in_play` is True if its mode has no lock, because play then begins at
     once."""
     state = State.ACTIVE if is_in_play else State.DRAFT_TAB1
     chapter = Session(title=_clean_title(title) or UNTITLED, mode=mode, state=state)
@@ -64,9 +64,10 @@ def create_chapter(
 
 @transaction.atomic
 def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
-    """Save the changes to Tab 1. If two saves change the same field, the later one counts.
+    """Save the changes to Tab 1. If two saves change the same field, the later save wins.
 
-    Raises TooLong or InvalidInput without saving anything, and WrongState once Tab 1 is frozen.
+    If a value is bad, no field is saved, and TooLong or InvalidInput is raised. Raises WrongState
+    if Tab 1 can no longer be changed.
     """
     # This UPDATE locks the row on every database, so that another save or a first prompt waits.
     Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
@@ -97,8 +98,8 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
 def is_setup_open(chapter: Session) -> bool:
     """Return whether Tab 1 can be changed.
 
-    In a mode with a lock it can be changed until the lock. In a mode without one it can be changed
-    until the first prompt is stored.
+    In a mode with a lock, it can be changed until the chapter is locked. In another mode, it can be
+    changed until the first prompt is stored.
     """
     if _has_no_lock(chapter) and chapter.state == State.ACTIVE:
         return not chapter.attempts.exists()
@@ -116,7 +117,8 @@ def rename_chapter(session_id: uuid.UUID, title: str) -> Session:
 
 @transaction.atomic
 def copy_setup(session_id: uuid.UUID) -> Session:
-    """Create a chapter with the same Tab 1. Its title is the same with the next free number."""
+    """Create a chapter with a copy of this chapter's Tab 1. The copy has the same title with the
+    next free number."""
     source = get_chapter(session_id)
     copy = Session(
         title=title_of_copy(source.title),
@@ -139,7 +141,7 @@ def save_narrative_agent(
 ) -> Session:
     """Save the narrator's instructions and the target length.
 
-    If two saves change the same value, the later one counts. Raises WrongState while the chapter is
+    If two saves change the same value, the later save wins. Raises WrongState while the chapter is
     being narrated.
     """
     change: dict[str, object] = {}
@@ -166,7 +168,7 @@ def save_narrative_agent(
 
 
 def choose_panel(session_id: uuid.UUID, agent_slot: int) -> None:
-    """Store whose panel Tab 2 shows next."""
+    """Store the slot of the panel that Tab 2 shows next."""
     chapter = get_chapter(session_id)
     check_takes_part(chapter, agent_slot)
     Session.objects.filter(pk=session_id).update(next_agent_slot=agent_slot)
@@ -231,7 +233,8 @@ def _store_new(chapter: Session, tab1: Tab1Inputs, cast: list[CastMember]) -> Se
 
 
 def _has_no_lock(chapter: Session) -> bool:
-    """Return whether the chapter's mode has no lock, so that play began with the chapter."""
+    """Return whether the chapter's mode has no lock. Such a chapter is in play from its
+    beginning."""
     return chapter.state not in (State.DRAFT_TAB1, State.LOCKING) and not chapter.tab1_locked
 
 

@@ -35,17 +35,17 @@ from sessions.world import copy_changes
 
 @transaction.atomic
 def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[Event] | None:
-    """Write the attempt's events, and choose the attempt. A trial is not chosen.
+    """Commit the attempt with its events, and choose it unless it is a trial. Return the events.
 
-    The outcome is the reply's text, or all events of the attempt. Returns None and writes nothing
-    if this run may no longer write to the attempt. Afterwards the objects of the attempt and its
-    chapter have the stored values, except for the lease.
+    `outcome` is the reply's text, or all events of the attempt. If the attempt's run may no longer
+    write to it, nothing is written and None is returned. Afterwards `attempt` and its chapter have
+    the stored values, except for the lease.
     """
     if not lock_chapter(attempt.session_id):
         return None
     now = timezone.now()
-    # The turn is read from the database, because this object may have a turn from a commit that was
-    # rolled back.
+    # The turn is read from the database, because `attempt` may have a turn from an earlier commit
+    # that was rolled back.
     is_prompt = attempt.kind == Attempt.Kind.PROMPT
     turns = Turn.objects.select_related("chosen")
     at = None if is_prompt else turns.get(attempts=attempt)
@@ -78,8 +78,8 @@ def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[
 def choose_attempt(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> Attempt:
     """Choose this attempt at the latest turn. No model is called.
 
-    Raises UnknownTurn unless this is a committed attempt at this turn, WrongState once play has
-    gone on, and TurnInFlight while a reply is being written.
+    Raises UnknownTurn if this is no committed attempt at turn `number`. Raises WrongState if no
+    attempt at this turn can be chosen any more, and TurnInFlight while a reply is being written.
     """
     chapter = get_chapter_to_change(session_id)
     attempt = find_committed(chapter, number, attempt_id)
@@ -102,7 +102,8 @@ def edit_reply(
     """Store the chosen reply with another text as a new attempt, and choose the new attempt.
 
     If the same edit comes again under the same key, no second attempt is stored. Raises the errors
-    of `choose_attempt`, InvalidInput or TooLong for a text that cannot be a reply, and KeyReused.
+    of `choose_attempt`, InvalidInput or TooLong for a text that cannot be a reply, and KeyReused if
+    the key came with another edit.
 
     `attempt_id` names the attempt whose text the user edited. Raises WrongState if neither this
     attempt nor an edit of it is chosen.
@@ -171,9 +172,10 @@ def find_committed(chapter: Session, number: int, attempt_id: uuid.UUID) -> Atte
 
 
 def reply_of(attempt: Attempt) -> Event:
-    """Return the last event of a committed attempt that is neither a thought nor the user's words.
+    """Return the event that is the reply: the last event of the attempt that is neither a thought
+    nor the user's words.
 
-    Raises WrongState if there is no such event.
+    Raises WrongState if the attempt has no such event.
     """
     reply = _last_said(attempt)
     if reply is None:
@@ -193,7 +195,7 @@ def _last_said(attempt: Attempt) -> Event | None:
 
 
 def _land(attempt: Attempt, turn: Turn | None) -> bool:
-    """Free the chapter for the next attempt. If the attempt is a prompt, count its turn.
+    """Free the chapter for the next attempt. If the attempt is a prompt, count a new turn.
 
     Returns False if the attempt is not in flight or the chapter is not in play.
     """
@@ -219,11 +221,12 @@ def _choose(chapter: Session, turn: Turn, attempt: Attempt) -> None:
 
 
 def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case | F:
-    """Return the panel that Tab 2 shows next, which is that of the character after the actor.
+    """Return the panel that Tab 2 shows after this attempt. It is the panel of the character after
+    the actor, unless the user has chosen another panel meanwhile.
 
-    If the user has chosen a panel meanwhile, that panel stays. `turn` is None if the attempt is a
-    prompt. For any other attempt, the user has chosen no panel if the present one is that after the
-    actor of the earlier chosen attempt.
+    The user has chosen a panel if the stored panel is not the expected one. For a prompt (`turn` is
+    None), the actor's panel is expected. For another attempt, the panel of the character after the
+    actor of the earlier chosen attempt is expected.
     """
     before = actor if turn is None else turn.chosen.actor
     if actor is None or before is None:
@@ -238,7 +241,8 @@ def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case
 
 
 def _with_text(source: Attempt, text: str) -> list[NewEvent]:
-    """Return the attempt's events without the user's words, and with the new text in the reply."""
+    """Return copies of the events of `source`, with `text` as the text of the reply. The user's
+    words are left out."""
     last = reply_of(source)
     return [
         NewEvent(

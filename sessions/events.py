@@ -1,4 +1,5 @@
-"""Writes the events of a committed attempt: its words, and what was said and shown in it."""
+"""Writes the events of a committed attempt: the user's words, and then everything that was said or
+shown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +17,9 @@ from sessions.world import everybody_at
 class NewEvent:
     """Something that was said, shown or thought, by a member of the cast or by somebody else.
 
-    `witnesses` are the members who could perceive it. If it is None, they are the attempt's
-    witnesses. The speaker and the attempt's actor are always added. A thought has only its thinker
-    as a witness. `shown` is data that a page draws beside the event's words.
+    `witnesses` are the members who could perceive the event, or None for the witnesses of the
+    attempt. The speaker and the attempt's actor are always added. Only the thinker is a witness of
+    a thought. `shown` is data that a page draws beside the event's text.
     """
 
     text: str
@@ -30,15 +31,15 @@ class NewEvent:
 
 
 def reply(attempt: Attempt, text: str) -> list[NewEvent]:
-    """Return the events of a plain text: a single one, in which the attempt's actor says the
-    text."""
+    """Return the events of a reply that is plain text: a single event, which the attempt's actor
+    says."""
     return [NewEvent(text, attempt.actor)]
 
 
 def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
     """Store the words of a committed attempt, if it has any, and then the events of its outcome.
 
-    Witnesses are numbers of the present cast. The outcome has at least one event.
+    The outcome has at least one event.
     """
     chapter, turn = attempt.session, attempt.turn
     assert turn is not None, "A committed attempt has a turn."
@@ -65,8 +66,8 @@ def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
         for position, one in enumerate([*words, *outcome])
     ]
     for row in rows:
-        # A thought counts as an event without readers, because the narrator may not know it. This
-        # is so even if its thinker is the whole cast.
+        # After a thought, not everybody knows the same. This holds even if the thinker is the whole
+        # cast, because the narrator may not know the thought.
         tell_readers_apart(chapter, () if row.kind == THOUGHT else row.witnesses)
     return Event.objects.bulk_create(rows)
 

@@ -60,10 +60,8 @@ def fill_example(session_id: uuid.UUID) -> Session:
 
 
 def suggested_prompt(chapter: Session) -> str:
-    """Return the example's first prompt.
-
-    Returns "" if the chapter is not the example, or if a prompt was played.
-    """
+    """Return the example's first prompt, or "" if this is not the example or the chapter has a
+    prompt already."""
     _, change = load_example()
     tab1, slots = chapter.tab1, [str(slot) for slot in chapter.selected_agent_slots]
     identities = chapter.agent_texts("identity_text")
@@ -76,7 +74,7 @@ def suggested_prompt(chapter: Session) -> str:
 
 
 def is_empty(chapter: Session) -> bool:
-    """Return whether nothing has been typed on Tab 1, even in hidden panels."""
+    """Return whether nobody has typed anything on Tab 1, not even in a hidden panel."""
     tab1 = chapter.tab1
     texts = [tab1.world_text, tab1.chapter_text, *(one.identity_text for one in chapter.cast)]
     is_default = (

@@ -7,25 +7,25 @@ class ChapterError(Exception):
     """The refusal of a request for a chapter. The request has changed nothing.
 
     `status` is the HTTP status, and `title` names the kind of refusal in a few words.
-    `retry_seconds` is the time after which another try may succeed. It is None if waiting does not
-    help.
+    `retry_seconds` is the time after which another try may succeed, or None if waiting is of no
+    use.
     """
 
     status = 409
     title = "The chapter cannot do that now"
     retry_seconds: int | None = None
-    # A short text that a page shows in place of the message, if the message is meant for programs.
-    # The user can then open the message.
+    # A short text that a page shows in place of the message if the message is for programs. A click
+    # shows the message.
     in_short = ""
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the answer with this refusal."""
+        """The HTTP headers of a response with this refusal."""
         return {"Retry-After": str(self.retry_seconds)} if self.retry_seconds else {}
 
     @classmethod
     def kind(cls) -> str:
-        """Return the name of the class in the form that jobs and problems use, such as
+        """Return the name of the class in the form that jobs and problems use. For WrongState it is
         `wrong-state`."""
         return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 

@@ -1,7 +1,8 @@
-"""Stores a chapter that is imported or forked. It is invisible until its last row is stored.
+"""Stores a chapter that is imported or forked. The chapter is invisible until its last row is
+stored.
 
-Each piece of rows is stored in a transaction of its own, so that other processes can write in
-between. If the process dies, agents.running.recovery removes the unfinished chapter.
+The rows are stored in pieces, each in a transaction of its own, so that other processes can write
+between two pieces. If the process dies, agents.running.recovery removes the unfinished chapter.
 """
 
 import time
@@ -23,8 +24,8 @@ from sessions.states import State, try_move
 
 Row = TypeVar("Row", bound=models.Model)
 
-# A process that has stored no piece for this long counts as dead. `Session.updated_at` is the time
-# of its latest piece, by the clock of the database.
+# A process that has stored no piece for so long counts as dead. The database's clock sets
+# `Session.updated_at` with each piece.
 IMPORT_LEASE = timedelta(minutes=2)
 # The most rows and the most characters of a piece. Only a single row or group may be larger.
 PIECE_ROWS, PIECE_CHARACTERS = 200, 1_000_000
@@ -44,10 +45,11 @@ class ImportLost(ChapterError):
 
 @contextmanager
 def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) -> Iterator[None]:
-    """Begin to store a chapter. In the block the caller stores the other rows with `store_rows`.
+    """Store a new chapter. In the block, the caller stores the other rows with `store_rows` and
+    `store_groups`.
 
-    During the block the chapter is invisible. After it the chapter is visible, in the state that
-    `chapter` had before the block. If the block fails, everything is removed.
+    The chapter is invisible until the block ends. Then it becomes visible, in the state that
+    `chapter` had at the call. If the block fails, all rows of the chapter are removed.
     """
     state, chapter.state = State(chapter.state), State.IMPORTING
     with transaction.atomic():
@@ -63,8 +65,8 @@ def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) ->
         if not try_move(_with_lease(chapter), state, updated_at=timezone.now()):
             raise ImportLost
     except BaseException:
-        # If the database fails here, a later recovery removes the chapter, once its lease has run
-        # out.
+        # If the database fails here too, agents.running.recovery removes the chapter later, once
+        # its lease has run out.
         with suppress(DatabaseError):
             _remove(_being_imported().filter(pk=chapter.pk))
         raise
@@ -76,7 +78,8 @@ def store_rows(chapter: Session, rows: Iterable[models.Model]) -> None:
 
 
 def store_groups(chapter: Session, groups: Iterable[Sequence[models.Model]]) -> None:
-    """Store rows piece by piece. A group is never divided, because its rows refer to each other.
+    """Store rows piece by piece. A piece has whole groups, because the rows of a group refer to
+    each other.
 
     Raises ImportLost if the lease ran out.
     """
@@ -92,7 +95,7 @@ def store_groups(chapter: Session, groups: Iterable[Sequence[models.Model]]) -> 
 
 
 def remove_left_behind() -> int:
-    """Remove the unfinished chapters of dead processes, and return how many they were."""
+    """Remove the unfinished chapters of dead processes, and return the number of these chapters."""
     dead = _being_imported().filter(updated_at__lt=from_now(-IMPORT_LEASE))
     left = list(dead.values_list("pk", flat=True))
     for pk in left:
@@ -101,8 +104,11 @@ def remove_left_behind() -> int:
 
 
 def let_others_write(seconds: float) -> None:
-    """Pause on SQLite, so that waiting processes can write. Only one process can write at a time
-    there, and a waiting one tries only now and then."""
+    """Pause on SQLite, so that other processes can write.
+
+    SQLite lets one process write at a time. A waiting process tries again only at intervals.
+    Without the pause, it would find the database locked at each try.
+    """
     if connection.vendor == "sqlite":
         time.sleep(seconds)
 
@@ -112,7 +118,7 @@ def _being_imported() -> "models.QuerySet[Session]":
 
 
 def _with_lease(chapter: Session) -> "models.QuerySet[Session]":
-    """Return a queryset of the chapter. It is empty if the chapter's lease has run out."""
+    """Return a queryset with the chapter. It is empty if the lease of the chapter has run out."""
     return _being_imported().filter(pk=chapter.pk, updated_at__gte=from_now(-IMPORT_LEASE))
 
 
@@ -143,14 +149,14 @@ def _characters_of(row: models.Model) -> int:
 
 
 def _remove(chapter: "models.QuerySet[Session]") -> None:
-    """Remove the chapter (a queryset of one) with all its rows, piece by piece.
+    """Remove the chapter in this queryset with all its rows, piece by piece.
 
-    The removal stops if the queryset becomes empty, for example because the process that stores the
-    chapter renews its lease late.
+    The removal stops when the queryset no longer has the chapter, for example because the process
+    that stores the chapter renews its lease late.
     """
     for relation in Session._meta.related_objects:
-        # Forks of the chapter are left out here. An unfinished chapter has none, and they would
-        # have to stay.
+        # A fork of the chapter would have to stay. An unfinished chapter has no forks, so none is
+        # looked for.
         if relation.related_model is Session:
             continue
         rows = relation.related_model._base_manager.filter(
@@ -162,7 +168,8 @@ def _remove(chapter: "models.QuerySet[Session]") -> None:
 
 
 def _remove_piece(chapter: "models.QuerySet[Session]", rows: "models.QuerySet[Any]") -> int:
-    """Remove a piece of the rows if the chapter still matches, and return how many rows it had."""
+    """Remove up to PIECE_ROWS of the rows while the queryset still has the chapter. Return the
+    number of removed rows."""
     begun = time.monotonic()
     with transaction.atomic():
         if not list(chapter.select_for_update().values_list("pk")):

@@ -23,18 +23,18 @@ LEASE = timedelta(seconds=12)
 
 
 def from_now(pause: timedelta) -> Combinable:
-    """Return an expression for the time `pause` from now. The database computes it with its own
+    """Return an expression for the time `pause` from now, which the database computes with its own
     clock."""
     return ExpressionWrapper(Now() + pause, output_field=DateTimeField())
 
 
 def ran_out() -> Q:
-    """Return a condition for queries. It is true of a row whose lease has run out."""
+    """Return a query condition that is true of rows whose lease has run out."""
     return Q(lease_until__lt=Now())
 
 
-# The statement is written by hand, because it runs every second. When Django built it for a hundred
-# texts, the program carried 133 streams instead of 250 (docs/performance.md).
+# This statement runs every second for each streamed reply, so it is written by hand. When Django
+# built it, the program carried 133 streams of replies, and not 250 (docs/performance.md).
 _STORE_TEXT = (
     f"UPDATE {Attempt._meta.db_table} SET partial_text = %s, text_run_id = %s"  # noqa: S608  (no input is part of it)
     f" WHERE {Attempt._meta.pk.column} = %s"
@@ -42,16 +42,17 @@ _STORE_TEXT = (
 
 
 def renew_attempts(texts: Sequence[tuple[Attempt, str]]) -> set[uuid.UUID]:
-    """Store the text so far of each of these attempts, and renew its lease.
+    """Store the text so far of each attempt in `texts`, and renew the attempt's lease.
 
-    Returns the run ids of the attempts that another process has ended. While a run has no text, the
-    text of the previous run stays.
+    Returns the run ids of the attempts that another process has broken. An empty text is not
+    stored, so the text of the previous run stays.
     """
     runs = {attempt.run_id for attempt, _ in texts}
     known = Attempt.objects.filter(pk__in=[attempt.pk for attempt, _ in texts], run_id__in=runs)
     running = known.filter(status=Attempt.Status.RUNNING)
     with transaction.atomic():
-        # Rows that another transaction has locked are skipped. They are renewed the next time.
+        # Rows that another transaction has locked are skipped. Their leases are renewed by the next
+        # call.
         free = running.select_for_update(skip_locked=True).order_by()
         renewed = set(free.values_list("pk", flat=True))
         Attempt.objects.filter(pk__in=renewed).update(

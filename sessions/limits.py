@@ -1,5 +1,5 @@
-"""The limits of the specification. Texts are counted in code points, and a line break counts as
-one."""
+"""The limits of stored texts and lists. The specification sets many of them. Texts are counted in
+code points, and a line break counts as one."""
 
 # The number of prompts that one summary covers by default.
 CHUNK_SIZE_PROMPTS = 7
@@ -11,40 +11,41 @@ PROMPT_CHAR_LIMIT = 5_000
 NARRATIVE_AGENT_CHAR_LIMIT = 5_000
 CANON_CHAR_LIMIT = 1_000
 AGENT_NAME_CHAR_LIMIT = 60
-# The longest names of agents (such as explorer.narrator) and of modes.
+# The most characters in the name of an agent (such as explorer.narrator) and in the name of a mode.
 AGENT_CHAR_LIMIT, MODE_CHAR_LIMIT = 60, 30
 PRONOUNS_CHAR_LIMIT = 40
 PUBLIC_TEXT_CHAR_LIMIT = 200
 TITLE_CHAR_LIMIT = 120
-# The most characters of a reply. The engine cuts no reply, and no model writes nearly so much at
-# once.
+# The most characters of a reply. The engine never shortens a reply, and no model writes nearly so
+# much at once.
 REPLY_CHAR_LIMIT = 1_000_000
 SUBMISSION_KEY_CHAR_LIMIT = 100
-# The longest name of a change's kind or cause, and of the kind of an event, a block or a job.
+# The most characters in the name of a change's kind or cause, and in the name of the kind of an
+# event, a block or a job.
 CHANGE_NAME_CHAR_LIMIT, KIND_CHAR_LIMIT = 60, 40
-# The largest JSON text of the fields that a mode adds to Tab 1.
+# The most characters of the fields that a mode adds to Tab 1, as JSON.
 MODE_SETUP_CHAR_LIMIT = 100_000
-# The largest JSON text of the fields that a mode adds to a prompt.
+# The most characters of the fields that a mode adds to a prompt, as JSON.
 GIVEN_CHAR_LIMIT = 20_000
-# The largest JSON text of a change's payload.
+# The most characters of a change's payload, as JSON.
 CHANGE_CHAR_LIMIT = 20_000
-# Any other object as JSON: a memory block, or what an event shows beside its text. The longest
-# memory block, with the longest list of the longest texts, stays below it.
+# The most characters of any other stored object as JSON, such as a memory block, or the data that
+# an event shows beside its text. No memory block that passes its checks is longer.
 PAYLOAD_CHAR_LIMIT = 1_000_000
 MAX_ATTEMPTS_OF_A_TURN = 50
-# The most changes of a run together with the acts after it.
+# The most changes of one run and of the acts after it, together.
 MAX_CHANGES_OF_AN_ATTEMPT = 1_000
-# The most late results that a run takes, so that there is room for changes of its own.
+# The most late results that a run takes. The limit leaves room for the run's own changes.
 MAX_RESULTS_OF_A_RUN = 200
 # The most changes that acts may make between one turn and the next.
 MAX_ACTS_OF_A_TURN = 500
 MAX_AGENTS = 7
 # The most people without a panel on Tab 1.
 MAX_PEOPLE = 20
-# The most events of an attempt, without its words.
+# The most events of an attempt. The event with the user's words is not counted.
 MAX_EVENTS_OF_AN_ATTEMPT = 500
-# The most people who appear in play, in all attempts of a chapter together. People of runs that can
-# no longer be committed are not counted.
+# The most people who may appear in play, in all attempts of a chapter together. People of attempts
+# that can no longer be committed are not counted.
 MAX_PEOPLE_IN_PLAY = 500
 DEFAULT_TARGET_WORDS = 2_500
 MIN_TARGET_WORDS = 100

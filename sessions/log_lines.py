@@ -1,8 +1,8 @@
-"""Writes lines of the log. Each line is about one event, and has the ids of the rows and of the
-request that the event belongs to.
+"""Writes lines of the log. Each line is about one event. It has the ids of the rows that the event
+is about, and the id of the request that caused the event.
 
-A line has only names, ids and numbers. It never has text of a story. It never has the message of an
-error either, because the message may repeat such text.
+A line has only names, ids and numbers. It never has text of a story, and never the message of an
+error, because such a message may quote a story.
 """
 
 import logging
@@ -18,15 +18,16 @@ _ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=MappingProxy
 
 
 def note(logger: logging.Logger, event: str, **fields: object) -> None:
-    """Write the event's line, without the fields that are None or empty.
+    """Write a line about the event. Fields that are None or empty are left out.
 
-    `event` is a fixed text for each kind of event, because events are counted by it.
+    `event` names a kind of event, and events are counted by this name. So it must never contain
+    values.
     """
     _write(logger, logging.INFO, event, fields)
 
 
 def warn(logger: logging.Logger, event: str, **fields: object) -> None:
-    """Write the line of an event that an operator should look at."""
+    """Write a line about an event that an operator should look at."""
     _write(logger, logging.WARNING, event, fields)
 
 
@@ -36,14 +37,15 @@ def _write(logger: logging.Logger, level: int, event: str, fields: Mapping[str, 
 
 
 def note_after_commit(logger: logging.Logger, event: str, **fields: object) -> None:
-    """Write the line after the present transaction is committed, or at once if no transaction is
-    open."""
+    """Write the line once the present transaction is committed. If no transaction is open, write it
+    at once."""
     transaction.on_commit(partial(note, logger, event, **fields), robust=True)
 
 
 @contextmanager
 def working_for(**ids: object) -> Iterator[None]:
-    """Add these ids to every line that is written in the block. Ids that were added before stay."""
+    """Add these ids to every line that is written in the block. Ids that lines already have
+    stay."""
     token = _ids.set(_with(ids))
     try:
         yield

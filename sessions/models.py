@@ -30,34 +30,32 @@ from sessions.roster import Character, character
 from sessions.states import PLAYABLE, State
 
 UNTITLED = "Untitled chapter"
-# The mode of a chapter that names no mode. The second name is that of the agent that writes its
-# attempts.
+# The mode of a chapter that names no mode, and the agent that writes the attempts in this mode.
 DEFAULT_MODE, DEFAULT_AGENT = "gamemaster", "character"
-# The kinds of event that the engine itself knows. A thought is known only to its thinker and the
-# user.
+# The kinds of event that the engine itself knows. Only the thinker and the user know of a thought.
 SAID, THOUGHT = "said", "thought"
-# The kind of change that the engine itself knows: somebody without a panel appears in play and
-# joins the cast. The payload has name, pronouns, public_text, and the number by which witnesses
-# name the person.
+# The kind of change by which a person without a panel appears in play and joins the cast. The
+# payload has `name`, `pronouns`, `public_text`, and the `number` that lists of witnesses use.
 PERSON = "person"
-# The lowest number of people who appear in play. The slots have the first numbers, and the people
-# of Tab 1 the next ones.
+# The lowest number of people who appear in play. Lower numbers belong to the slots and to the
+# people of Tab 1.
 FIRST_NUMBER_IN_PLAY = MAX_AGENTS + MAX_PEOPLE + 1
 
 
 class Chapters(models.Manager["Session"]):
-    """All chapters, except those that are being imported and whose last row is not stored yet."""
+    """All chapters except unfinished ones. A chapter that is imported or forked is unfinished until
+    its last row is stored."""
 
     def get_queryset(self) -> "models.QuerySet[Session]":
         return super().get_queryset().exclude(state=State.IMPORTING)
 
 
 class Session(models.Model):
-    """One chapter, from its setup to its drafts. `state` changes only through sessions.states."""
+    """One chapter, from its setup to its drafts. Only sessions.states changes the `state`."""
 
     session_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     title = models.CharField(max_length=TITLE_CHAR_LIMIT, default=UNTITLED)
-    # The name of the mode; see agents.modes.
+    # The name of the mode (see agents.modes).
     mode = models.CharField(max_length=MODE_CHAR_LIMIT, default=DEFAULT_MODE)
     state = models.CharField(max_length=16, choices=State, default=State.DRAFT_TAB1)
     prompt_index = models.PositiveIntegerField(default=0)
@@ -65,9 +63,9 @@ class Session(models.Model):
     tab1_locked = models.BooleanField(default=False)
     # The number of prompts that one summary covers.
     chunk_size_prompts = models.PositiveSmallIntegerField(default=CHUNK_SIZE_PROMPTS)
-    # True if the user asked to end the chapter, which then ends after the last summary.
+    # True if the user asked to end the chapter. It then ends as soon as memory is complete.
     is_ending = models.BooleanField(default=False)
-    # The number of model calls that the GM has accepted for memory and that are not made yet.
+    # The number of model calls for memory that the GM has accepted and that are still to be made.
     accepted_calls = models.PositiveIntegerField(default=0)
     # The id of the attempt in flight. A conditional UPDATE claims it.
     turn_in_flight = models.UUIDField(null=True, blank=True)
@@ -75,31 +73,32 @@ class Session(models.Model):
     shows_all_replies = models.BooleanField(default=False)
     # True if Tab 2 also shows thoughts.
     shows_thoughts = models.BooleanField(default=False)
-    # True if an event or a ruling is not known to the whole cast. The parts of a request that would
-    # be the same for all characters are then composed for each character.
+    # True if there is an event or a memory block that not everybody knows. Then each character's
+    # request is composed separately.
     differs_by_reader = models.BooleanField(default=False)
-    # Chance is drawn from this seed, the turn's number and the name of what is drawn.
+    # Random numbers are drawn from this seed, the turn's number and a name (see sessions.chance).
     seed = models.UUIDField(default=uuid.uuid4, editable=False)
-    # The panel that Tab 2 shows.
+    # The slot of the panel that Tab 2 shows.
     next_agent_slot = models.PositiveSmallIntegerField(default=1)
     narrative_agent_definition_text = models.TextField(blank=True)
     target_words = models.PositiveIntegerField(default=DEFAULT_TARGET_WORDS)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
     last_played_at = models.DateTimeField(default=timezone.now)
-    # The time of the import, if the chapter came from a file. The file gives all its other times.
+    # The time of the import, for a chapter from a file. All other times of such a chapter come from
+    # the file.
     imported_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # The origin of a fork. It is None once the origin is deleted. The next fields are the origin's
-    # title at the time of the fork, the last turn that both have in common, and the key of the form
-    # that asked for the fork.
+    # The origin of a fork, or None if the origin was deleted. `origin_title` is the origin's title
+    # when it was forked, `forked_at_prompt` is the last turn that the two have in common, and
+    # `fork_key` is the key of the form that asked for the fork.
     origin = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="forks"
     )
     origin_title = models.CharField(max_length=TITLE_CHAR_LIMIT, blank=True)
     forked_at_prompt = models.PositiveIntegerField(default=0)
     fork_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT, blank=True)
-    # The tokens that the origin had used of each model when it was forked; see
-    # agents.calling.spending. They never change.
+    # For a fork, the tokens that its origin had used of each model when it was forked. They never
+    # change (see agents.calling.spending).
     inherited_usage = models.JSONField(default=dict, blank=True)
 
     objects = Chapters()
@@ -128,8 +127,8 @@ class Session(models.Model):
 
     @cached_property
     def cast(self) -> tuple["CastMember", ...]:
-        """All members of the cast, including those that are deselected. Characters come first, by
-        slot, and then people without a panel."""
+        """All members of the cast, also deselected characters. Characters come first, by slot, and
+        then people without a panel."""
         return tuple(self.members.all())
 
     @cached_property
@@ -137,26 +136,25 @@ class Session(models.Model):
         """The members who take part from the first turn on. Characters come first, by slot, and
         then people without a panel.
 
-        People who appeared in play are not among them; see `sessions.world.everybody_at`.
+        People who appeared in play are not included (see `sessions.world.everybody_at`).
         """
         return tuple(one for one, member in self._numbered_cast if member.is_selected)
 
     @cached_property
     def characters(self) -> list[Character]:
-        """The characters of this chapter, in slot order."""
+        """The selected characters of this chapter, in slot order."""
         return [one for one in self.everybody if one.slot]
 
     @cached_property
     def _numbered_cast(self) -> list[tuple[Character, "CastMember"]]:
-        """Each member of the cast with its number. People without a panel have numbers above all
-        slots."""
+        """Each member of the cast with a number. The number of a character is its slot. People
+        without a panel get the numbers above the slots."""
         people = count(MAX_AGENTS + 1)
         return [(one.as_character(one.slot or next(people)), one) for one in self.cast]
 
     @property
     def everybodys_numbers(self) -> list[int]:
-        """The numbers of everybody on Tab 1, in ascending order. Witnesses are named by these
-        numbers."""
+        """The numbers of `everybody`, in ascending order. Lists of witnesses use these numbers."""
         return [one.number for one in self.everybody]
 
     @property
@@ -165,33 +163,32 @@ class Session(models.Model):
 
     @property
     def agent_names(self) -> dict[str, str]:
-        """The names of the selected characters. The key is the slot as text, because JSON has only
-        text as keys."""
+        """The names of the selected characters by slot. The slots are strings, because JSON has no
+        other keys."""
         return {str(one.slot): one.name for one in self.characters}
 
     def agent_texts(self, field: str) -> dict[str, str]:
-        """Return the texts of this field of `CastMember`. The key is the slot as text, and empty
-        texts are left out.
+        """Return the values of a text field of `CastMember` by slot, without the empty ones.
 
-        Deselected slots are included.
+        The slots are strings. Deselected characters are included.
         """
         texts = {one.slot: getattr(one, field) for one in self.cast if one.slot}
         return {str(slot): text for slot, text in texts.items() if text}
 
     def character(self, number: int) -> Character:
-        """Return the member of the cast with this number. The member need not be selected."""
+        """Return the member of the cast with this number, even if the member is not selected."""
         known = self._characters_by_number
         if number not in known and number >= FIRST_NUMBER_IN_PLAY:
-            # People who appeared in attempts that are not chosen are included, because pages also
-            # show those.
+            # Pages also show attempts that are not chosen, so people who appeared in such attempts
+            # are included.
             known.update((one["number"], character(**one)) for one in self.people_in_play())
         return known.get(number) or character(number)
 
     def people_in_play(self) -> "models.QuerySet[Change, dict[str, Any]]":
-        """Return the payload of each person who appeared in a run that is committed or still may
-        be.
+        """Return the payload of each person who appeared in a run that is committed or may still be
+        committed.
 
-        If a person appears in two attempts, two payloads may have the same number.
+        A person who appears in two attempts may be returned twice, with the same number.
         """
         of_run = Q(run_id=None) | Q(run_id=F("attempt__run_id"))
         people = self.changes.filter(of_run | Q(run_id=F("attempt__text_run_id")), kind=PERSON)
@@ -203,7 +200,7 @@ class Session(models.Model):
         return {one.number: one for one, _ in self._numbered_cast}
 
     def forget_cast(self) -> None:
-        """Drop the cast that is in memory, so that it is read from the database again."""
+        """Forget the cast that was read, so that the next use reads it from the database."""
         for name in (
             *("cast", "everybody", "characters", "_numbered_cast", "_characters_by_number"),
         ):
@@ -219,15 +216,15 @@ class Session(models.Model):
 
 
 class Tab1Inputs(models.Model):
-    """The texts of Tab 1; `sessions.chapters.is_setup_open` says when they can be changed."""
+    """The texts of Tab 1. `sessions.chapters.is_setup_open` says whether they can be changed."""
 
     session = models.OneToOneField(
         Session, on_delete=models.CASCADE, primary_key=True, related_name="tab1"
     )
     world_text = models.TextField(blank=True)
     chapter_text = models.TextField(blank=True)
-    # The values of the fields of the mode's model `Mode.setup`. They are empty until they are
-    # saved.
+    # The values of the fields that the mode adds to Tab 1 (`Mode.setup`), or an empty object before
+    # they are saved.
     mode_setup = models.JSONField(default=dict, blank=True)
     saved_at = models.DateTimeField(auto_now=True)
 
@@ -239,16 +236,16 @@ class Tab1Inputs(models.Model):
 
 
 class CastMember(models.Model):
-    """A character with a panel, or a person without one. Rows can be changed as long as Tab 1
-    can."""
+    """A character with a panel, or a person without one. The row can be changed as long as Tab 1
+    can be changed."""
 
     member_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="members")
     # The number of the character's panel; None for a person.
     slot = models.PositiveSmallIntegerField(null=True, blank=True)
-    # False if the character takes no part; its texts are kept.
+    # False if the character takes no part. The character's texts are kept.
     is_selected = models.BooleanField(default=True)
-    # A character without a name has a default name.
+    # If this is empty, the character has the default name of its slot.
     name = models.CharField(max_length=AGENT_NAME_CHAR_LIMIT, blank=True)
     pronouns = models.CharField(max_length=PRONOUNS_CHAR_LIMIT, blank=True)
     # A sentence that everybody may know.
@@ -270,11 +267,11 @@ class CastMember(models.Model):
 
 
 class Attempt(models.Model):
-    """One try at a step of the story. It is committed as a whole, or it is broken and changes
+    """One try at a step of the story. A committed attempt is complete, and a broken one changes
     nothing.
 
-    The attempt is stored before any model is called, under the key of the form. So a form that is
-    sent twice makes one attempt. `run_id` names the run that may write to it.
+    The attempt is stored before any model is called, under the key of the submission. So a form
+    that is sent twice makes one attempt. Only the run that `run_id` names may write to the attempt.
     """
 
     class Kind(models.TextChoices):
@@ -284,7 +281,7 @@ class Attempt(models.Model):
         REROLL = "reroll"
         # Another attempt with one layer of the request changed. It is committed unchosen.
         TRIAL = "trial"
-        # The chosen reply after the user rewrote it by hand. No model is called.
+        # The chosen reply after the user changed its text by hand. No model is called.
         EDIT = "edit"
 
     class Status(models.TextChoices):
@@ -292,18 +289,20 @@ class Attempt(models.Model):
         COMMITTED = "committed"
         FAILED = "failed"
         STOPPED = "stopped"
-        # The attempt is broken, and the user went on without it. Its words can still be read.
+        # The attempt was broken, and the user went on without it. Its words are kept.
         SET_ASIDE = "set_aside"
 
-    # The kinds of attempts in play. At most one attempt of these kinds is in flight or broken.
+    # The kinds of attempts that are part of play. A chapter has at most one of them in flight or
+    # broken.
     IN_PLAY = (Kind.PROMPT, Kind.REROLL)
-    # A broken attempt waits for the user. A pending attempt is broken or running.
+    # The statuses of a broken attempt, which waits for the user, and of a pending attempt, which is
+    # either broken or running.
     BROKEN = (Status.FAILED, Status.STOPPED)
     PENDING = (Status.RUNNING, *BROKEN)
 
     attempt_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="attempts")
-    # The turn of which this is an attempt. A prompt has no turn until it is committed.
+    # The turn at which this is an attempt. A prompt has no turn until it is committed.
     turn = models.ForeignKey(
         "Turn", on_delete=models.CASCADE, null=True, blank=True, related_name="attempts"
     )
@@ -312,22 +311,23 @@ class Attempt(models.Model):
     submission_key = models.CharField(max_length=SUBMISSION_KEY_CHAR_LIMIT)
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.PROMPT)
     status = models.CharField(max_length=10, choices=Status, default=Status.RUNNING)
-    # The member of the cast who acts; None where a narrator writes.
+    # The number of the member of the cast who acts, or None if a narrator writes.
     actor = models.PositiveSmallIntegerField(null=True, blank=True)
     # The name of the agent who writes the attempt.
     agent = models.CharField(max_length=AGENT_CHAR_LIMIT, default=DEFAULT_AGENT)
     words = models.TextField()
-    # The values of the fields of the mode's model `Mode.given`. They came with the prompt's words.
+    # The values of the fields that the mode adds to a prompt (`Mode.given`).
     given = models.JSONField(null=True, blank=True)
-    # For a trial, the layer that was changed and the change; None for any other attempt.
+    # For a trial, the layer that was changed, with its text before and after the change. It is None
+    # for any other attempt.
     changed_layer = models.JSONField(null=True, blank=True)
-    # The numbers of the members who can perceive the events. None means everybody of the cast at
-    # the time of the commit.
+    # The numbers of the members who can perceive the events. None means everybody who takes part
+    # when the attempt is committed.
     witnesses = models.JSONField(null=True, blank=True)
-    # The text so far. It is from the latest run that has brought any text.
+    # The text so far, from the latest run that brought text.
     partial_text = models.TextField(blank=True)
-    # The id of the run that wrote `partial_text`. If the user keeps the text, this run's changes
-    # count.
+    # The id of the run that wrote `partial_text`. If the user keeps this text, the changes of this
+    # run count.
     text_run_id = models.UUIDField(null=True, blank=True)
     error = models.TextField(blank=True)
     run_id = models.UUIDField(default=uuid.uuid4)
@@ -345,7 +345,8 @@ class Attempt(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["status", "lease_until"], name="attempt_lease"),
-            # This index is for the pending attempt, because every page of a chapter asks for it.
+            # By this index the database finds the pending attempt, which every page of a chapter
+            # asks for.
             models.Index(fields=["session", "status"], name="attempt_pending"),
             models.Index(fields=["session", "submitted_at"], name="attempt_newest"),
         ]
@@ -363,12 +364,13 @@ class Attempt(models.Model):
 
     @property
     def has_died(self) -> bool:
-        """Whether the attempt's lease ran out. Its process then counts as dead."""
+        """Whether the lease of the running attempt has run out, so that its process counts as
+        dead."""
         return self.is_running and self.lease_until < timezone.now()
 
     @property
     def is_broken(self) -> bool:
-        """Whether the attempt failed or was stopped. It then waits for the user's decision."""
+        """Whether the attempt failed or was stopped, and waits for the user."""
         return self.status in self.BROKEN
 
 
@@ -391,9 +393,11 @@ class Turn(models.Model):
 
 
 class Event(AppendOnly):
-    """Something that was said or shown in an attempt. The attempt's words are its first event.
+    """Something that was said or shown in an attempt. The user's words, if any, are the first event
+    of the attempt.
 
-    The transcript is made from the events of chosen attempts. It is never read back.
+    The transcript is made from the events of chosen attempts. No code makes events from a
+    transcript.
     """
 
     class Role(models.TextChoices):
@@ -404,20 +408,19 @@ class Event(AppendOnly):
     event_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="events")
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="events")
-    # The number of the attempt's turn. The next field is the event's place among the attempt's
-    # events.
+    # The number of the attempt's turn, and the event's place among the events of the attempt.
     prompt_index = models.PositiveIntegerField()
     position = models.PositiveSmallIntegerField()
     role = models.CharField(max_length=8, choices=Role)
     # SAID, THOUGHT, or a kind that the mode declares.
     kind = models.CharField(max_length=KIND_CHAR_LIMIT, default=SAID)
-    # The number of the member of the cast who speaks.
+    # The number of the member of the cast who speaks, if any.
     agent_slot = models.PositiveSmallIntegerField(null=True, blank=True)
     text = models.TextField()
     # Data that a page draws in addition to the text.
     shown = models.JSONField(null=True, blank=True)
     # The numbers of the members who could perceive the event. They are fixed when the event is
-    # written.
+    # stored.
     witnesses = models.JSONField(default=list)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -435,30 +438,32 @@ class Event(AppendOnly):
 
 
 class Change(AppendOnly):
-    """A change of the world, by a run of an attempt or by an act of the user after the attempt.
+    """A change of the world, made by a run of an attempt or by an act of the user after the
+    attempt.
 
-    The world is folded from the initial state and the changes that count; see sessions.world.
+    The world is folded from the initial state and the changes that count (see sessions.world).
     """
 
     change_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="changes")
-    # This field has no index of its own, because the unique constraint's index begins with it.
+    # The index of the unique constraint begins with this field, so the field needs no index of its
+    # own.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, related_name="changes", db_index=False
     )
     # The id of the run that made the change; None for an act.
     run_id = models.UUIDField(null=True, blank=True)
-    # The place among the run's changes. For an act, the place among the acts that followed the
-    # attempt.
+    # The place among the changes of the run, or among the acts after the attempt.
     position = models.PositiveIntegerField()
     kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT)
-    # A JSON object. The kind of the change says which fields the object has.
+    # A JSON object, whose fields depend on the kind of the change.
     payload = models.JSONField(default=dict)
     # The name of the tool, the rule or the act that made the change.
     cause = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT, blank=True)
-    # The id of the job whose late result the change takes.
+    # The id of the job whose late result this change takes, or None.
     result = models.UUIDField(null=True, blank=True)
-    # The number of the step that made the change; 0 before the first step.
+    # The number of the step of the reply that made the change. It is 0 for a change from before the
+    # first step.
     step = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
 

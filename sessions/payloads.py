@@ -7,14 +7,16 @@ from typing import Any
 
 from sessions.exceptions import InvalidInput
 
-# The greatest depth of nested lists and objects; the shapes of memory need five levels.
+# The greatest depth of nested lists and objects that can be stored. Memory blocks need only five
+# levels.
 MAX_DEPTH = 20
 
 
 def why_not_storable(payload: Mapping[str, Any]) -> str:
-    """Return why some database or a chapter's file does not take the object as JSON; "" if all do.
+    """Return the reason why the object cannot be stored as JSON, or "" if it can.
 
-    They refuse NUL, lone surrogates, numbers without end and endless nesting.
+    Databases and files of chapters refuse NUL, lone surrogates, numbers that are not finite, and
+    deep nesting.
     """
     pending: list[tuple[Any, int]] = [(payload, 1)]
     while pending:
@@ -37,7 +39,8 @@ def why_not_storable(payload: Mapping[str, Any]) -> str:
 
 
 def check_payload(payload: Mapping[str, Any], *, most: int, label: str) -> None:
-    """Raise InvalidInput if the object cannot be stored, or has more characters of JSON."""
+    """Raise InvalidInput if the object cannot be stored, or if it has more than `most` characters
+    as JSON."""
     problem = why_not_storable(payload)
     if not problem and len(json.dumps(payload, ensure_ascii=False)) > most:
         problem = f"it has more than {most:,} characters"

@@ -18,8 +18,8 @@ def chosen_events(
     """Return the events of the chosen attempts at the turns `from_prompt` to `to_prompt`, both
     included.
 
-    Thoughts are included only with `with_thoughts`. `last_attempt` is a committed attempt at turn
-    `to_prompt`, and counts as the chosen one there.
+    `last_attempt` is the id of an attempt at turn `to_prompt` that is used in place of the chosen
+    one. Thoughts are included only with `with_thoughts`.
     """
     told = Q(attempt__chosen_for__isnull=False)
     if last_attempt is not None:
@@ -35,7 +35,8 @@ def chosen_events(
 def other_events(
     chapter: Session, *, from_prompt: int, to_prompt: int, with_thoughts: bool = False
 ) -> "QuerySet[Event]":
-    """Return the events of attempts that are not chosen at these turns, oldest attempt first.
+    """Return the events of the attempts that are not chosen, at the turns `from_prompt` to
+    `to_prompt`. The oldest attempt at a turn comes first.
 
     Thoughts are included only with `with_thoughts`.
     """
@@ -51,8 +52,8 @@ def other_events(
 
 def has_thoughts(chapter: Session) -> bool:
     """Return whether a committed attempt of the chapter has a thought."""
-    # `differs_by_reader` is checked first, because this needs no query. It is True in every chapter
-    # with a thought, because only the thinker witnesses a thought.
+    # `differs_by_reader` is checked first, because this takes no query. It is True in every chapter
+    # with a thought, because only its thinker witnesses a thought.
     return chapter.differs_by_reader and chapter.events.filter(kind=THOUGHT).exists()
 
 

@@ -1,7 +1,7 @@
-"""Shows records in Django's admin, where nobody can change them.
+"""Pages of Django's admin that show records and change nothing.
 
-A chapter changes only through functions that know its rules. A form that wrote to the tables would
-break the rules. Apps register their models with RecordAdmin.
+A chapter may change only through functions that know its rules, and a form of the admin would not
+know them. Each app registers its models with a subclass of RecordAdmin.
 """
 
 import json
@@ -23,7 +23,7 @@ else:
 
 
 class RecordAdmin(_ModelAdmin):
-    # Long texts that a list of records does not load.
+    # The names of fields with long text. A list of records does not load these fields.
     heavy_fields: tuple[str, ...] = ()
     list_per_page = 50
 
@@ -55,14 +55,17 @@ class RecordAdmin(_ModelAdmin):
 
     @admin.display(description="chapter", ordering="session__title")
     def chapter(self, record: Any) -> SafeString:
-        """Return a link to the record's chapter. The chapter must be in list_select_related as
-        `session`."""
+        """Return a link to the record's chapter.
+
+        A subclass that shows this column in a list must name `session` in list_select_related.
+        Otherwise each row takes a query.
+        """
         return _link("admin:story_sessions_session_change", record.session)
 
 
 def related_records(record: models.Model) -> SafeString:
-    """Return a link for each kind of record that belongs to this one, with the number of such
-    records."""
+    """Return a list of links for the kinds of record that belong to this one, each with its number
+    of records."""
     links = []
     for relation in record._meta.related_objects:
         related = relation.related_model

@@ -12,8 +12,8 @@ SLOTS = tuple(range(1, MAX_AGENTS + 1))
 class Character:
     """A member of the cast in the form that pages, prompts and the transcript use.
 
-    A person without a panel has slot 0 and no colour. Witnesses name a member by `number`. It is
-    the slot of a character. For a person without a panel it is a number above all slots.
+    A person without a panel has slot 0 and no colour. Lists of witnesses use the `number`. The
+    number of a character is its slot, and the number of a person is above all slots.
     """
 
     slot: int
@@ -25,7 +25,7 @@ class Character:
 
     @property
     def says_more(self) -> bool:
-        """Whether the character has more to show than its slot, colour and name."""
+        """Whether there is more to say about this member than a slot, a colour and a name."""
         return bool(self.pronouns or self.public_text or not self.slot)
 
 
@@ -34,9 +34,10 @@ def default_name(slot: int) -> str:
 
 
 def character(number: int, name: str = "", pronouns: str = "", public_text: str = "") -> Character:
-    """Return the character of a slot, or the person with a number above the slots.
+    """Return the member of the cast with this number. If the number is a slot, the member is a
+    character. Otherwise the member is a person without a panel.
 
-    If the name is empty, the character gets the slot's default name.
+    An empty name is replaced by a default name.
     """
     if number not in SLOTS:
         return Character(0, "", name or "Somebody", pronouns, public_text, number)

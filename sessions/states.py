@@ -1,7 +1,7 @@
-"""The states of a chapter and the transitions between them.
+"""The states of a chapter and the moves between them.
 
-A transition is one UPDATE whose WHERE names the states from which it may start. The number of
-changed rows says whether it took place. Row locks are not used, because SQLite has none.
+A move is one UPDATE whose WHERE names the states from which the move may start. The number of
+changed rows says whether the chapter was moved. Row locks are not used, because SQLite has none.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -36,8 +36,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     # The chapter returns to ACTIVE when the GM reopens it.
     State.ENDED: frozenset({State.NARRATING, State.ACTIVE, State.RESETTING}),
     State.NARRATING: frozenset({State.ENDED, State.RESETTING}),
-    # In the specification DRAFT_TAB1 follows RESETTING. Here a new Session with a new id is created
-    # instead.
+    # The specification lets DRAFT_TAB1 follow RESETTING. Here a reset deletes the chapter, and
+    # makes a new one with a new id.
     State.RESETTING: frozenset(),
 }
 
@@ -50,15 +50,16 @@ def sources_of(target: State) -> list[State]:
 
 
 def try_move(chapter: "QuerySet[Session]", target: State, **changes: Any) -> bool:
-    """Move the chapter (a queryset of one) to the target if its state allows that.
+    """Move the chapter to the target state if its present state allows the move. Return whether it
+    was moved.
 
-    Returns whether it did.
+    `chapter` is a queryset with this chapter alone.
     """
     return bool(chapter.filter(state__in=sources_of(target)).update(state=target, **changes))
 
 
 def move(chapter: "QuerySet[Session]", target: State, *, refusal: str, **changes: Any) -> None:
-    """Move the chapter like `try_move`. Raises WrongState with `refusal` if its state does not
-    allow that."""
+    """Move the chapter as `try_move` does. If its state does not allow the move, raise WrongState
+    with the message `refusal`."""
     if not try_move(chapter, target, **changes):
         raise WrongState(refusal)

@@ -1,7 +1,8 @@
 """Renders Tab 2's transcript from events.
 
-Its form follows the contract 'A' to 'I' of the specification, and no code reads it back. Sizes are
-counted in code points of the rendered plain text, which is also the text that the browser copies.
+The form of the transcript follows the contract 'A' to 'I' of the specification, and no code parses
+it. Sizes are counted in code points of the plain text, which is also the text that a browser
+copies.
 """
 
 import re
@@ -27,23 +28,24 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 @dataclass(frozen=True)
 class Entry:
-    """An event in the form in which it is shown. `character` is None for the GM and the system."""
+    """An event in the form in which it is shown. `character` is None if the GM or the system
+    speaks."""
 
     prompt_index: int
     role: str
     prefix: str
     text: str
     character: Character | None = None
-    # False if the entry is from an attempt that is not chosen.
+    # False if the attempt of the entry is not chosen.
     is_chosen: bool = True
-    # For a reply, the names of its witnesses; empty if everybody is a witness.
+    # The names of the witnesses of a reply; "" if everybody is a witness.
     perceived_by: str = ""
     # True for a thought. It is shown only on request, and it is no part of the transcript.
     is_thought: bool = False
 
     @property
     def is_told(self) -> bool:
-        """Whether the entry is in the transcript that can be downloaded."""
+        """Whether the entry is part of the transcript that can be downloaded."""
         return self.is_chosen and not self.is_thought
 
     @property
@@ -112,10 +114,11 @@ def read_transcript(
     with_all_replies: bool = False,
     with_thoughts: bool = False,
 ) -> Transcript:
-    """Read the newest events whose rendering fits `limit`. If `limit` is None, read all events.
+    """Read the newest events that fit `limit` when they are rendered. If `limit` is None, read all
+    events.
 
-    Attempts that are not chosen, and thoughts, are added if asked for. They do not count towards
-    the limit.
+    With `with_all_replies` and `with_thoughts`, attempts that are not chosen and thoughts are read
+    too. These do not count towards the limit.
     """
     events = chosen_events(chapter, with_thoughts=True).reverse()
     entries = (render_event(event, chapter) for event in events.iterator(chunk_size=200))
@@ -150,19 +153,17 @@ def read_prompts(
 
 
 def _asked_for(entries: Iterable[Entry], with_thoughts: bool) -> Iterator[Entry]:
-    """Yield the entries. Thoughts are left out unless they are asked for.
-
-    A turn that has nothing but a thought still gets an entry with its number.
-    """
+    """Yield the entries. Without `with_thoughts`, leave out thoughts."""
     return (entry for entry in entries if with_thoughts or not entry.is_thought)
 
 
 def _with_other_attempts(
     transcript: Transcript, chapter: Session, with_thoughts: bool
 ) -> Transcript:
-    """Add the attempts that are not chosen, in the order in which all attempts were committed.
+    """Add the entries of attempts that are not chosen. At each turn, they follow the chosen attempt
+    in the order in which they were committed.
 
-    If several attempts share the words of a prompt, the words are shown once.
+    If several attempts have the same words of the user, the words are shown once.
     """
     shown = transcript.entries
     if not shown:
@@ -180,14 +181,15 @@ def _with_other_attempts(
         )
         if not is_repeated:
             entries.append(entry)
-    # The sort is stable, so the chosen attempt comes first among the entries of its prompt.
+    # The sort keeps the order within a turn, so the chosen attempt stays before the others.
     entries.sort(key=lambda entry: entry.prompt_index)
     return replace(transcript, entries=entries)
 
 
 def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> Transcript:
-    """Take whole entries, newest first, as long as everything together fits `limit`."""
-    # Room for the dashed line and both notes is kept free from the start, so that they always fit.
+    """Return a transcript with as many of the newest entries as fit `limit` together. No entry is
+    cut, unless even the newest one is too large."""
+    # Room for the dashed line and both notes is reserved first, so that they always fit.
     room = limit - sum(
         len(_SEPARATOR) + len(note) for note in (DASHED_LINE, TRUNCATION_NOTE, BOUNDARY_ABOVE_NOTE)
     )
@@ -204,8 +206,8 @@ def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> 
 
 
 def _cut_start(entry: Entry, room: int) -> Entry:
-    """Cut an entry that is larger than the window. Its start is cut off, so that its end is
-    shown."""
+    """Cut off the start of an entry that is larger than the window, because its end is the newest
+    text."""
     kept = entry.text[-max(room - len(entry.prefix) - len(_SEPARATOR), 0) :]
     return Entry(entry.prompt_index, entry.role, entry.prefix, kept, entry.character)
 
@@ -246,11 +248,12 @@ def chosen_entries(
     perceived: Perceived | None = None,
     with_thoughts: bool = False,
 ) -> Iterator[Entry]:
-    """Yield the entries of `chosen_events`. No model objects are made, because there may be ten
-    thousand events.
+    """Yield an entry for each event that `chosen_events` returns. No model objects are made,
+    because there may be ten thousand events.
 
-    `perceived` selects events by their witnesses. Without it there is an entry for every turn: a
-    turn that has only thoughts still has an entry with its number.
+    `perceived` gets the witnesses of an event, and says whether the event is included. Without it,
+    every turn has an entry: if a turn has nothing but thoughts, the entry has only the turn's
+    number.
     """
     events = chosen_events(
         chapter,
@@ -261,7 +264,7 @@ def chosen_entries(
     )
     rows = events.values_list("prompt_index", "role", "agent_slot", "text", "kind", "witnesses")
     is_long = to_prompt is None or to_prompt - from_prompt > _FEW_PROMPTS
-    # For a few rows a plain query is used, because a cursor would need three queries.
+    # A few rows are read by a plain query, because a cursor would need three queries.
     read = rows.iterator(chunk_size=500) if is_long else rows
     entries = _numbered(
         _render(chapter, number, role, slot, text, kind)
@@ -272,7 +275,8 @@ def chosen_entries(
 
 
 def _numbered(entries: Iterable[Entry], *, newest_first: bool = False) -> Iterator[Entry]:
-    """Yield the entries. For a turn without words, also yield an entry with the turn's number."""
+    """Yield the entries. If the user wrote no words at a turn, also yield an entry with the turn's
+    number."""
     for number, of_turn in groupby(entries, key=lambda entry: entry.prompt_index):
         turn = list(of_turn)
         first = turn[-1 if newest_first else 0]

@@ -1,7 +1,7 @@
-"""The world of a chapter, which is folded from the initial state and the changes that count.
+"""The world of a chapter: the initial state, into which the changes that count are folded.
 
-A change is stored at the end of its step. It counts if its run is committed and its attempt is
-chosen. The change of an act counts at once. Nothing is ever rolled back, because each attempt has
+A change is stored when its step ends. It counts while its run is committed and its attempt is
+chosen. The change of an act counts at once. No change is ever undone, because each attempt has
 changes of its own.
 """
 
@@ -33,8 +33,9 @@ _TOLD_OF_A_PERSON = frozenset({"name", "pronouns", "public_text"})
 class NewChange:
     """A change that is not stored yet. `payload` is a JSON object.
 
-    `cause` names the tool or rule that made the change. `step` is the number of the model call
-    within the reply. `result` is the id of the job whose late result the change takes.
+    `cause` is the name of the tool, the rule or the act that makes the change. `step` is the number
+    of the model call within the reply. `result` is the id of the job whose late result the change
+    takes.
     """
 
     kind: str
@@ -46,7 +47,8 @@ class NewChange:
 
 @dataclass(frozen=True)
 class LateResult:
-    """The late result of a job. It becomes a change of the kind `kind` when a run takes it."""
+    """The late result of a job. When a run takes the result, it becomes a change of the kind
+    `kind`."""
 
     result_id: uuid.UUID
     kind: str
@@ -56,11 +58,12 @@ class LateResult:
 def changes_that_count(
     chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
 ) -> "QuerySet[Change]":
-    """Return the changes that count, in the order of turns. The acts after each turn come last.
+    """Return the changes that count, in the order of turns. The changes of an attempt come before
+    those of the acts after it.
 
-    With `before`, only the changes of earlier turns are returned. With an `attempt`, the changes
-    before its turn come first. The changes of its run follow, even while it runs, and then the acts
-    after it.
+    With `before`, only changes of turns before that one are returned. With `attempt`, the result
+    has the changes of the turns before this attempt, then the changes of its present run, and then
+    those of the acts after it. The present run need not be committed.
     """
     if attempt is not None and attempt.turn is not None:
         before = attempt.turn.number
@@ -70,7 +73,7 @@ def changes_that_count(
         counts &= Q(attempt__turn__number__lt=before)
     if attempt is not None:
         counts |= Q(attempt=attempt) & (Q(run_id=None) | Q(run_id=attempt.run_id))
-    # The first attempt at a turn has no turn until it is committed.
+    # A prompt has no turn until it is committed. Its changes come last.
     number = F("attempt__turn__number").asc(nulls_last=True)
     return chapter.changes.filter(counts).order_by(
         number, F("run_id").asc(nulls_last=True), "position"
@@ -80,21 +83,23 @@ def changes_that_count(
 def fold_world(
     initial: World, changes: Iterable[Change], apply: Callable[[World, Change], World]
 ) -> World:
-    """Return the world after these changes. `apply` returns the world after one change, and must
-    not modify the world that it was given."""
+    """Fold the changes into the world, and return the world after them.
+
+    `apply` returns the world after one change. It must not modify the world that it gets.
+    """
     return reduce(apply, changes, initial)
 
 
 def everybody_at(
     chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
 ) -> tuple[Character, ...]:
-    """Return the members of the cast of Tab 1, and the people who have appeared in play.
+    """Return the members of the cast of Tab 1, and then the people who have appeared in play.
 
-    A person has appeared if the change that says so counts. `changes_that_count` explains the
-    arguments.
+    A person appears by a change. `before` and `attempt` say which changes count, as in
+    `changes_that_count`.
     """
-    # Nobody has appeared in play if `differs_by_reader` is False. A person who appears did not
-    # witness earlier events, and so sets it to True.
+    # A person who appears in play missed the earlier events, so `differs_by_reader` is True from
+    # then on. If it is False, nobody has appeared.
     if not chapter.differs_by_reader:
         return chapter.everybody
     appeared = changes_that_count(chapter, before=before, attempt=attempt).filter(kind=PERSON)
@@ -103,25 +108,24 @@ def everybody_at(
 
 
 def take_part_once(chapter: Session, numbers: Sequence[int], *, before: int | None = None) -> bool:
-    """Return whether each of these numbers is given once and names a member who takes part.
+    """Return whether the numbers are all different and each belongs to a member who takes part.
 
-    With `before`, the member must have taken part before that turn.
+    With `before`, the members must have taken part before that turn.
     """
     everybody = {one.number for one in everybody_at(chapter, before=before)}
     return len(set(numbers)) == len(numbers) and set(numbers) <= everybody
 
 
 def is_closed(chapter: Session, number: int) -> bool:
-    """Return whether the turn is closed by an act. A closed turn allows no other attempt and no
-    choice."""
+    """Return whether an act has closed the turn, so that no attempt at it can be made or chosen."""
     return chapter.changes.filter(attempt__chosen_for__number=number, run_id=None).exists()
 
 
 @transaction.atomic
 def store_changes(attempt: Attempt, changes: Sequence[NewChange]) -> bool:
-    """Store the changes of one step of the attempt's run, after those of the run's earlier steps.
+    """Store the changes of one step of the attempt's present run.
 
-    Returns False and stores nothing if the run may no longer write to the attempt. Raises
+    Returns False and stores nothing if this run may no longer write to the attempt. Raises
     InvalidInput for a change that cannot be stored.
     """
     if not (lock_chapter(attempt.session_id) and run_of(attempt).exists()):
@@ -131,9 +135,9 @@ def store_changes(attempt: Attempt, changes: Sequence[NewChange]) -> bool:
 
 
 def take_results(attempt: Attempt, waiting: Iterable[LateResult]) -> bool:
-    """Store late results that wait for this attempt as the first changes of its run.
+    """Store late results as changes of the attempt's present run, before its first step.
 
-    Returns what `store_changes` returns, and raises what it raises.
+    Returns what `store_changes` returns, and raises its errors.
     """
     taken = [
         NewChange(one.kind, one.payload, cause="result", result=one.result_id) for one in waiting
@@ -142,21 +146,22 @@ def take_results(attempt: Attempt, waiting: Iterable[LateResult]) -> bool:
 
 
 def turns_before(attempt: Attempt) -> "QuerySet[Turn]":
-    """Return the turns before the attempt's turn. An attempt without a turn comes after all
+    """Return the turns before the attempt's turn. If the attempt has no turn yet, return all
     turns."""
     turns = attempt.session.turns.all()
     return turns.filter(number__lt=attempt.turn.number) if attempt.turn else turns
 
 
 def taken_before(attempt: Attempt) -> "QuerySet[Change]":
-    """Return the changes before the attempt's turn that count and took a late result."""
+    """Return those changes that take a late result, of the changes that count before the attempt's
+    turn."""
     before = attempt.turn.number if attempt.turn else None
     return changes_that_count(attempt.session, before=before).filter(result__isnull=False)
 
 
 def copy_changes(source: Attempt, run_id: uuid.UUID, copy: Attempt) -> None:
-    """Copy the changes that this run of `source` made to the run of `copy`. Their late results are
-    copied too."""
+    """Copy the changes of this run of `source` to the run of `copy`. If a change takes a late
+    result, its copy takes the same result."""
     fields = ("position", "kind", "payload", "cause", "step", "result")
     changes = source.changes.filter(run_id=run_id).order_by("position").values(*fields)
     to = {"session_id": copy.session_id, "attempt": copy, "run_id": copy.run_id}
@@ -164,7 +169,8 @@ def copy_changes(source: Attempt, run_id: uuid.UUID, copy: Attempt) -> None:
 
 
 def room_for_changes(attempt: Attempt) -> int:
-    """Return how many more changes this run of the attempt and the acts after it may make."""
+    """Return how many more changes this attempt may have: changes of its present run, and of the
+    acts after it."""
     of_run_or_act = Q(run_id=None) | Q(run_id=attempt.run_id)
     return MAX_CHANGES_OF_AN_ATTEMPT - attempt.changes.filter(of_run_or_act).count()
 
@@ -172,9 +178,10 @@ def room_for_changes(attempt: Attempt) -> int:
 def add_changes(
     attempt: Attempt, changes: Sequence[NewChange], *, run_id: uuid.UUID | None
 ) -> list[Change]:
-    """Store the changes of a run or an act after those that are stored already.
+    """Store changes of the run `run_id`, or of an act if `run_id` is None. They come after the
+    stored changes of the same run or of earlier acts.
 
-    Raises InvalidInput. The chapter's row has to be locked.
+    The chapter's row has to be locked. Raises InvalidInput.
     """
     if len(changes) > room_for_changes(attempt):
         raise InvalidInput(
@@ -204,7 +211,7 @@ def add_changes(
 
 
 def check_change(kind: str, payload: Mapping[str, Any]) -> None:
-    """Raise InvalidInput for a change that can be stored in no chapter."""
+    """Raise InvalidInput for a change that no chapter can store."""
     check_payload(payload, most=CHANGE_CHAR_LIMIT, label="A change to the world")
     if kind == PERSON:
         _clean_person((), payload)
@@ -221,8 +228,11 @@ def _clean_person(everybody: Iterable[Character], told: Mapping[str, Any]) -> di
 
 
 def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> dict[str, Any]:
-    """Return the payload of a person who appears, with a number that nobody else has in a run that
-    is committed or may be yet. So a person of another attempt is never mistaken for this one."""
+    """Return the payload of a person who appears, with a new number.
+
+    The number belongs to nobody else in a run that is committed or may still be committed. So two
+    people of different attempts are never mistaken for each other.
+    """
     chapter = attempt.session
     before = [one.payload for one in new if one.kind == PERSON]
     everybody = (*everybody_at(chapter, attempt=attempt), *(character(**one) for one in before))
@@ -233,6 +243,6 @@ def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> di
         raise InvalidInput(
             f"At most {MAX_PEOPLE_IN_PLAY} people can appear in a chapter. Nobody was added."
         )
-    # The new person did not witness the earlier events, so the readers differ from now on.
+    # The new person missed the earlier events, so not everybody knows the same from now on.
     tell_readers_apart(chapter, ())
     return {"number": number, **person}

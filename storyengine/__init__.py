@@ -1,5 +1,4 @@
-"""The Django project: its settings, its entry points, and the pages and the API that use the
-apps."""
+"""The Django project: the settings, the entry points, the pages and the API."""
 
 from storyengine.celery import app as celery_app
 

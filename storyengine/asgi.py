@@ -1,4 +1,4 @@
-"""The ASGI application, which is Django with a server for static files in front of it."""
+"""The ASGI application: Django, with a server for static files in front of it."""
 
 import os
 from importlib import import_module
@@ -19,7 +19,11 @@ from storyengine.access.body_limit import BodyLimit
 
 
 def with_collected_files(application: Any, folder: Path) -> Any:
-    """Serve static files before Django. They then bypass its middleware and delay no page."""
+    """Return an application that serves static files by itself and passes all other requests to
+    `application`.
+
+    Static files then need no middleware of Django, and delay no page.
+    """
     return ServeStaticASGI(
         application,
         root=folder,
@@ -33,9 +37,9 @@ def _forbid_sniffing(headers: Headers, path: str, url: str) -> None:
     headers["X-Content-Type-Options"] = "nosniff"
 
 
-# These two receivers act at the start of each request, and one closes old connections. Under ASGI
-# each request has its own thread and new connections, so there are none to close. The receivers
-# would only delay each reply by a change of thread.
+# Django calls these receivers when a request begins. Under ASGI each request has a new thread and
+# new connections, so there is nothing to reset or to close. The receivers would only delay each
+# reply by a change of thread.
 for receiver in (reset_queries, close_old_connections):
     request_started.disconnect(receiver)
 
@@ -45,6 +49,6 @@ application = BodyLimit(
     else ASGIStaticFilesHandler(get_asgi_application())
 )
 
-# Without this import, the first request would import the URLs and block the event loop for all
-# others.
+# The URLs are imported when the process starts. Otherwise the first request would import them and
+# block the event loop for all others.
 import_module(settings.ROOT_URLCONF)

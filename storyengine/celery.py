@@ -1,4 +1,4 @@
-"""The Celery application, which sends notices of jobs that are rows in the database."""
+"""The Celery application. It sends notices of jobs, which are rows in the database."""
 
 import os
 import warnings
@@ -13,8 +13,8 @@ from kombu.transport import TRANSPORT_ALIASES
 from storyengine.stack.parents import end_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
-# Celery warns root users of pickled tasks. This warning is not needed, because the tasks here are
-# JSON.
+# Celery warns the user root of pickled tasks. The tasks of this program are JSON, so the warning
+# does not apply.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 
 TRANSPORT_ALIASES["filesystem"] = "storyengine.stack.folder_broker:Transport"
@@ -25,10 +25,11 @@ app.autodiscover_tasks()
 
 
 class Clock(bootsteps.StartStopStep):
-    """The clock of Celery (its beat), as a thread of every worker.
+    """Celery's clock (beat), which calls tasks at regular times, as a thread of every worker.
 
     Celery's own option would start beat as a process, which goes on after the worker was killed.
-    Several clocks do no harm, because only one backup a day is made (see storyengine.backups).
+    With several workers there are several clocks. They do no harm, because only one backup a day is
+    made (see storyengine.backups).
     """
 
     def start(self, parent: Any) -> None:
@@ -36,17 +37,17 @@ class Clock(bootsteps.StartStopStep):
         self.beat.start()
 
     def stop(self, parent: Any) -> None:
-        # The thread is not waited for, because it may be sleeping for a second and has nothing to
-        # write.
+        # The end of the thread is not awaited, because the thread may be sleeping for a second and
+        # has nothing to store.
         self.beat.service.stop()
 
 
 class Sweep(bootsteps.StartStopStep):
-    """The step that starts the sweep, for work of dead processes and for lost notices (see
-    agents.sweeping)."""
+    """The part of a worker that runs the sweep (see agents.sweeping)."""
 
     def start(self, parent: Any) -> None:
-        # The import is here, because Django is not set up yet when this module is imported.
+        # The import is inside this method, because Django is not set up when this module is
+        # imported.
         from agents.sweeping import SweepThread
 
         self.thread = SweepThread(hands=parent.concurrency)
@@ -57,10 +58,10 @@ class Sweep(bootsteps.StartStopStep):
 
 
 class Heartbeat(bootsteps.StartStopStep):
-    """The step that stores in the database that this worker is alive (see
+    """The part of a worker that stores that the worker is alive (see
     storyengine.operations.heartbeat).
 
-    It stops after all other steps. Otherwise a restore could begin while a job is ending.
+    It stops after all other parts. Otherwise a restore could begin while a job is still ending.
     """
 
     def start(self, parent: Any) -> None:
@@ -68,8 +69,8 @@ class Heartbeat(bootsteps.StartStopStep):
 
         self.thread = HeartbeatThread(parent.hostname)
         self.thread.start()
-        # The signal is used because Celery sends it after all steps have stopped. The order of the
-        # steps is not defined.
+        # Celery stops the parts of a worker in no defined order. It sends this signal after all
+        # parts have stopped.
         worker_shutdown.connect(self.end, sender=parent, weak=False)
 
     def end(self, **_signal: object) -> None:
@@ -83,8 +84,7 @@ def end_with_what_started_it(**_signal: object) -> None:
 
 @setup_logging.connect
 def keep_django_s_logging(**_signal: object) -> None:
-    """Keep Celery from configuring the root logger. Celery does that if this signal has no
-    receiver."""
+    """Do nothing. Celery configures the root logger only if this signal has no receiver."""
 
 
 app.steps["worker"].add(Clock)

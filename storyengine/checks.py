@@ -1,4 +1,4 @@
-"""Checks of the configuration. They report faults when the program starts."""
+"""Checks of the configuration, which report faults when the program starts."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,14 +20,14 @@ from storyengine.access.listening import (
 )
 from storyengine.settings.private_files import files_for_others
 
-# The classes that replace Django's own. The checks that the settings silence look only for Django's
-# own classes.
+# The middleware that replaces Django's own classes. Django's checks, which the settings silence,
+# would look only for Django's classes.
 PROTECTION = tuple(
     f"storyengine.access.browser.{name}"
     for name in ("SecurityMiddleware", "CsrfViewMiddleware", "XFrameOptionsMiddleware")
 )
-# The settings of those classes, and what would happen without each. Django does not check these
-# settings if its own classes are missing.
+# Settings of the middleware above, with the harm if a setting is missing. Django does not check
+# these settings, because it finds none of its own classes.
 ALWAYS = {
     "SECURE_CONTENT_TYPE_NOSNIFF": "browsers may take a download for a page",
     "SECURE_REFERRER_POLICY": "other sites learn the addresses of chapters",
@@ -42,19 +42,19 @@ WITH_HTTPS = {
 }
 
 
-# A check that takes no arguments. The next type is a check in the form that Django calls.
+# A check without arguments, and a check in the form that Django calls.
 Check = Callable[[], Iterable[CheckMessage]]
 RegisteredCheck = Callable[..., list[CheckMessage]]
 
 
 def check(*tags: str, deploy: bool = False) -> Callable[[Check], RegisteredCheck]:
-    """Register a check, which is a function that yields messages.
+    """Register a check, which is a function without arguments that yields messages.
 
-    Django's arguments say which apps are checked. The function does not take them.
+    Django also passes arguments, which name the apps to check. The check does not get them.
     """
 
     def register_check(find_faults: Check) -> RegisteredCheck:
-        # Django looks at the signature, so this function does not use functools.wraps.
+        # functools.wraps is not used, because Django looks at the signature of the function.
         def run(**_: object) -> list[CheckMessage]:
             return list(find_faults())
 
@@ -110,10 +110,10 @@ def _short(name: str, check_id: str, *, is_held_back: bool) -> CheckMessage:
 
 @check(Tags.security)
 def check_proxies() -> Iterator[CheckMessage]:
-    """Warn if the settings do not name the proxies.
+    """Warn if the settings name no proxy, or trust every proxy.
 
-    Wrong passwords are counted by visitors' addresses, and only a named proxy is trusted to tell
-    these addresses.
+    Wrong passwords are counted by visitors' addresses, and only a trusted proxy may name these
+    addresses.
     """
     if settings.HTTPS and not settings.PROXIES:
         yield checks.Warning(
@@ -133,7 +133,8 @@ def check_proxies() -> Iterator[CheckMessage]:
 
 @check(Tags.security)
 def check_private_files() -> Iterator[CheckMessage]:
-    """Warn of files that the program could not make private when it started."""
+    """Warn of files that stay readable for other users, because the program could not change
+    them."""
     files = files_for_others(settings.DATA_FOLDER, settings.DATABASES["default"])
     if files:
         yield checks.Warning(
@@ -188,7 +189,7 @@ def check_caps() -> Iterator[CheckMessage]:
     try:
         models = uncapped_models()
     except CapabilityFileError:
-        # check_models_file reports this error, so it is not reported here.
+        # Nothing is reported here, because check_models_file reports this error.
         return
     if models:
         yield checks.Warning(
@@ -251,8 +252,8 @@ def check_production() -> Iterator[CheckMessage]:
             hint="Logins end when that folder is lost or not shared by all processes.",
             id="storyengine.W004",
         )
-    # If there is a password and the server listens beyond loopback, check_access reports this at
-    # every start.
+    # If there is a password and the server listens beyond loopback, check_access warns at every
+    # start, so this check does not.
     if not settings.HTTPS and not (settings.PASSWORD and is_beyond_loopback()):
         yield _unencrypted()
     if not settings.PASSWORD:
@@ -271,8 +272,8 @@ def check_production() -> Iterator[CheckMessage]:
 
 @check(Tags.security, deploy=True)
 def check_guards() -> Iterable[CheckMessage]:
-    """Check settings that no environment variable sets. A fault in them is a fault in the
-    source."""
+    """Check the settings of the middleware that no environment variable sets. A warning means a
+    mistake in the source."""
     harm = ALWAYS | (WITH_HTTPS if settings.HTTPS else {})
     wrong = {name: what for name, what in harm.items() if not getattr(settings, name)}
     if settings.X_FRAME_OPTIONS != "DENY":

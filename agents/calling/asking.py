@@ -1,5 +1,5 @@
-"""Asks the server for the windows of those models about which it knows more than settings and
-files."""
+"""Asks the server for the windows of those models for which the server's report has priority over
+settings and files."""
 
 import asyncio
 import logging
@@ -15,19 +15,19 @@ from agents.providers.windows import ask_windows
 
 logger = logging.getLogger(__name__)
 
-# How long an answer of a server counts: of a server on this machine, and of any other server. A
-# server on this machine is often restarted with another window, and asking it costs nothing.
+# How long a server's report is used before the server is asked again: a server on this machine, and
+# any other server. A local server often gets another window, and asking it is free.
 _AFTER_HERE, _AFTER_ELSEWHERE = timedelta(minutes=10), timedelta(days=1)
-# How long an answer counts that has only a model's upper limit. Some servers load a model at its
-# first call, and know its real window after that.
+# How long a report is used that has only a model's upper limit. This time is short, because some
+# servers load a model at its first call, and know the real window only after that.
 _AFTER_CEILING = timedelta(minutes=1)
 
 
 def ask_server(*, in_passing: bool = False) -> None:
-    """Ask the server about the models whose windows are missing or old, and store its answers.
+    """Ask the server about the models whose windows are missing or old, and store its reports.
 
-    With `in_passing`, nothing is about to be sent, and only a server on this machine is asked.
-    Another server is never asked before the GM has allowed it.
+    If `in_passing` is True, no text is about to be sent, and only a server on this machine is
+    asked. Another server is never asked before the GM has allowed calls to it.
 
     Call this function in workers and outside of transactions, because it may wait some seconds for
     the network. Failures are only logged.
@@ -44,8 +44,8 @@ def ask_server(*, in_passing: bool = False) -> None:
         )
         if not due or not is_allowed(host):
             return
-        # asyncio.run is used, because async_to_sync would start a thread. A process that ends would
-        # have to wait for that thread.
+        # asyncio.run is used, because async_to_sync would start a thread, for which a process that
+        # ends would have to wait.
         reports = asyncio.run(ask_windows(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, due))
         store_reports(reports)
     except DatabaseError as error:

@@ -25,7 +25,8 @@ from sessions.roster import SLOTS
 
 
 class Outcome(TextChoices):
-    """How a call ended. In a warm-up a model reads the start of a request and writes nothing."""
+    """The ways in which a call can end. In a warm-up, the model reads the start of a request and
+    its text is not used."""
 
     FINISHED = "finished"
     STOPPED = "stopped"
@@ -33,7 +34,7 @@ class Outcome(TextChoices):
     WARM_UP = "warm-up"
 
 
-# The name of an agent. All characters share a name, so the number tells them apart.
+# The name and number of an agent. The number is needed because all characters have the same name.
 _Caller = tuple[str, int | None]
 _IS_WARM_UP = (
     Q(raw_output_ref="", attempt=None, job=None)
@@ -51,8 +52,8 @@ OUTCOME = Case(
 
 @dataclass(frozen=True)
 class CallRecord:
-    """A call with its outcome. `use` says in words for which text the call was used, or is "" if
-    for none."""
+    """A call with its outcome. `use` says in words for which text the call was used, or is "" if it
+    was used for no text."""
 
     artifact: LLMArtifact
     outcome: Outcome
@@ -62,14 +63,14 @@ class CallRecord:
 
     @property
     def tokens(self) -> dict[str, int]:
-        """The tokens of the call as the provider reported them; empty if it reported none."""
+        """The tokens of the call that the provider reported. Empty if it reported no tokens."""
         counts: dict[str, int] = self.artifact.token_counts
         return counts
 
     @property
     def counted_tokens(self) -> dict[str, int]:
-        """The tokens of the call as the caps count them. They are estimated if the provider
-        reported none."""
+        """The tokens of the call as the caps count them. They are estimates if the provider
+        reported no tokens."""
         artifact = self.artifact
         if not self.is_estimated:
             return self.tokens
@@ -81,7 +82,7 @@ class CallRecord:
 
     @property
     def dollars(self) -> Decimal | None:
-        """The price of the counted tokens; None if there are none or if the price is not known."""
+        """The price of the counted tokens. None without such tokens or without a known price."""
         counted = self.counted_tokens
         price = price_of(self.artifact.model) if counted else None
         return None if price is None else price.of(counted)
@@ -99,27 +100,26 @@ class CallsBehind:
 
     @property
     def chosen(self) -> CallRecord | None:
-        """The call that is shown first: the chosen one, or else the first of the calls that wrote
-        the text."""
+        """The call that a page shows first: the chosen one, or else the first of the calls that
+        wrote the text, or else the first call."""
         chosen = [call for call in self.calls if call.is_chosen]
         listed = chosen or [call for call in self.calls if call.use] or self.calls
         return listed[0] if listed else None
 
     def find(self, artifact_id: str) -> CallRecord | None:
-        """Return the call with this id. If there is none, return the call that is shown first."""
+        """Return the call with this id, or else the call that a page shows first."""
         named = (call for call in self.calls if str(call.artifact.pk) == artifact_id)
         return next(named, self.chosen)
 
 
 @dataclass(frozen=True)
 class SentPrompt:
-    """A request exactly as it was sent. It may begin with the same text as the agent's previous
-    request."""
+    """A request exactly as it was sent, compared with the agent's previous request."""
 
     layers: Sequence[SentLayer]
     characters: int
-    # The number of characters at the start that both requests have; None if this agent had no
-    # earlier call in the chapter.
+    # The number of characters at the start that this request and the agent's previous request have
+    # in common. None if the agent had no earlier call in the chapter.
     shared_characters: int | None
     previous: CallRecord | None
 
@@ -139,15 +139,15 @@ def calls_of(chapter: Session) -> QuerySet[LLMArtifact]:
 
 
 def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
-    """Find all calls for this prompt: those of retries, re-rolls, trials and the chosen reply."""
+    """Return all calls for this prompt, including those of retries, re-rolls and trials."""
     turn = find_turn(chapter, prompt_index)
     calls = calls_of(chapter).filter(attempt__turn=turn).select_related("attempt")
     artifacts = _oldest_first(calls)
     calls_by_attempt: dict[uuid.UUID | None, list[LLMArtifact]] = defaultdict(list)
     for one in artifacts:
         calls_by_attempt[one.attempt_id].append(one)
-    # The chosen attempt comes last. An edited reply shares its call with its source, and of two
-    # entries for a call the later one counts.
+    # The chosen attempt comes last. An edited reply has the same call as its source, and the later
+    # entry for a call replaces the earlier one.
     committed = sorted(attempts_at(turn), key=lambda one: one.pk == turn.chosen_id)
     replies = [one for one in committed if not one.is_trial or one.pk == turn.chosen_id]
     uses = {one.pk: ("A trial", False) for one in artifacts if one.attempt and one.attempt.is_trial}
@@ -185,8 +185,7 @@ def _calls_behind_reply(chapter: Session, attempt: Attempt) -> CallsBehind:
 
 
 def calls_behind_draft(chapter: Session, draft: NarrativeDraft) -> CallsBehind:
-    """Find all calls of the job that wrote this draft: those of its scenes and of their
-    continuations."""
+    """Return all calls of the job that wrote this draft, including continuations of scenes."""
     if draft.job_id is None:
         return CallsBehind()
     artifacts = _oldest_first(calls_of(chapter).filter(job=draft.job_id))
@@ -203,10 +202,8 @@ def read_sent_prompt(chapter: Session, call: CallRecord) -> SentPrompt:
 def shared_with_latest_call(
     chapter: Session, agent: Agent, messages: Sequence[Message]
 ) -> tuple[int | None, CallRecord | None]:
-    """Return how many characters at the start of these messages the agent's latest request has too.
-
-    Also returns the record of that latest call.
-    """
+    """Compare these messages with the agent's latest request. Return the number of characters at
+    the start that are the same in both, and the record of the latest call."""
     before = _call_before(chapter, (agent.name, agent.agent_id))
     if before is None:
         return None, None
@@ -225,8 +222,7 @@ def read_recent_calls(
 def _with_prompts(
     chapter: Session, newest_first: Sequence[LLMArtifact]
 ) -> list[tuple[CallRecord, SentPrompt]]:
-    """Return each call with its request. Also return how much of the request's start is the same as
-    in the agent's previous request."""
+    """Return each call with its request, which is compared with the agent's previous request."""
     before: dict[uuid.UUID, LLMArtifact] = {}
     latest: dict[_Caller, LLMArtifact] = {}
     for one in reversed(newest_first):
@@ -250,7 +246,7 @@ def _with_prompts(
 def _call_before(
     chapter: Session, caller: _Caller, moment: datetime | None = None
 ) -> LLMArtifact | None:
-    """Return the agent's latest call. With `moment`, return the latest call before this time."""
+    """Return the agent's latest call, or its latest call before `moment` if this time is given."""
     name, agent_id = caller
     calls = calls_of(chapter).filter(agent=name, agent_id=agent_id)
     if moment is not None:
@@ -261,8 +257,7 @@ def _call_before(
 def record_of(
     chapter: Session, artifact: LLMArtifact, use: str = "", *, is_chosen: bool = False
 ) -> CallRecord:
-    """Return the record of a call. The artifact must have the field `outcome`, which `calls_of`
-    adds."""
+    """Return the record of a call. The artifact must have the field `outcome` of `calls_of`."""
     outcome = Outcome(getattr(artifact, "outcome"))  # noqa: B009 - an annotation, no field
     label = agent_label(chapter, artifact.agent, artifact.agent_id)
     return CallRecord(artifact, outcome, label, use, is_chosen)

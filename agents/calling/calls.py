@@ -1,5 +1,5 @@
-"""Makes every call of a model. It checks, composes and sends the call, and validates and records
-the reply.
+"""Makes every call of a model: checks, composes and sends the call, and validates and records the
+reply.
 
 No other module calls a model.
 """
@@ -65,24 +65,24 @@ Compose = Callable[[], Sequence[Layer]]
 OnText = Callable[[str], None]
 IsEnough = Callable[[str], bool]
 
-# The error in the record of a call that was stopped. The GM or the end of the program stopped it.
+# The error in the record of a call that was stopped, either by the GM or because the program ended.
 STOPPED = "Stopped before the end."
 
-# The part by which a reply has to grow before `is_enough` is asked again. If it were asked at each
-# piece, the time would grow with the square of the reply's length.
+# The fraction by which a reply has to grow before `is_enough` is asked again. If it were asked for
+# each piece, the time would grow with the square of the reply's length.
 _GROWTH = 0.01
 
-# The errors after which there was no reply. Providers charge nothing for such calls.
+# The errors for which a provider charges nothing, because it made no reply.
 _FREE_FAILURES = (ProviderUnreachable, ProviderBusy, ProviderRefused)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The text that a model wrote. `was_cut` is True if its output limit or the caller ended it."""
+    """The text that a model wrote. `was_cut` is True if the output limit or the caller ended it."""
 
     text: str
     was_cut: bool
-    # The tool calls in the server's own form. None of them has been run.
+    # The tool calls in the form of the server's protocol. None of them has been run.
     tool_calls: tuple[ToolCall, ...] = ()
 
 
@@ -96,7 +96,7 @@ class PreparedCall:
     request: ModelRequest
     prompt: AssembledPrompt
     most: MostTokens
-    # The attempt or the job that the call is for. The record of the call names it.
+    # The attempt or the job for which the call is made. The record of the call names it.
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
     step: int = 1
@@ -109,15 +109,14 @@ class _Outcome:
     parts: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     finished: Finished | None = None
-    # The usage that the provider reported; None if there is no report or it cannot be true.
+    # The usage that the provider reported. None without a report, or if the report cannot be true.
     usage: Usage | None = None
     error: str = ""
-    # The name of the error's class. Only the log has it.
+    # The name of the error's class, which is shown only in the log.
     failure: str = ""
     started: float = field(default_factory=time.perf_counter)
     first_token_ms: int | None = None
-    # True if the provider may charge for the call. A call may cost something although no tokens
-    # were reported.
+    # True if the provider may charge for the call. It may do so even if it reported no tokens.
     may_cost: bool = True
 
     @property
@@ -143,7 +142,7 @@ async def call_model(
     output_tokens: int | None = None,
     job_id: uuid.UUID | None = None,
 ) -> Reply:
-    """Prepare a call, let it through and make it; see `let_through` and `make_call`."""
+    """Check, prepare and count a call, and make it; see `let_through` and `make_call`."""
     prepare = partial(
         prepare_call,
         agent,
@@ -172,8 +171,8 @@ def prepare_call(
 ) -> PreparedCall:
     """Compose a call, and fit its layers into the window of the agent's model.
 
-    `output_tokens` limits the output of this call below the agent's own limit. `stop` has the words
-    at which a small model is stopped. `tools` are for models whose server takes tools. Raises
+    `output_tokens` lowers the output limit of this call below the agent's own limit. `stop` has the
+    words at which a small model is stopped. `tools` are for models whose server takes tools. Raises
     PromptTooLong, ModelNotReady, or another ChapterError that `compose` raises. The caller must
     call `let_through` before it sends the call.
     """
@@ -205,10 +204,10 @@ def prepare_call(
 def fit_prompt(
     agent: Agent, facts: ModelFacts, compose: Compose, *, beside: float = 0
 ) -> AssembledPrompt:
-    """Compose the request, and fit it into the window as if it were sent. Raises PromptTooLong.
+    """Compose the request, and fit it into the window without sending it. Raises PromptTooLong.
 
     `beside` is the weight of everything that is sent outside of the messages. The weight of the
-    result includes it.
+    result includes this weight.
     """
     weight_per_token = read_weight_per_token(model_name(agent), agent.name)
     budget = input_budget(facts, output_limit(agent, facts))
@@ -227,7 +226,8 @@ async def make_call(
     is_enough: IsEnough | None = None,
     validate: Callable[[str], None] | None = None,
 ) -> Reply:
-    """Make a call that was let through. Its artifact is stored even if the call fails.
+    """Make a call that `let_through` has counted. The call's artifact is stored even if the call
+    fails.
 
     `on_text` gets each piece of text as it arrives. `is_enough` gets the text so far, and ends the
     reply by returning True. `validate` gets the whole text, and may raise UnusableReply. Raises
@@ -236,23 +236,24 @@ async def make_call(
     async with _recorded(call) as outcome:
         await _stream(call, outcome, on_text, is_enough)
         if validate is not None:
-            # The check runs in a thread, because mending a long malformed reply may take longer
-            # than the lease of the job. The lease has to be renewed meanwhile.
+            # The check runs in a thread, so that the lease of the job can be renewed meanwhile.
+            # Repairing a long malformed reply may take longer than the lease.
             await asyncio.to_thread(validate, outcome.text)
     was_cut = outcome.finished is not None and outcome.finished.was_cut
     return Reply(outcome.text, was_cut, tuple(outcome.tool_calls))
 
 
 async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> None:
-    """Let the model read the start of a request into its cache. The text that it writes is dropped.
+    """Let the model read the start of a request into its cache. The text that the model writes is
+    dropped.
 
     Raises the errors of `call_model`.
     """
     prepare = partial(prepare_call, agent, session_id, compose, output_tokens=1)
     call = await in_database(let_through, session_id, prepare)
     async with _recorded(call) as outcome:
-        # Only models that cost nothing are warmed. The tokens of this request are counted with the
-        # next call.
+        # This call costs nothing, because only the embedded model is warmed up. The tokens of this
+        # request are counted with the next call.
         outcome.may_cost = False
         async with aclosing(call.provider.stream(call.request)) as parts:
             await anext(parts, None)
@@ -281,15 +282,14 @@ async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
         try:
             await in_database_patiently(_record, call, outcome)
         except DatabaseError as error:
-            # The error is only logged, because a reply must not be lost if its record cannot be
-            # stored.
+            # The error is only logged, because a missing record must not make a reply fail.
             logger.warning("a model call could not be recorded: %s", describe(error))
 
 
 def check_allowed(session_id: uuid.UUID) -> None:
-    """Raise a refusal if the chapter may not call a model now. No call is counted here.
+    """Raise an error if the chapter may not call a model now. No call is counted here.
 
-    Raises ConsentMissing, RateLimited and BudgetSpent.
+    Raises ConsentMissing, RateLimited or BudgetSpent.
     """
     check_consent()
     rates.check_rate(session_id)
@@ -299,10 +299,11 @@ def check_allowed(session_id: uuid.UUID) -> None:
 def let_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> PreparedCall:
     """Check whether a call is allowed, prepare it, and count it.
 
-    The call is counted last, so that a call that cannot be sent is not counted. A job that waits
-    for the embedded model, for example, tries to call it every few seconds. A call counts once even
-    if its provider repeats it. A repair, a continuation, another try of a job and a warm-up each
-    count as one more call. Raises the errors of `check_allowed` and of `prepare`.
+    The call is counted last, so that a call that cannot be sent is not counted. This matters for a
+    job that waits for the embedded model, because the job tries to call the model every few
+    seconds. A call counts once even if its provider repeats it. A repair, a continuation, another
+    try of a job and a warm-up each count as one more call. Raises the errors of `check_allowed` and
+    of `prepare`.
     """
     check_allowed(session_id)
     call = prepare()
@@ -311,9 +312,9 @@ def let_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> P
 
 
 def let_reply_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> PreparedCall:
-    """Check and prepare the call of a reply. This makes fewer queries than `let_through`.
+    """Check, prepare and count the call of a reply, with fewer queries than `let_through`.
 
-    The call counts as one that is being made until the caller calls `rates.reply_is_over`.
+    The call counts as running until the caller calls `rates.reply_is_over`.
     """
     check_consent()
     check_budget(session_id)
@@ -326,7 +327,7 @@ async def _stream(
     call: PreparedCall, outcome: _Outcome, on_text: OnText | None, is_enough: IsEnough | None
 ) -> None:
     length, ask_at = 0, 0.0
-    # If a reply is stopped, the stream is closed at once, so that the server stops writing too.
+    # When a reply is stopped, the stream is closed at once, so that the server stops writing too.
     async with aclosing(call.provider.stream(call.request)) as parts:
         async for part in parts:
             if isinstance(part, Finished):
@@ -356,9 +357,8 @@ async def _stream(
 def _record(call: PreparedCall, outcome: _Outcome) -> None:
     """Store the call's artifact unless its chapter was reset meanwhile."""
     now = time.perf_counter()
-    # The texts are prepared before the transaction, so that other writers do not have to wait for
-    # this. Texts that are stored already cannot disappear meanwhile, because they are deleted only
-    # with their chapter.
+    # The texts are prepared before the transaction, so that other writers need not wait for this
+    # work. Stored texts cannot be deleted meanwhile, except together with their chapter.
     layers, texts = pack_layers(call.session_id, call.prompt.layers)
     input_hash = hash_messages(call.request.messages)
     with transaction.atomic():
@@ -419,10 +419,10 @@ def _token_counts(usage: Usage | None) -> dict[str, int]:
 
 
 def _estimated_counts(call: PreparedCall, outcome: _Outcome) -> dict[str, int]:
-    """Return estimates for the tokens of a call that has no report. Hidden reasoning is not
+    """Return estimates for the tokens of a call without a report. Hidden reasoning is not
     estimated.
 
-    A server that ignores its limits may send more tokens, but no estimate is above the limits.
+    An estimate is never above the limits, although a server that ignores its limits may send more.
     """
     if outcome.usage is not None or not outcome.may_cost:
         return {}

@@ -1,4 +1,4 @@
-"""Stores the hosts to which the GM allows texts to be sent. Calls to other hosts are refused."""
+"""Stores the hosts to which the GM allows texts to be sent. Calls to any other host are refused."""
 
 from agents.calling.model_access import provider_host
 from agents.exceptions import ConsentMissing
@@ -17,7 +17,7 @@ __all__ = [
 
 
 def check_consent() -> None:
-    """Raise ConsentMissing if the provider is on another machine and the GM has not allowed it."""
+    """Raise ConsentMissing if texts would be sent to a host that the GM has not allowed."""
     host = provider_host()
     if not is_allowed(host):
         raise ConsentMissing(host)
@@ -28,7 +28,7 @@ def is_allowed(host: str) -> bool:
 
 
 def grant(host: str) -> None:
-    """Store the GM's consent to this host. Only the configured host can be allowed."""
+    """Store the GM's consent to this host. Only the host in the settings can be allowed."""
     if not host or host != provider_host():
         raise InvalidInput(
             f"{host[:100] or 'No host'} is not where this program would send texts, "

@@ -14,10 +14,11 @@ from sessions.models import Session
 
 @dataclass(frozen=True)
 class CallsEstimate:
-    """The estimated tokens of all calls, if none has to be repeated.
+    """The estimated tokens of all calls, if no call has to be repeated.
 
-    `reasoning_tokens` is the most hidden reasoning that may be added to them. `dollars` is None if
-    the model's price is not known. `warning` says which cap the calls would pass, if any.
+    `reasoning_tokens` is the most hidden reasoning that may be added to these tokens. `dollars` is
+    None if the model's price is not known. `warning` is a sentence if the calls would pass a cap,
+    and otherwise "".
     """
 
     model: str
@@ -41,11 +42,12 @@ class CallsEstimate:
 def estimate_calls(
     chapter: Session, agent: Agent, *, calls: int, read: int, written: int
 ) -> CallsEstimate:
-    """Return the estimate for calls that together read and write these numbers of tokens.
+    """Return the estimate for this number of calls. `read` and `written` are the tokens of all
+    calls together.
 
     Raises ModelNotReady while the window of the embedded model is not known.
     """
-    # The facts are read before the name, because reading them finds out which embedded model runs.
+    # The facts are read before the name, because this finds out which embedded model runs.
     facts = model_facts(agent)
     model = model_name(agent)
     hidden = agent.reasoning_tokens * calls if facts.reasons else 0
@@ -80,6 +82,6 @@ def _warning(chapter: Session, tokens: int, dollars: Decimal | None) -> str:
 
 
 def _rounded(tokens: int) -> int:
-    """Return the number rounded to two figures, because an estimate is not more exact. For example,
-    18,437 becomes 18,000."""
+    """Return the number rounded to two figures, because the estimate is not more exact than that.
+    For example, 18,437 becomes 18,000."""
     return round(tokens, 2 - len(str(tokens)))

@@ -1,4 +1,4 @@
-"""Finds the provider, the model and the model's facts for an agent. The settings name them."""
+"""Finds the provider, the model and the model's facts for an agent, as the settings say."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,7 +39,8 @@ _substitute: Provider | None = None
 
 
 def current_provider() -> Provider:
-    """Return the provider to call. Raises ModelNotReady while the embedded model cannot answer."""
+    """Return the provider that serves the agents' models. Raises ModelNotReady while the embedded
+    model cannot answer."""
     if _substitute is not None:
         return _substitute
     if settings.LLM == "embedded":
@@ -48,7 +49,7 @@ def current_provider() -> Provider:
 
 
 def provider_host() -> str:
-    """Return the host to which texts are sent, or "" if they stay on this machine."""
+    """Return the host to which texts are sent, or "" if texts stay on this machine."""
     if _substitute is not None:
         return _substitute.host
     return "" if settings.LLM == "embedded" else host_of(settings.OPENAI_BASE_URL)
@@ -57,9 +58,9 @@ def provider_host() -> str:
 def model_name(agent: Agent) -> str:
     """Return the name of the agent's model.
 
-    This is the embedded model if that is the provider. Otherwise it is the model that the
-    environment names, or else the agent's own. The function makes no query: the embedded model is
-    the one that this process last saw running.
+    If the embedded model is configured, the result is the embedded model that this process last saw
+    running. Otherwise it is the model that the environment names for the agent or for all agents,
+    or else the agent's default. The function makes no query.
     """
     if settings.LLM == "embedded":
         return f"embedded:{served_model()}"
@@ -70,11 +71,11 @@ def model_name(agent: Agent) -> str:
 def model_facts(agent: Agent) -> ModelFacts:
     """Return the facts of the agent's model.
 
-    If its server reports a window, and this report counts more than the other sources, the facts
-    have that window. Raises ModelNotReady while the window of the embedded model is not known.
+    The facts have the window that the server reports, if this report has priority over the other
+    sources. Raises ModelNotReady while the window of the embedded model is not known.
     """
     if settings.LLM == "embedded" and _substitute is None:
-        # The row of the server is read first, because the server may run another model than before.
+        # The row of the embedded server is read first, because the server may run a new model.
         window = _ready_server().context_window
         facts = facts_of(model_name(agent))
         return replace(facts, context_window=window, is_window_told=True)
@@ -85,16 +86,16 @@ def model_facts(agent: Agent) -> ModelFacts:
 
 
 def models_worth_asking_about() -> list[str]:
-    """Return the models whose windows the server knows better than settings and files do."""
+    """Return the models for which the server's report of a window has priority."""
     models = dict.fromkeys(model_name(agent) for agent in all_agents())
     return [model for model in models if _may_server_tell(facts_of(model))]
 
 
 @dataclass(frozen=True)
 class UnknownModels:
-    """Models without a capability file, and the facts that the engine assumes for them.
+    """Models that no capability file names, and the facts that the engine assumes for them.
 
-    The sources say in words where each number comes from.
+    `window_source` and `output_source` say in words where the numbers come from.
     """
 
     names: tuple[str, ...]
@@ -105,7 +106,7 @@ class UnknownModels:
 
     @property
     def named(self) -> str:
-        """The names of the models as one phrase. At most the first three are named."""
+        """The names of the models as one phrase, which has at most the first three names."""
         shown = list(self.names[:3])
         if len(self.names) > len(shown):
             shown.append(f"{len(self.names) - len(shown)} more")
@@ -114,7 +115,7 @@ class UnknownModels:
 
 
 def unknown_models() -> list[UnknownModels]:
-    """Return the unknown models that agents use. Models with equal facts share an entry."""
+    """Return the unknown models that agents use. Models with equal facts are in one entry."""
     names_of: dict[UnknownModels, list[str]] = {}
     for model in dict.fromkeys(model_name(agent) for agent in all_agents()):
         facts = facts_of(model)
@@ -126,8 +127,8 @@ def unknown_models() -> list[UnknownModels]:
 def known_facts(agent: Agent) -> ModelFacts:
     """Return the facts of the agent's model that are known now.
 
-    `model_facts` raises ModelNotReady while the embedded model is not ready. This function does
-    not.
+    Unlike `model_facts`, this function does not raise ModelNotReady while the embedded model is not
+    ready.
     """
     try:
         return model_facts(agent)
@@ -136,20 +137,21 @@ def known_facts(agent: Agent) -> ModelFacts:
 
 
 def tier_of(agent: Agent) -> Tier:
-    """Return the tier of the agent's model. This may make a query."""
+    """Return the tier of the agent's model. This function may make a query."""
     return known_facts(agent).tier
 
 
 def is_small_model(agent: Agent) -> bool:
     """Return whether the agent's model needs the shortest requests and the tightest shapes.
 
-    This makes no query, because it depends on the model's name and not on its window.
+    This function makes no query, because the answer depends on the model's name and not on its
+    window.
     """
     return facts_of(model_name(agent)).tier == "minimal"
 
 
 def provider_label() -> str:
-    """Return the model of all agents and its place, as pages show them: "o4-mini at
+    """Return the names of the agents' models and their place, as pages show them: "o4-mini at
     api.openai.com"."""
     if settings.LLM == "embedded":
         read_embedded_server()
@@ -174,11 +176,11 @@ def substitute_provider(provider: Provider) -> Iterator[Provider]:
 
 
 def _may_server_tell(facts: ModelFacts) -> bool:
-    """Return whether the server's report of a window counts more than the other sources.
+    """Return whether the server's report of a window has priority over the other sources.
 
-    A window that the GM has set always counts more than the report. A window in a file also counts
-    more, unless the server is on this machine or the model has open weights. In these two cases the
-    server may run with another window than the file says.
+    A window that the GM has set always has priority over the report. A window in a file has
+    priority too, unless the server is on this machine or the model has open weights, because the
+    server may then run the model with another window than the file says.
     """
     if settings.LLM != "openai" or _substitute is not None:
         return False
@@ -188,7 +190,7 @@ def _may_server_tell(facts: ModelFacts) -> bool:
 
 
 def _reported_window(model: str, facts: ModelFacts) -> int | None:
-    """Return the window that the server reports, or None if the report changes nothing."""
+    """Return the window that the server reports, or None if it does not change the facts."""
     report = read_report(model) if _may_server_tell(facts) else None
     if report is None:
         return None
@@ -221,8 +223,7 @@ def _ready_server() -> EmbeddedServer:
     return server
 
 
-# Each process makes only one provider for each address, so that connections stay open between
-# calls.
+# A process has only one provider for each address, so that connections stay open between calls.
 @cache
 def _openai_provider(base_url: str, api_key: str) -> Provider:
     return OpenAICompatibleProvider(base_url=base_url, api_key=api_key)

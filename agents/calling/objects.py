@@ -1,5 +1,5 @@
-"""Calls agents 0 and 8, which return one object in JSON or XML. A malformed object is repaired
-once."""
+"""Calls agents 0 and 8, which return one object in JSON or XML. A malformed object is repaired once
+by another call."""
 
 import logging
 import uuid
@@ -22,11 +22,11 @@ from agents.running.watch import Watch
 
 logger = logging.getLogger(__name__)
 
-# The most characters of its own answer that the model sees again in a repair. More would fill the
-# window.
+# The most characters of a malformed answer that the request for its repair has, because a longer
+# answer would fill the window.
 REPAIRED_CHARACTERS = 6_000
-# The message that the user sees if an answer cannot be used. The record of the call says what was
-# wrong.
+# The message for the user if an answer cannot be used. The record of the call says what was wrong
+# with the answer.
 NOT_USABLE = (
     "The model did not answer in the form that the program needs, so nothing of its answer was "
     "taken. Another try often helps, and a larger model makes this mistake less often."
@@ -34,14 +34,14 @@ NOT_USABLE = (
 
 
 class NotInForm(UnusableReply):
-    """The answer had another form than was asked for, also after a repair."""
+    """The answer was not in the form that the request asked for, even after a repair."""
 
     def __init__(self) -> None:
         super().__init__(NOT_USABLE)
 
 
 def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:
-    """Return the layer FORMAT. It reminds the agent's model of the form that it has to write."""
+    """Return the pieces of the layer FORMAT, which reminds the model of the form of its answer."""
     reminder = format_reminder(facts_of(model_name(agent)), shape)
     return [Piece(reminder, has_elements=True)] if reminder else []
 
@@ -59,9 +59,9 @@ async def call_for_json(
 ) -> Payload:
     """Return the object that the model wrote, after at most one repair.
 
-    If the schema cut off a text, the text is shortened to its last whole word. `check` may raise
-    InvalidReply for rules that the shape cannot express. Raises NotInForm if the repair also failed
-    or did not fit the window. Raises the errors of `call_model`.
+    If the schema cut off a text, the text is shortened to its last complete word. `check` may raise
+    InvalidReply for rules that the shape cannot express. Raises NotInForm if the repair failed too
+    or did not fit into the window. Raises the errors of `call_model`.
     """
     form = form_for(facts_of(model_name(agent)))
     answers: list[str] = []
@@ -98,15 +98,14 @@ async def call_for_json(
         repair = _repair_layers(answers[-1], str(invalid), form)
         try:
             return await ask(lambda: [*compose(), *repair], is_last_try=True)
-        # The message of PromptTooLong says that nothing was sent. That is wrong here, because the
+        # PromptTooLong is not passed on, because its message says that nothing was sent, but the
         # first call was sent.
         except (InvalidReply, PromptTooLong):
             raise NotInForm from None
 
 
 def what_the_check_said(job: Job | None) -> str:
-    """Return the reason why the model's answer was refused, or "" if the job did not fail because
-    of that."""
+    """Return why the model's answer was refused, or "" if the job failed for another reason."""
     if job is None or job.failure != NotInForm.__name__:
         return ""
     errors = job.llm_artifacts.order_by("-created_at").values_list("error", flat=True)
@@ -114,16 +113,16 @@ def what_the_check_said(job: Job | None) -> str:
 
 
 def _repair_layers(answer: str, problem: str, form: Form) -> list[Layer]:
-    """Return the layers of a repair, which are sent after those of the request.
+    """Return the layers of a repair, which are sent after the layers of the request.
 
-    If they are too long, the earlier reply is dropped first, because the object can be written
-    without it.
+    If the request is too long, the earlier reply is dropped first, because the model can write the
+    object without seeing it.
     """
     prompt = "repair" if form == "json" else "repair_xml"
     return [
         Layer(
             "EARLIER_REPLY",
-            # The model was asked to write these tags, so they are not escaped.
+            # The tags in this text are not escaped, because the model was asked to write them.
             (Piece(answer[:REPAIRED_CHARACTERS], has_elements=True),),
             role="assistant",
             has_heading=False,

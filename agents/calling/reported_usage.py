@@ -1,4 +1,4 @@
-"""Checks whether the tokens that a server reports for a call can be true."""
+"""Checks whether the numbers of tokens that a server reports for a call can be true."""
 
 import json
 import math
@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 from agents.providers.base import ModelRequest, Usage
 
-# The most tokens that a server may add to the messages, such as the marks of its template or a
-# date.
+# The most tokens that a server may add to the messages, such as its chat template or a date.
 _ADDED_TOKENS = 1_000
-# The factor and the number of tokens by which a server may exceed its output limit. Some servers
+# A server may exceed its output limit by this factor and by this number of tokens. Some servers
 # count the marks at the end of a reply, or check the limit only now and then.
 _OVERSHOOT, _OVERSHOOT_TOKENS = 1.25, 64
 
@@ -23,10 +22,11 @@ class MostTokens:
 
 
 def most_tokens(request: ModelRequest, *, weight: float, window: int | None) -> MostTokens:
-    """Return the most tokens that a call can have taken if the text of its request has this weight.
+    """Return the most tokens that a call can have read and written. `weight` is the weight of its
+    request.
 
-    A token has at least one byte, and the weight of a text is at least its number of bytes. So
-    there is a bound even if the window is not known and `window` is None.
+    Each token has at least one byte, and a text has at most as many bytes as its weight. So the
+    tokens have a bound even if the window is not known and `window` is None.
     """
     schema = json.dumps(request.json_schema) if request.json_schema else ""
     read = math.ceil(weight) + len(schema) + _ADDED_TOKENS
@@ -37,8 +37,8 @@ def most_tokens(request: ModelRequest, *, weight: float, window: int | None) -> 
 def believed(usage: Usage | None, most: MostTokens) -> Usage | None:
     """Return the report if it can be true.
 
-    Returns None if there is no report, or if the call cannot have used so many tokens. An
-    impossible number of cached tokens is set to 0, and the rest of the report is kept.
+    Returns None if there is no report, or if the call cannot have used so many tokens. If only the
+    number of cached tokens is impossible, the report is returned with 0 cached tokens.
     """
     if usage is None:
         return None

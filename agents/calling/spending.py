@@ -1,5 +1,4 @@
-"""Adds up the tokens and dollars that a chapter has cost, and refuses calls once a cap is
-reached."""
+"""Adds up the tokens and dollars that a chapter has cost, and refuses calls beyond a cap."""
 
 import uuid
 from collections import Counter, defaultdict
@@ -24,9 +23,9 @@ from sessions.models import Session
 class Spending:
     """The tokens and dollars that a chapter has cost.
 
-    `tokens` is the sum of input and output. `unpriced_tokens` is the part that belongs to models
-    without a known price. `estimated_tokens` is the part that no provider reported. Such tokens
-    belong to calls that were stopped or broke off, or to servers that report none.
+    `tokens` is the sum of input and output. `unpriced_tokens` is the part of them that belongs to
+    models without a known price. `estimated_tokens` is the part that no provider reported, because
+    the call was stopped or broke off, or because the server reports no tokens.
     """
 
     tokens: int = 0
@@ -36,24 +35,24 @@ class Spending:
 
     @property
     def about(self) -> str:
-        """The word before figures of which a part is estimated: "about ", or else ""."""
+        """The word in front of figures: "about " if a part of them is estimated, or else ""."""
         return "about " if self.estimated_tokens else ""
 
     @property
     def known_dollars(self) -> Decimal | None:
-        """The part of the cost that is known; None if no used model has a known price."""
+        """The known part of the cost. None if only models without a known price were used."""
         return None if self.tokens and self.unpriced_tokens >= self.tokens else self.dollars
 
 
 def sum_of_tokens(kind: Literal["input", "output", "cached"], of: str = "") -> Coalesce:
-    """Return the sum of the tokens that providers reported. `of` is the query's path to the
-    calls."""
+    """Return an expression for the sum of the tokens that providers reported. `of` is the path from
+    the query's model to the calls."""
     return Coalesce(Sum(Cast(KeyTextTransform(kind, f"{of}token_counts"), IntegerField())), 0)
 
 
 def sum_of_estimates(kind: Literal["input", "output"], of: str = "") -> Coalesce:
-    """Return the sum of the estimates for calls without a report. `of` is the query's path to the
-    calls."""
+    """Return an expression for the sum of the estimates for calls without a report. `of` is the
+    path from the query's model to the calls."""
     return Coalesce(Sum(f"{of}estimated_{kind}"), 0)
 
 
@@ -68,9 +67,10 @@ _FIGURES = {
 
 
 def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
-    """Return the tokens of `_FIGURES` by model. The tokens that a fork inherited are included.
+    """Return the tokens of `_FIGURES` by model, including the tokens that a fork inherited.
 
-    This is one query that reads no requests, because an index of the artifacts has all its columns.
+    The function makes one query, which reads only an index of the artifacts and none of their
+    requests.
     """
     chapters = Session.everything.filter(pk=session_id).order_by()
     rows: list[Any] = list(
@@ -78,7 +78,7 @@ def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
     )
     used: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        # A chapter without calls gives one row, in which the model is None.
+        # A chapter without calls gives one row, in which the model is None. This row is left out.
         if row["model"] is not None:
             used[row["model"]].update({name: row[name] for name in _FIGURES})
     for model, tokens in (rows[0]["inherited_usage"] if rows else {}).items():
@@ -87,14 +87,13 @@ def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
 
 
 def spending_of(session_id: uuid.UUID) -> Spending:
-    """Return the spending of the chapter, by one query. It includes the spending that a fork
-    inherited."""
+    """Return the spending of the chapter, including what a fork inherited, by one query."""
     return _price(used_by_model(session_id))
 
 
 def inherited_spending(chapter: Session) -> Spending:
-    """Return the tokens and dollars that a fork's origin had spent before the fork. They count for
-    the fork too."""
+    """Return the tokens and dollars that a fork's origin had spent before the fork. They count
+    towards the caps of the fork too."""
     return _price(chapter.inherited_usage)
 
 
@@ -113,8 +112,7 @@ def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
 
 
 def uncapped_models() -> list[str]:
-    """Return the models that no cap stops, because only dollars are capped and their price is not
-    known."""
+    """Return the models without a known price if only dollars are capped: no cap stops them."""
     if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
         return []
     models = dict.fromkeys(model_name(agent) for agent in all_agents())

@@ -1,8 +1,8 @@
-"""Stores the requests of calls. A call's record lists the layers of its request. Each layer lists
-the hashes of its texts.
+"""Stores the requests of calls. A call's record lists the layers of its request, and each layer
+lists the hashes of its texts.
 
-A chapter stores each text only once, under its hash. A text that many requests have is stored as a
-text of its own. So a turn stores only the texts that are new in its request.
+A chapter stores each text only once, under its hash. So a turn adds only the texts that are new in
+its request.
 """
 
 import hashlib
@@ -18,10 +18,11 @@ from agents.models import LLMArtifact, PromptText
 from agents.prompting.sent_layers import SentLayer, join_layers
 from agents.providers.base import Message, ToolCall
 
-# A part with at least this many characters becomes a text of its own. Shorter parts, such as lines
-# of memory, are stored together, because each row takes about 150 bytes beside its text.
+# A part of a layer with at least this many characters is stored as a text of its own. Shorter
+# parts, such as lines of memory, are stored together, because each row takes about 150 bytes beside
+# its text.
 _LONG = 400
-# How many shorter parts are stored together as one text, on average.
+# The average number of shorter parts that are stored together as one text.
 _TOGETHER = 8
 # The most hashes in one query, because databases limit their number.
 _AT_A_TIME = 1_000
@@ -37,8 +38,8 @@ def hash_messages(messages: Iterable[Message]) -> str:
 def pack_layers(
     session_id: uuid.UUID, layers: Iterable[SentLayer]
 ) -> tuple[list[dict[str, Any]], list[PromptText]]:
-    """Return the value for the field `layers` of an artifact, and the rows for texts that are not
-    stored yet."""
+    """Return the value for the field `layers` of an artifact, and the rows of the texts that are
+    not stored yet."""
     texts: dict[str, str] = {}
     entries = [_entry_of(layer, texts) for layer in layers]
     stored = _read_texts(session_id, texts, "hash")
@@ -50,19 +51,17 @@ def pack_layers(
 
 
 def store_texts(texts: Iterable[PromptText]) -> None:
-    """Store the texts in the same transaction as their artifact. A text that is stored already is
-    left as it is."""
+    """Store the texts in the same transaction as their artifact. Stored texts stay unchanged."""
     PromptText.objects.bulk_create(texts, ignore_conflicts=True)
 
 
 def read_layers(artifact: LLMArtifact) -> tuple[SentLayer, ...]:
-    """Return the layers of the call's request, word for word."""
+    """Return the layers of the call's request, with their texts word for word."""
     return read_layers_of([artifact])[artifact.pk]
 
 
 def read_layers_of(artifacts: Sequence[LLMArtifact]) -> dict[uuid.UUID, tuple[SentLayer, ...]]:
-    """Return the layers of several calls of one chapter. The key is the key of the call's
-    artifact."""
+    """Return the layers of several calls of one chapter, by the keys of the artifacts."""
     named = {name for one in artifacts for entry in one.layers for name in entry.get("parts", ())}
     texts = _read_texts(artifacts[0].session_id, named, "text") if artifacts else {}
     return {one.pk: tuple(_layer_of(entry, texts) for entry in one.layers) for one in artifacts}
@@ -74,9 +73,9 @@ def read_messages(artifact: LLMArtifact) -> tuple[Message, ...]:
 
 
 def _entry_of(layer: SentLayer, texts: dict[str, str]) -> dict[str, Any]:
-    """Return the layer's entry without default values, and add its texts to `texts`.
+    """Return the layer as it is stored, without default values. Add its texts to `texts`.
 
-    Some entries have keys of their own, such as those of tool calls.
+    Values with fields of their own, such as tool calls, become dictionaries.
     """
     values = {name: getattr(layer, name) for name in _DEFAULTS}
     unusual = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
@@ -97,10 +96,10 @@ def _layer_of(entry: Mapping[str, Any], texts: Mapping[str, str]) -> SentLayer:
 
 
 def _gathered(parts: Iterable[str], separator: str) -> Iterator[str]:
-    """Join neighbouring parts of a text, and yield the fewer and longer parts.
+    """Join neighbouring short parts of a layer, and yield the resulting longer parts.
 
-    The content of a part decides whether a longer part ends with it. So if a part is added or
-    removed, only the longer part around it changes, and all others stay the same.
+    The content of a short part decides whether a longer part ends with it. So when a part is added
+    or removed, only the longer part around it changes, and all others are already stored.
     """
     together: list[str] = []
     for part in parts:
@@ -113,14 +112,12 @@ def _gathered(parts: Iterable[str], separator: str) -> Iterator[str]:
 
 
 def _hash(text: str) -> str:
-    """Return a hash of the text as 20 characters. It has 120 bits, which is so many that no two
-    texts get the same hash."""
+    """Return a hash of the text: 20 characters with 120 bits, so that no two hashes are equal."""
     return urlsafe_b64encode(hashlib.blake2b(text.encode(), digest_size=15).digest()).decode()
 
 
 def _read_texts(session_id: uuid.UUID, names: Iterable[str], field: str) -> dict[str, str]:
-    """Return the stored texts that have these hashes, by hash. For each text the value of this
-    field is returned."""
+    """Return the value of this field for each stored text with one of these hashes, by hash."""
     asked = list(names)
     found: dict[str, str] = {}
     for at in range(0, len(asked), _AT_A_TIME):

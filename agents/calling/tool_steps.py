@@ -1,8 +1,8 @@
 """Writes the reply of an agent with tools in steps: call the model, run its tool calls, repeat.
 
 Each step is an ordinary model call, with the consent, caps, deadline and record of
-agents/calling/calls.py. Tools run on the event loop, where Django refuses every query. They get
-only the data that the caller has read for their reader, so they cannot reach anything else.
+agents/calling/calls.py. Tools run on the event loop, where Django refuses every query, so they can
+use only the data that the caller has read for them.
 """
 
 import asyncio
@@ -77,8 +77,7 @@ class CallRun:
 
 @dataclass(frozen=True)
 class Step:
-    """One call of a model, with the tool calls of its reply. `text` is the part of the reply that
-    users see."""
+    """One call of a model, with its tool calls. `text` is the part of the answer that users see."""
 
     number: int
     text: str
@@ -96,9 +95,9 @@ OnStep = Callable[[Step], Awaitable[None]]
 class ToolWriting:
     """A reply that is written in steps.
 
-    `compose` returns the layers of the request, and `read` returns what tools may know when they
-    act for `reader`. Both are called again for each step, where the ORM may be used, so that they
-    see the changes of the last step.
+    `compose` returns the layers of the request. `read` returns the data that tools may know when
+    they act for the character `reader`. Both functions are called again for each step, where the
+    ORM may be used, so that they see the changes of the step before.
     """
 
     agent: Agent
@@ -112,13 +111,13 @@ class ToolWriting:
     stop: Sequence[str] = ()
     # The number of changes that all steps together may propose.
     most_changes: int = MAX_CHANGES_OF_AN_ATTEMPT
-    # The layers that the steps so far add to the request. The next two fields are the texts of
-    # these steps, and all their changes.
+    # The layers that earlier steps add to the request. The next two fields are the texts and the
+    # changes of these steps.
     _said: list[Layer] = field(default_factory=list)
     _parts: list[str] = field(default_factory=list)
     _changes: list[ProposedChange] = field(default_factory=list)
-    # The number of changes that existed after each call that was run. The key is the call's name
-    # and arguments.
+    # For each call that was run: the number of changes that existed afterwards. The key is the
+    # call's name and arguments.
     _made: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -130,8 +129,8 @@ class ToolWriting:
 
         The reply ends when the model calls no more tools or has no steps left. `on_step` is awaited
         at the end of each step, before the next request is composed, so that the caller can store
-        the changes of the step. Raises the errors of `call_model`. Before that, `on_step` was given
-        all steps that are complete.
+        the changes of the step. Raises the errors of `call_model`, but only after `on_step` was
+        given all complete steps.
         """
         was_cut = False
         for number in range(1, self.agent.most_steps + 1):
@@ -141,13 +140,12 @@ class ToolWriting:
             except EmptyReply:
                 if not (self._parts or self._changes):
                     raise
-                # The model has already written or changed something, so an empty answer ends the
-                # reply.
+                # An empty answer ends a reply that already has words or changes.
                 break
             text, was_cut = "".join(self._parts[begin:]), reply.was_cut
             calls = reply.tool_calls or end.calls
-            # If the output limit cut off a tool call, but the step has text, the model is not asked
-            # for the call again.
+            # If the output limit cut off a tool call after some text, the model is not asked to
+            # repeat the call.
             problem = "" if was_cut and text else end.problem
             step = Step(number, text, await self._run_all(calls, number))
             if on_step is not None:
@@ -181,7 +179,7 @@ class ToolWriting:
         try:
             reply = await make_call(call, on_text=lambda piece: show.add(answer.take(piece)))
         finally:
-            # If the reply broke off, the text that was held back is kept too.
+            # Even if the reply broke off, the text that `answer` has held back is shown.
             end = answer.end()
             show.add(end.text)
             if self._is_reply:
@@ -193,13 +191,14 @@ class ToolWriting:
         return self.attempt_id is not None
 
     async def _let_through(self, prepare: Callable[[], PreparedCall]) -> PreparedCall:
-        """Return the prepared call, once consent and caps allow it."""
+        """Return the prepared call after the checks of consent and caps."""
         let = let_reply_through if self._is_reply else let_through
         asked = asyncio.ensure_future(in_database(let, self.session_id, prepare))
         try:
             return await asyncio.shield(asked)
         except asyncio.CancelledError:
-            # After a stop this thread still goes on. It may then count a reply that nobody writes.
+            # The thread continues after a stop, and may count a reply that nobody will write. So
+            # this count is taken back.
             if self._is_reply:
                 asked.add_done_callback(self._stop_counting)
             raise
@@ -209,8 +208,8 @@ class ToolWriting:
             rates.reply_is_over(self.session_id)
 
     def _layers(self) -> list[Layer]:
-        """Return the layers of the request, with the tools after the instructions and the steps at
-        the end."""
+        """Return the layers of the request, with the tools after the instructions and the earlier
+        steps at the end."""
         return [*with_tools(self.agent, self.compose()), *self._said]
 
     async def _run_all(self, calls: Sequence[ToolCall], number: int) -> tuple[CallRun, ...]:
@@ -230,7 +229,7 @@ class ToolWriting:
         return tuple(runs)
 
     def _run(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Run a tool call and return its result. If it cannot be run, the result says why."""
+        """Run a tool call and return its result. If the call cannot be run, the result says why."""
         tool = self._tools.get(call.name)
         if call.problem:
             return ToolResult(call.problem)
@@ -257,7 +256,7 @@ class ToolWriting:
         return result
 
     def _say(self, reply: Reply, step: Step, problem: str) -> None:
-        """Add this step to the next request: the text that the model wrote, and the results of its
+        """Add this step to the next request: the model's text, and the results of its tool
         calls."""
         is_next_last = step.number + 1 == self.agent.most_steps
         remarks = [*([problem] if problem else []), *([_LAST] if is_next_last else [])]
@@ -281,7 +280,7 @@ class ToolWriting:
 
 
 def with_tools(agent: Agent, layers: Sequence[Layer]) -> list[Layer]:
-    """Return the layers, in which the description of the tools follows the instructions."""
+    """Return the layers with the description of the agent's tools after the instructions."""
     if not agent.tools:
         return list(layers)
     system = [layer for layer in layers if layer.role == "system"]
@@ -295,8 +294,8 @@ def _form_of(agent: Agent) -> ToolForm:
 
 @dataclass
 class _Shown:
-    """A helper that shows the text of a step after the texts of earlier steps. It puts an empty
-    line between them."""
+    """A helper that shows the text of a step after the texts of earlier steps, with an empty line
+    between them."""
 
     parts: list[str]
     on_text: OnText | None
@@ -316,7 +315,7 @@ class _Shown:
 
 
 def _arguments_of(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments of a call. Raises InvalidReply if they are no JSON object."""
+    """Return the arguments of a call. Raises InvalidReply if they are not a JSON object."""
     try:
         said = json.loads(call.arguments.strip() or "{}")
     except (ValueError, RecursionError):
@@ -327,8 +326,7 @@ def _arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def _sendable(call: ToolCall) -> str:
-    """Return the arguments as a JSON object, because some servers fail if they get anything
-    else."""
+    """Return the arguments as a JSON object, because some servers fail at any other arguments."""
     try:
         return json.dumps(_arguments_of(call))
     except (InvalidReply, RecursionError):

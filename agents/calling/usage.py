@@ -16,10 +16,10 @@ from sessions.models import Session
 
 @dataclass(frozen=True)
 class Usage:
-    """The numbers of calls by outcome, and of tokens as providers reported them.
+    """The numbers of calls by outcome, and the numbers of tokens.
 
-    Cached tokens are part of the input. If a call reported nothing, mostly because it was stopped,
-    its tokens are estimated and counted separately.
+    Cached tokens are part of the input. If a call has no report, in most cases because it was
+    stopped, its tokens are estimated and counted separately.
     """
 
     calls: int = 0
@@ -51,8 +51,8 @@ class Usage:
 
 @dataclass(frozen=True)
 class AgentUsage:
-    """The usage of one model by one agent. `agent_id` is None if it is the usage that a fork
-    inherited from all agents of its origin."""
+    """The usage of one model by one agent. If `agent_id` is None and `agent` is "Before the fork",
+    it is the usage of all agents of a fork's origin."""
 
     agent_id: int | None
     agent: str
@@ -61,7 +61,7 @@ class AgentUsage:
 
     @property
     def dollars(self) -> Decimal | None:
-        """The price, estimates included; None if the model's price is not known."""
+        """The price, including estimated tokens. None if the model's price is not known."""
         price = price_of(self.model)
         used = self.usage
         counts = {
@@ -90,12 +90,11 @@ _FIGURES = {
 
 
 def usage_of(artifacts: QuerySet[LLMArtifact]) -> Usage:
-    """Return the totals of these calls."""
     return Usage(**artifacts.order_by().annotate(outcome=OUTCOME).aggregate(**_FIGURES))
 
 
 def usage_by_agent(chapter: Session) -> list[AgentUsage]:
-    """Return an entry for each pair of agent and model, in the order of agents."""
+    """Return the usage of each agent by each of its models, in the order of agents."""
     rows: QuerySet[Any, Any] = (
         chapter.llm_artifacts.annotate(outcome=OUTCOME)
         .values("agent", "agent_id", "model")
@@ -114,7 +113,8 @@ def usage_by_agent(chapter: Session) -> list[AgentUsage]:
 
 
 def inherited_usage(chapter: Session) -> list[AgentUsage]:
-    """Return the tokens that a fork's origin had used before the fork, one entry for each model.
+    """Return the tokens that a fork's origin had used before the fork, with one entry for each
+    model.
 
     The calls are not counted, because they belong to the origin.
     """
@@ -136,6 +136,5 @@ def inherited_usage(chapter: Session) -> list[AgentUsage]:
 
 
 def total_of(usages: Iterable[Usage]) -> Usage:
-    """Return the sum of these usages."""
     listed = list(usages)
     return Usage(**{name: sum(getattr(one, name) for one in listed) for name in _FIGURES})

@@ -1,4 +1,4 @@
-"""The models whose weights the program can fetch. Their size and SHA-256 are fixed here."""
+"""The models whose weights the program can fetch, with the sizes and SHA-256 of their files."""
 
 from dataclasses import dataclass
 
@@ -14,8 +14,8 @@ class Part:
 
 @dataclass(frozen=True)
 class KnownModel:
-    """A model, with its name in STORYENGINE_EMBEDDED_MODEL and its parts in the order of the
-    file."""
+    """A model that the program knows. `name` is its name in STORYENGINE_EMBEDDED_MODEL, and `parts`
+    are in the order in which they make up the weights file."""
 
     name: str
     title: str
@@ -43,8 +43,8 @@ QWEN = KnownModel(
     parts=tuple(_qwen_part(number) for number in range(1, 23)),
 )
 
-# SmolLM2-135M-Instruct, quantised to Q4_1. Apache-2.0. This model keeps to a format, but its text
-# is nonsense.
+# SmolLM2-135M-Instruct, quantised to Q4_1. Apache-2.0. This model can keep to a format such as
+# JSON, but its sentences make no sense.
 SMOLLM2 = KnownModel(
     name="smollm2-135m",
     title="SmolLM2 135M",

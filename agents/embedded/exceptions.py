@@ -8,8 +8,8 @@ class _NoEmbeddedModel(Exception):
 
 
 class WeightsUnavailable(_NoEmbeddedModel):
-    """The weights cannot be fetched, because network or space is missing, or they are not the
-    expected file."""
+    """The weights cannot be fetched, because the network or disk space is missing, or because the
+    fetched file is not the expected one."""
 
 
 class ServerFailed(_NoEmbeddedModel):

@@ -22,10 +22,11 @@ _INSTALL = {
 
 
 def check_library(while_waiting: Callable[[], None]) -> None:
-    """Load the library in a separate process. Raises ServerFailed, whose message says what to
-    install.
+    """Check that xllamacpp can be loaded, by loading it in a separate process.
 
-    `while_waiting` is called several times a second, and any error that it raises ends the check.
+    Raises ServerFailed if it cannot be loaded. The message says what to install if a system library
+    is missing. `while_waiting` is called several times a second, and any error that it raises ends
+    the check.
     """
     with subprocess.Popen(
         [sys.executable, "-c", "import xllamacpp"],
@@ -56,7 +57,8 @@ def check_library(while_waiting: Callable[[], None]) -> None:
 
 
 def _wait_for(load: "subprocess.Popen[str]", while_waiting: Callable[[], None]) -> str:
-    """Wait for the process to end and return its error output."""
+    """Wait for the process to end, and return its error output. Raises ServerFailed if the process
+    does not end within LOAD_SECONDS."""
     deadline = time.monotonic() + LOAD_SECONDS
     while time.monotonic() < deadline:
         try:

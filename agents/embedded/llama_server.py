@@ -14,13 +14,13 @@ import xllamacpp
 
 from agents.embedded.slots import SLOTS
 
-# The most tokens in a slot. The request and its answer share them.
+# The number of tokens that one slot holds: a request together with its answer.
 CONTEXT_PER_SLOT = 8192
-# The size in MiB of the cache for requests that were read earlier and are in no slot now. At 28 KB
-# a token it holds about a dozen requests of 3,000 tokens.
+# The size in MiB of llama.cpp's cache for requests that no slot holds any longer. At 28 KB a token,
+# the cache holds about a dozen requests of 3,000 tokens.
 CACHE_MIB = 1024
-# The number of tokens that are read from a request at a time. Meanwhile the other slot writes no
-# word, and a call that was stopped still occupies its slot.
+# llama.cpp reads a request in batches of this many tokens. The number is small, because during a
+# batch the other slot writes nothing and a stopped call still occupies its slot.
 BATCH = 128
 # Only errors are logged, because other messages of llama.cpp may contain words of requests.
 LOG_ERRORS = 1
@@ -34,7 +34,7 @@ def start(model_file: str, model_name: str, access_key: str) -> xllamacpp.Server
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [access_key]
-    # No page has this origin. So web pages cannot read answers, even if they know the key.
+    # Web pages have other origins, so browsers do not let them read answers, even with the key.
     params.cors_origins = "null"
     params.ui = False
     params.endpoint_slots = False
@@ -57,10 +57,9 @@ def main() -> None:
         # llama.cpp has already logged the reason.
         sys.exit(f"llama.cpp: {error}")
     os.write(answers, json.dumps({"address": server.listening_address}).encode() + b"\n")
-    # This waits until the parent closes standard input. The parent does so at the latest when it
-    # ends.
+    # Wait until the parent closes standard input. When the parent ends, the system closes it.
     sys.stdin.read()
-    # This call ends the process at once. A normal exit would wait for running replies.
+    # End the process at once, because a normal exit would wait for running replies.
     os._exit(0)
 
 

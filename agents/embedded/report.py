@@ -1,4 +1,4 @@
-"""Writes the row of EmbeddedServer, from which web and worker learn the state of the model."""
+"""Writes the row of EmbeddedServer, by which other processes know the embedded model's state."""
 
 import logging
 import time
@@ -14,14 +14,14 @@ from agents.storage import describe
 logger = logging.getLogger(__name__)
 
 # The seconds between two renewals of the row. They are far fewer than
-# agents.embedded.status.ALIVE_FOR.
+# agents.embedded.status.ALIVE_FOR, the age at which a row no longer counts.
 _RENEWAL_SECONDS = 5.0
 _PROGRESS_SECONDS = 1.0
 
 
 class Report:
-    """A writer of the row. It writes after each change, and often enough to show that the process
-    is alive."""
+    """The writer of the EmbeddedServer row. The row is written after each change of the state, and
+    every few seconds besides, because its age shows whether the process is alive."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -30,21 +30,26 @@ class Report:
         self._tenths = 0
 
     def show_start(self) -> None:
-        """Show that the model is being started, so that calls wait for it.
+        """Show that the model is being started, so that calls wait for the model.
 
-        A row that a killed process has left is replaced.
+        If a killed process has left a row, the row is overwritten.
         """
         self.show(EmbeddedServer.Phase.LOADING)
 
     def show(self, phase: EmbeddedServer.Phase, **fields: Any) -> None:
-        """Show a new phase. Fields that are not given are emptied, except for the model's name."""
+        """Show a new phase of the embedded model.
+
+        All fields of the row that are not given are emptied, except for the model's name.
+        """
         self._model = fields.pop("model", self._model)
         self._fields = {"phase": phase, **fields}
         self._write()
 
     def show_progress(self, done: int, total: int) -> None:
-        """Show how much has been fetched. This may be called often, because only a few calls write
-        the row."""
+        """Show how many bytes of the model have been fetched.
+
+        The caller may call this method often, because most calls do not write to the database.
+        """
         is_first = self._fields.get("bytes_total") != total
         self._fields = {
             "phase": EmbeddedServer.Phase.FETCHING,

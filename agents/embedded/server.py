@@ -21,11 +21,11 @@ from agents.embedded.library import NEEDS_AVX2
 _STOP_SECONDS = 5
 _HTTP_SECONDS = 10
 
-# How often a waiting thread of llama.cpp looks before it sleeps. The threads wait for each other
-# hundreds of times a token. By default they wait in a loop, which makes them very slow whenever
-# another process needs a core. If they sleep at once, they wake too late for the next step. 300
-# rounds of the loop take about 10 microseconds. Compared with sleeping at once, this setting gives
-# 20 to 75 % more tokens a second on idle cores, and as many on busy cores.
+# GOMP_SPINCOUNT is the number of times that a waiting thread of llama.cpp checks for work before it
+# sleeps. The threads wait for each other hundreds of times a token. By default they check without
+# end, which makes them very slow whenever another process needs a core. If they sleep at once, they
+# wake too late for the next step. 300 checks take about 10 microseconds. Compared with no checks,
+# they give 20 to 75 % more tokens a second on idle cores, and as many on busy cores.
 _ENVIRONMENT = {"GOMP_SPINCOUNT": "300"}
 
 
@@ -45,7 +45,7 @@ class LlamaServer:
         order = {
             "model_file": str(model_file.resolve()),
             "model_name": model_name,
-            # The key is sent by standard input. All users of the machine can read a command line.
+            # The key is sent by standard input, because all users can read a command line.
             "access_key": access_key(),
         }
         with suppress(BrokenPipeError):
@@ -62,7 +62,8 @@ class LlamaServer:
         return f"{self._address}/v1"
 
     def wait_until_up(self, seconds: float) -> bool:
-        """Return whether the server is up within this time. Raises ServerFailed if it has ended."""
+        """Wait up to this many seconds, and return whether the server is up. Raises ServerFailed if
+        the server has ended."""
         stdout = self._process.stdout
         assert stdout is not None
         if not self._address and select.select([stdout], [], [], seconds)[0]:
@@ -73,14 +74,14 @@ class LlamaServer:
         return bool(self._address)
 
     def check(self) -> bool:
-        """Return whether the server answers. Raises ServerFailed if it has ended."""
+        """Return whether the server answers. Raises ServerFailed if the server has ended."""
         if self._process.poll() is not None:
             raise ServerFailed(self._why_ended(has_loaded=True))
         return self._get("/health").get("status") == "ok"
 
     def context_window(self) -> int:
-        """Return how many tokens one slot holds: CONTEXT_PER_SLOT, or fewer if the model takes
-        fewer."""
+        """Return how many tokens one slot holds: CONTEXT_PER_SLOT, or fewer if the window of the
+        model is smaller."""
         generation = self._get("/props").get("default_generation_settings")
         window = generation.get("n_ctx") if isinstance(generation, dict) else None
         if not isinstance(window, int):
@@ -88,7 +89,7 @@ class LlamaServer:
         return window
 
     def end(self) -> None:
-        """Close the server's input, which makes it end. If it does not end in time, kill it."""
+        """Close the server's standard input, which ends the server. Kill a server that hangs."""
         with suppress(OSError):
             self._stdin.close()
         try:
@@ -105,7 +106,7 @@ class LlamaServer:
         return self._process.stdin
 
     def _get(self, path: str) -> dict[str, Any]:
-        """Return the JSON object at this path, or {} if there is none."""
+        """Return the JSON object that the server answers at this path, or {} if it answers none."""
         url = urlsplit(self._address)
         connection = http.client.HTTPConnection(url.hostname or "", url.port, _HTTP_SECONDS)
         try:

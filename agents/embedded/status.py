@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from agents.models import EmbeddedServer
 
-# The greatest age of a row that counts. An older row shows that its process has ended, because a
-# running process renews the row every few seconds.
+# The age from which a row no longer counts. A running process renews its row every few seconds, so
+# the process of an older row must have ended.
 ALIVE_FOR = timedelta(seconds=20)
 
 NOT_RUNNING = (
@@ -16,14 +16,16 @@ NOT_RUNNING = (
 )
 
 
-# The model's name in the row that this process read last. Each call of a model and each page reads
-# the row first, so other code need not ask the database for the name.
+# The model's name, as this process last read it from the row. Each call of a model and each page
+# reads the row first. So other code can use this name without asking the database.
 _last_read = ""
 
 
 def read_embedded_server() -> EmbeddedServer | None:
-    """Return the row. Returns None if another provider is configured, or if the process never
-    started."""
+    """Return the row with the state of the embedded model.
+
+    Returns None if another provider is configured, or if no process has written the row.
+    """
     global _last_read
     if settings.LLM != "embedded":
         return None
@@ -33,10 +35,10 @@ def read_embedded_server() -> EmbeddedServer | None:
 
 
 def served_model() -> str:
-    """Return the name of the running model, as this process last read it. If it has read none,
-    return the configured name.
+    """Return the name of the running model, as this process last read it from the row.
 
-    The two differ while the fallback model runs. This function does not ask the database.
+    If the process has read no row, the configured name is returned. While the fallback model runs,
+    its name differs from the configured name. This function does not ask the database.
     """
     return (_last_read or settings.EMBEDDED_MODEL).rsplit("/", 1)[-1]
 
@@ -50,12 +52,12 @@ def is_ready(server: EmbeddedServer | None) -> bool:
 
 
 def is_coming(server: EmbeddedServer | None) -> bool:
-    """Return whether it helps to wait, because the process runs and has not failed."""
+    """Return whether a call should wait for the model: its process runs and has not failed."""
     return server is not None and is_alive(server) and server.phase != EmbeddedServer.Phase.FAILED
 
 
 def describe(server: EmbeddedServer | None) -> str:
-    """Return the state in one sentence for the GM."""
+    """Return a sentence about the state of the embedded model, for the GM."""
     if server is None or not is_alive(server):
         return NOT_RUNNING
     match server.phase:

@@ -1,4 +1,5 @@
-"""Keeps the embedded model available: fetches it, runs llama.cpp, and restarts it after its end."""
+"""Keeps the embedded model available: fetches its weights, runs llama.cpp, and restarts llama.cpp
+when it has ended."""
 
 import logging
 import threading
@@ -16,12 +17,11 @@ logger = logging.getLogger(__name__)
 # A server that has not loaded its model after this time counts as hanging.
 LOAD_SECONDS = 600.0
 CHECK_SECONDS = 3.0
-# A server counts as hanging if this many checks in a row were not answered. Each check has a
-# time-out of its own.
+# A server counts as hanging if this many checks in a row were not answered.
 MISSED_CHECKS = 5
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
-# A server that ran for this long was sound, so the pause before its restart is short again.
+# If a server ran for this long before it ended, the pause before the next start is short again.
 SOUND_SECONDS = 120.0
 
 
@@ -30,8 +30,8 @@ class _Stopped(Exception):
 
 
 class Supervisor:
-    """A runner of one embedded model. It fetches the weights, and runs the model until the program
-    ends."""
+    """The supervisor of one embedded model. It fetches the weights, and keeps the model running
+    until the program ends."""
 
     def __init__(self, choice: str, stopping: threading.Event) -> None:
         self._choice = choice
@@ -39,7 +39,7 @@ class Supervisor:
         self._report = Report(choice)
 
     def run(self) -> None:
-        """Keep the model running until `stopping` is set."""
+        """Keep the model running until the event `stopping` is set."""
         pause = FIRST_PAUSE_SECONDS
         self._report.show_start()
         try:
@@ -65,7 +65,7 @@ class Supervisor:
         self._report.show_progress(done, total)
 
     def _serve(self, weights: Weights) -> None:
-        """Run the server as long as it answers. Raises ServerFailed or _Stopped at its end."""
+        """Run the server until it fails (ServerFailed) or the program is stopped (_Stopped)."""
         self._report.show(EmbeddedServer.Phase.LOADING, model=weights.name)
         server = LlamaServer(weights.path, weights.name)
         try:
@@ -93,7 +93,8 @@ class Supervisor:
                 raise ServerFailed("The embedded model took too long to load.")
 
     def _wait(self, seconds: float) -> None:
-        """Pause, and renew the row meanwhile, because the row shows that the process is alive."""
+        """Pause for this many seconds. Renew the row meanwhile, because its age shows whether the
+        process is alive."""
         deadline = time.monotonic() + seconds
         while True:
             self._check_stopping()

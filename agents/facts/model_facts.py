@@ -1,4 +1,4 @@
-"""Facts about models from models.toml and from the user's own file. The user's file counts more."""
+"""Facts about models, from models.toml and from the user's own file, which has priority."""
 
 import tomllib
 from dataclasses import replace
@@ -14,10 +14,10 @@ from pydantic.dataclasses import dataclass
 
 from agents.facts.model_list import find_listed
 
-# The number of tokens from which the window of an unknown model gives it the full tier. A full
-# request needs about a tenth of them.
+# An unknown model gets the full tier if its window has at least this many tokens. A request of the
+# full tier needs about a tenth of them.
 _FULL_TIER_WINDOW = 100_000
-# The smallest window in tokens with which a model gets the full tier.
+# No model gets the full tier if its window has fewer tokens than this.
 _FULL_TIER_LEAST = 16_384
 
 _FILE = Path(__file__).with_name("models.toml")
@@ -44,7 +44,7 @@ class ModelFacts:
     accepts_temperature: bool
     reasons: bool
     json_schema: bool
-    # How well the model keeps to a format if only the text of the request demands it.
+    # How well the model keeps to JSON or XML if only the text of the request asks for this format.
     json_reliability: Reliability
     xml_reliability: Reliability
     tools: bool
@@ -55,7 +55,7 @@ class ModelFacts:
     output_price: Dollars = None
     cached_price: Dollars = None
     is_known: bool = True
-    # True if the server or the GM named the window. If it is False, the real window may be larger.
+    # True if the server or the GM named the window. Otherwise the real window may be larger.
     is_window_told: bool = False
 
 
@@ -63,8 +63,11 @@ _FACTS: TypeAdapter[ModelFacts] = TypeAdapter(ModelFacts)
 
 
 def facts_of(model: str) -> ModelFacts:
-    """Return the facts for a model's name. They come from the name's entry in a file, or else from
-    a list of hosted models and cautious defaults."""
+    """Return the facts about the model with this name.
+
+    The facts come from the entry for the name in a capability file. If there is no entry, they come
+    from a list of hosted models and from cautious defaults.
+    """
     return _facts_of(
         model,
         settings.MODELS_FILE,
@@ -74,13 +77,12 @@ def facts_of(model: str) -> ModelFacts:
     )
 
 
-# The result is cached, because each request needs the facts several times, and only tests change
-# the settings.
+# The result is cached, because each request needs it often, and only tests change settings.
 @lru_cache(maxsize=64)
 def _facts_of(
     model: str, own_file: str, base_url: str, context_window: int, max_output: int
 ) -> ModelFacts:
-    """Return the facts that follow from these settings. A setting that is not set is 0."""
+    """Return the facts about a model under these settings. A number that is not set is 0."""
     if known := _find_known(model, own_file):
         is_set = known.open_weights and context_window
         return with_window(known, context_window, is_told=True) if is_set else known
@@ -95,8 +97,8 @@ def with_window(facts: ModelFacts, window: int, *, is_told: bool) -> ModelFacts:
     """Return the same facts with another context window, and with the tier that suits this window.
 
     `is_told` is True if the server or the GM named the window. A large window gives the full tier
-    to an unknown model, and changes nothing for a known one. A small window takes the full tier
-    from any model.
+    to an unknown model, but does not change the tier of a known one. No model keeps the full tier
+    with a small window.
     """
     tier = facts.tier
     if not facts.is_known and window >= _FULL_TIER_WINDOW:
@@ -107,7 +109,8 @@ def with_window(facts: ModelFacts, window: int, *, is_told: bool) -> ModelFacts:
 
 
 def _find_known(model: str, own_file: str) -> ModelFacts | None:
-    # Servers write the name of the same model differently, such as qwen3-14b and Qwen/Qwen3-14B.
+    # Servers write the name of the same model differently, such as qwen3-14b and Qwen/Qwen3-14B. So
+    # a pattern may match the whole name or the part after the last slash.
     name = model.lower()
     short_name = name.rsplit("/", 1)[-1]
     for pattern, facts in read_known_models(own_file):
@@ -118,10 +121,11 @@ def _find_known(model: str, own_file: str) -> ModelFacts | None:
 
 @cache
 def read_known_models(own_file: str) -> list[tuple[str, ModelFacts]]:
-    """Return patterns for names in lower case, each with its facts. They are in the order in which
-    they are tried.
+    """Return pairs of a pattern for names in lower case and the facts of the models that it
+    matches.
 
-    `own_file` is "" if the user has no file. Raises CapabilityFileError.
+    The first pattern that matches a name counts. `own_file` is "" if the user has no capability
+    file. Raises CapabilityFileError.
     """
     defaults = _read(_FILE)["default"]
     files = [Path(own_file).expanduser(), _FILE] if own_file else [_FILE]

@@ -1,5 +1,5 @@
-"""The windows and prices of hosted models. The package genai-prices lists them, and no network is
-used."""
+"""The windows and prices of hosted models. They are read from the installed package genai-prices,
+without the network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ _MILLION = Decimal(1_000_000)
 
 @dataclass(frozen=True)
 class Price:
-    """Prices in dollars per million tokens. `cached_input` is the price of tokens from a prefix
-    cache."""
+    """Prices in dollars per million tokens. `cached_input` is the price of input tokens that the
+    server had in its prefix cache."""
 
     input: Decimal
     output: Decimal
     cached_input: Decimal
 
     def of(self, token_counts: Mapping[str, int]) -> Decimal:
-        """Return the price in dollars for numbers of tokens. They have the names that artifacts
-        use."""
+        """Return the price in dollars of a call with these numbers of tokens. The keys are "input",
+        "cached" and "output", as in artifacts."""
         cached = token_counts.get("cached", 0)
         fresh = max(token_counts.get("input", 0) - cached, 0)
         written = token_counts.get("output", 0)
@@ -30,7 +30,7 @@ class Price:
 
 @dataclass(frozen=True)
 class ListedModel:
-    """A model of the list. `context_window` is a number of tokens, or None if it is not known."""
+    """A model of genai-prices' list. `context_window` is in tokens, or None if it is not known."""
 
     context_window: int | None
     price: Price
@@ -38,10 +38,12 @@ class ListedModel:
 
 @lru_cache(maxsize=64)
 def find_listed(model: str, base_url: str) -> ListedModel | None:
-    """Return the model at the server with this address, or None if the server or the model is not
-    listed."""
-    # The import is inside the function because it loads 1.5 MB of data, which the embedded model
-    # never needs.
+    """Return the list's entry for this model at the server with this address.
+
+    Returns None if the server or the model is not in the list.
+    """
+    # The import is inside the function because the package loads 1.5 MB of data, which the embedded
+    # model never needs.
     from genai_prices import Usage, calc_price
 
     def dollars(usage: Usage) -> Decimal:

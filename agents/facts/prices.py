@@ -11,10 +11,10 @@ FREE = Price(Decimal(0), Decimal(0), Decimal(0))
 
 
 def price_of(model: str) -> Price | None:
-    """Return the price of a model, or None if it is not known.
+    """Return the price of a model, or None if the price is not known.
 
-    A price in the capability files counts first, then the price that is listed for the server. The
-    embedded model is FREE.
+    A price in a capability file has priority over the price that is listed for the server. The
+    embedded model has the price FREE.
     """
     if model.startswith("embedded:"):
         return FREE

@@ -1,5 +1,5 @@
-"""The windows that the configured server reported. They are stored in rows, so that web and worker
-share them."""
+"""The context windows that the configured server reported for its models. They are stored in the
+database, so that the web process and the worker have the same reports."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,8 @@ from django.utils import timezone
 from agents.models import ReportedWindow
 from agents.providers.windows import WindowReport, address_of
 
-# A process uses a report for this many seconds, so that not every request reads the database.
+# A process reads a model's report from the database at most once in this many seconds, so that not
+# every request needs a query.
 _HELD_SECONDS = 10.0
 _held: dict[tuple[str, str], tuple[float, WindowReport | None]] = {}
 
@@ -20,7 +21,7 @@ _held: dict[tuple[str, str], tuple[float, WindowReport | None]] = {}
 def read_report(model: str) -> WindowReport | None:
     """Return the server's report on the model.
 
-    Returns None if the server reported nothing about it, or was not asked.
+    Returns None if the server reported nothing about the model, or was not asked about it.
     """
     key = (settings.OPENAI_BASE_URL, model)
     held_until, report = _held.get(key, (0.0, None))
@@ -33,8 +34,8 @@ def read_report(model: str) -> WindowReport | None:
 def store_reports(reports: Mapping[str, WindowReport | None]) -> None:
     """Store the server's reports.
 
-    A server may have told a model's window before, and now tell only the model's limit. Then the
-    smaller of the two numbers is stored.
+    A server may have reported the actual window of a model earlier, and report now only the model's
+    limit. Then the smaller of the two numbers is stored.
     """
     for model, report in reports.items():
         kept = _report_of(_rows().filter(model=_name(model)).first())
@@ -57,9 +58,11 @@ def store_reports(reports: Mapping[str, WindowReport | None]) -> None:
 def models_to_ask_about(
     models: Iterable[str], *, after: timedelta, after_ceiling: timedelta
 ) -> list[str]:
-    """Return the models about which the server was not asked within the time `after`.
+    """Return the models about which the server was never asked, or was last asked longer ago than
+    `after`.
 
-    If the server knew only the limit of a model, the time for this model is `after_ceiling`.
+    If the server reported only the limit of a model, `after_ceiling` is used for this model
+    instead.
     """
     now = timezone.now()
     asked = {

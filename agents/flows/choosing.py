@@ -1,4 +1,4 @@
-"""Chooses or edits an attempt at the latest turn, and adapts memory and jobs to the choice."""
+"""Chooses or edits an attempt at the latest turn, and adapts memory and jobs to the new choice."""
 
 import uuid
 
@@ -13,7 +13,7 @@ from sessions.models import Attempt
 
 @transaction.atomic
 def choose_reply(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> Attempt:
-    """Choose an attempt by `choose_attempt`, and adapt memory to the choice. No model is called."""
+    """Choose an attempt by `choose_attempt`, and adapt memory to it, without calling a model."""
     attempt = committing.choose_attempt(session_id, number, attempt_id)
     follow_choice(session_id)
     return attempt
@@ -28,8 +28,8 @@ def edit_reply(
     submission_key: str = "",
     attempt_id: uuid.UUID | None = None,
 ) -> Attempt:
-    """Edit a reply by `sessions.committing.edit_reply`, and adapt memory to it. No model is
-    called."""
+    """Edit a reply by `sessions.committing.edit_reply`, and adapt memory to the edited reply,
+    without calling a model."""
     attempt = committing.edit_reply(
         session_id, number, text, submission_key=submission_key, attempt_id=attempt_id
     )
@@ -38,11 +38,11 @@ def edit_reply(
 
 
 def follow_choice(session_id: uuid.UUID) -> None:
-    """Set the summary pointer to the memory of the chosen attempts, and cancel the waiting jobs of
-    other attempts.
+    """Set the summary pointer to the last prompt that the memory of the chosen attempts covers, and
+    cancel the waiting jobs of other attempts.
 
-    Memory and late results that are missing are asked for when the next prompt is stored or the
-    chapter ends.
+    Missing memory and late results are asked for when the next prompt is stored or the chapter
+    ends.
     """
     settle_pointer(session_id)
     cancel_waiting_summary(session_id)

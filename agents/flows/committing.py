@@ -1,5 +1,5 @@
-"""Commits replies. In the same transaction it asks for everything that follows a reply: late
-results, memory, and a turn without a prompt."""
+"""Commits replies. The same transaction asks for all work that follows a reply: late results,
+memory, and a turn without a prompt."""
 
 import logging
 import uuid
@@ -21,8 +21,8 @@ from sessions.models import Attempt, Event
 
 logger = logging.getLogger(__name__)
 
-# The pause before a summary that a reply made due. If a prompt follows at once, it does not have to
-# share the machine with the summary.
+# The pause before a summary that a reply made due, so that a prompt which follows at once is
+# answered before the summary is written.
 SUMMARY_PAUSE_SECONDS = 1.0
 
 _ACTS_AFTER = "after "
@@ -30,9 +30,9 @@ _ACTS_AFTER = "after "
 
 @transaction.atomic
 def commit_reply(attempt: Attempt, text: str, *, is_kept: bool = False) -> list[Event] | None:
-    """Commit the attempt, and ask for everything that follows it.
+    """Commit the attempt, and ask for all work that follows it.
 
-    After a text that the user kept, nobody acts without a prompt. Returns None if the run may no
+    If the user kept the text, nobody acts next without a prompt. Returns None if the run may no
     longer write. The text then stays in the attempt.
     """
     events = commit_attempt(attempt, outcome_of(attempt, text))
@@ -58,15 +58,15 @@ def leave_ended(attempt: Attempt, text: str) -> None:
 
 
 def key_after(attempt_id: uuid.UUID) -> str:
-    """Return the submission key of the attempt that follows this one without a prompt."""
+    """Return the submission key of the attempt that is made after this one without a prompt."""
     return f"{_ACTS_AFTER}{attempt_id}"
 
 
 def who_acts_after(attempt: Attempt) -> Writer | None:
     """Return who acts after this attempt without a prompt, or None if nobody does.
 
-    Nobody acts if the attempt is not chosen at the latest turn. Nobody acts either if the mode
-    allows no more turns without a prompt in a row.
+    Nobody acts if the attempt is not chosen at the latest turn, or if the mode allows no more turns
+    without a prompt in a row.
     """
     chapter = attempt.session
     mode = mode_of(chapter)

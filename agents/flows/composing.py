@@ -1,4 +1,4 @@
-"""Composes the request of the agent who writes an attempt, as the chapter's mode declares it."""
+"""Composes the request of an attempt's agent, as the chapter's mode declares it."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -15,13 +15,12 @@ from sessions.models import Attempt, Session
 
 
 def cues_of(attempt: Attempt) -> list[str]:
-    """Return the texts at which a small model is stopped, because it would leave its role after
-    them."""
+    """Return the texts at which a small model is stopped, so that it does not leave its role."""
     return mode_of(attempt.session).cues(attempt)
 
 
 def compose_reply(attempt: Attempt) -> list[Layer]:
-    """Compose the attempt's request from the turns before its own and from its words."""
+    """Compose the request of an attempt from the earlier turns and from the attempt's prompt."""
     before = attempt.turn.number if attempt.turn else None
     pieces = mode_of(attempt.session).own_pieces(attempt)
     subject = Subject(attempt.session, attempt.actor, before, attempt, own_pieces=pieces)
@@ -29,23 +28,24 @@ def compose_reply(attempt: Attempt) -> list[Layer]:
 
 
 def answer_to(chapter: Session, agent_slot: int | None, words: str = "") -> Attempt:
-    """Return the attempt that a prompt to this character would become. It is not stored."""
+    """Return the attempt that a prompt to this character would make. The attempt is not stored."""
     writer = who_answers(chapter, agent_slot)
     return Attempt(session=chapter, actor=writer.actor, agent=writer.agent, words=words)
 
 
 def compose_start(chapter: Session, agent_slot: int) -> list[Layer]:
-    """Compose the next request to this character without the user's words, so that a model can read
-    it into its cache."""
+    """Compose the next request to this character without the user's words, because a model can read
+    this start of the request into its cache."""
     attempt = answer_to(chapter, agent_slot)
     agent = agent_of(attempt)
     return with_tools(agent, _compose(agent, Subject(chapter, attempt.actor, attempt=attempt)))
 
 
 def read_ahead(chapter: Session) -> None:
-    """Compose the next request early, so that its parts are cached when the GM sends a prompt.
+    """Compose the next request before the GM sends a prompt, so that the parts of the request are
+    cached.
 
-    If the mode refuses a prompt to the panel that comes next, nothing is composed.
+    Nothing is composed if the mode refuses a prompt to the panel that comes next.
     """
     with suppress(ChapterError):
         compose_start(chapter, chapter.next_agent_slot)

@@ -1,4 +1,4 @@
-"""Composes the request that a character would be sent now. It is neither stored nor sent."""
+"""Composes the request that a character would be sent now, without storing or sending it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,16 +25,17 @@ from sessions.limits import PROMPT_CHAR_LIMIT
 from sessions.models import Session
 from sessions.text import clean_text
 
-# A budget in tokens. It is so large that every request fits without being trimmed.
+# A budget in tokens that is large enough for every request without trimming.
 _ROOM_FOR_ALL = 10**9
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """The request that would be sent now. If it is too long to be sent, `too_long` says why.
+    """The request that would be sent now. If the request is too long to be sent, `too_long` says
+    why.
 
     `output_limit` is the most tokens that the model may write, hidden reasoning included. `price`
-    is None if it is not known.
+    is None if the price is not known.
     """
 
     agent: str
@@ -44,8 +45,8 @@ class DryRun:
     layers: Sequence[SentLayer]
     characters: int
     too_long: str
-    # The number of characters at the start that the latest request had too; None if there was no
-    # earlier request.
+    # The number of characters at the start that this request and the agent's latest request have in
+    # common. None if there was no earlier request.
     shared_characters: int | None
     previous: CallRecord | None
     output_limit: int
@@ -61,12 +62,13 @@ class DryRun:
 
     @property
     def dollars(self) -> Decimal | None:
-        """The price of the request's tokens if no cache is used; None if it is not known."""
+        """The price of the request's tokens if the server has none of them in its cache. None if
+        the price is not known."""
         return None if self.price is None else self.price.of({"input": self.tokens})
 
     @property
     def most_dollars(self) -> Decimal | None:
-        """The price if the reply is as long as the model may write; None if it is not known."""
+        """The price if the reply is as long as the model may write. None if it is not known."""
         if self.price is None:
             return None
         return self.price.of({"input": self.tokens, "output": self.output_limit})
@@ -80,9 +82,9 @@ def look_ahead(
     witnesses: Sequence[int] | None = None,
     given: dict[str, Any] | None = None,
 ) -> DryRun:
-    """Compose the request for these words. Consent, rates and budget are not checked.
+    """Compose the request for these words, without checking consent, rates and budget.
 
-    A request that cannot fit is returned untrimmed, with the reason. Raises WrongState if the
+    If the request cannot fit, it is returned untrimmed with the reason. Raises WrongState if the
     chapter is not in play. Raises InvalidInput for a slot that is not in the chapter, and
     InvalidInput or TooLong for words that cannot be stored.
     """

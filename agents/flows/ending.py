@@ -24,7 +24,7 @@ class Setback:
     """A memory block that could not be written, with its job."""
 
     job: Job
-    # True if the end of the chapter asked for the memory.
+    # True if this memory was asked for by the end of the chapter.
     is_of_end: bool
 
     @property
@@ -33,14 +33,18 @@ class Setback:
 
 
 def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
-    """Return the setback that the user has to know of, or None. `jobs` come from `latest_jobs`."""
+    """Return the memory that could not be written, if the user has to know of it, or else None.
+
+    `jobs` come from `latest_jobs`.
+    """
     job = jobs.get(Job.Kind.SUMMARIZE)
     if job is None or job.status == Job.Status.DONE or not job.error:
         return None
-    # Play would not ask for this memory, so the end of the chapter asked for it.
+    # If play asks for this memory, the end of the chapter did not ask for it.
     if is_asked_in_play(chapter, job.stretch, job.attempt_id):
         return Setback(job, is_of_end=False)
-    # False if the user has played on. A later summary then covers these prompts too.
+    # If the user has sent further prompts since then, this memory is not missing, because a later
+    # summary covers its prompts too.
     is_at_end = job.to_prompt_index == chapter.prompt_index
     return Setback(job, is_of_end=True) if chapter.is_playable and is_at_end else None
 
@@ -48,9 +52,10 @@ def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
 def request_end(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session:
     """End the chapter as soon as memory covers every prompt.
 
-    The end waits for the summaries that are still missing. Raises WrongState if there are no
-    prompts or the chapter is not in play, TurnInFlight while a reply is being written, and
-    CallsNotAccepted if memory is far behind and the GM has accepted no calls for it.
+    The chapter ends only after the summaries that are still missing. Raises WrongState if there are
+    no prompts or the chapter is not in play, TurnInFlight while a reply is being written, and
+    CallsNotAccepted if memory is far behind and the GM has not accepted the calls that memory
+    needs.
     """
     if not accept_calls:
         check_calls_accepted(get_chapter(session_id), is_ending=True)
@@ -70,11 +75,12 @@ def request_end(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session
 
 
 def retry_summary(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session:
-    """Queue the next summary now. If the end of the chapter failed, end the chapter again.
+    """Queue the next summary now. If the chapter was to end and its memory failed, end the chapter
+    again.
 
-    With `accept_calls`, the GM accepts the calls that memory takes to catch up. From then on, one
-    more stretch is summarised after each prompt while memory is far behind. Raises WrongState if no
-    memory is missing, and CallsNotAccepted as `request_end` does.
+    If `accept_calls` is True, the GM accepts the calls that memory needs to catch up. From then on,
+    one more stretch is summarised after each prompt while memory is far behind. Raises WrongState
+    if no memory is missing, and CallsNotAccepted as `request_end` does.
     """
     if not accept_calls:
         check_calls_accepted(get_chapter(session_id), is_ending=False)
@@ -93,7 +99,7 @@ def retry_summary(session_id: uuid.UUID, *, accept_calls: bool = False) -> Sessi
 
 
 def reopen(session_id: uuid.UUID) -> Session:
-    """Put an ended chapter back in play. Its drafts stay. Raises WrongState if it has not ended."""
+    """Put an ended chapter back in play, with its drafts. Raises WrongState unless it has ended."""
     get_chapter(session_id)
     move(
         Session.objects.filter(pk=session_id, state=State.ENDED),

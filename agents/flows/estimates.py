@@ -1,4 +1,4 @@
-"""Estimates a build of the narrative. Its requests are composed but not sent."""
+"""Estimates the calls of a build. Their requests are composed but not sent."""
 
 from agents.calling.estimating import CallsEstimate, estimate_calls
 from agents.calling.model_access import model_facts, model_name
@@ -19,17 +19,17 @@ from sessions.exceptions import WrongState
 from sessions.models import Session
 from sessions.states import State
 
-# The text that takes the place of the end of an earlier scene. Each scene's request has such an
-# end, but in an estimate it is not written yet.
+# A text in place of the end of the earlier scene. The request of each scene after the first has
+# such an end, but at the time of the estimate the earlier scene is not written.
 _SCENE_BEFORE = "words " * 150
 
 
 def estimate_build(chapter: Session) -> CallsEstimate:
     """Estimate the calls of a build, with one call for each scene that is not finished yet.
 
-    A scene that is too short would take further calls. Raises WrongState unless the chapter is
-    ended, PromptTooLong if no build is possible, and ModelNotReady while the window of the embedded
-    model is not known.
+    The estimate leaves out the further calls for scenes that are too short. Raises WrongState
+    unless the chapter is ended, PromptTooLong if no build is possible, and ModelNotReady while the
+    window of the embedded model is not known.
     """
     if chapter.state != State.ENDED:
         raise WrongState("What a build will take can be said once the chapter is ended.")
@@ -41,10 +41,10 @@ def estimate_build(chapter: Session) -> CallsEstimate:
 
 
 def _weigh_build(chapter: Session, model: str) -> tuple[int, list[Scene]]:
-    """Return the tokens of the requests of all unfinished scenes, and those scenes.
+    """Return the tokens of the requests of all unfinished scenes, and these scenes.
 
-    Only the request of the longest scene is composed. The others differ from it by their
-    transcript, and the first scene's request has no end of an earlier scene.
+    Only the request of the longest scene is composed, because the other requests differ only by
+    their transcripts. But the request of the first scene has no end of an earlier scene.
     """
     inputs = read_inputs(chapter)
     begun = chapter.jobs.filter(

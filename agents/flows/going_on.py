@@ -1,8 +1,8 @@
-"""Writes the attempt of somebody who acts without a prompt.
+"""Writes an attempt that has no prompt. The mode names who acts in this attempt.
 
-A job does this work, and the commit of the turn before has queued the job. The attempt's key names
-the attempt of that turn. So the new attempt is stored only once, even if the job begins several
-times. Its commit may queue the next job.
+A job does this work. The commit of the turn before has queued the job. The new attempt's submission
+key names the attempt of the turn before, so that the new attempt is stored only once, even if the
+job begins several times. The commit of the new attempt may queue the next job.
 """
 
 from contextlib import suppress
@@ -31,21 +31,22 @@ _NOT_NOW = "Nobody acts without being asked now."
 
 
 async def go_on(job: Job, watch: Watch) -> None:
-    """Write the attempt that follows. If it fails, the user decides what to do with it."""
+    """Write the attempt of the actor who acts without a prompt. If the attempt fails, the user
+    decides what to do with it."""
     with suppress(ChapterError):
-        # The attempt is refused if the user was faster or has ended it. It is also refused while
-        # another process writes it.
+        # A ChapterError means that the attempt must not be written, because the user has sent a
+        # prompt or has ended the attempt, or because another process writes it.
         await write_to_end(partial(_open_next, job))
     await in_database(_settle, job)
 
 
 @transaction.atomic
 def _open_next(job: Job) -> OpenedAttempt:
-    """Store the attempt that follows, or run it again if it is stored. Raises WrongState if it must
-    not run."""
+    """Store the new attempt, or run it again if it is already stored. Raises WrongState if the new
+    attempt must not run."""
     before = Attempt.objects.select_related("session").get(jobs=job)
     key = key_after(before.pk)
-    # The chapter's row is locked here, so that nobody can stop the attempt meanwhile.
+    # The chapter's row is locked first, so that nobody can stop the attempt meanwhile.
     chapter = get_chapter_to_change(before.session_id)
     attempt = chapter.attempts.filter(submission_key=key).first()
     if attempt is not None and not (attempt.is_running or attempt.error == INTERRUPTED):
@@ -63,8 +64,8 @@ def _open_next(job: Job) -> OpenedAttempt:
 
 @transaction.atomic
 def _settle(job: Job) -> None:
-    """End the job if its attempt has ended. Otherwise try the job again later, or give it up at
-    last."""
+    """Finish the job if its attempt has ended. Otherwise try the job again later. After
+    MAX_ATTEMPTS runs, fail the job."""
     assert job.attempt_id is not None, "It is queued for an attempt."
     unfinished = Attempt.objects.filter(
         Q(status=Attempt.Status.RUNNING) | Q(status=Attempt.Status.FAILED, error=INTERRUPTED),

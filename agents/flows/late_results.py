@@ -1,5 +1,5 @@
-"""Late results in play. A job ends with a result, a run takes the results that wait, and a prompt
-asks for those that are missing."""
+"""Late results in play: jobs end with results, runs take the results that wait, and prompts ask for
+missing results."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,9 +18,10 @@ from sessions.world import LateResult, NewChange, check_change, take_results
 
 
 def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
-    """Mark the job done with its result, a JSON object; False if another worker has the job now.
+    """Mark the job done, and store its result, a JSON object.
 
-    A result that could be stored as a change of no run becomes void at once.
+    Returns False if the job no longer belongs to this worker. A result that no run could store as a
+    change becomes void at once.
     """
     result = dict(payload)
     if reason := _why_never(job, result):
@@ -43,12 +44,13 @@ def _why_never(job: Job, result: dict[str, Any]) -> str:
 def take_waiting_results(attempt: Attempt) -> None:
     """Store the finished late results that wait for the attempt, as the first changes of its run.
 
-    If a result cannot be stored, or if the world cannot take it, it becomes void instead.
+    A result that cannot be stored, or that the world cannot take, becomes void instead.
     """
     mode = mode_of(attempt.session)
     if not mode.job_kinds or not (waiting := waiting_results(attempt)):
         return
-    # If the world cannot be folded even without these results, none of them is the cause.
+    # The world is folded before the loop. If this fails, none of the results is the cause, so no
+    # result becomes void.
     world = world_of(attempt)
     for result in waiting:
         try:
@@ -64,7 +66,7 @@ def take_waiting_results(attempt: Attempt) -> None:
 
 
 def _take(attempt: Attempt, result: LateResult, world: Any) -> Any:
-    """Take one result, and return the world after it."""
+    """Store one result as a change of the attempt, and return the world after this change."""
     check_changes(attempt.session, [NewChange(result.kind, result.payload)])
     if not take_results(attempt, [result]):
         return world
@@ -78,7 +80,7 @@ def _give_up(result: LateResult, reason: str) -> None:
 
 
 def ask_for_lacking_results(chapter: Session) -> None:
-    """Ask for late results that a choice, a failure, an edit or an import has left missing."""
+    """Ask for the late results that are missing after a choice, a failure, an edit or an import."""
     mode = find_mode(chapter.mode)
     if mode is None or not mode.job_kinds:
         return

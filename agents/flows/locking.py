@@ -1,4 +1,4 @@
-"""Locks Tab 1. Agent 0 makes the first memory block of Tab 1, and the chapter opens for play."""
+"""Locks Tab 1. Agent 0 writes the first memory block from Tab 1, and then play begins."""
 
 import uuid
 from typing import Any
@@ -27,10 +27,10 @@ from sessions.states import State, move, try_move
 
 @transaction.atomic
 def request_lock(session_id: uuid.UUID) -> Job:
-    """Lock Tab 1, and queue the job in which agent 0 works.
+    """Lock Tab 1, and queue the job in which agent 0 writes the first memory block.
 
-    Raises InvalidInput if the world and the chapter are both empty, WrongState if the chapter has
-    no lock or is locked already, and the errors of `check_allowed`.
+    Raises InvalidInput if the world and the chapter are both empty, WrongState if the mode has no
+    stage lock or Tab 1 is locked already, and the errors of `check_allowed`.
     """
     chapter = get_chapter(session_id)
     check_stage(chapter, Stage.LOCK)
@@ -50,7 +50,7 @@ def request_lock(session_id: uuid.UUID) -> Job:
 
 
 async def write_world_memory(job: Job, watch: Watch) -> None:
-    """Have agent 0 summarise Tab 1 and store the first block."""
+    """Call agent 0 to summarise Tab 1, and store the first memory block."""
     chapter = await in_database(get_chapter_with_cast, job.session_id)
     payload = await call_for_json(
         WORLD_SUMMARY,
@@ -66,7 +66,7 @@ async def write_world_memory(job: Job, watch: Watch) -> None:
 
 
 def give_up(job: Job, error: Exception) -> None:
-    """Make Tab 1 editable again, and show the error beside it."""
+    """Make Tab 1 editable again. The error is shown beside Tab 1."""
     with transaction.atomic():
         lock_chapter(job.session_id)
         text = f"{error} Tab 1 can be edited again, and everything you wrote is there."

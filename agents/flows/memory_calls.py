@@ -1,8 +1,8 @@
 """Asks the GM to accept the calls by which memory catches up when it is far behind.
 
-Memory is far behind after an import, or after summaries that failed for a long time. Once the GM
-has accepted the calls, one of them is made after each prompt. All that are left are made when the
-chapter ends.
+Memory is far behind after an import, or after summaries that failed for a long time. When the GM
+has accepted the calls, one of them is made after each prompt. The calls that are then left are made
+when the chapter ends.
 """
 
 import math
@@ -40,13 +40,14 @@ from sessions.exceptions import ChapterError
 from sessions.models import Session
 from sessions.record import chosen_events
 
-# The most stretches whose transcript is weighed for an estimate. They are spread evenly over the
-# chapter.
+# The most stretches whose transcripts are weighed for an estimate. They are spread evenly over the
+# missing stretches.
 _SAMPLES = 5
-# The number of latest calls from which the usual duration is taken.
+# The calls for memory among this many latest calls give the usual duration of a call.
 _CALLS_LOOKED_AT = 100
-# The weight (see agents.prompting.budget) of a delta, and the weight that a delta adds to memory in
-# later requests. Both were measured in the long chapter of bench/long_memory.py.
+# The weight (see agents.prompting.budget) that agent 8 writes in a delta, and the weight that a
+# delta adds to memory in later requests. Both numbers were measured in the long chapter of
+# bench/long_memory.py.
 _DELTA_WEIGHT, _GROWTH_WEIGHT = 2_100.0, 330.0
 
 
@@ -54,10 +55,10 @@ _DELTA_WEIGHT, _GROWTH_WEIGHT = 2_100.0, 330.0
 class MemoryBehind:
     """The memory that is missing, and the calls that the GM has not accepted yet.
 
-    The prompts `first` to `last` are missing. `latest` is the stretch after them, which only the
-    end of the chapter asks for. `estimate` is None if the model's window is not known or too small.
-    `seconds` is the usual duration of such a call. It is None if this model has made no such call
-    lately.
+    The prompts `first` to `last` are missing in memory. `latest` is the stretch after these prompts
+    if only the end of the chapter asks for it. `estimate` is None if the model's window is not
+    known or too small. `seconds` is the usual duration of one call, or None if this model has made
+    no such call lately.
     """
 
     first: int
@@ -82,7 +83,7 @@ class MemoryBehind:
 
 
 class CallsNotAccepted(ChapterError):
-    """Memory is far behind, and the GM has not accepted the calls that it takes to catch up."""
+    """Memory is far behind, and the GM has not accepted the calls that memory needs to catch up."""
 
     title = "Memory is far behind"
 
@@ -99,8 +100,7 @@ class CallsNotAccepted(ChapterError):
 
 
 def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | None:
-    """Return the calls that the GM has to accept before memory can go on, or None if there are
-    none."""
+    """Return the missing memory, or None if it needs no calls that the GM has to accept."""
     stretches = stretches_to_accept(chapter, is_ending=is_ending)
     if not stretches or not has_stage(chapter.mode, Stage.MEMORY):
         return None
@@ -116,21 +116,22 @@ def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | N
 
 
 def check_calls_accepted(chapter: Session, *, is_ending: bool) -> None:
-    """Raise CallsNotAccepted if the GM has to accept calls first."""
+    """Raise CallsNotAccepted if the GM has to accept calls before memory can be written."""
     if behind := find_memory_behind(chapter, is_ending=is_ending):
         raise CallsNotAccepted(behind)
 
 
 def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
-    """Store that the GM accepts the calls, if they have to be accepted."""
+    """Store that the GM accepts the calls that memory needs. If no calls have to be accepted,
+    nothing is stored."""
     if calls := calls_to_accept(chapter, is_ending=is_ending):
         chapter.accepted_calls = calls
         Session.objects.filter(pk=chapter.pk).update(accepted_calls=calls)
 
 
 def _seconds_of_a_call() -> int | None:
-    """Return the median duration of this model's latest calls for memory, or None if it made
-    none."""
+    """Return the median duration, in seconds, of the latest calls for memory by the present model.
+    Returns None if the model made no such call."""
     latest = LLMArtifact.objects.order_by("-created_at").values_list(
         "agent", "model", "error", "duration_ms"
     )[:_CALLS_LOOKED_AT]
@@ -142,14 +143,14 @@ def _seconds_of_a_call() -> int | None:
 def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     """Estimate the calls from the transcripts of some stretches and from the growth of memory.
 
-    Only the longest request is composed, because the requests differ only by their transcript and
-    memory. Memory grows with each delta until its share of the window is full.
+    Only the longest request is composed, because the requests differ only by their transcripts and
+    their memory. Memory grows with each delta until its share of the window is full.
     """
     agent = CONTEXT_SUMMARY
     facts = model_facts(agent)
     weight_per_token = read_weight_per_token(model_name(agent), agent.name)
     audiences = audiences_of(chapter, stretches)
-    # A stretch that has only thoughts has no audience, and takes no call.
+    # A stretch that has only thoughts has no audience and needs no call.
     told = [stretch for stretch, found in zip(stretches, audiences, strict=True) if found]
     sizes = {
         (stretch, audience): weight / weight_per_token
@@ -171,7 +172,7 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
 
 
 def _told_weights(chapter: Session, stretch: Stretch) -> dict[Audience, float]:
-    """Return the weight of the events that each audience is told. One query reads them all."""
+    """Return, for each audience, the weight of the events that it is told, by one query."""
     events = chosen_events(chapter, from_prompt=stretch.first, to_prompt=stretch.last)
     weights: dict[Audience, float] = defaultdict(float)
     for text, witnesses in events.values_list("text", "witnesses"):

@@ -1,6 +1,7 @@
 """Builds drafts. Agent 9 tells the whole chapter as prose, in one call or scene by scene.
 
-Finished scenes are stored with the job. If a build fails, the next one continues after them.
+Finished scenes are stored with the job. If a build fails, the next build continues after these
+scenes.
 """
 
 import asyncio
@@ -45,36 +46,35 @@ from sessions.world import everybody_at
 
 logger = logging.getLogger(__name__)
 
-# The names of two layers. One has the transcript of a scene, and the other the end of the text of
-# the scene before.
+# The names of two layers: the transcript of the scene, and the end of the text of the scene before.
 TRANSCRIPT, SCENE_BEFORE = "FULL_CHAPTER_CONTEXT", "END_OF_THE_SCENE_BEFORE"
-# The answer of the narrator if it has nothing left to tell.
+# The word that the narrator answers if it has nothing left to tell.
 DONE_WORD = "DONE"
-# The most continuations of a scene that is shorter than its target.
+# The most calls by which a scene that is too short is continued.
 MAX_CONTINUATIONS = 5
-# How often a call is tried while the cap on calls in a minute is reached, and the pause before each
-# further try. All pauses together are longer than that minute.
+# The number of pauses, and the seconds of each, while the cap on calls in a minute is reached. All
+# pauses together are longer than a minute.
 RATE_TRIES, RATE_PAUSE_SECONDS = 5, 15.0
-# The fewest words for which a continuation is asked.
+# The fewest words that the narrator is asked to add to a scene.
 LEAST_CONTINUED = 80
-# A scene with this part of its target length is not continued.
+# A scene that has this fraction of its target length is not continued.
 ENOUGH = 0.92
-# A scene with this part of its target length is not continued even if it was cut, because a small
-# model may never end by itself.
+# A scene that was cut is not continued if it has this fraction of its target length, because a
+# small model may never end a scene by itself.
 MORE_THAN_ENOUGH = 1.15
-# The end of an earlier text that a request has. It is the last paragraphs with at least
-# ENDING_WORDS words. If these are longer than ENDING_CHARACTERS, it is only their last sentences.
+# A request has the end of an earlier text: its last paragraphs, which have at least ENDING_WORDS
+# words. If these paragraphs are longer than ENDING_CHARACTERS characters, the request has only
+# their last sentences.
 ENDING_WORDS, ENDING_CHARACTERS = 150, 1_500
 
 
 @dataclass(frozen=True)
 class Material:
-    """The chapter that a build tells, with its scenes. The chapter has ended and does not
-    change."""
+    """The chapter that a build tells, with its scenes. An ended chapter does not change."""
 
     chapter: Session
     scenes: list[Scene]
-    # The transcript of the latest scene. It is kept, because it is used several times.
+    # This cache has the transcript of the latest scene, which is used several times.
     _read: KeptRecent[Scene, tuple[Piece, ...]] = field(default_factory=lambda: KeptRecent(1))
 
     @cached_property
@@ -93,11 +93,12 @@ class Material:
 
 @transaction.atomic
 def request_build(session_id: uuid.UUID) -> Job:
-    """Queue a build of an ended chapter. If a build with the same inputs has failed, continue it.
+    """Queue a build of an ended chapter. If a build with the same inputs has failed, continue this
+    build.
 
     Raises WrongState unless the chapter is ended, and the errors of `check_allowed`. Raises
-    CallsNotAccepted for a chapter in play whose memory is far behind, because its end takes these
-    calls.
+    CallsNotAccepted for a chapter in play whose memory is far behind, because the chapter cannot
+    end before these calls.
     """
     chapter = get_chapter(session_id)
     check_stage(chapter, Stage.NARRATION)
@@ -152,8 +153,8 @@ async def write_chapter(job: Job, watch: Watch) -> None:
 
 
 def give_up(job: Job, error: Exception) -> None:
-    """Fail the build with its error. Its drafts and finished scenes stay, so the next build can
-    continue after these scenes."""
+    """Fail the build with its error. Earlier drafts and the finished scenes stay, so that the next
+    build can continue after these scenes."""
     finished = Job.objects.filter(pk=job.pk).values_list("finished_scenes", flat=True).first()
     kept = len(finished or [])
     hint = f" {kept} finished scenes are kept: build again to go on from there." if kept else ""
@@ -166,8 +167,8 @@ def give_up(job: Job, error: Exception) -> None:
 async def _write_scene(
     job: Job, material: Material, number: int, finished: list[str], watch: Watch
 ) -> str:
-    """Return the text of a scene. It comes from a first call, and from continuations while the
-    scene is too short and has more to tell."""
+    """Write a scene and return its text. A first call writes it. Further calls continue it while it
+    is too short and the narrator has more to tell."""
     scene = material.scenes[number - 1]
     base = watch.text
     layers = await in_database(scene_layers, job, material, number, finished)
@@ -184,7 +185,7 @@ async def _write_scene(
         try:
             more, was_cut = await _call_when_allowed(job, continued, watch, missing)
         except (BudgetSpent, PromptTooLong, RateLimited) as refusal:
-            # A scene that is too short is kept, because its calls were paid for.
+            # A scene that is too short is kept, because its calls were already paid for.
             logger.warning("scene %s stays short: %s", number, type(refusal).__name__)
             break
         more = as_prose(more)
@@ -207,7 +208,7 @@ async def _call(
         job.session_id,
         lambda: layers,
         on_text=watch.add,
-        # A small model does not end by itself, so the length of the text ends its reply.
+        # A small model does not end its text by itself. Its text is ended when it is long enough.
         is_enough=is_enough if is_small_model(NARRATOR) else None,
         # A reasoning model keeps its own limit, because hidden reasoning counts as output.
         output_tokens=None if facts_of(model_name(NARRATOR)).reasons else room,
@@ -219,9 +220,9 @@ async def _call(
 async def _call_when_allowed(
     job: Job, layers: Sequence[Layer], watch: Watch, target_words: int
 ) -> tuple[str, bool]:
-    """Make the call, after pauses while the cap on calls in a minute is reached.
+    """Make the call. While the cap on calls in a minute is reached, wait and try again.
 
-    The scene is not given up, because its text so far was paid for.
+    The scene is not given up, because its text so far was already paid for.
     """
     for _ in range(RATE_TRIES):
         try:
@@ -232,10 +233,11 @@ async def _call_when_allowed(
 
 
 def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:
-    """Return the first request of each unfinished scene, in the form that a call would send.
+    """Return the first request of each unfinished scene, as it would be sent.
 
-    The request of a scene has the end of the scene before. If that scene is not written yet, the
-    longest possible end is assumed. Raises PromptTooLong and ModelNotReady.
+    The request of a scene has the end of the scene before. If the scene before is not written yet,
+    a text of the greatest possible length takes the place of its end. Raises PromptTooLong and
+    ModelNotReady.
     """
     finished: list[str] = list(job.finished_scenes)
     prompts: list[AssembledPrompt] = []
@@ -287,8 +289,8 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
             role="assistant",
             has_heading=False,
             trim=Trim.OLDEST_FIRST,
-            # This layer is trimmed before the layers in front of it, because the start of the
-            # request is in a cache.
+            # This layer is trimmed before the layers in front of it, because the server has the
+            # start of the request in its cache.
             gives_way=-2,
         ),
         text_layer(
@@ -302,7 +304,7 @@ def _continuation(text: str, missing_words: int) -> list[Layer]:
 
 
 def _told(text: str) -> tuple[Piece, ...]:
-    """Return the text with a piece for each paragraph. All pieces but the last can be trimmed."""
+    """Return a piece for each paragraph of the text, and one for its ending, which must stay."""
     ending = _ending(text)
     earlier = text.removesuffix(ending).rstrip()
     paragraphs = earlier.split("\n\n") if earlier else []
@@ -310,16 +312,15 @@ def _told(text: str) -> tuple[Piece, ...]:
 
 
 def _ending(text: str) -> str:
-    """Return the last paragraphs of the text, or only the last sentences if they are long."""
+    """Return the last paragraphs of the text, or only their last sentences if they are long."""
     return last_sentences(last_words(text, ENDING_WORDS), ENDING_CHARACTERS)
 
 
 def _as_long_as_can_be(material: Material, number: int) -> str:
-    """Return a text of the length that the end of a scene can have. It is the scene's transcript,
-    repeated.
+    """Return the scene's transcript, repeated until it is as long as the end of a scene can be.
 
-    It takes the place of the scene's text, which is not written yet. The transcript has the same
-    script, so the weight is similar.
+    It takes the place of the scene's text, which is not written yet. Transcript and text are in the
+    same script, so their weights are similar.
     """
     scene = material.scenes[number - 1]
     words = [word for piece in material.transcript_of(scene) for word in piece.text.split()]
@@ -328,7 +329,7 @@ def _as_long_as_can_be(material: Material, number: int) -> str:
 
 
 def read_inputs(chapter: Session) -> dict[str, Any]:
-    """Return the inputs of a build. A build that failed can continue if its inputs are the same."""
+    """Return the inputs of a build. A build with the same inputs can continue a failed build."""
     blocks = counting_blocks(chapter).values_list("pk", flat=True)
     return {
         "definition_text": chapter.narrative_agent_definition_text,
@@ -341,8 +342,8 @@ def read_inputs(chapter: Session) -> dict[str, Any]:
 def _read_material(job: Job) -> Material:
     chapter = get_chapter(job.session_id)
     if not job.scenes:
-        # The scenes are planned once and kept, so that finished scenes still fit if the model
-        # changes.
+        # The scenes are planned once and stored with the job, so that finished scenes still fit if
+        # the model changes.
         weights = transcript_weights(chapter, job.inputs["max_prompt_index"])
         scenes = [
             asdict(scene) for scene in plan_build(chapter, weights, job.inputs["target_words"])
@@ -353,23 +354,24 @@ def _read_material(job: Job) -> Material:
 
 
 def plan_build(chapter: Session, weights: Sequence[float], target_words: int) -> list[Scene]:
-    """Plan scenes that the narrator's model can write. `weights` has the weight of each prompt."""
+    """Divide the chapter into scenes that the narrator's model can write. `weights` has the weight
+    of each prompt."""
     facts = model_facts(NARRATOR)
     weight_per_token = read_weight_per_token(model_name(NARRATOR), NARRATOR.name)
     limit = output_limit(NARRATOR, facts)
-    # If the limit is lower than the limit of the agent, reasoning and prose both get a smaller
-    # share.
+    # If the model's limit is lower than the agent's limit, hidden reasoning and prose are both
+    # reduced in proportion.
     reasoning = NARRATOR.reasoning_tokens if facts.reasons else 0
     prose_tokens = limit * NARRATOR.output_tokens / (NARRATOR.output_tokens + reasoning)
     deltas = counting_deltas(chapter)
     return plan_scenes(
-        # Deltas for several audiences may have the same stretch. The stretch counts once.
+        # A stretch counts once, even if it has deltas for several audiences.
         list(dict.fromkeys(deltas.values_list("from_prompt_index", "to_prompt_index"))),
         [weight / weight_per_token for weight in weights],
         target_words,
         NarratorLimits(
             # The transcript may take 0.4 of the window, and memory another 0.4. The rest is for the
-            # other layers.
+            # other layers of the request.
             transcript_tokens=input_budget(facts, limit) * 0.4,
             words_per_call=max(200, int(prose_tokens / TOKENS_PER_WORD)),
         ),

@@ -1,4 +1,4 @@
-"""Writes replies: stores the attempt, and starts a task of its own that writes the whole reply."""
+"""Writes replies: stores the attempt, and starts a separate task that writes the whole reply."""
 
 import asyncio
 import contextvars
@@ -52,21 +52,21 @@ logger = logging.getLogger(__name__)
 # The most seconds that the end of a job waits until the text so far of its reply is stored.
 _BREAKING_OFF_SECONDS = 5.0
 
-# The tasks that write replies. This set refers to them, because Python may delete a running task to
-# which nothing refers.
+# The tasks that write replies. The set keeps them alive, because Python may delete a running task
+# to which nothing refers.
 _at_work: set["asyncio.Task[None]"] = set()
 
 Open = Callable[[], OpenedAttempt]
 Prepare = Callable[[Attempt], PreparedCall]
-# A function that composes the request of an agent with tools. Each step calls it again.
+# A function that composes the request of an agent with tools. It is called again for each step.
 ComposeStep = Callable[[Attempt], list[Layer]]
-# The way in which a reply is written: by one call that was let through, or in steps that each ask
-# for a call.
+# How a reply is written: by one call, which was counted beforehand, or in several steps, each of
+# which checks and counts its own call.
 Writing = PreparedCall | ToolWriting
 
 
 class _EndedElsewhere(Exception):
-    """The run may no longer write to its attempt, because another process has ended it."""
+    """The run may no longer write to its attempt, because another process has ended the attempt."""
 
 
 async def start_prompt(
@@ -136,7 +136,7 @@ async def stop_running(attempt: Attempt) -> Attempt:
 async def end_replies(seconds: float) -> None:
     """Break off the replies that this event loop writes, because its process or its job ends.
 
-    The text so far of each reply is stored. This waits for at most this many seconds.
+    The text so far of each reply is stored. The function waits for this at most `seconds`.
     """
     if tasks := _tasks_of_this_loop():
         for task in tasks:
@@ -145,7 +145,8 @@ async def end_replies(seconds: float) -> None:
 
 
 def _tasks_of_this_loop() -> "list[asyncio.Task[None]]":
-    # Each job has an event loop of its own, in a thread of its own.
+    # Only tasks of this event loop are returned, because each job has an event loop of its own in
+    # its own thread.
     loop = asyncio.get_running_loop()
     return [task for task in list(_at_work) if task.get_loop() is loop]
 
@@ -161,8 +162,11 @@ def keep_reply(session_id: uuid.UUID) -> Attempt:
 
 
 def finished_text(agent: Agent, reply: Reply) -> str:
-    """Return the reply's text. If a small model's reply was cut, the text ends with its last whole
-    sentence, because a small model seldom ends by itself."""
+    """Return the text of the reply.
+
+    A small model seldom ends its text by itself. If its reply was cut, the text ends with its last
+    complete sentence.
+    """
     if not is_small_model(agent):
         return reply.text
     text = without_heading(reply.text)
@@ -184,12 +188,12 @@ def store_prompt(
     answers: Answers = who_answers,
     **sent: Any,
 ) -> OpenedAttempt:
-    """Store the prompt. Then ask for the memory and the late results that are missing after a
-    choice or an import."""
+    """Store the prompt. Ask for memory and late results that a choice or an import left missing."""
     given = given_to_store(session_id, given)
     opened = open_prompt(session_id, given=given, answers=answers, **sent)
     chapter = opened.attempt.session
-    # Memory that catches up by accepted calls is not asked for here, but at each commit.
+    # If the GM has accepted calls by which memory catches up, each commit asks for one of them, so
+    # the prompt asks for no memory.
     if opened.must_run:
         ask_for_lacking_results(chapter)
     if opened.must_run and not chapter.accepted_calls:
@@ -206,13 +210,13 @@ async def store_and_start(
 ) -> OpenedAttempt:
     """Store an attempt, and start a task that writes it.
 
-    The task goes on if the client leaves. `prepare` returns the request of an agent without tools.
-    `compose_step` returns the request for each step of an agent with tools. In a worker no request
-    is composed ahead.
+    The task continues if the client disconnects. `prepare` returns the call of an agent without
+    tools. `compose_step` returns the request for each step of an agent with tools. In a worker, the
+    model is not warmed up afterwards.
     """
     stored: asyncio.Future[OpenedAttempt] = asyncio.get_running_loop().create_future()
-    # The task gets an empty context. Otherwise it would use the request's thread, which ends with
-    # the request.
+    # The task gets an empty context, because it would otherwise use the thread of the request,
+    # which ends with the request.
     context = contextvars.Context()
     context.run(go_on_working_for, **current_ids())
     task = asyncio.create_task(
@@ -231,8 +235,8 @@ async def _store_and_write(
     stored: "asyncio.Future[OpenedAttempt]",
     is_in_worker: bool,
 ) -> None:
-    """Store and write an attempt in one task. A second task would have to wait until the event loop
-    has run all other tasks."""
+    """Store and write an attempt in one task, because a second task could begin only after the
+    event loop has run all other tasks."""
     try:
         opened, writing = await in_database(open_and_prepare)
     except asyncio.CancelledError:
@@ -255,9 +259,9 @@ async def _store_and_write(
 
 
 async def write_to_end(open_attempt: Open) -> None:
-    """Store an attempt and write it in a worker, and wait until it has ended.
+    """Store an attempt and write it in a worker, and wait until the attempt has ended.
 
-    If this is cancelled, the reply is broken off, and its words so far are stored.
+    If the waiting task is cancelled, the reply is broken off, and its text so far is stored.
     """
     try:
         await store_and_start(open_attempt, _prepare, is_in_worker=True)
@@ -273,8 +277,9 @@ def _open_and_prepare(
 ) -> tuple[OpenedAttempt, Writing | Exception | None]:
     """Store the attempt, and return it with the call or the steps that write it.
 
-    The second value may also be an error, with which the attempt has to end. It is None if the
-    attempt was committed before. Raises DatabaseError after the attempt was failed.
+    The second value may also be an error, by which the attempt fails. It is None if the attempt
+    need not run. If the database fails after the attempt was stored, fail the attempt and raise
+    DatabaseError.
     """
     opened = open_attempt()
     if not opened.must_run:
@@ -333,8 +338,7 @@ async def _write_reply(attempt: Attempt, writing: Writing | Exception, live: Liv
 
 
 async def _write_or_fail(attempt: Attempt, writing: Writing | Exception, live: LiveReply) -> None:
-    """Write and commit the reply, or fail the attempt. Raises DatabaseError and unforeseen
-    errors."""
+    """Write and commit the reply, or fail the attempt. May raise DatabaseError."""
     try:
         with keep_claim(attempt, live):
             if isinstance(writing, Exception):
@@ -372,7 +376,7 @@ async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> Reply:
 
 
 def _store_step(attempt: Attempt, step: Step) -> bool:
-    """Store the step's changes. Returns False if the run may no longer write."""
+    """Store the changes of the step. Returns False if the run may no longer write."""
     changes = [
         NewChange(change.kind, change.payload, cause=run.call.name, step=change.step)
         for run in step.runs
@@ -394,7 +398,6 @@ async def _fail_unforeseen(attempt: Attempt, live: LiveReply, error: Exception) 
 
 
 def _settle_cancelled(attempt: Attempt, text: str) -> None:
-    """Store the text of a reply whose task was cancelled. A stop or the end of the process cancels
-    it."""
+    """Store the text so far of a reply that a stop or the end of the process cancelled."""
     if not fail_attempt(attempt, error=INTERRUPTED, partial_text=text):
         extend_broken_text(attempt, text)

@@ -1,16 +1,15 @@
 """Divides a chapter into scenes for the narrator.
 
-A chapter that fits one call is one scene. Otherwise the scenes end where stretches of memory end.
-This module only calculates with sizes.
+A chapter that fits into one call is one scene. Otherwise the scenes end where stretches of memory
+end. This module uses only the sizes of prompts and reads no texts.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-# The number of tokens in a word of English prose. The estimate is high.
+# The number of tokens in a word of English prose. The true number is usually lower.
 TOKENS_PER_WORD = 1.6
-# The fewest words of a scene. A shorter scene is joined with the next one, because it would read
-# like notes.
+# The fewest words of a scene. A shorter scene would read like notes, so it is joined with the next.
 MIN_SCENE_WORDS = 250
 
 
@@ -25,8 +24,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class NarratorLimits:
-    """The most tokens of transcript that a call can read, and the most words of prose that it can
-    write."""
+    """The most tokens of transcript and the most words of prose of one call."""
 
     transcript_tokens: float
     words_per_call: int
@@ -38,11 +36,11 @@ def plan_scenes(
     target_words: int,
     limits: NarratorLimits,
 ) -> list[Scene]:
-    """Divide the prompts 1 to n into scenes. Each scene fits one call.
+    """Divide the prompts 1 to n into scenes that each fit into one call.
 
-    `chunks` are the stretches of memory, each as (first, last). They cover 1 to n without gaps, or
-    there are none. `prompt_tokens[i]` is the size of prompt i + 1 with its reply. It is 0 if the
-    turn has only thoughts.
+    `chunks` are the stretches of memory, each as (first, last). They cover the prompts 1 to n
+    without gaps, or the list is empty. `prompt_tokens[i]` is the size of prompt i + 1 with its
+    reply, and 0 if the turn has only thoughts.
     """
     count = len(prompt_tokens)
 
@@ -65,8 +63,7 @@ def plan_scenes(
         for span in _split(chunk, fits):
             joined = (spans[-1][0], span[1]) if spans else span
             is_short = bool(spans) and words_of(*spans[-1]) < MIN_SCENE_WORDS
-            # Turns that have only thoughts make no scene of their own, because a narrator cannot
-            # tell them.
+            # A narrator cannot tell thoughts, so a span of thoughts is joined with its neighbour.
             is_empty = bool(spans) and not (told(*span) and told(*spans[-1]))
             if is_empty or (is_short and fits(*joined)):
                 spans[-1] = joined
@@ -76,7 +73,7 @@ def plan_scenes(
 
 
 def _split(span: tuple[int, int], fits: Callable[[int, int], bool]) -> list[tuple[int, int]]:
-    """Halve the span until each part fits or has only one prompt."""
+    """Halve the span until each part fits or has only one prompt. Return the parts."""
     first, last = span
     if first == last or fits(first, last):
         return [span]

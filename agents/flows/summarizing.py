@@ -1,7 +1,7 @@
 """Summarises stretches. During play agent 8 writes the memory of one stretch after another.
 
-The agent is called once for each set of witnesses. This set is the audience of the delta, which
-tells only the events that all of them witnessed.
+Agent 8 is called once for each set of witnesses. This set is the audience of the delta, and the
+delta tells only the events with exactly these witnesses.
 """
 
 import random
@@ -48,25 +48,25 @@ from sessions.world import everybody_at
 CHUNK = "RECENT_CONTEXT_CHUNK"
 # The seconds before each further try of a summary that failed.
 BACK_OFF_SECONDS = (15, 60, 300, 900)
-# Each pause is made longer by a random part of itself, at most by this part. Otherwise summaries
-# that failed together would be tried again together.
+# The pause is lengthened at random, at most by this fraction, because summaries that failed at the
+# same moment would otherwise be tried again at the same moment.
 SPREAD = 0.25
 
 
 def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
-    """Queue the summary of the next stretch, even after a failure. Returns False if none is due.
+    """Queue the summary of the next stretch, even after a failure. Returns False if no summary is
+    due.
 
     Only one summary is queued, because each delta builds on the delta before. A worker is given
     notice after `notice_after` seconds, or finds the job in a sweep. No summary is due while the GM
-    has to accept the calls first; see agents.flows.memory_calls.
+    has to accept calls for memory; see agents.flows.memory_calls.
     """
     if not has_stage(chapter.mode, Stage.MEMORY):
         return False
     # In a chapter that is ending, the GM was asked when the end was requested.
     if not chapter.is_ending and stretches_to_accept(chapter, is_ending=False):
         return False
-    # A summary that is not finished comes first. Otherwise a new stretch could overlap the stretch
-    # of that summary.
+    # An unfinished summary comes first, because a new stretch could overlap its stretch.
     stretch = _unfinished_stretch(chapter) or next(
         iter(due_stretches(chapter, is_ending=chapter.is_ending)), None
     )
@@ -90,8 +90,8 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
 def _unfinished_stretch(chapter: Session) -> Stretch | None:
     """Return the stretch of a summary that waits or is being written, or None.
 
-    A failed summary does not count. It is queued again, unless the end of the chapter asked for it
-    and play has gone on. Then its prompts become part of a longer stretch.
+    A failed summary does not count, although it may be queued again. If the end of the chapter
+    asked for it and play then continued, its prompts become part of a longer stretch.
     """
     job = chapter.jobs.filter(
         status__in=(Job.Status.QUEUED, Job.Status.RUNNING),
@@ -113,8 +113,7 @@ def end_summarizing(session_id: uuid.UUID) -> None:
 def cancel_waiting_summary(session_id: uuid.UUID) -> None:
     """Cancel the queued summaries of attempts that are not chosen.
 
-    A summary that is being written goes on, because its block counts if its attempt is chosen
-    again.
+    A running summary goes on, because its block counts if its attempt is chosen again.
     """
     Job.objects.filter(
         session_id=session_id,
@@ -125,8 +124,7 @@ def cancel_waiting_summary(session_id: uuid.UUID) -> None:
 
 
 async def write_memory_deltas(job: Job, watch: Watch) -> None:
-    """Have agent 8 write a delta for each set of witnesses of the stretch, the largest set
-    first."""
+    """Let agent 8 write a delta for each set of witnesses of the stretch, the largest first."""
     chapter, audiences = await in_database(_read_stretch, job)
     for audience in audiences:
         deltas = await in_database(_finished_deltas, job)
@@ -162,8 +160,8 @@ async def _tell(
 
 
 def _finished_deltas(job: Job) -> list[MemoryBlock]:
-    """Return the deltas of the stretch that are finished. They are kept with the job until the
-    whole stretch is summarised."""
+    """Return the finished deltas of the stretch, which are stored with the job until the whole
+    stretch is summarised."""
     assert job.attempt is not None, "A summary names the attempt at its last turn."
     return [
         make_delta(
@@ -178,9 +176,9 @@ def _finished_deltas(job: Job) -> list[MemoryBlock]:
 
 
 def _keep_delta(job: Job, audience: Audience, payload: Payload) -> bool:
-    """Keep a delta with the job, so that it stays if a later call fails.
+    """Store a delta with the job, so that it is not lost if a later call fails.
 
-    Returns False if another run has the job now.
+    Returns False if the job no longer belongs to this worker.
     """
     finished_at = timezone.now().isoformat()
     one = {"audience": list(audience), "payload": payload, "finished_at": finished_at}
@@ -189,9 +187,9 @@ def _keep_delta(job: Job, audience: Audience, payload: Payload) -> bool:
 
 
 def give_up(job: Job, error: Exception) -> None:
-    """Postpone the summary if another try may help. Otherwise fail it.
+    """Postpone the summary if another try may help, or else fail it.
 
-    The summary pointer stays. If the chapter was ending, it returns to play, and the GM can end it
+    The summary pointer stays. A chapter that was ending returns to play, and the GM can end it
     again.
     """
     with transaction.atomic():
@@ -221,7 +219,7 @@ def _store(job: Job) -> None:
     if Turn.objects.filter(chosen=job.attempt).exists():
         settle_memory(job.session_id)
     else:
-        # Another attempt was chosen. The next prompt asks for the memory that is then missing.
+        # The attempt is not chosen any more. The next prompt asks for the missing memory.
         end_summarizing(job.session_id)
 
 
@@ -239,11 +237,11 @@ def _empty_delta(job: Job) -> MemoryBlock:
 
 
 def settle_memory(session_id: uuid.UUID) -> None:
-    """Queue the next summary. If none is due, end the chapter if it is ending, and otherwise let
-    play go on.
+    """Queue the next summary. If no summary is due, end the chapter if it is ending, or else return
+    it to play.
 
-    While memory catches up by calls that the GM has accepted, this does not queue the next summary.
-    The next prompt does.
+    While memory catches up by calls that the GM has accepted, the next summary is queued only with
+    the next prompt.
     """
     chapter = get_chapter(session_id)
     row = Session.objects.filter(pk=session_id)
@@ -277,8 +275,8 @@ def compose_summary(
     """Compose agent 8's request for the events of the stretch whose witnesses are exactly this
     audience.
 
-    `waiting` are deltas of the stretch that are not stored yet and that the whole audience knows.
-    `transcript_pieces` explains `last_attempt`.
+    `waiting` are deltas of the stretch that are not stored yet and that the whole audience may
+    read. `transcript_pieces` explains `last_attempt`.
     """
     pieces: dict[str, Sequence[Piece]] = {"FORMAT": format_pieces(CONTEXT_SUMMARY, TurnDelta)}
     # The attempt counts as chosen here. So people who appear only in another attempt are not in the
@@ -305,8 +303,7 @@ def told_pieces(
     last_attempt: uuid.UUID | None = None,
     everybody: Sequence[Character] | None = None,
 ) -> Sequence[Piece]:
-    """Return the pieces of the text that is summarised. `transcript_pieces` explains the
-    arguments."""
+    """Return the pieces of the text to summarise. `transcript_pieces` has the same arguments."""
     return transcript_pieces(
         chapter,
         stretch.first,

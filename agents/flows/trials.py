@@ -1,6 +1,6 @@
-"""Makes trials: attempts at the latest turn for which one layer of the request was changed.
+"""Makes trials: attempts at the latest turn with one layer of the request changed.
 
-A trial is committed unchosen. No request, memory or draft contains it until the user chooses it.
+A trial is committed unchosen. No request, memory or draft uses it until the user chooses it.
 """
 
 import contextlib
@@ -43,14 +43,14 @@ from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownTu
 from sessions.models import Attempt, Session
 from sessions.text import clean_text, with_line_feeds
 
-# The most characters of a changed layer. If the layer was longer when it was sent, its length is
-# the limit.
+# The most characters of a changed layer. A layer that was longer when it was sent may stay as long
+# as it was.
 LAYER_CHAR_LIMIT = 60_000
 
 
 @dataclass(frozen=True)
 class TriedLayer:
-    """A layer of a request that was sent, and that a trial may change. `number` counts from 1."""
+    """A layer of a sent request, which a trial may change. `number` counts from 1."""
 
     number: int
     sent: SentLayer
@@ -70,15 +70,15 @@ class TriedLayer:
 
     @property
     def layer(self) -> Layer:
-        """The layer as it was sent. It is never trimmed, and its texts were escaped before."""
+        """The layer as it was sent. It is never trimmed, and its texts are not escaped again."""
         pieces = (Piece(part, has_elements=True) for part in self.sent.parts)
         return self.layer_of(pieces)
 
     def changed_to(self, text: str) -> Layer:
         """Return the layer with another text.
 
-        If the sent text had no elements, elements in the new text are escaped like those in the
-        GM's words.
+        If the sent text had no elements of the engine, elements in the new text are escaped, as in
+        the GM's words.
         """
         has_elements = self.text != without_forgeries(self.text)
         return self.layer_of([Piece(text, has_elements=has_elements)])
@@ -96,7 +96,7 @@ class TriedLayer:
 
 @dataclass(frozen=True)
 class TriedReply:
-    """The latest reply, the call that wrote it, and the layers of that call's request."""
+    """The latest reply, the call that wrote the reply, and the layers of this call's request."""
 
     chapter: Session
     attempt: Attempt
@@ -115,7 +115,7 @@ class TriedReply:
 class Trial:
     """A trial, with the reply from which it was made. `call` is None until a model was called.
 
-    If a reply has only thoughts, its text is "".
+    The text of a reply that has only thoughts is "".
     """
 
     attempt: Attempt
@@ -125,7 +125,7 @@ class Trial:
     base: CallRecord | None
     call: CallRecord | None
     is_adopted: bool
-    # The reason why no other attempt can be chosen now, or "" if one can.
+    # The reason why no other attempt at this turn can be chosen now, or "" if one can.
     why_not: str
     new_reply: str
 
@@ -168,10 +168,11 @@ def why_not_tried(chapter: Session, prompt_index: int, behind: CallsBehind) -> s
 
 
 def read_reply(session_id: uuid.UUID, prompt_index: int | None = None) -> TriedReply:
-    """Return the reply to this prompt, or the latest reply, with everything that a trial needs.
+    """Return the reply to this prompt, or the latest reply if `prompt_index` is None, with the call
+    and the layers from which a trial is made.
 
-    For a reply in several steps, this includes the request of the first step. Raises WrongState if
-    the reply cannot be tried again.
+    For a reply in several steps, this is the call of the first step. Raises WrongState if the reply
+    cannot be tried again.
     """
     chapter = get_chapter(session_id)
     attempt = latest_turn(chapter).chosen
@@ -193,11 +194,12 @@ async def start_trial(
     call_id: str = "",
     prompt_index: int | None = None,
 ) -> OpenedAttempt:
-    """Have the latest reply written once more, with the text of one layer replaced.
+    """Start a trial: write the latest reply once more, with the text of one layer replaced.
 
-    An empty text leaves the layer out. `call_id` names the reply's call, and another id is refused.
-    If the same trial comes again under the same key, no second one is made, and a broken trial runs
-    again. Raises a ChapterError before anything is sent.
+    An empty text leaves the layer out. `call_id` names the call that wrote the reply. A request
+    with the id of another call is refused. If the same trial is sent again under the same key, no
+    second trial is made, but a broken trial runs again. Raises a ChapterError before anything is
+    sent to a model.
     """
     return await store_and_start(
         partial(
@@ -215,7 +217,7 @@ async def start_trial(
 
 
 async def stop_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
-    """Stop a trial. Its text so far is shown, but it cannot be kept. Raises WrongState."""
+    """Stop a running trial. Its text so far is shown, but cannot be kept. Raises WrongState."""
     attempt = await in_database(lambda: _find(get_chapter(session_id), attempt_id))
     if not attempt.is_running:
         raise WrongState("This trial is over already.")
@@ -225,7 +227,7 @@ async def stop_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
 def adopt_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
     """Choose the trial's reply. The reply that was chosen before stays as another attempt.
 
-    Raises WrongState if the trial has no whole reply or play has gone on.
+    Raises WrongState if the trial is not committed, or if play has continued after its turn.
     """
     chapter = get_chapter(session_id)
     attempt = _find(chapter, attempt_id)
@@ -292,7 +294,7 @@ def _open_trial(
         "text_before": changed.text,
         "text": text,
     }
-    # A request that is too long is refused here, before the trial is stored.
+    # Prepare the call before the trial is stored, so that too long a request is refused.
     with contextlib.suppress(ModelNotReady):
         _prepare(tried.attempt, _with_change(tried.layers, layer_number, text))
     try:
@@ -300,14 +302,14 @@ def _open_trial(
             session_id, source=tried.attempt, changed_layer=changed_layer, submission_key=key
         )
     except TurnInFlight:
-        # The same form was sent twice at once, and the other request has stored the trial.
+        # The same form was sent twice at the same time, and the other request has stored the trial.
         return OpenedAttempt(trials.get(), must_run=False)
 
 
 def _answer_again(trial: Attempt, call_id: str, layer_number: int, text: str) -> OpenedAttempt:
-    """Return the trial that was stored under this key, even if play has gone on.
+    """Return the trial that was stored under this key, even if play has continued since.
 
-    Raises KeyReused if its text differs.
+    Raises KeyReused if the stored trial has another text.
     """
     change = changed_layer_of(trial)
     # Some browsers send a line break as CR and LF, so the texts are compared with line feeds only.
@@ -331,13 +333,13 @@ def _prepare_trial(attempt: Attempt) -> PreparedCall:
 
 
 def _compose_trial(trial: Attempt) -> list[Layer]:
-    """Return the layers that the next reply of an agent with tools would have, with one text
-    replaced."""
+    """Return the layers of the next request of an agent with tools, with one text replaced."""
     base, change = _base_of(trial), changed_layer_of(trial)
     if base is None:
         raise WrongState("The call that this trial was made from is gone.")
     sent = _layers_of(base)[: change["layer"]]
-    # An agent may have several layers of one name.
+    # The layer is found by its name and its place among the layers of this name, because an agent
+    # may have several layers of one name.
     at = sum(one.sent.name == sent[-1].sent.name for one in sent) - 1
     layers = compose_reply(trial)
     same = [place for place, one in enumerate(layers) if one.name == sent[-1].sent.name]
@@ -351,8 +353,8 @@ def _compose_trial(trial: Attempt) -> list[Layer]:
 def _prepare(
     attempt: Attempt, layers: list[Layer], *, attempt_id: uuid.UUID | None = None
 ) -> PreparedCall:
-    """Prepare the call of a trial. If there is no `attempt_id`, the trial is not stored yet, and
-    `attempt` is its source."""
+    """Prepare the call of a trial. If `attempt_id` is None, the trial is not stored yet, and
+    `attempt` is the attempt from which it is made."""
     return prepare_call(
         agent_of(attempt),
         attempt.session_id,
@@ -363,7 +365,7 @@ def _prepare(
 
 
 def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[Layer]:
-    """Return the layers with one text replaced, or without that layer if the text is empty."""
+    """Return the layers with the text of one layer replaced. An empty text leaves it out."""
     return [
         one.changed_to(text) if one.number == number else one.layer
         for one in layers
@@ -372,26 +374,26 @@ def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[L
 
 
 def _first_step(behind: CallsBehind, call: CallRecord) -> CallRecord:
-    """Return the call of the first step of the same run, or this call if the first is not
-    stored."""
+    """Return the call of the first step of the same run, or `call` if that is not stored."""
     until = behind.calls[: behind.calls.index(call) + 1]
     own = [one for one in until if one.artifact.attempt_id == call.artifact.attempt_id]
     return next((one for one in reversed(own) if one.artifact.step <= 1), call)
 
 
 def _layers_of(artifact: LLMArtifact) -> list[TriedLayer]:
-    """Return the layers of the call that were sent and can be changed.
+    """Return the layers of the call that a trial can change.
 
-    A layer that was dropped whole was not sent. The layer that describes the tools cannot be
-    changed, because it says in which form the model calls them.
+    A layer that was dropped from the request cannot be changed, because it was not sent. The layer
+    that describes the tools cannot be changed either, because it tells the model in which form to
+    call them.
     """
     sent = [layer for layer in read_layers(artifact) if layer.parts and layer.name != TOOLS]
     return [TriedLayer(number, layer) for number, layer in enumerate(sent, start=1)]
 
 
 def changed_layer_of(trial: Attempt) -> dict[str, Any]:
-    """Return the layer that the trial changes, its text before and after, and the id of the
-    source's call."""
+    """Return the change that the trial makes: the number and the name of the layer, its text before
+    and after, and the id of the call from which the trial was made."""
     changed: dict[str, Any] = trial.changed_layer or {}
     return changed
 

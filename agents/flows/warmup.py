@@ -1,8 +1,9 @@
-"""Warms the embedded model: it reads the start of the next request before the GM sends a prompt.
+"""Warms up the embedded model: the model reads the start of the next request before the GM sends a
+prompt.
 
-A laptop reads about 100 tokens a second, so a reply begins seconds earlier if its request was read
-while the GM typed. Other providers are never called for this. A prompt to another character and the
-end of the chapter stop the warm-up at once, so that the server is free for them.
+A laptop reads about 100 tokens a second. If the request was read while the GM typed, the reply
+begins seconds earlier. Other providers are never called for this. A prompt to another character or
+the end of the chapter stops the warm-up at once, so that the server is free for other calls.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Warming:
-    """A warm-up. A process has at most one at a time."""
+    """A warm-up. A process has at most one warm-up at a time."""
 
     session_id: uuid.UUID
     agent_slot: int
@@ -47,14 +48,15 @@ _warming: _Warming | None = None
 
 
 async def warm_next_reply(session_id: uuid.UUID) -> None:
-    """Warm the request to the character whose panel comes next. Raises no error."""
+    """Warm up the model for the character whose panel comes next. Raises no error."""
     if settings.LLM == "embedded":
         with _losing_no_more_than_a_head_start():
             await warm_reply(session_id, await in_database(_next_slot, session_id))
 
 
 def _next_slot(session_id: uuid.UUID) -> int:
-    """Return the slot of the panel that comes next. Raises WrongState if somebody acts first."""
+    """Return the slot of the panel that comes next. Raises WrongState if somebody acts without a
+    prompt before that."""
     chapter = get_chapter(session_id)
     live = (Job.Status.QUEUED, Job.Status.RUNNING)
     if chapter.jobs.filter(kind=Job.Kind.GO_ON, status__in=live).exists():
@@ -63,7 +65,7 @@ def _next_slot(session_id: uuid.UUID) -> int:
 
 
 async def warm_reply(session_id: uuid.UUID, agent_slot: int) -> None:
-    """Start to warm the next request to this character, and stop any other warm-up."""
+    """Start to warm up the model for this character, and stop any other warm-up."""
     global _warming
     if settings.LLM != "embedded" or _is_warming(session_id, agent_slot):
         return
@@ -73,15 +75,15 @@ async def warm_reply(session_id: uuid.UUID, agent_slot: int) -> None:
 
 
 async def settle_warmup(session_id: uuid.UUID, agent_slot: int | None) -> None:
-    """Prepare for a call. If the warm-up of this character runs, wait for it. Cancel any other
-    warm-up."""
+    """Prepare for a call to this character: wait for a warm-up for the same character, and cancel
+    any other warm-up."""
     if _warming is None or _warming.task.done():
         return
     if _is_warming(session_id, agent_slot):
         await asyncio.wait({_warming.task})
     else:
-        # Cancelling closes the connection at once. Nothing waits for the record of the call, which
-        # takes longer to store.
+        # Cancelling closes the connection at once. The call need not wait until the record of the
+        # warm-up is stored, which takes longer.
         _warming.task.cancel()
 
 
@@ -109,7 +111,7 @@ def _is_warming(session_id: uuid.UUID, agent_slot: int | None) -> bool:
 
 @contextmanager
 def _losing_no_more_than_a_head_start() -> Iterator[None]:
-    """Suppress the errors of the block, because the prompt itself will meet and report them."""
+    """Suppress the errors of the block, because the prompt itself will report the same errors."""
     try:
         yield
     except (ProviderError, ChapterError, DatabaseError):

@@ -1,5 +1,5 @@
-"""Estimates the tokens of a text without a tokenizer. The estimates are corrected by the numbers
-that servers report."""
+"""Estimates the tokens of a text without a tokenizer. The numbers of tokens that servers report
+correct the estimates."""
 
 import math
 import time
@@ -14,21 +14,22 @@ from agents.providers.base import Usage
 if TYPE_CHECKING:
     from agents.prompting.declarations import Agent
 
-# The weight per token until a model reports usage. The number is low, so that the first estimates
-# are too high rather than too low.
+# The weight per token that is assumed until a model reports its use of tokens. The number is low,
+# because the first estimates of tokens should be too high rather than too low.
 DEFAULT_WEIGHT_PER_TOKEN = 3.0
 # The tokens of the role markers and separators that a chat template adds to each message.
 TOKENS_PER_MESSAGE = 8
-# Each new report reduces the weight of older reports to this part. So a few calls are enough to
-# learn.
+# Each new report multiplies the influence of older reports by this number. So a few calls are
+# enough to correct the estimate.
 _KEPT = 0.75
-# A report is not stored if it differs from the estimate by less than this part.
+# A report within this fraction of the known weight per token is not stored.
 _SAME = 0.01
-# The weight per token that this process learned or read last. The key is the model and the agent,
-# and the second number is the time.
+# The weight per token that this process last computed or read for a model and an agent. The second
+# number is the time of this, in seconds.
 _weight_per_token: dict[tuple[str, str], tuple[float, float]] = {}
-# A process uses its value for this many seconds, although other processes learn too. At the end of
-# a reply the shorter time applies, so that the next prompt need not wait for a query.
+# A process uses its number for this many seconds, although other processes may have stored a newer
+# one. The shorter time applies at the end of a reply, so that the number is read then and not at
+# the next prompt, which would have to wait.
 _HELD_SECONDS = 600.0
 _FRESH_SECONDS = 60.0
 
@@ -36,23 +37,23 @@ _FRESH_SECONDS = 60.0
 def weigh(text: str) -> float:
     """Return the weight of a text, which is the sum of the weights of its characters.
 
-    A character of English prose has the weight 1. Characters that tend to cost more tokens weigh
-    more.
+    A character of English prose has the weight 1. A character that usually costs more tokens has a
+    higher weight.
     """
     if text.isascii():
         return len(text)
     plain = len(text.encode("ascii", "ignore"))
-    # A character beyond the basic plane has two units in UTF-16. Counting the units finds such
-    # characters without a loop.
+    # A character beyond the basic plane has two units in UTF-16. So the number of units tells
+    # without a loop how many such characters there are.
     rare = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)
     return plain + 3 * (len(text) - plain - rare) + 8 * rare
 
 
 def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD_SECONDS) -> float:
-    """Return the weight per token of this agent's requests.
+    """Return the weight per token of this agent's requests to this model.
 
-    Before the agent's first call, this is the weight per token of all agents' requests. A value
-    that this process learned or read within `held_seconds` is used again.
+    Before the agent's first call, the result is the weight per token of all agents' requests. A
+    number that this process computed or read within the last `held_seconds` is used again.
     """
     known = _held(model, agent, held_seconds)
     if known is None:
@@ -62,13 +63,13 @@ def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD
 
 
 def read_weight_ahead(model: str, agent: str) -> None:
-    """Read the weight per token before the GM sends a prompt, so that the prompt need not wait for
-    a query."""
+    """Read the weight per token in advance, so that the next prompt need not wait for it."""
     read_weight_per_token(model, agent, held_seconds=_FRESH_SECONDS)
 
 
 def calibrate(model: str, agent: str, weight: float, usage: Usage) -> None:
-    """Learn from the number of input tokens that a server reported for a call."""
+    """Correct the weight per token by the number of input tokens that a server reported for a
+    request of this weight."""
     if usage.input_tokens <= 0 or weight <= 0:
         return
     held = _held(model, agent, _FRESH_SECONDS)
@@ -117,7 +118,7 @@ def output_limit(agent: "Agent", facts: ModelFacts) -> int:
 
 
 def input_budget(facts: ModelFacts, reserved_output: int) -> int:
-    """Return the most tokens that a request may have: the window without the output and a
-    margin."""
+    """Return the most tokens that a request may have: the model's window without the tokens
+    reserved for the answer and without a margin."""
     margin = 64 + facts.context_window // 25
     return facts.context_window - reserved_output - margin

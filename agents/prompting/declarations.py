@@ -1,7 +1,7 @@
 """Declares the engine's own agents, with their models, their limits and the layers of their
 requests.
 
-Modes declare further agents. agents.modes knows all of them.
+Modes declare further agents. The module agents.modes knows the agents of all modes.
 """
 
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ from agents.prompting.tools import Tool, ToolForm
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent.
+    """The declaration of an agent.
 
-    `agent_id` is a number if the agent is one of the specification's ten, and None for others.
-    `name` says what the agent does; all characters have the same name. `output_tokens` limits the
-    text that it writes. A reasoning model may use `reasoning_tokens` in addition, because servers
-    count hidden reasoning as output. `layers` are the layers of its request in their order, with
-    stable text first, so that prefix caches work.
+    `agent_id` is the number of one of the specification's ten agents, and None for any other agent.
+    `name` says what the agent does, so all characters have the same name. `output_tokens` limits
+    the text that the agent writes. A reasoning model may use `reasoning_tokens` in addition,
+    because servers count hidden reasoning as output. `layers` are the layers of the agent's request
+    in their order, with stable text first, because servers cache the beginnings of requests.
     """
 
     agent_id: int | None
@@ -44,30 +44,29 @@ class Agent:
     reasoning_tokens: int
     temperature: float
     layers: tuple[LayerDeclaration, ...]
-    # How much a model should reason, for models that take this option. "" leaves the choice to the
-    # model.
+    # How much the model should reason, if it takes this option. "" leaves the choice to it.
     reasoning_effort: Literal["", "low"] = ""
-    # The tools that the agent may call. The next fields are the form of calls that it prefers, and
-    # the most steps of a reply.
+    # The tools that the agent may call. The next two fields are the form in which it should write
+    # the calls, and the most steps of a reply.
     tools: tuple[Tool, ...] = ()
     tool_form: ToolForm = "native"
     most_steps: int = 8
-    # True if the agent works beside play. A local model then must not let a reply wait for it.
+    # True if the agent works in the background. A local model must then serve replies first.
     is_background: bool = False
-    # True if the limits for characters in a file of model facts apply to this agent. The next field
-    # says the same for narrators.
+    # True if the agent's output is limited by the number for characters in the model's facts. The
+    # next field does the same with the number for narrators.
     is_character: bool = False
     is_narrator: bool = False
 
     @property
     def label(self) -> int | str:
-        """The agent's number, or its name if it has none. Logs show it."""
+        """The agent's number, or its name if it has no number. Log lines show this label."""
         return self.name if self.agent_id is None else self.agent_id
 
     @property
     def model_setting(self) -> str:
-        """The last part of a variable's name. The variable STORYENGINE_MODEL_ with this part sets
-        the agent's model."""
+        """The last part of the name of the environment variable STORYENGINE_MODEL_…, which sets the
+        agent's model."""
         if self.agent_id is not None:
             return f"AGENT_{self.agent_id}"
         return self.name.upper().replace(".", "_")
@@ -77,7 +76,7 @@ def instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDecl
     """Return the layers of the system message: the rules, the map of the process, and the form of
     the answer.
 
-    The map is the first layer of the whole request that is dropped.
+    If a request is too long, its map of the process is the first layer that is dropped.
     """
     return (
         LayerDeclaration("SYSTEM", rules, role="system", has_heading=False),
@@ -95,10 +94,11 @@ def instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDecl
 def memory_layer(
     name: str, source: Source, *, tiers: tuple[Tier, ...] = TIERS, is_kept: bool = False
 ) -> LayerDeclaration:
-    """Return the layer of the fold. Each line of the fold is a piece.
+    """Return the layer that tells the fold. Each line of the fold is a piece.
 
-    The layer has a fixed share of the budget. So between two summaries it does not change while the
-    context behind it grows. For the same reason several lines are dropped at once.
+    The layer has a fixed share of the budget, so that it stays the same between two summaries while
+    the context after it grows. Several lines are dropped at a time, so that the layer changes less
+    often.
     """
     return LayerDeclaration(
         name,
@@ -159,8 +159,8 @@ CONTEXT_SUMMARY = Agent(
     is_background=True,
 )
 
-# The specification allows two orders of these layers. In this order, the layers that all builds of
-# a chapter share come first.
+# The specification allows two orders of these layers. In this order, the layers that are the same
+# in all builds of a chapter come first.
 NARRATOR = Agent(
     9,
     "narrator",
@@ -188,8 +188,7 @@ NARRATOR = Agent(
         memory_layer(
             "STRUCTURED_MEMORY", present_memory, tiers=("medium", "minimal"), is_kept=True
         ),
-        # A small model does not get this layer, because it would mention the layer's numbers in its
-        # prose.
+        # A small model does not get this layer, because it would tell the layer's numbers.
         LayerDeclaration("SESSION_STATE", session_state, tiers=("full", "medium")),
         LayerDeclaration(
             "FULL_CHAPTER_CONTEXT", own_pieces("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN

@@ -1,12 +1,12 @@
-"""Escapes text that others wrote, so that a model cannot mistake it for a part of the request.
+"""Escapes text of other authors, so that a model cannot mistake it for a part of the request.
 
-After that, the text has no heading of a layer, no element of memory, no tool call, no key of an
-object with calls, and no mark by which chat templates separate speakers. Invisible letters and
-look-alikes from other scripts cannot hide a heading or an element.
+The escaped text has no heading of a layer, no element of memory, no tool call, no key of an object
+with calls, and no mark by which chat templates separate speakers. Invisible letters and look-alikes
+from other scripts cannot hide a heading or an element.
 
-Text that imitates such a part is changed by one sign, and no other text is changed. A text that is
-changed once is not changed again. A story keeps its own headings, its tags and its "<3". The stored
-text stays as it was written.
+Where the text imitates such a part, one sign is escaped, and everything else stays the same. A
+story keeps its own headings, its tags and its "<3". Escaping an escaped text changes nothing. The
+stored text stays as it was written.
 """
 
 import re
@@ -19,30 +19,31 @@ from sessions.speaker_marks import UNSEEN_LETTERS, as_read, without_chat_marks
 _BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 # The number sign, its forms in other scripts, and a sign that looks like it.
 _NUMBER_SIGNS = "#\N{FULLWIDTH NUMBER SIGN}\N{SMALL NUMBER SIGN}\N{MUSIC SHARP SIGN}"
-# The names of layers that are one word. Flows add layers with these names to a request, and
-# `guard_heading` adds the names of declared layers. Only capitals count, because a story may have
-# such a word as a heading.
+# The layers with a name of one word. Flows add such layers to a request, and `guard_heading` adds
+# the names of declared layers to this set. A heading counts only if it is in capitals, because a
+# story may have the same word as a heading.
 _short_names = {"SYSTEM", "TOOLS", "CONTINUE", "REPAIR"}
-# The names that mark a tool call if a server has no form of its own: the element in XML, and the
-# key in JSON.
+# The marks of a tool call for a server that has no form of its own for calls: the element in XML,
+# and the key in JSON.
 CALL_ELEMENT, CALLS_KEY = "call", "calls"
 _CALL_KEYS = (CALLS_KEY, "tool_calls", "arguments")
 _LAYER_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 _elements = {*ELEMENTS, CALL_ELEMENT}
-# The words of headings such as "### Response:". Models are trained to answer after such a heading.
-# It counts only if it has a colon.
+# The words of headings such as "### Response:", after which models are trained to answer. Such a
+# heading counts only with its colon.
 _TAUGHT = ("instruction", "input", "response", "system", "user", "human", "assistant")
 
-# A pattern for a heading. Between the start of the line and the sign it allows neither letters nor
-# digits. The quantifiers are possessive, so that the time is linear in the length of the text.
+# A pattern for a heading of a layer. Between the start of the line and the number sign it allows
+# neither letters nor digits. The quantifiers are possessive, so that the time is linear in the
+# length of the text.
 _HEADING = re.compile(
     rf"(?:\A|(?<=[{_BREAKS}]))(?:[^\w\\{_NUMBER_SIGNS}{_BREAKS}]|[_{UNSEEN_LETTERS}])*+"
     rf"(?=(?P<heading>[{_NUMBER_SIGNS}][^{_BREAKS}]*+))"
 )
 # A pattern that matches the sign "<" if a letter comes before the next "<" or ">".
 _TAG = re.compile(r"<(?=(?P<tag>[^\w<>]*+\w[^<>]*+))")
-# A pattern that matches a quotation mark at the beginning of a tool call's key. No backslash may be
-# in front of the mark.
+# A pattern that matches the quotation mark at the beginning of a tool call's key, unless a
+# backslash precedes the mark.
 _KEY = re.compile(
     rf"(?<!\\)\"(?=[^\w\"]*+(?:{'|'.join(_CALL_KEYS)})[^\w\"]*+\"\s*+:)", re.IGNORECASE
 )
@@ -51,8 +52,8 @@ _KEY = re.compile(
 def without_forgeries(text: str, *, has_elements: bool = False, has_calls: bool = False) -> str:
     """Return the text with everything escaped that imitates a part of the request.
 
-    With `has_elements` the text's elements stay, because the engine wrote them. With `has_calls`
-    its tool calls stay too.
+    If `has_elements` is True, the elements in the text stay unchanged, because the engine wrote
+    them. If `has_calls` is True, its tool calls stay unchanged.
     """
     if any(sign in text for sign in _NUMBER_SIGNS):
         text = _HEADING.sub(_guard_heading, text)
@@ -65,7 +66,7 @@ def without_forgeries(text: str, *, has_elements: bool = False, has_calls: bool 
 
 
 def guard_heading(name: str) -> None:
-    """Declare a layer's name. From now on its heading is escaped in other texts.
+    """Declare the name of a layer. Other texts then have headings with this name escaped.
 
     Raises ValueError for a name that could begin a line of a story.
     """
@@ -77,15 +78,15 @@ def guard_heading(name: str) -> None:
 
 
 def guard_elements(names: Iterable[str]) -> None:
-    """Declare names of elements. From now on these elements are escaped in other texts."""
+    """Declare names of elements. Other texts then have elements with these names escaped."""
     _elements.update(names)
     _element_pattern.cache_clear()
 
 
 @lru_cache(maxsize=1)
 def _name_pattern() -> re.Pattern[str]:
-    """Return the pattern that finds a heading with a layer's name. It allows the forms in which a
-    model still reads the name."""
+    """Return the pattern that finds a heading with the name of a layer, even if the name is changed
+    in ways that a model would still recognise."""
     return re.compile(
         r"#++(?:[^\w\\#]|_)*+"
         rf"(?:[^\W\d_]++_++[^\W\d_]|(?:{'|'.join(sorted(_short_names))})(?![^\W_])"
@@ -103,7 +104,7 @@ def _guard_heading(found: re.Match[str]) -> str:
 
 
 def _guard_element(found: re.Match[str]) -> str:
-    # The tag is compared as it was written, too. A sign at the end of its name may look like a
-    # letter.
+    # The tag is also compared as it was written, because `as_read` may take a sign at the end of
+    # the tag's name for a letter of the name.
     tag, element = found["tag"], _element_pattern()
     return "&lt;" if element.match(as_read(tag)) or element.match(tag) else found[0]

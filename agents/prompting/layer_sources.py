@@ -1,4 +1,4 @@
-"""The sources that give the layers of requests their text."""
+"""The sources of the texts in the layers of requests."""
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,21 +27,22 @@ from sessions.speaker_marks import without_cues
 from sessions.transcript import Entry, Perceived, chosen_entries
 from sessions.world import everybody_at
 
-# The two names of the element around memory. It has the first name if the request also has a layer
-# of session state, and otherwise the second.
+# The names of the XML element around memory. The first name is used if the request also has a layer
+# of session state, and otherwise the second name.
 _MEMORY, _SESSION_STATE = "memory", "session_state"
 # The rank of rulings. They are kept longer than deltas, because they correct the deltas.
 _RULING_RANK = 1
-# The part of the budget within which the recent context surely fits. Its tokens are computed for a
-# model without reports, which gives a third too many. Memory may have 0.4 of the budget. The rest
-# is for instructions, identity and the GM's words.
+# The fraction of the budget within which the recent context surely fits. Memory may take 0.4 of the
+# budget, and instructions, identity and the GM's words take the rest. The tokens of the context are
+# estimated as for a model without reports, which gives about a third too many.
 _CONTEXT_SHARE = 0.5
 
 
 def prompt_file(full: str, *, medium: str | None = None, minimal: str | None = None) -> Source:
-    """Return a source with one Markdown file for each tier.
+    """Return a source that reads a Markdown file for each tier.
 
-    "" means that the tier has no file, and None that it has the file of the next larger tier.
+    "" means that the tier has no file, and None that the tier uses the file of the next larger
+    tier.
     """
     by_tier = {"full": full, "medium": full if medium is None else medium}
     by_tier["minimal"] = by_tier["medium"] if minimal is None else minimal
@@ -54,7 +55,7 @@ def prompt_file(full: str, *, medium: str | None = None, minimal: str | None = N
 
 
 def process_map(here: str) -> Source:
-    """Return a source for the map of the process, which shows the agent's place in it.
+    """Return a source for the map of the process, in which `here` marks the agent's place.
 
     The minimal tier has no map.
     """
@@ -70,7 +71,8 @@ def process_map(here: str) -> Source:
 
 
 def own_pieces(name: str) -> Source:
-    """Return a source for those pieces of this layer that only one request has."""
+    """Return a source that takes the pieces of this layer from `subject.own_pieces`, because they
+    belong to only one request."""
     return lambda subject, tier: subject.own_pieces.get(name, ())
 
 
@@ -88,8 +90,8 @@ def chapter_text(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def roster(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return a line for each agent, and then the pronouns and public sentences of those who have
-    any."""
+    """Return a piece with one line for each character. Further pieces have pronouns and public
+    sentences, if any member of the cast has them."""
     chapter = subject.chapter
     agents = [f"{one.slot}: {one.color}: {one.name}" for one in chapter.characters]
     pieces = [Piece("\n".join([f"{len(agents)} agents", *agents]))]
@@ -102,14 +104,14 @@ def title(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def session_state(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the position of play. The cast and the events are in the layer of memory."""
+    """Return a piece that says how far play has come. The memory layer has the events."""
     lines = play_lines(subject.chapter, Detail(tier))
     text = "\n".join([f"<{_SESSION_STATE}>", *lines, f"</{_SESSION_STATE}>"])
     return [Piece(text, has_elements=True)]
 
 
 def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the fold. For a large window, add the lock in its own words."""
+    """Return the fold. For a large window, add the unchanged text of the lock."""
     chapter, readers, waiting = subject.chapter, subject.readers, subject.waiting
     if waiting and readers is not None:
         folded = fold_with(chapter, waiting, before=subject.before, readers=readers)
@@ -119,7 +121,8 @@ def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the present memory. For a large window, add the newest delta in its own words."""
+    """Return the fold. For a large window, add the unchanged lock and the unchanged newest
+    delta."""
     pieces = present_memory(subject, tier)
     if tier != "full":
         return pieces
@@ -131,26 +134,25 @@ def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
 
 def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
     """Return memory as session state, without the events that the recent context shows word for
-    word.
+    word. If the context may be trimmed, memory has all events.
 
-    In a small window the fold ends where the context begins. The start of the request then changes
-    when the context moves on, but not when a summary arrives. This matters because a local model
-    has to read everything again that follows a change. If the context may be trimmed, memory has
-    all events.
+    In a small window the fold ends where the context begins. So the start of the request changes
+    when the context moves on, but not when a summary arrives. A change is expensive there, because
+    a local model has to read everything after it again.
     """
     chapter, detail = subject.chapter, Detail(tier)
     before, readers = subject.before, subject.readers
     start, fits = _context_start(subject, tier)
     if not fits:
         return _memory(subject, detail, fold_chapter(chapter, before=before, readers=readers))
-    # The context starts at the first prompt that memory leaves out, or earlier.
+    # The context starts at the first prompt that memory leaves out, or at an earlier prompt.
     until = start if detail is Detail.MINIMAL else before
     folded = fold_chapter(chapter, before=until, readers=readers)
     return _memory(subject, detail, folded, told_before=start)
 
 
 def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the cast and every block in its own words. The lock and the newest delta must stay."""
+    """Return the cast and the unchanged text of every block. The lock and the newest delta stay."""
     blocks = recall(subject.chapter, before=subject.before, readers=subject.readers)
     newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
     return _known_cast(subject.everybody) + [
@@ -182,9 +184,9 @@ def transcript_pieces(
     """Return one piece for each prompt, with the GM's words and the chosen reply.
 
     `last_attempt` counts as the chosen attempt at the last prompt. `perceived` selects events by
-    their witnesses. Thoughts are included only with `with_thoughts`. The texts are escaped, so that
-    no reply looks like the words of a member in `everybody`. If `everybody` is not given, the
-    present cast is used.
+    their witnesses. Thoughts are included only if `with_thoughts` is True. The texts are escaped,
+    so that no reply can imitate the words of another member of `everybody`, which is the present
+    cast if it is not given.
     """
     cast = tuple(one.name for one in everybody or everybody_at(chapter))
     entries = chosen_entries(
@@ -203,10 +205,11 @@ def transcript_pieces(
 
 
 def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
-    """Return the entry in full and in brief.
+    """Return the entry twice: in full and in brief.
 
-    A line may begin like a mark of the transcript only in the Game Master's words. Names of
-    speakers are escaped, because some names in older and imported chapters look like such a mark.
+    Only the Game Master's words may have a line that begins like a mark of the transcript. Names of
+    speakers are escaped too, because some names in older and imported chapters look like such a
+    mark.
     """
     if entry.role == Event.Role.USER:
         return entry.rendered, without_middle(entry.rendered)
@@ -218,16 +221,17 @@ def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
 
 
 def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
-    """Return the weight of each prompt with its reply, up to prompt `last`. A turn that has only
-    thoughts weighs nothing.
+    """Return the weights of the prompts up to prompt `last`, each with its reply. A turn that has
+    only thoughts has the weight 0.
 
-    The result is cached. Each new target length needs it, and only the latest reply can change.
+    The result is cached, because it is needed for each new target length, and because only the
+    latest reply can change.
     """
     state = (last, chosen_events(chapter).values_list("pk", flat=True).last())
     kept = _kept_weights.get(chapter.pk)
     if kept is None or kept[0] != state:
         weights = [0.0] * last
-        # A turn without words has an entry with its number and without a text.
+        # The entry of a turn without words has a number but no text, so it is left out.
         for entry in filter(lambda one: one.text, chosen_entries(chapter, to_prompt=last)):
             weights[entry.prompt_index - 1] += weigh(entry.prefix) + weigh(entry.text)
         kept = (state, tuple(weights))
@@ -236,16 +240,16 @@ def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
 
 
 def _by_prompt(entries: Iterable[Entry]) -> Iterator[Iterator[Entry]]:
-    """Yield the entries of each prompt. The caller has to read them before it takes the next
-    prompt."""
+    """Yield the entries of each prompt. The caller has to read the entries of a prompt before it
+    takes those of the next prompt."""
     return (turn for _, turn in groupby(entries, key=lambda entry: entry.prompt_index))
 
 
 def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
     """Return the first prompt of the context, and whether the whole context surely fits.
 
-    In a small window the context moves on by two stretches at a time if they fit, because each move
-    makes a local model read the request again for every character. That takes a minute or more.
+    In a small window the context moves on by two stretches at a time if they fit. Each move makes a
+    local model read the request again for every character, which takes a minute or more.
     """
     starts = subject.stretch_starts
     size = subject.chapter.chunk_size_prompts
@@ -258,9 +262,10 @@ def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
 
 
 def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
-    """Return the pieces of the context. The context itself needs them, and so does memory."""
+    """Return the pieces of the context that begins with prompt `start`. They are cached, because
+    the layer of memory needs them too."""
     chapter = subject.chapter
-    # The start is part of the key, because one request may try two starts of the context.
+    # The first prompt is part of the key, because one request may try two first prompts.
     key = (chapter.pk, start, subject.whose)
     state = (chapter.updated_at, subject.last_prompt, subject.everybody)
     kept = _kept_context.get(key)
@@ -270,7 +275,8 @@ def _pieces_from(subject: Subject, start: int) -> tuple[Piece, ...]:
             start,
             subject.last_prompt,
             perceived=_witnessed_by(subject),
-            # A thought has its thinker as its only witness.
+            # A thought has its thinker as its only witness, so readers get only thoughts of their
+            # own.
             with_thoughts=subject.slot is not None,
             everybody=subject.everybody,
         )
@@ -284,8 +290,8 @@ def _witnessed_by(subject: Subject) -> Perceived:
 
 
 def _context_fits(subject: Subject, start: int) -> bool:
-    """Return whether the context from this prompt on surely fits. The length of the other layers
-    does not matter."""
+    """Return whether the context that begins with prompt `start` surely fits, whatever the length
+    of the other layers."""
     if subject.budget_tokens is None:
         return False
     weight = sum(piece.weight for piece in _pieces_from(subject, start))
@@ -312,7 +318,7 @@ def _memory(
 
 @dataclass(frozen=True)
 class _Memory:
-    """A chapter's memory as pieces. They stay the same until the next summary or ruling."""
+    """The memory of a chapter as pieces, which stay the same until the next summary or ruling."""
 
     folded: Fold
     cast: tuple[Character, ...]
@@ -322,8 +328,8 @@ class _Memory:
     told_before: int | None
 
     def is_like(self, other: "_Memory") -> bool:
-        """Return whether both have the same fold object. A fold that has not changed is the same
-        object, so this quick test is enough."""
+        """Return whether this memory and `other` have the same pieces. The folds are compared only
+        by identity, which is quick, because an unchanged fold is the same object."""
         return self.folded is other.folded and (
             self.cast,
             self.detail,
@@ -354,9 +360,10 @@ class _Memory:
 
 
 def _known_cast(cast: Sequence[Character]) -> list[Piece]:
-    """Return the pieces that describe the cast, for a request that already has the names.
+    """Return the pieces that describe the cast, for a request that already has the names of the
+    cast.
 
-    There are none unless a member has more to show than a name.
+    The list is empty if no member of the cast has more to tell than a name.
     """
     if not _is_more_known(cast):
         return []
@@ -367,25 +374,25 @@ def _is_more_known(cast: Sequence[Character]) -> bool:
     return any(one.says_more for one in cast)
 
 
-# Pieces are cached with their weight, because a summary changes few of a long chapter's lines.
+# Pieces are cached with their weights, because a summary changes few lines of a long chapter.
 @lru_cache(maxsize=16_384)
 def _line_piece(text: str, rank: int) -> Piece:
     return Piece(text, rank=rank, has_elements=True)
 
 
-# The cache of contexts. Its keys are the chapter, the first prompt and the reader. Each value has
-# the state of the chapter from which it was made. The limit counts characters.
+# The cache of contexts. A key is the chapter, the first prompt and the reader. A value also has the
+# state of the chapter from which it was made. The limit of the cache counts characters.
 _ContextState = tuple[datetime, int, tuple[Character, ...]]
 _ContextKey = tuple[uuid.UUID, int, Audience | None]
 _kept_context: KeptRecent[_ContextKey, tuple[_ContextState, tuple[Piece, ...]]] = KeptRecent(
     4_000_000
 )
-# The cache of weights by chapter. Each value has the last prompt and the newest event for which it
-# was made. The limit counts prompts.
+# The cache of weights for each chapter. A value also has the last prompt and the newest event for
+# which it was made. The limit of the cache counts prompts.
 _WeightsState = tuple[int, uuid.UUID | None]
 _kept_weights: KeptRecent[uuid.UUID, tuple[_WeightsState, tuple[float, ...]]] = KeptRecent(32_768)
-# The cache of memory by chapter and reader. The limit counts the lines of timelines, because a long
-# chapter has many.
+# The cache of memory for each chapter and reader. The limit of the cache counts the lines of
+# timelines, because a long chapter has many of them.
 _kept_memory: KeptRecent[tuple[uuid.UUID, Audience | None], _Memory] = KeptRecent(16_384)
 
 
@@ -393,8 +400,8 @@ def file_piece(name: str, /, **variables: str) -> Piece:
     return _file_piece(name, version_of(name), **variables)
 
 
-# The pieces of files are cached, because filling them in and escaping them takes longer than
-# composing everything else.
+# The pieces of prompt files are cached, because filling in their variables and escaping them takes
+# longer than everything else in a request.
 @lru_cache(maxsize=64)
 def _file_piece(name: str, version: int, /, **variables: str) -> Piece:
     return Piece(render_prompt(name, **variables))

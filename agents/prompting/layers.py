@@ -1,7 +1,8 @@
 """Fits the layers of a request into the budget of a model.
 
-The caller sets the order of the layers, and it is never changed: stable text first, so that prefix
-caches work. Layers are trimmed in the order of `gives_way`, each by its own rule.
+The order of the layers is the caller's and is never changed. Stable text comes first, because
+servers cache the beginnings of requests. Layers are trimmed in the order of `gives_way`, each by
+its own rule.
 """
 
 import math
@@ -27,15 +28,16 @@ class Trim(Enum):
     NEVER = "never"
     OLDEST_FIRST = "oldest first"
     NEWEST_FIRST = "newest first"
-    # Pieces are shortened, the oldest first. They are dropped only after all pieces are short.
+    # Pieces are shortened, beginning with the oldest. Pieces are dropped only if all are short and
+    # the layer is still too long.
     CONDENSE = "condense"
-    # Pieces are shortened, the oldest first. None is dropped.
+    # Pieces are shortened, beginning with the oldest. No piece is dropped.
     SHORTEN = "shorten"
-    # The layer stays whole or is dropped whole.
+    # All pieces are dropped together, or none.
     DROP = "drop"
 
 
-# The layers that the GM can shorten. The text of each names it in a message.
+# The layers whose texts the GM can shorten, with the words by which messages name these texts.
 _EDITABLE = {
     "WORLD_TEXT": "the world text on Tab 1",
     "CHAPTER_TEXT": "the chapter text on Tab 1",
@@ -43,10 +45,10 @@ _EDITABLE = {
     "USER_PROMPT": "your prompt",
     "NARRATIVE_AGENT_DEFINITION": "the narrative agent's instructions on Tab 3",
 }
-# A text that is locked. It is named last, because the GM can shorten it only in a copy of the
-# chapter.
+# The layer with a text that is locked. A message names it last, because the GM can shorten this
+# text only in a copy of the chapter.
 _LOCKED = "AGENT_IDENTITY"
-# The layers that the GM cannot shorten.
+# The layers whose texts the GM cannot shorten, with the words by which messages name these texts.
 _NOT_EDITABLE = {
     **dict.fromkeys(
         ("RECENT_CONTEXT", "RECENT_CONTEXT_CHUNK", "FULL_CHAPTER_CONTEXT"), "transcript"
@@ -57,12 +59,13 @@ _NOT_EDITABLE = {
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a layer. It is kept, shortened to `brief`, or dropped as a whole.
+    """A part of a layer. It is kept, or replaced by its short form `brief`, or dropped as a whole.
 
-    A piece with `must_stay` is never trimmed. The floor of a layer consists of these pieces. Both
-    texts are escaped, so that nothing in them imitates a part of the request. `has_elements` says
-    that the engine wrote the text and has escaped the words of others in it. `has_calls` says that
-    the text explains the forms of tool calls, or that the model itself wrote the calls in it.
+    A piece with `must_stay` is never trimmed. The pieces with `must_stay` are the floor of a layer.
+    `text` and `brief` are escaped, so that nothing in them imitates a part of the request.
+    `has_elements` says that the engine wrote the text and has escaped the words of others in it.
+    `has_calls` says that the text explains the forms of tool calls, or that the model itself wrote
+    the calls in it.
     """
 
     text: str
@@ -73,8 +76,8 @@ class Piece:
     has_calls: bool = False
 
     def __post_init__(self) -> None:
-        # The texts are escaped here and not when they are sent, so that the weight is that of the
-        # escaped text.
+        # The texts are escaped here rather than when they are sent, because the weight must be the
+        # weight of the escaped text.
         for name in ("text", "brief"):
             escaped = without_forgeries(
                 getattr(self, name), has_elements=self.has_elements, has_calls=self.has_calls
@@ -87,12 +90,12 @@ class Piece:
 
     @cached_property
     def shortened(self) -> "Piece":
-        """The piece in its brief form. It is cached, because many requests use it."""
+        """The short form of the piece. It is cached, because many requests use it."""
         return replace(self, text=self.brief, brief="")
 
 
 def keep_last(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
-    """Return the pieces, and set `must_stay` on the last `count` of them."""
+    """Return the pieces, with `must_stay` set on the last `count` pieces."""
     if not count:
         return tuple(pieces)
     newest = len(pieces) - count
@@ -107,8 +110,9 @@ class Layer:
     """A named part of a request.
 
     Layers with a lower `gives_way` are trimmed first. Pieces are dropped in groups of `step`,
-    because prefix caches profit if changes are few. `share` limits the layer to a part of the
-    budget, and `most_tokens` to a number of tokens, even if there is room for more.
+    because prefix caches work better if a layer changes seldom. `share` limits the layer to a
+    fraction of the budget, and `most_tokens` limits it to a number of tokens, even if there is room
+    for more.
     """
 
     name: str
@@ -121,8 +125,8 @@ class Layer:
     share: float | None = None
     most_tokens: int | None = None
     separator: str = BLANK_LINE
-    # The tool calls in a message of the assistant, in the server's own form. The next field is the
-    # id of the call whose result a message of a tool has.
+    # The tool calls in a message of the assistant, in the form of the server's protocol. The next
+    # field is used in a message of a tool: it is the id of the call whose result the message has.
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
 
@@ -154,7 +158,7 @@ def text_layer(
 
 @dataclass(frozen=True)
 class AssembledPrompt:
-    """A request that fits the budget. `layers` includes the layers that were dropped whole."""
+    """A request that fits the budget. `layers` includes the layers that were dropped."""
 
     layers: tuple[SentLayer, ...]
     weight: float
@@ -167,7 +171,7 @@ class AssembledPrompt:
 def assemble(
     layers: Sequence[Layer], *, budget_tokens: int, weight_per_token: float
 ) -> AssembledPrompt:
-    """Fit the layers into the budget. Raises PromptTooLong if their floors do not fit."""
+    """Fit the layers into the budget. Raises PromptTooLong if pieces that must stay do not fit."""
 
     def tokens_of(layer: Layer) -> float:
         return layer.weight / weight_per_token
@@ -199,7 +203,8 @@ def _limit(layer: Layer, budget_tokens: int) -> float:
 
 
 def _trim(layer: Layer, room: float) -> Layer:
-    """Trim the layer by its rule until its weight is at most `room` or only its floor is left."""
+    """Trim the layer by its rule until its weight is at most `room`, or until only pieces that must
+    stay are left."""
     if layer.weight <= room or layer.trim is Trim.NEVER:
         return layer
     pieces: dict[int, Piece] = dict(enumerate(layer.pieces))
@@ -224,7 +229,7 @@ def _trim(layer: Layer, room: float) -> Layer:
 
 
 def _next_to_go(pieces: Mapping[int, Piece], order: Sequence[int], step: int) -> Sequence[int]:
-    """Return the next pieces to drop. They are at most `step`, and all have the same rank."""
+    """Return the next pieces to drop: at most `step` pieces, all of the same rank."""
     rank = pieces[order[0]].rank
     return [at for at in order[:step] if pieces[at].rank == rank]
 
@@ -248,8 +253,11 @@ def _reason(before: Layer, within: Layer, after: Layer) -> str:
 def _too_long(
     layers: list[Layer], tokens_of: Callable[[Layer], float], excess: float
 ) -> PromptTooLong:
-    """Return the refusal. It names the longest layer that the GM can shorten, or all such layers if
-    one is not enough."""
+    """Return the error for a request that is too long.
+
+    Its message names the longest layer that the GM can shorten, or all such layers if one layer is
+    not enough.
+    """
     said = f"This is about {round(excess):,} tokens too long for the model's context window."
     kept = "Nothing was sent and your words are kept."
     parts = sorted(

@@ -1,4 +1,4 @@
-"""Reads the prompts of agents, which are Markdown files. In a file `$name` stands for a variable.
+"""Reads the prompts of agents, which are Markdown files. `$name` in a file stands for a variable.
 
 The engine's own files are in agents/prompts. A name such as `explorer.narrator` stands for the file
 narrator.md in the folder prompts of the app explorer.
@@ -19,9 +19,9 @@ class PromptFileError(Exception):
 
 
 def render_prompt(name: str, /, **variables: str) -> str:
-    """Return the text of prompts/<name>.md with its variables filled in.
+    """Return the text of the prompt file with this name, with its variables filled in.
 
-    Raises PromptFileError unless the file names exactly the given `variables`.
+    Raises PromptFileError unless the file has exactly the given `variables`.
     """
     template = _load(name, version_of(name))
     wanted = set(template.get_identifiers())
@@ -44,10 +44,10 @@ def _load(name: str, version: int) -> Template:
 
 
 def version_of(name: str) -> int:
-    """Return a number that changes when the file changes.
+    """Return a number that changes when the prompt file changes.
 
-    Without DEBUG it is always 0, because files do not change then. A missing file also has 0, and
-    loading it reports the error.
+    Without DEBUG the number is always 0, because files do not change then. It is also 0 for a
+    missing file, because the error is reported when the file is read.
     """
     if not settings.DEBUG:
         return 0

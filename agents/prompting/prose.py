@@ -1,11 +1,11 @@
-"""Cleans and cuts prose that a model wrote."""
+"""Removes marks from prose that a model wrote, and shortens prose."""
 
 import re
 
 _LEFT_OUT = " [...] "
 _HEADING = re.compile(r"\A\s*## [A-Z_]+\n+(?=\S)")
-# The marks that a model may write: a number before a paragraph, signs before a heading, and bold
-# marks around a heading.
+# Patterns for the marks that a model may write: a number before a paragraph, signs before a
+# heading, and bold marks around a heading.
 _NUMBER = re.compile(r"\A[ \t]*+\d{1,3}[.)][ \t]++")
 _SIGN = re.compile(r"\A#{1,6}[ \t]++")
 _BOLD = ("**", "__")
@@ -18,9 +18,9 @@ _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
 
 
 def end_at_sentence(text: str) -> str:
-    """Return the text without a last sentence that an output limit has cut.
+    """Return the text without its last sentence, if an output limit has cut this sentence.
 
-    If the cut sentence is most of the text, it stays.
+    A cut sentence stays if it is more than half of the text.
     """
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     has_end = bool(ends) and ends[-1] >= len(text) / 2
@@ -28,11 +28,10 @@ def end_at_sentence(text: str) -> str:
 
 
 def as_prose(text: str) -> str:
-    """Return the text without the headings, numbers and bold marks that a narrator put into its
-    prose.
+    """Return the text without headings, numbers of paragraphs and bold marks.
 
-    Small models write them although they are told not to. A marked line that is no heading loses
-    only its marks. Scene breaks and single emphasis stay. The result may be empty.
+    Small models write these although their instructions forbid it. A line with marks that is not a
+    heading loses only its marks. Scene breaks and single emphasis stay. The result may be empty.
     """
     lines = [_as_prose(line) for line in text.split("\n")]
     kept = "\n".join(line for line in lines if line is not None)
@@ -53,10 +52,10 @@ def _as_prose(line: str) -> str | None:
 
 
 def _wrapped(line: str) -> str | None:
-    """Return the text inside the marks of a heading, or None if they do not enclose the whole line.
+    """Return the text inside the marks of a heading, or None if the marks enclose only a part.
 
-    This is done in several steps. A single pattern would try every way to divide a row of blanks
-    among its parts, and its time would be a power of the row's length.
+    The marks are removed in several steps. A single pattern would try every way to divide a row of
+    blanks among its parts, and would take far too long for a long row.
     """
     line = line.lstrip(_BLANKS)
     inside = line.rstrip(_BLANKS).rstrip("#").rstrip(_BLANKS)
@@ -68,13 +67,13 @@ def _wrapped(line: str) -> str | None:
 
 
 def without_heading(text: str) -> str:
-    """Return the text without a heading of the request, if a small model began its reply with
-    one."""
+    """Return the text without a heading of the request, because a small model may begin its reply
+    with such a heading."""
     return _HEADING.sub("", text, count=1)
 
 
 def last_words(text: str, count: int) -> str:
-    """Return the last paragraphs of the text. Together they have at least `count` words."""
+    """Return the last paragraphs of the text: as few as have at least `count` words together."""
     paragraphs: list[str] = []
     words = 0
     for paragraph in reversed(text.split("\n\n")):
@@ -86,8 +85,8 @@ def last_words(text: str, count: int) -> str:
 
 
 def last_sentences(text: str, limit: int) -> str:
-    """Return the end of the text within the limit. If possible, it begins at the start of a
-    sentence."""
+    """Return the end of the text, with at most `limit` characters. If possible, the end begins at
+    the start of a sentence."""
     if len(text) <= limit:
         return text
     end = text[-limit:]
@@ -106,7 +105,7 @@ def without_middle(text: str, head: int = 420, tail: int = 180) -> str:
 
 
 def repeats(more: str, text: str) -> bool:
-    """Return whether `text` contains over half of all sequences of five words in `more`."""
+    """Return whether `text` contains more than half of all sequences of five words in `more`."""
     runs = _runs(more)
     return not runs or len(runs & _runs(text)) > len(runs) / 2
 

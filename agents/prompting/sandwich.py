@@ -27,12 +27,12 @@ class Subject:
 
     `slot` is the character who is addressed. `attempt` is the attempt for which the request is
     made. For memory it is the last attempt of the stretch. `before` is a prompt that is left out
-    together with all later ones, because the request is for another attempt at it. `audience` are
-    the characters for whom memory is written. `waiting` are deltas of the same stretch that the
-    audience knows and that are not stored yet.
+    together with all later prompts, because the request is for another attempt at this prompt.
+    `audience` are the characters for whom memory is written. `waiting` are deltas of the same
+    stretch that the audience may read and that are not stored yet.
 
-    `budget_tokens` is the room for the whole request, for sources that need it. `own_pieces` are
-    the pieces that only this request has, by layer.
+    `budget_tokens` is the most tokens of the whole request, for sources that need this number.
+    `own_pieces` has, by the name of a layer, the pieces that belong to only this request.
     """
 
     chapter: Session
@@ -46,7 +46,7 @@ class Subject:
 
     @property
     def last_prompt(self) -> int:
-        """The number of the last prompt that the request may tell."""
+        """The number of the last prompt that the request may include."""
         return self.chapter.prompt_index if self.before is None else self.before - 1
 
     @cached_property
@@ -56,21 +56,21 @@ class Subject:
 
     @cached_property
     def stretch_starts(self) -> list[int]:
-        """The first prompt of each covered stretch, and then the first prompt that is not covered.
+        """The first prompt of each stretch that memory covers, and then the first prompt that
+        memory does not cover.
 
-        A delta that covers the turn of another attempt does not count.
+        A delta does not count if another attempt is chosen at its last turn.
         """
         return stretch_starts(self.chapter, self.before)
 
     @property
     def readers(self) -> Audience | None:
-        """The characters who must know everything that is told; None if everything may be told."""
+        """The characters who must know all that is told in the request. None if all may be told."""
         return self.audience if self.slot is None else (self.slot,)
 
     @property
     def whose(self) -> Audience | None:
-        """The key for cached pieces: the readers, or None as long as all characters know the
-        same."""
+        """The part of a cache key for the readers. None as long as all characters know the same."""
         return self.readers if self.chapter.differs_by_reader else None
 
 
@@ -82,13 +82,13 @@ class LayerDeclaration:
     """A layer of an agent, with the source of its text and the rule by which it is trimmed.
 
     `source` returns the pieces for a tier, and a layer without pieces is left out. `tiers` limits
-    the declaration to some tiers, so that another declaration can apply to the rest. `most_tokens`
-    limits the layer in the tiers that it names. Above this number the layer is trimmed by its rule,
-    even if there is room.
+    the declaration to some tiers, so that another declaration can apply to the other tiers. For the
+    tiers that `most_tokens` names, it limits the layer to a number of tokens, even if there is room
+    for more.
 
-    The pieces that the source marks as `must_stay` are never trimmed. The newest `floor` pieces are
-    never trimmed either. `is_kept` says that the layer depends only on the chapter's state and the
-    tier, so that it is composed once for each state.
+    A piece is never trimmed if the source sets its `must_stay`, or if it is one of the newest
+    `floor` pieces. `is_kept` says that the layer depends only on the chapter's state and the tier,
+    so that it is made once for each state.
     """
 
     name: str
@@ -103,7 +103,7 @@ class LayerDeclaration:
     floor: int = 0
     tiers: tuple[Tier, ...] = TIERS
     # This field is not part of the hash, because a mapping has no hash. The declaration needs a
-    # hash, because it is a key of the cache.
+    # hash as a key of the cache.
     most_tokens: Mapping[Tier, int] = field(default_factory=dict, hash=False)
     is_kept: bool = False
 
@@ -133,11 +133,11 @@ def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) 
 
 
 # The values on which a cached layer depends: the tier, the state of the chapter, the prompt to
-# leave out, the budget and the cast. Everything else on which it depends changes the chapter's
+# leave out, the budget and the cast. A change of anything else also changes the chapter's
 # `updated_at`.
 _LayerState = tuple[Tier, datetime, int | None, int | None, tuple[Character, ...]]
 _Kept = tuple[_LayerState, Layer]
-# The cache of the newest layers of each chapter and reader. The limit counts pieces.
+# The cache of the newest layers of each chapter and reader. The limit of the cache counts pieces.
 _kept: KeptRecent[tuple[LayerDeclaration, uuid.UUID, Audience | None], _Kept] = KeptRecent(65_536)
 
 
@@ -150,7 +150,7 @@ def _layer(declaration: LayerDeclaration, subject: Subject, tier: Tier) -> Layer
     kept = _kept.get(key)
     if kept is None or kept[0] != state:
         # The layer is made from the given object of the chapter, even if the stored chapter is
-        # newer. So all layers show the same state.
+        # newer, so that all layers of a request show the same state.
         kept = (state, declaration.layer(subject, tier))
         _kept.set(key, kept, size=1 + len(kept[1].pieces))
     return kept[1]

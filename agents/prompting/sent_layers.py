@@ -1,4 +1,4 @@
-"""A request in the form that is sent: an ordered list of layers, which are joined to messages."""
+"""A request as it is sent: an ordered list of layers, which are joined to messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ BLANK_LINE = "\n\n"
 
 @dataclass(frozen=True)
 class SentLayer:
-    """One layer of a request, after the request was fitted into the window.
+    """One layer of a request that has been fitted into the window.
 
-    `parts` are the texts of the layer in order; there are none if the layer was dropped. `kept`,
-    `shortened` and `dropped` count its pieces, and `reason` says why it was trimmed. A layer
-    without a `name` is a message whose layers are not known.
+    `parts` are the texts of the layer in their order. A layer that was dropped has no parts.
+    `kept`, `shortened` and `dropped` count the pieces of the layer, and `reason` says why the layer
+    was trimmed. A layer without a `name` is a message whose layers are not known.
     """
 
     name: str
@@ -31,8 +31,8 @@ class SentLayer:
     shortened: int = 0
     dropped: int = 0
     reason: str = ""
-    # The tool calls in a message of the assistant, in the server's own form. The next field is the
-    # id of the call whose result a message of a tool has.
+    # The tool calls in a message of the assistant, in the form of the server's protocol. The next
+    # field is used in a message of a tool: it is the id of the call whose result the message has.
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
 
@@ -64,8 +64,8 @@ def with_heading(name: str, body: str) -> str:
 def join_layers(layers: Sequence[SentLayer]) -> tuple[Message, ...]:
     """Join the layers to messages.
 
-    Neighbouring layers of one role become one message, because some chat templates want roles to
-    alternate.
+    Neighbouring layers with the same role become one message, because some chat templates want
+    roles to alternate.
     """
     messages: list[Message] = []
     for layer in layers:
@@ -80,7 +80,7 @@ def join_layers(layers: Sequence[SentLayer]) -> tuple[Message, ...]:
 
 
 def shared_characters(messages: Sequence[Message], earlier: Sequence[Message]) -> int:
-    """Return the number of characters at the start that both requests have in common."""
+    """Return how many characters at the start are the same in both requests."""
     shared = 0
     for message, before in zip(messages, earlier, strict=False):
         if message.role != before.role:

@@ -1,8 +1,9 @@
-"""Defines tools: typed functions that a model may call. Each gets a context and returns a result.
+"""Defines tools: typed functions that a model may call. Each tool gets a context and returns a
+result.
 
-A tool reads its context, returns a sentence, and proposes changes to its own chapter. It has access
-to neither database nor settings, and runs where Django refuses every query (see `ToolWriting` in
-agents/calling).
+A tool reads its context, returns a sentence, and proposes changes to its own chapter. It may use
+neither the database nor the settings, and while it runs Django refuses every query (see
+`ToolWriting` in agents/calling).
 """
 
 import re
@@ -18,8 +19,8 @@ from agents.prompting.forms.schemas import json_schema_for
 from agents.providers.base import ToolSchema
 from sessions.limits import CHANGE_NAME_CHAR_LIMIT
 
-# The form in which a model writes tool calls. It is the server's own, a JSON object, or XML in the
-# text.
+# The forms in which a model may write tool calls: in the form of the server's protocol ("native"),
+# as a JSON object, or as XML in the text.
 ToolForm = Literal["native", "json", "xml"]
 
 _NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{CHANGE_NAME_CHAR_LIMIT - 1}}}")
@@ -35,7 +36,7 @@ class ToolArguments(BaseModel):
 class ProposedChange:
     """A change of the world that a tool proposes. `payload` is a JSON object.
 
-    The caller that asked for the reply stores the change with this step.
+    The caller that asked for the reply stores the change when the step ends.
     """
 
     kind: str
@@ -45,11 +46,11 @@ class ProposedChange:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """Everything that a tool may know.
+    """All data that a tool may know.
 
-    `reader` is the slot of the character for whom it reads, or None for the narrator. `readable` is
-    what that reader may see at this step. `changes` are the changes that earlier calls of this run
-    proposed.
+    `reader` is the slot of the character for whom the tool reads, or None for the narrator.
+    `readable` is what this character or narrator may know at this step. `changes` are the changes
+    that earlier calls of this run proposed.
     """
 
     chapter_id: uuid.UUID
@@ -60,8 +61,7 @@ class ToolContext:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """The result of a call. The model reads `sentence`, in which the words of others are
-    escaped."""
+    """The result of a tool call. The model reads `sentence`, with text of others escaped."""
 
     sentence: str
     changes: tuple[ProposedChange, ...] = ()
@@ -69,10 +69,10 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool.
+    """The declaration of a tool.
 
-    `run` gets the arguments as an instance of the class `arguments`. It may propose only changes of
-    the kinds in `change_kinds`.
+    `run` is called with the arguments as an instance of the class `arguments`. It may propose only
+    changes of the kinds in `change_kinds`.
     """
 
     name: str

@@ -1,5 +1,5 @@
-"""Reads an answer, which arrives in pieces or as a whole. It finds the text, the end, and the
-numbers of tokens."""
+"""Reads a server's answer, which arrives in pieces or as a whole. It finds the text, the end and
+the numbers of tokens."""
 
 from typing import Literal
 
@@ -23,11 +23,11 @@ _SHOWN_OF_A_REFUSAL = 300
 
 
 class Answer:
-    """A reader of one answer. It takes the chunks in order, or the whole answer, and checks every
-    type.
+    """A reader of one answer. It takes the chunks in order, or the whole answer, and checks the
+    type of every value.
 
     A reply ends when it has more characters, hidden ones included, than its limit of tokens allows.
-    A server's error message is shown without the `secret`. Raises Failure.
+    The key `secret` is removed from error messages of the server. Raises Failure.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Answer:
         self._room = output_limit * CHARACTERS_A_TOKEN
         self._secret = secret
         self._opening = _Opening()
-        # None if the request has no tools, because the model then cannot call any.
+        # None if the request has no tools, because the model then cannot call tools.
         self._calls = GatheredCalls() if has_tools else None
         self._finish_reason = ""
         self._has_pieces = False
@@ -48,12 +48,12 @@ class Answer:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the server announced the reply's end. Only the usage report may still follow."""
+        """Whether the server announced the end of the reply. The usage report may still follow."""
         return bool(self._finish_reason)
 
     @property
     def is_overlong(self) -> bool:
-        """Whether the server exceeded the limit. Such a server might go on without end."""
+        """Whether the reply exceeds its limit. A server that ignores the limit might never stop."""
         return self._room < 0
 
     @property
@@ -62,26 +62,25 @@ class Answer:
 
     @property
     def tool_calls(self) -> list[ToolCall]:
-        """The tool calls of the answer. They are complete only after its end."""
+        """The tool calls of the answer. The list is complete only at the end of the answer."""
         return self._calls.gathered() if self._calls else []
 
     def take(self, chunk: object) -> str:
-        """Take a chunk, and return the text in it that can be shown. Hidden reasoning is left
-        out."""
+        """Read a chunk, and return its text without hidden reasoning."""
         return self._take(chunk, "delta")
 
     def take_whole(self, completion: object) -> str:
-        """Take an answer that was not streamed, and return its text."""
+        """Read an answer that was not streamed, and return its text."""
         text = self._take(completion, "message")
         if self._has_pieces:
-            # The answer arrived in one response. So it did not break off, even if the finish reason
-            # is missing.
+            # An answer in one response cannot break off, so it counts as ended even if the finish
+            # reason is missing.
             self._finish_reason = self._finish_reason or "stop"
         return text
 
     def end(self) -> str:
-        """Return the text that was held back until the end. Raises Failure if the reply is not
-        whole."""
+        """Return the text that was held back until the end. Raises Failure if the reply is
+        incomplete or has neither text nor tool calls."""
         rest = "" if self.has_text else self._opening.held_text()
         has_text = self.has_text or bool(rest)
         if not self._finish_reason and has_text:
@@ -97,8 +96,7 @@ class Answer:
 
     def _take(self, piece: object, part: Literal["delta", "message"]) -> str:
         if error := _field(piece, "error"):
-            # Streams report errors under status 200, and some servers also do this in whole
-            # answers.
+            # Streams, and sometimes whole answers, report errors under status 200.
             if self.has_text:
                 raise broken_off(self._subject)
             raise refused_or_busy(self._subject, 0, error, secret=self._secret)
@@ -119,7 +117,7 @@ class Answer:
     def _within_limit(self, said: object) -> str:
         content, room = _content(said), self._room
         self._room -= len(content)
-        # Most chunks have only content. Looking for the other fields in each of them would take
+        # Most chunks have only content. A search for the other fields in every chunk would take
         # most of the time.
         if isinstance(said, dict) and not (content and len(said) == 1):
             self._room -= sum(len(_text(said, name)) for name in _HIDDEN)
@@ -145,19 +143,21 @@ class Answer:
 
 
 class _Opening:
-    """The start of a reply. It is held back until it is known to be text.
+    """The start of a reply, from which white space and hidden reasoning are removed.
 
-    White space alone is no reply. Some servers leave the hidden reasoning of a model in the reply
-    itself, between tags at its very start.
+    Some servers leave the hidden reasoning of a model in the reply itself, between tags at its very
+    start. So the text is held back until it cannot be the opening tag any more. A reply of white
+    space alone counts as empty.
     """
 
     def __init__(self) -> None:
-        # The text is kept in pieces, because joining it again for each new piece would take
-        # quadratic time.
+        # The text that is held back. Its pieces are kept apart, because joining them again for each
+        # new piece would take quadratic time.
         self._held: list[str] = []
-        # The text after the white space, as long as it may still be the opening tag.
+        # The text after leading white space, as long as it may still become the opening tag.
         self._start = ""
-        # The last characters of the thoughts so far, because the closing tag may begin in them.
+        # The last characters of the hidden reasoning so far, because the closing tag may begin in
+        # them. None if the reader is not within hidden reasoning.
         self._thoughts: str | None = None
         self._is_over = False
         self._had_thoughts = False
@@ -175,14 +175,15 @@ class _Opening:
         return text
 
     def held_text(self) -> str:
-        """Return the text that is still held at the end of the stream. It was no tag."""
+        """Return the text that is still held back at the end of the stream, because it did not
+        become an opening tag."""
         return "".join(self._held) if self._start else ""
 
     def _take_start(self, text: str) -> str:
         """Return the text that can be shown.
 
-        If the held text does not begin with the tag, all of it is returned. If it does, only the
-        text after the tag is returned. As long as neither is known, "" is returned.
+        This is all of the held text if it does not begin with the opening tag, and the text after
+        the tag if it does. As long as the held text may still become the tag, return "".
         """
         self._held.append(text)
         self._start += (text if self._start else text.lstrip())[: len(_THOUGHTS_BEGIN)]
@@ -209,14 +210,13 @@ def _read_usage(usage: object) -> Usage | None:
 
 
 def _field(holder: object, name: str) -> object:
-    # A JSON object is always a dict. To check for any Mapping would take more time than all the
-    # rest.
+    # A JSON object is always a dict. A check for any Mapping would take most of the time.
     return holder.get(name) if isinstance(holder, dict) else None
 
 
 def _content(said: object) -> str:
-    """Return the visible text. Mistral's reasoning models send it in parts, together with
-    thoughts."""
+    """Return the visible text. Mistral's reasoning models send the content as a list of parts, and
+    some parts are hidden reasoning."""
     parts = _field(said, "content")
     if isinstance(parts, list):
         return "".join(_text(part, "text") for part in parts)
@@ -230,6 +230,5 @@ def _text(holder: object, name: str) -> str:
 
 def _count(holder: object, name: str) -> int | None:
     value = _field(holder, name)
-    # isinstance would also accept a bool, because bool is a subclass of int. So the type itself is
-    # compared.
+    # The type itself is compared, because isinstance would also accept True and False.
     return value if type(value) is int and value >= 0 else None

@@ -1,7 +1,7 @@
 """The interface of a provider. A provider takes messages, and yields text and tool calls as a
 stream.
 
-It knows nothing about stories.
+Providers know nothing about stories.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class ToolSchema:
-    """The description of a tool for a model. `parameters` is the JSON schema of an object."""
+    """The description of a tool for a model. `parameters` is the JSON schema of the tool's
+    arguments, which are an object."""
 
     name: str
     description: str
@@ -29,8 +30,8 @@ class ToolSchema:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool call in the form in which a model wrote it. Nothing has run it or checked its
-    arguments yet.
+    """A tool call as a model wrote it. The call has not been run, and its arguments have not been
+    checked.
 
     `arguments` should be the text of a JSON object, but may be any text. If the call was not
     accepted as the server sent it, `problem` says why, and the arguments are empty.
@@ -50,8 +51,7 @@ class ToolCall:
 class Message:
     """A chat message.
 
-    A message of the assistant may have `tool_calls`. A message of a tool has the result of one
-    call.
+    An assistant's message may have `tool_calls`. A tool's message has the result of one call.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -60,8 +60,7 @@ class Message:
     tool_call_id: str = ""
 
     def as_sent(self) -> dict[str, Any]:
-        """Return the message in the form of the chat protocol. The record of the call has the same
-        form."""
+        """Return the message in the form of the chat protocol, in which it is sent and stored."""
         message: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
             message["tool_calls"] = [call.as_sent() for call in self.tool_calls]
@@ -77,23 +76,22 @@ class ModelRequest:
     model: str
     messages: tuple[Message, ...]
     max_output_tokens: int
-    # The name of the field for the limit: max_tokens, or max_completion_tokens for reasoning
-    # models.
+    # The field for the limit: max_tokens, or max_completion_tokens for reasoning models.
     token_parameter: str = "max_tokens"  # noqa: S105  (the name of a field)
     # None if the model accepts no temperature, or if its default temperature is wanted.
     temperature: float | None = None
     # The JSON schema that the reply must follow; None if the model supports no schema.
     json_schema: Mapping[str, Any] | None = None
-    # The tools that the model may call in the protocol's own form of tool calls.
+    # The tools that the model may call by the tool calls of the chat protocol.
     tools: tuple[ToolSchema, ...] = ()
     # How much a reasoning model should reason, such as "low". "" leaves the choice to the model.
     reasoning_effort: str = ""
     # False if the model can send its answer only as a whole.
     streams: bool = True
-    # True if nobody waits for the answer. The server may then serve a reply first.
+    # True if no user waits for the answer. The server may then serve replies first.
     is_background: bool = False
-    # A key that is the same for all requests that begin with the same text. It reveals nothing of
-    # the text.
+    # A key that is the same for all requests that begin with the same text. The text cannot be
+    # found out from the key.
     cache_key: str = ""
     # Further fields of the request body, such as llama.cpp's sampling settings.
     extra_body: Mapping[str, Any] = field(default_factory=dict)
@@ -110,15 +108,15 @@ class Usage:
 
 @dataclass(frozen=True)
 class TextDelta:
-    """The next piece of the reply. It is never empty."""
+    """The next piece of text of the reply. It is never empty."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The end of a reply. `was_cut` is True if the output limit ended it. `usage` is None if the
-    server reported none."""
+    """The end of a reply. `was_cut` is True if the output limit ended the reply. `usage` is None if
+    the server reported no numbers of tokens."""
 
     was_cut: bool = False
     usage: Usage | None = None
@@ -140,6 +138,7 @@ class Provider(ABC):
         """Yield TextDelta parts, then each ToolCall, and last exactly one Finished.
 
         A reply without text has at least one call. There are calls only if the request has tools.
-        The answer is bounded even if the server ignores the request's limit. As long as nothing was
-        yielded, the provider itself tries the call again. Raises ProviderError.
+        The length of the answer is bounded even if the server ignores the limit of the request. If
+        a call fails before anything was yielded, the provider may try it again. Raises
+        ProviderError.
         """

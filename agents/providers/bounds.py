@@ -1,5 +1,5 @@
-"""Bounds on the data that is read from a model server. They hold even if the server sends nonsense
-or compresses it."""
+"""Bounds on the data that is read from a model server, even if the server sends nonsense or
+compressed data."""
 
 import asyncio
 import json
@@ -10,28 +10,29 @@ from typing import Any
 
 import httpx2
 
-# The most bytes that are read of an answer that refuses a call. Only some hundred characters of it
-# are shown.
+# The most bytes that are read of an answer by which a server refuses a call. The GM is shown only
+# some hundred characters of such an answer.
 MOST_OF_A_REFUSAL = 64_000
 # The most bytes of one JSON text, which is an event of a stream or a whole answer. The longest
-# replies have about half as many.
+# replies have about half as many bytes.
 MOST_JSON = 2_000_000
-# The most values in one JSON text, because each takes up to a hundred times its bytes in memory.
+# The most values in one JSON text. A value takes up to a hundred times as much memory as its text.
 MOST_VALUES = 100_000
-# The most characters of a reply for each token of its limit. No real tokens are so long on average.
-# So only a server that ignores its limit exceeds this number.
+# The most characters of a reply for each token of its limit. Real tokens are shorter on average, so
+# only a server that ignores its limit exceeds this number.
 CHARACTERS_A_TOKEN = 50
 # The most bytes of a stream for each token of its limit. A server may send an event for each token,
-# and repeat names and sources in each event.
+# and repeat names and sources in every event.
 _BYTES_A_TOKEN = 4_000
 _BYTES_BESIDES = 500_000
-# A piece with fewer bytes counts as this many, because a short piece takes as long to read.
+# A piece with fewer bytes counts as this many bytes, because reading a short piece takes as long as
+# reading a piece of this size.
 _LEAST_PIECE = 256
-# The longest time for which other tasks wait while pieces arrive faster than they are read.
+# The longest time for which other tasks wait while pieces arrive faster than they can be read.
 _PATIENCE_SECONDS = 0.005
 
-# The characters that no database and no page takes: controls other than tab and line breaks, and
-# lone surrogates.
+# The characters that databases and pages do not accept: controls other than tab and line breaks,
+# and lone surrogates.
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 _PACKED = {"gzip", "x-gzip", "deflate", "compress", "br", "zstd"}
@@ -41,11 +42,11 @@ READ_ERRORS = (httpx2.HTTPError, httpx2.StreamError, OSError, ValueError)
 
 
 class TooMuch(ValueError):
-    """An answer, or a part of it, is longer than any answer that is of use."""
+    """An answer, or a part of it, is longer than any useful answer."""
 
 
 def most_bytes(output_limit: int) -> int:
-    """Return the most bytes of a stream whose output limit is this many tokens."""
+    """Return the most bytes that may be read of a stream with this output limit in tokens."""
     return _BYTES_BESIDES + output_limit * _BYTES_A_TOKEN
 
 
@@ -53,14 +54,15 @@ def is_packed(response: httpx2.Response) -> bool:
     """Return whether the body is compressed.
 
     No request asks for compression, because a small body could unpack into a giant one. If the
-    header has another word, this is a mistake of the server, and the body is not compressed.
+    header has an unknown word, the server made a mistake, and the body is not compressed.
     """
     named = response.headers.get("content-encoding", "").lower().split(",")
     return not _PACKED.isdisjoint(name.strip() for name in named)
 
 
 async def read_pieces(response: httpx2.Response, most: int) -> AsyncGenerator[bytes]:
-    """Yield the body while it arrives, without unpacking it. Raises TooMuch after `most` bytes."""
+    """Yield the body while it arrives, without unpacking it. Raises TooMuch if the body has more
+    than `most` bytes."""
     now = asyncio.get_running_loop().time
     gave_way = now()
     async with aclosing(response.aiter_raw()) as pieces:
@@ -69,23 +71,21 @@ async def read_pieces(response: httpx2.Response, most: int) -> AsyncGenerator[by
             if most < 0:
                 raise TooMuch
             yield piece
-            # Reading data that has already arrived does not suspend this task. So this pause lets
-            # other tasks run.
+            # Let other tasks run, because reading data that has arrived suspends no task.
             if now() - gave_way > _PATIENCE_SECONDS:
                 await asyncio.sleep(0)
                 gave_way = now()
 
 
 async def read_json(response: httpx2.Response, most: int = MOST_JSON) -> Any:
-    """Return the JSON value in a body. Raises ValueError if it has more than `most` bytes or is no
-    JSON."""
+    """Return a body's JSON value. Raises ValueError beyond `most` bytes or if it is not JSON."""
     async with aclosing(read_pieces(response, most)) as pieces:
         return parse(b"".join([piece async for piece in pieces]))
 
 
 def parse(data: bytes) -> Any:
-    """Return the value of a JSON text. Raises ValueError if it is invalid, TooMuch if it has too
-    many values."""
+    """Return the value of a JSON text. Raises ValueError if the text is not valid JSON, and TooMuch
+    if it has too many values."""
     if len(data) > MOST_VALUES and sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
         raise TooMuch
     try:
@@ -95,5 +95,5 @@ def parse(data: bytes) -> Any:
 
 
 def as_text(said: str) -> str:
-    """Return a server's text. Characters that no database and no page takes are replaced."""
+    """Return a server's text. Characters that databases and pages do not accept are replaced."""
     return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", said)

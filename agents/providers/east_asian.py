@@ -1,7 +1,7 @@
-"""Keeps a model from writing East Asian scripts that its request does not contain.
+"""Keeps a model from writing East Asian scripts if its request contains none.
 
-Qwen sometimes writes Chinese within an English sentence. llama.cpp restricts prose by a grammar,
-and the strings of JSON by patterns.
+Qwen sometimes writes Chinese within an English sentence. For prose, llama.cpp is given a grammar
+without these scripts, and for JSON a pattern for each string.
 """
 
 import re
@@ -19,20 +19,19 @@ _is_written = re.compile(f"[{_EAST_ASIAN}]").search
 
 PROSE_WITHOUT_IT = f"root ::= [^{_EAST_ASIAN}]*"
 
-# A pattern for one character of a string. llama.cpp matches it against the JSON text, so it has to
-# include JSON's escapes. If a string has a pattern, llama.cpp ignores `maxLength`, so the pattern
-# also limits the length.
+# A pattern for one character of a string. llama.cpp compares it with the JSON text, so the pattern
+# has to include JSON's escapes. If a string has a pattern, llama.cpp ignores `maxLength`, so the
+# pattern of a whole string also limits the length.
 _CHARACTER = rf'([^"\\\x7F\x00-\x1F{_EAST_ASIAN}]|[\\]["\\/bfnrt])'
 
 
 def is_east_asian(messages: Iterable[Message]) -> bool:
-    """Return whether a request contains East Asian characters. If it does, the model may write
-    them."""
+    """Return whether a request has East Asian characters, so that the model may write them."""
     return any(_is_written(message.content) for message in messages)
 
 
 def without_east_asian(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema with a pattern for each string. Strings from a fixed list get none."""
+    """Return the schema with a pattern for each string, except for strings from a fixed list."""
     inside = {key: _walk(value) for key, value in schema.items() if key != "properties"}
     if "properties" in schema:
         parts = schema["properties"].items()
@@ -41,8 +40,7 @@ def without_east_asian(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _walk(value: Any) -> Any:
-    """Return the value of a keyword with the schemas in it restricted. The value may be a list of
-    schemas."""
+    """Return the value of a keyword, with patterns added to the schemas inside it."""
     if isinstance(value, Mapping):
         return without_east_asian(value)
     return [_walk(part) for part in value] if isinstance(value, list) else value

@@ -10,13 +10,13 @@ from agents.providers.east_asian import PROSE_WITHOUT_IT, is_east_asian, without
 from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
 from agents.providers.streamed_replies import TimeOuts
 
-# The settings for prose. Without them, a small model repeats itself and the replies in its request.
-# They do not suit JSON, which has to repeat its keys and marks.
+# The settings for prose. Without them, a small model repeats its own words and the replies in its
+# request. The settings do not suit JSON, which has to repeat its keys and marks.
 _PROSE_SAMPLING = {
     "repeat_penalty": 1.1,
     "repeat_last_n": 512,
     # Names and phrases of up to `dry_allowed_length` tokens may be repeated. By default llama.cpp
-    # looks back 64 tokens for repetitions, which is less than a paragraph.
+    # looks back 64 tokens for repetitions, which is shorter than a paragraph.
     "dry_multiplier": 0.8,
     "dry_allowed_length": 3,
     "dry_penalty_last_n": 8192,
@@ -24,9 +24,9 @@ _PROSE_SAMPLING = {
     "xtc_probability": 0.5,
     "xtc_threshold": 0.1,
 }
-# The settings for JSON. A model of this size tends to fill every field with the same text. For
-# llama.cpp a quotation mark ends a repetition, so repeated keys do not count. The look-back is
-# about as long as an answer.
+# The settings for JSON. A small model tends to fill every field with the same text. For llama.cpp a
+# quotation mark ends a repetition, so repeated keys do not count. llama.cpp looks back about the
+# length of an answer.
 _JSON_SAMPLING = {"dry_multiplier": 0.8, "dry_allowed_length": 5, "dry_penalty_last_n": 400}
 
 
@@ -44,7 +44,8 @@ class EmbeddedProvider(OpenAICompatibleProvider):
         self.subject = "The embedded model"
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
-        # If there are tools, llama.cpp makes a grammar from them. It accepts no second grammar.
+        # No grammar can be added to tools, because llama.cpp makes a grammar from the tools and
+        # accepts no second grammar.
         if not request.tools and not is_east_asian(request.messages):
             request = _without_east_asian(request)
         sampling = _JSON_SAMPLING if request.json_schema else _PROSE_SAMPLING

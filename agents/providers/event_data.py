@@ -1,36 +1,36 @@
-"""Reads the data of server-sent events. A chat stream uses no other part of the events."""
+"""Reads the data of server-sent events. The chat protocol uses no other part of the events."""
 
 from agents.providers.bounds import MOST_JSON, TooMuch
 
 
 class EventData:
-    """A reader that takes a stream in pieces of any length. It drops an unfinished event at the
-    end.
+    """A reader of a stream, which takes pieces of any length. An event that is unfinished at the
+    end of the stream is dropped.
 
     The library's own decoder reads a reply byte by byte and passes each event through several
     generators. That is too slow for a hundred replies at once.
     """
 
     def __init__(self) -> None:
-        # The pieces of the line that has not ended. If they were joined for each further piece, the
-        # time would grow with the square of the line's length.
+        # The pieces of the line that has not ended yet. They are not joined for each further piece,
+        # because the time would grow with the square of the line's length.
         self._line: list[bytes] = []
         self._line_length = 0
         self._data: list[bytes] = []
         self._data_length = 0
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the data of the events that end in this piece. Raises TooMuch for an endless
-        event."""
+        """Return the data of the events that end in this piece. Raises TooMuch if an event has more
+        than MOST_JSON bytes."""
         found: list[bytes] = []
         if b"\n" in piece or b"\r" in piece:
             lines = b"".join([*self._line, piece]).splitlines(keepends=True)
-            # A carriage return at the end is kept, because the line feed may follow in the next
-            # piece.
+            # A line that ends with a carriage return is kept for the next piece, which may begin
+            # with the line feed.
             piece = b"" if lines[-1].endswith(b"\n") else lines.pop()
             self._line, self._line_length = [], 0
             for line in lines:
-                # This cheap check comes first, because there may be millions of useless lines.
+                # This quick check comes first, because there may be millions of lines without data.
                 if (self._data or line.startswith(b"data:")) and (data := self._take(line)):
                     found.append(data)
         self._line.append(piece)
@@ -40,7 +40,7 @@ class EventData:
         return found
 
     def _take(self, line: bytes) -> bytes:
-        """Return the data of the event that ends with this line, or b"" if none ends."""
+        """Return the data of the event that ends with this line, or b"" if no event ends here."""
         line = line.rstrip(b"\r\n")
         if line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))

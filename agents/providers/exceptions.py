@@ -1,6 +1,6 @@
 """The errors of a model call, with messages for the GM.
 
-An error has `permanent` set if another try does not help.
+`permanent` is True if another try cannot succeed.
 """
 
 
@@ -17,7 +17,7 @@ class ProviderTimeout(ProviderError):
 
 
 class ProviderBusy(ProviderError):
-    """The server was overloaded or limited the rate (429, 5xx), even after the retries."""
+    """The server was overloaded or limited the number of calls (429, 5xx) at each try."""
 
 
 class ProviderRefused(ProviderError):
@@ -31,7 +31,7 @@ class StreamBroken(ProviderError):
 
 
 class UnusableReply(ProviderError):
-    """The answer was empty, did not follow the protocol, or lacked something that was asked for."""
+    """The answer was empty, did not follow the protocol, or did not have the requested form."""
 
 
 class EmptyReply(UnusableReply):

@@ -1,4 +1,4 @@
-"""The failures of a call. Each has a message for the GM, and says whether another try may help."""
+"""The failures of a call. Each has a message for the GM, and says if another try may help."""
 
 import re
 import time
@@ -20,21 +20,23 @@ from agents.providers.exceptions import (
 )
 
 _DETAIL_LENGTH = 300
-# A pattern for the code of an error event. It matches if the code is an HTTP status and not a word.
+# A pattern for the code of an error event. The code may be a word, and matches only if it is an
+# HTTP status of an error.
 _STATUS = re.compile("[45][0-9]{2}")
-# The longest name of a host.
+# The greatest length of a host's name, in characters.
 _LONGEST_NAME = 253
-# The longest wait in seconds, which is a day. If a server names a longer wait, this one is used.
+# The longest wait in seconds, which is a day. It replaces any longer wait that a server names.
 LONGEST_WAIT = 86_400.0
-# The codes of OpenAI and similar servers for an account without credit. No wait helps then.
+# The codes by which OpenAI and similar servers say that an account has no credit. Waiting does not
+# help in this case.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
 
 
 class Failure(Exception):
     """A failure inside a provider.
 
-    It has the error that the caller gets, whether another try may succeed, and the time to wait
-    before that try.
+    `error` is the error that the caller gets. `is_passing` says whether another try may succeed,
+    and `retry_after` how many seconds to wait before that try.
     """
 
     def __init__(
@@ -110,7 +112,7 @@ def refused_or_busy(
     headers: Mapping[str, str] | None = None,
     secret: str = "",
 ) -> Failure:
-    """Return the failure for an HTTP status. For an error event in a stream the status is 0."""
+    """Return the failure for an HTTP status. For an error event in a stream, `status` is 0."""
     headers = headers or {}
     error = body if isinstance(body, Mapping) else {}
     code, kind = (_text(error, name) for name in ("code", "type"))
@@ -187,11 +189,11 @@ def _detail(message: str, secret: str) -> str:
 
 
 def _read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the Retry-After header names in any of its forms, or None if it names
-    none."""
+    """Return the seconds that the Retry-After header asks for, in any of its forms. Returns None if
+    there is no such header or its value is not valid."""
     seconds: float | None = None
     with suppress(ValueError, OverflowError):
-        # The older form of the header is a date.
+        # The value of the header may also be a date.
         seconds = parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
     for name, unit in (("retry-after", 1.0), ("retry-after-ms", 0.001)):
         with suppress(ValueError):

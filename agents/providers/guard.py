@@ -1,5 +1,4 @@
-"""A switch for real model calls. The test suite turns it off, so that each real call raises an
-error."""
+"""A switch for real model calls. The test suite makes each real call raise an error."""
 
 from agents.providers.exceptions import RealCallForbidden
 

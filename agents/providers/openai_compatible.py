@@ -43,10 +43,10 @@ from agents.providers.strict_schema import is_strict
 
 @dataclass(frozen=True)
 class Retries:
-    """How often a call is tried, and the waits between the tries. It is tried again only if no text
-    was shown.
+    """How often a call is tried, and how long to wait between the tries.
 
-    The call is not tried again if the server asks for a longer wait than `longest_wait` seconds.
+    A call is not tried again after any of its text was shown, or if the server asks for a longer
+    wait than `longest_wait` seconds.
     """
 
     tries: int = 4
@@ -60,14 +60,13 @@ class Retries:
             return None
         if failure.retry_after is not None:
             return failure.retry_after if failure.retry_after <= self.longest_wait else None
-        # The wait has a random part. Otherwise calls that failed together would be tried again
-        # together.
+        # The wait has a random part, because calls that failed at the same moment would otherwise
+        # be tried again at the same moment.
         spread = random.uniform(0.5, 1)  # noqa: S311  (no secret)
         return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
 
 
-# The name of the field for the reasoning effort. If a server refuses the field, its message has
-# this name.
+# The field for the reasoning effort. A server that refuses the field names it in its message.
 _EFFORT = "reasoning_effort"
 # The hosts that accept `prompt_cache_key`. Other hosts may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
@@ -75,9 +74,9 @@ _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
 
 @lru_cache(maxsize=8)
 def host_of(base_url: str) -> str:
-    """Return the host to which texts would be sent, or "" if it is this machine."""
-    # The address is parsed by the library that connects, because two parsers could disagree about
-    # it.
+    """Return the host to which texts would be sent, or "" if this host is the machine itself."""
+    # The address is parsed by the library that makes the connection, because two parsers could find
+    # different hosts in the same address.
     try:
         host = httpx2.URL(base_url).host
     except httpx2.InvalidURL:
@@ -91,8 +90,8 @@ def host_of(base_url: str) -> str:
 
 
 class OpenAICompatibleProvider(Provider):
-    """A provider that requests chat completions. It keeps its connections open between calls in an
-    event loop."""
+    """A provider that requests chat completions. In each event loop, it keeps its connections open
+    between calls."""
 
     def __init__(
         self,
@@ -123,21 +122,21 @@ class OpenAICompatibleProvider(Provider):
                 return
             except Failure as failure:
                 if request.reasoning_effort and _EFFORT in str(failure):
-                    # The server does not know the field for the reasoning effort, or refuses it in
-                    # this combination.
+                    # The server refuses the field for the reasoning effort, alone or together with
+                    # another field. So the call is made again without this field.
                     request = replace(request, reasoning_effort="")
                     continue
                 wait = self._retries.wait_before(next_try, failure)
                 if wait is None:
-                    # The cause is dropped, because its text may bring the request or the key into a
-                    # log.
+                    # The original error is left out, because its text could bring the request or
+                    # the key into a log.
                     raise failure.error from None
             await self._retries.sleep(wait)
 
     @property
     def takes_cache_keys(self) -> bool:
-        """Whether the host is known to accept cache keys. A subdomain of such a host is a regional
-        host, and accepts them too."""
+        """Whether the host is known to accept cache keys. Its subdomains, which are regional hosts,
+        accept them too."""
         return f".{self.host}".endswith(tuple(f".{host}" for host in _TAKING_CACHE_KEYS))
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
@@ -163,7 +162,7 @@ class OpenAICompatibleProvider(Provider):
         return {**fields, **request.extra_body}
 
     async def _call(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
-        """Make one call. Every error is raised as a Failure."""
+        """Yield the parts of the answer to one call. Every error is raised as a Failure."""
         answer = Answer(
             self.subject,
             request.max_output_tokens,
@@ -202,7 +201,7 @@ class OpenAICompatibleProvider(Provider):
             raise
 
     async def _ask(self, request: ModelRequest) -> object:
-        """Return the whole answer. It has as much time as the first text of a stream."""
+        """Return the whole answer. The time limit is the same as for the first text of a stream."""
         async with (
             asyncio.timeout(self._time_outs.first_text),
             self._response_to(request, {"stream": False}) as response,
@@ -213,8 +212,8 @@ class OpenAICompatibleProvider(Provider):
     async def _response_to(
         self, request: ModelRequest, options: dict[str, Any]
     ) -> AsyncGenerator[httpx2.Response]:
-        """Open the response without reading its body, because the library would read it without any
-        bound."""
+        """Open the response without its body, because the library would read a body of any
+        length."""
         async with asyncio.timeout(self._time_outs.first_text):
             held = await self._client_of_this_loop()
             stream = await held.client.post(
@@ -230,7 +229,7 @@ class OpenAICompatibleProvider(Provider):
             await stream.close()
 
     async def _check_head(self, response: httpx2.Response) -> None:
-        """Raise Failure if the status is no success. The library has not read the body yet."""
+        """Raise Failure if the status is not a success. The library has not read the body yet."""
         if response.is_success:
             if is_packed(response):
                 raise packed(self.subject)
@@ -247,8 +246,7 @@ class OpenAICompatibleProvider(Provider):
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         return {
             "model": request.model,
-            # If a message has tool calls but no text, its content is null, because some servers
-            # refuse "".
+            # Some servers refuse "" but not null as the content of a message with tool calls.
             "messages": [
                 {**message.as_sent(), "content": message.content or None}
                 if message.tool_calls
@@ -288,12 +286,11 @@ class OpenAICompatibleProvider(Provider):
     async def _hold_client(
         self, loop: asyncio.AbstractEventLoop
     ) -> AsyncGenerator[openai.AsyncOpenAI, None]:
-        """Yield a client. It is closed when the event loop ends, because the loop then closes its
-        generators."""
+        """Yield a client, and close it when the event loop ends. An event loop that ends closes
+        this generator."""
         http_client = build_http_client(
             self._base_url,
-            # This client has no time limit for reading, because TimeOuts has the limits for
-            # reading.
+            # This client has no time limit for reading. StreamedReply applies the limits.
             httpx2.Timeout(None, connect=self._time_outs.connect, write=60),
         )
         http_client.event_hooks = {"response": [self._check_head]}
@@ -312,21 +309,20 @@ class OpenAICompatibleProvider(Provider):
 
 
 def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
-    """Return a client that follows no redirect and sends texts to no other server than this
-    address."""
+    """Return a client that follows no redirect and sends texts only to the server at `base_url`."""
     is_local = not host_of(base_url)
     has_tls = base_url.lower().startswith("https:")
     return httpx2.AsyncClient(
         # Compression is refused, because a small answer could unpack into a giant one.
         headers={"Accept-Encoding": "identity"},
-        # No cookies are kept. They would be sent back with each call, and grow with each answer.
+        # No cookies are kept, because each call would send them back, and they could grow.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        # No redirect is followed, and for this machine no proxy of the environment is used. Either
-        # could carry texts to a host that the GM has not allowed.
+        # No redirect is followed, and for this machine no proxy of the environment is used, because
+        # a redirect or a proxy could send texts to a host that the GM has not allowed.
         follow_redirects=False,
         trust_env=not is_local,
         timeout=timeout,
-        # Connections stay open while the GM thinks, because a new one takes up to 0.1 seconds.
+        # Connections stay open while the GM thinks. A new one takes up to 0.1 seconds.
         limits=httpx2.Limits(keepalive_expiry=120),
         verify=_tls_context() if has_tls else _no_tls_context(),
     )
@@ -335,13 +331,13 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
 @dataclass(frozen=True)
 class _HeldClient:
     client: openai.AsyncOpenAI
-    # This reference keeps the generator alive. A generator that nobody refers to is deleted, and
-    # its client is closed.
+    # This reference keeps the generator alive. Without a reference the generator would be deleted,
+    # and the client closed.
     holder: AsyncGenerator[openai.AsyncOpenAI, None]
 
     @cached_property
     def address(self) -> str:
-        """The full address. The library would otherwise join and parse it for each request."""
+        """The full address, which the library would otherwise join and parse for each request."""
         base = self.client.base_url
         return str(base.copy_with(raw_path=base.raw_path + b"chat/completions"))
 
@@ -351,7 +347,7 @@ _CALL_ERRORS = (openai.OpenAIError, httpx2.InvalidURL, *READ_ERRORS)
 
 
 def _address_in_words(base_url: str) -> str:
-    """Return the host with an unusual port, without the user name and password."""
+    """Return the host, and the port if it is unusual, without the user name and password."""
     try:
         url = httpx2.URL(base_url)
     except httpx2.InvalidURL:
@@ -361,11 +357,11 @@ def _address_in_words(base_url: str) -> str:
 
 @cache
 def _tls_context() -> ssl.SSLContext:
-    # All clients share one context, because loading the certificates takes longer than a fast call.
+    # All clients share one context, because loading the certificates takes longer than a call.
     return httpx2.create_ssl_context()
 
 
 @cache
 def _no_tls_context() -> ssl.SSLContext:
-    """Return a context for plain HTTP. It is quick to build, and trusts no certificate."""
+    """Return a context without certificates, which is built quickly and is enough for HTTP."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

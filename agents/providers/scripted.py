@@ -36,8 +36,7 @@ class Script:
 
 @dataclass
 class ScriptedProvider(Provider):
-    """A provider that plays the queued scripts in order. `fallback` answers if the queue is
-    empty."""
+    """A provider that gives the queued scripts in order, and then answers of `fallback`."""
 
     name: str = "scripted"
     host: str = ""

@@ -15,35 +15,33 @@ from agents.providers.failures import Failure
 
 @dataclass(frozen=True)
 class TimeOuts:
-    """The seconds to wait for each part. The first text may take minutes while a local model reads
-    the request."""
+    """The seconds to wait for each part of an answer. The first text may take minutes, because a
+    local model has to read the request first."""
 
     connect: float = 10
     # The limit for the first text. It also applies to a whole answer that is not streamed, because
-    # nothing of such an answer arrives earlier.
+    # such an answer arrives all at once.
     first_text: float = 600
     between_texts: float = 120
-    # The limit for the usage report and the end marker after a complete reply, and for the message
-    # of a refusal.
+    # The limit for the usage report and the end marker after a complete reply. It also applies to
+    # the message of a refusal.
     trailer: float = 5
-    # The limit for the end of the response after its last event.
+    # The limit for reading the rest of the response after its last event.
     drain: float = 0.1
-    # The limit for a whole stream is `first_text`, plus this time for each token of its output
-    # limit.
+    # The limit for a whole stream is `first_text`, plus this time for each token of output.
     a_token: float = 1
 
     def whole(self, output_limit: int) -> float:
         return self.first_text + self.a_token * output_limit
 
 
-# The seconds for which later texts are gathered before they are sent on. Reading and sending each
-# word by itself costs much more. With a hundred replies at once, it would leave no time for
-# anything else.
+# The seconds for which texts after the first one are gathered before they are sent on. Reading and
+# sending each word by itself costs much more. With a hundred replies at once, no time would be left
+# for anything else.
 GROUP_SECONDS = 0.05
-# A read that took longer than this number of seconds has waited for data that had not arrived yet.
+# A read that took more seconds than this has waited for the server, because no data was there.
 _WAITED_SECONDS = 0.001
-# The part of a time limit by which it may be too short. Because of it, the timer need not be set
-# again at each word.
+# The fraction by which a time limit may be too short, so that the timer is set less often.
 _INEXACT = 0.05
 
 
@@ -53,12 +51,12 @@ class StreamedReply:
         self._limits = limits
         self._pieces = read_pieces(response, most_bytes(answer.output_limit))
         self._events = EventData()
-        # The events of the latest piece that were not taken yet.
+        # The unread events of the latest piece.
         self._found: Iterator[bytes] = iter(())
         self._is_marked = False
 
     async def texts(self) -> AsyncGenerator[str, None]:
-        """Yield each text within its time limit. Errors after the reply's end are ignored.
+        """Yield each text within its time limit. Errors after the end of the reply are ignored.
 
         Raises Failure or one of READ_ERRORS.
         """
@@ -66,8 +64,8 @@ class StreamedReply:
         put_off_again = 0.0
         now = asyncio.get_running_loop().time
         async with aclosing(self._pieces):
-            # One timer guards all texts, because a timer for each text would cost more than the
-            # text itself. One is enough, because the caller waits for nothing else between two
+            # One timer guards all texts, because a timer for each text would cost more than reading
+            # the text. One timer is enough, because the caller waits for nothing else between two
             # texts.
             async with asyncio.timeout(limits.first_text) as deadline:
                 while not self._is_over:
@@ -76,21 +74,21 @@ class StreamedReply:
                     if piece is None:
                         return
                     if answer.has_text and now() - asked > _WAITED_SECONDS:
-                        # Data that arrives during this pause is read and sent together.
+                        # Data that arrives during this pause is read and sent on as one text.
                         await asyncio.sleep(GROUP_SECONDS)
                     had_text, batch = answer.has_text, self._events.feed(piece)
                     self._found = iter(batch)
                     for text in self._take_found():
                         yield text
                     # Some servers send comments without data to keep the connection open. Such a
-                    # comment extends no limit.
+                    # comment must not extend a time limit.
                     if batch and (now() > put_off_again or answer.has_text != had_text):
                         limit = limits.between_texts if answer.has_text else limits.first_text
                         deadline.reschedule(now() + limit)
                         put_off_again = now() + limit * _INEXACT
             if answer.is_overlong:
-                # The rest of the response is not read, because only a closed connection stops such
-                # a server.
+                # A server that exceeds the limit stops only when the connection is closed, so the
+                # rest of the response is not read.
                 return
             if text := await self._read_trailer():
                 yield text
@@ -101,7 +99,7 @@ class StreamedReply:
         return self._is_marked or self._answer.is_complete
 
     def _take_found(self) -> Iterator[str]:
-        """Yield the texts of the events that were found, up to the end of the reply."""
+        """Yield the texts of the events in `_found`, up to the end of the reply."""
         for data in self._found:
             if text := self._take(data):
                 yield text
@@ -113,7 +111,7 @@ class StreamedReply:
         return "" if self._is_marked else self._answer.take(parse(data))
 
     async def _read_trailer(self) -> str:
-        """Read the usage report after the reply's end, and return any text that still follows."""
+        """Read the usage report after the end of the reply. Return any text that still follows."""
         texts: list[str] = []
         with suppress(Failure, *READ_ERRORS):
             async with asyncio.timeout(self._limits.trailer):
@@ -128,7 +126,7 @@ class StreamedReply:
         return "".join(texts)
 
     async def _drain(self) -> None:
-        """Read the response to its end, so that its connection can be used again."""
+        """Read the response to its end, because the connection can be used again only then."""
         with suppress(*READ_ERRORS):
             async with asyncio.timeout(self._limits.drain):
                 async for _ in self._pieces:

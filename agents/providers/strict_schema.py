@@ -1,11 +1,11 @@
-"""Decides whether a JSON schema may be sent as a strict one."""
+"""Decides whether a JSON schema may be sent in OpenAI's strict mode."""
 
 from collections.abc import Mapping
 from typing import Any
 
-# The keywords that OpenAI's strict mode refuses. Other servers accept them, and small models need
-# them to finish an answer. So a schema with such a keyword is sent unchanged, but not as a strict
-# one.
+# The keywords that OpenAI's strict mode refuses. Other servers accept these keywords, and small
+# models need them to finish an answer. So a schema with such a keyword is sent unchanged, but not
+# in strict mode.
 _NOT_IN_STRICT = {
     "allOf", "default", "dependentRequired", "dependentSchemas", "else", "if", "maxLength",
     "maxProperties", "minLength", "minProperties", "not", "oneOf", "patternProperties",
@@ -14,10 +14,10 @@ _NOT_IN_STRICT = {
 
 
 def is_strict(schema: Mapping[str, Any]) -> bool:
-    """Return whether a JSON schema may be sent as a strict one.
+    """Return whether a JSON schema may be sent in strict mode.
 
-    It may if it has no unsupported keyword, and if each object requires all its fields and allows
-    no others.
+    This is so if the schema has no keyword of _NOT_IN_STRICT, and if each object requires all its
+    fields and allows no others.
     """
     if _NOT_IN_STRICT & schema.keys():
         return False

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from agents.providers.base import ToolCall
 from agents.providers.bounds import as_text
 
-# The most calls of one answer that are run. One more call is kept, and its problem tells the model
-# that further calls are not run.
+# The most calls of one answer that are run. If the answer has more, one further call is kept, and
+# its problem tells the model that the rest was not run.
 MOST_CALLS = 16
 # The most characters of the arguments of one call.
 MOST_ARGUMENTS = 20_000
@@ -30,31 +30,31 @@ class _Fragments:
 
 
 class GatheredCalls:
-    """The tool calls of an answer. The server's data is checked and never trusted.
+    """The tool calls of one answer. All data of the server is checked.
 
-    `take` gets the field `tool_calls` of each piece of the answer. The fragments of one call share
-    its index. If a server sends no index, or the same for all calls, their ids tell the calls
-    apart. A fragment without index and id begins a call if it names a tool, and otherwise continues
-    the latest call.
+    `take` gets the field `tool_calls` of each piece of the answer. The fragments of one call have
+    the same index. If a server sends no index, or the same index for all calls, the ids of the
+    calls tell them apart. A fragment without index and id begins a call if it names a tool, and
+    otherwise continues the latest call.
     """
 
     def __init__(self) -> None:
         self._calls: list[_Fragments] = []
         self._by_key: dict[object, _Fragments] = {}
-        # The call of the latest fragment; None if this call exceeds MOST_CALLS.
+        # The call of the latest fragment. None at first, and for a call beyond MOST_CALLS.
         self._latest: _Fragments | None = None
         self._has_too_many = False
 
     def take(self, fragments: object) -> int:
-        """Take fragments, and return how many characters they have. Fragments that are not kept are
-        counted too."""
+        """Add fragments to their calls, and return how many characters all fragments have, even
+        those that are not kept."""
         if not isinstance(fragments, list):
             return 0
         return sum(self._take(one) for one in fragments if isinstance(one, dict))
 
     def gathered(self) -> list[ToolCall]:
         calls = [_as_call(number, one) for number, one in enumerate(self._calls)]
-        # If two calls had the same id, their results could not be told apart.
+        # If two calls have the same id, all calls get new ids to tell their results apart.
         ids = {call.call_id for call in calls}
         if len(ids) < len(calls):
             calls = [
@@ -104,12 +104,12 @@ def _as_call(number: int, fragments: _Fragments) -> ToolCall:
 
 
 def _own_id(number: int) -> str:
-    # Mistral accepts only ids of nine letters and digits.
+    # The id has nine letters and digits, because Mistral accepts no other ids.
     return f"call{number:05d}"
 
 
 def arguments_text(value: object) -> str:
-    """Return arguments as text. A server or model may have sent an object instead."""
+    """Return arguments as text, even if a server or model sent an object instead."""
     if isinstance(value, dict):
         try:
             return json.dumps(value)

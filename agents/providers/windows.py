@@ -1,8 +1,8 @@
-"""Asks a server for the context windows of its models. Each kind of server reports them
-differently.
+"""Asks a server for the context windows of its models. Each kind of server reports windows in a
+different way.
 
-Only names of models are sent, never text of a story. The answers are checked like the answers to
-calls.
+The server is sent only names of models, never text of a story. Its answers are checked like the
+answers to calls.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ logger = logging.getLogger(__name__)
 
 # The most bytes of an answer. OpenRouter's list of models has some hundred kilobytes.
 LARGEST_ANSWER = 4_000_000
-# The range of windows that are accepted. Any other number is taken for an error.
+# The range of windows that are accepted. A number outside this range is taken for an error.
 SMALLEST_WINDOW, LARGEST_WINDOW = 256, 100_000_000
 
-# The names of the window in lists of models: those of vLLM, of OpenRouter and others, of Groq, and
-# of Mistral.
+# The names that servers give the window in lists of models. In order, they are the names of vLLM,
+# of OpenRouter and others, of Groq, and of Mistral.
 _LISTED_AS = ("max_model_len", "context_length", "context_window", "max_context_length")
 _NUM_CTX = re.compile(r"^\s*num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)
-# The statuses of a server that is overloaded or still loading, and that may answer later.
+# The statuses by which a server says that it is overloaded or still loading, and may answer later.
 _NOT_NOW = {408, 425, 429}
 
 
@@ -50,8 +50,8 @@ async def ask_windows(
 ) -> dict[str, WindowReport | None]:
     """Return the server's report on each model.
 
-    The report is None if the server reports nothing about the model. A model is left out if the
-    server could not answer at this time.
+    The report is None if the server reports nothing about the model. If the server could not answer
+    at this time, the result has no entry for the model.
     """
     check_real_calls_allowed()
     reports: dict[str, WindowReport | None] = {}
@@ -78,8 +78,8 @@ def address_of(base_url: str) -> str:
 
 @dataclass
 class _Server:
-    """A server to which questions are sent. Each question is sent only once, and its answer is kept
-    for other models."""
+    """A server to which questions are sent. Each question is sent only once, and the answer is kept
+    for the other models."""
 
     client: httpx2.AsyncClient
     base_url: str
@@ -89,16 +89,16 @@ class _Server:
     _answers: dict[str, Any] = field(default_factory=dict)
 
     async def of_protocol(self, path: str) -> Any:
-        """Ask at a path below the address of the OpenAI protocol. Return the answer."""
+        """Send a question to a path below the OpenAI protocol's address, and return the answer."""
         return await self._ask("GET", f"{self.base_url.rstrip('/')}{path}")
 
     async def of_server(self, path: str, body: Mapping[str, str] | None = None) -> Any:
-        """Ask at a path beside /v1. Return the answer. If there is a body, it is sent by POST."""
+        """Ask at a path beside /v1, by POST if there is a body, and return the answer."""
         root = self.base_url.rstrip("/").removesuffix("/v1")
         return await self._ask("GET" if body is None else "POST", f"{root}{path}", body)
 
     async def _ask(self, method: str, url: str, body: Mapping[str, str] | None = None) -> Any:
-        """Return the decoded answer, or None unless it is JSON under status 200."""
+        """Return the answer to a question, or None unless it is JSON under status 200."""
         key = f"{method} {url} {body}"
         if key not in self._answers:
             self._answers[key] = await self._fetch(method, url, body)
@@ -128,18 +128,17 @@ async def _ask_window(server: _Server, model: str) -> WindowReport | None:
 
 
 async def _ask_list(server: _Server, model: str) -> WindowReport | None:
-    """Ask for the protocol's list of models. vLLM, OpenRouter and others add the windows to this
-    list."""
+    """Find the window in the protocol's list of models, to which vLLM and OpenRouter add it."""
     listed = _find(await server.of_protocol("/models"), "data", model, "id")
     windows = [_tokens(_field(listed, name)) for name in _LISTED_AS]
-    # At OpenRouter the company that runs the model may offer a smaller window than the model has.
+    # At OpenRouter, the company that runs a model may offer a smaller window than the model's.
     windows.append(_tokens(_field(_field(listed, "top_provider"), "context_length")))
     known = [window for window in windows if window is not None]
     return WindowReport(min(known)) if known else None
 
 
 async def _ask_llama_cpp(server: _Server, model: str) -> WindowReport | None:
-    # A server with several models must not load this one just to answer the question.
+    # A server with several models must not load a model just to answer this question.
     asked = httpx2.QueryParams({"model": model, "autoload": "false"})
     properties = await server.of_server(f"/props?{asked}")
     window = _tokens(_field(_field(properties, "default_generation_settings"), "n_ctx"))
@@ -147,8 +146,8 @@ async def _ask_llama_cpp(server: _Server, model: str) -> WindowReport | None:
 
 
 async def _ask_ollama(server: _Server, model: str) -> WindowReport | None:
-    """Return the window of the running model. If it is not known, return that of its file, or else
-    the model's own limit."""
+    """Return the window of the running model. If the model is not running, return the window in its
+    settings, or else the limit of the model."""
     shown = await server.of_server("/api/show", {"model": model})
     info, parameters = _field(shown, "model_info"), _field(shown, "parameters")
     if not isinstance(info, Mapping) and not isinstance(parameters, str):
@@ -175,8 +174,8 @@ async def _ask_lm_studio(server: _Server, model: str) -> WindowReport | None:
     return None if window is None else WindowReport(window, is_ceiling=True)
 
 
-# llama.cpp is asked before Ollama, because it would answer Ollama's questions with the model's
-# limit.
+# llama.cpp is asked before Ollama, because llama.cpp would answer Ollama's questions with the limit
+# of the model.
 _QUESTIONS: tuple[Callable[[_Server, str], Awaitable[WindowReport | None]], ...] = (
     _ask_list,
     _ask_llama_cpp,
@@ -186,8 +185,8 @@ _QUESTIONS: tuple[Callable[[_Server, str], Awaitable[WindowReport | None]], ...]
 
 
 def _model_limit(info: object) -> int | None:
-    """Return the limit that Ollama reports. Its name begins with the family of the model, as in
-    "qwen3.context_length"."""
+    """Return the limit that Ollama reports for a model. The name of the field with the limit begins
+    with the family of the model, as in "qwen3.context_length"."""
     if not isinstance(info, Mapping):
         return None
     found = (_tokens(value) for name, value in info.items() if name.endswith(".context_length"))
@@ -195,8 +194,8 @@ def _model_limit(info: object) -> int | None:
 
 
 def _find(answer: object, name: str, model: str, id_name: str) -> object:
-    """Return the model's entry in a list. Some servers send the list without an object around
-    it."""
+    """Return the model's entry in a list of models. Some servers send the bare list, without an
+    object around it."""
     entries = answer if isinstance(answer, list) else _field(answer, name)
     if not isinstance(entries, list):
         return None

@@ -59,8 +59,8 @@ def _claims_of_this_loop() -> dict[uuid.UUID, _Claim]:
     keeper = _keepers.get(loop)
     if keeper is None or keeper.task.done():
         claims: dict[uuid.UUID, _Claim] = {}
-        # The task gets an empty context, because it works for all replies and not only for the
-        # first.
+        # The task gets an empty context, because it renews the claims of all replies and not only
+        # of the reply that started it.
         task = loop.create_task(_keep(claims), context=contextvars.Context())
         keeper = _keepers[loop] = _Keeper(claims, task)
     return keeper.claims

@@ -1,4 +1,4 @@
-"""Runs the queries of streaming code in threads, as short pieces of work."""
+"""Runs the database queries of streaming code in threads."""
 
 import asyncio
 import logging
@@ -16,25 +16,26 @@ from agents.storage import describe, is_disk_full
 
 logger = logging.getLogger(__name__)
 
-# The seconds between the tries to store a model's text. All tries lie within the lease of a turn.
+# The seconds between the tries to store a model's text. All tries are made before the lease of an
+# attempt can run out.
 PAUSES = (0.2, 1.0, 3.0)
-# The seconds between two tries while the disk is full. The tries go on until there is room.
+# The seconds between two tries while the disk is full. The number of tries has no limit.
 FULL_PAUSE_SECONDS = 1.0
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# The number of threads. A second writer would not help on SQLite, which has one writer at a time.
-# With a database server on this machine, more threads were slower too: the work was spread over
-# more connections, and their threads and server processes had lost their caches.
+# The number of threads. On SQLite more threads would not help, because it has one writer at a time.
+# With a database server on the same machine, more threads were slower: the same work used more
+# connections, each of which had to fill its caches again.
 _THREADS = 2
-# The threads for the work of replies. A request's thread and its connection end with the request,
-# but a reply goes on, so it needs other threads. If this is None, the work runs in the caller's
-# thread, where a test has its transaction open.
+# The threads for the work of replies. The thread of a request ends with the request, together with
+# its connection, but a reply continues, so it needs other threads. If this is None, the work runs
+# in the caller's thread, where a test has its transaction open.
 database_threads: ThreadPoolExecutor | None = ThreadPoolExecutor(
     _THREADS, thread_name_prefix="database"
 )
-# The thread for work that strangers cause. The threads above are kept free of such work.
+# The thread for work that visitors who are not signed in can cause. Replies do not wait for it.
 _thread_of_strangers = ThreadPoolExecutor(1, thread_name_prefix="strangers")
 
 
@@ -44,7 +45,7 @@ async def in_database(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 
 
 async def in_database_for_strangers(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run work that any stranger can cause very often. It does not delay other work."""
+    """Run work that visitors who are not signed in can cause often, without delaying other work."""
     threads = None if database_threads is None else _thread_of_strangers
     return await _run_in(threads, work, *args, **kwargs)
 
@@ -54,13 +55,13 @@ async def _run_in(
 ) -> R:
     if threads is None:
         return await sync_to_async(work)(*args, **kwargs)
-    # A thread has no context of its own, but the log takes the ids for its lines from the context.
+    # The work runs in a copy of the caller's context, which has the ids for log lines.
     context = copy_context()
 
     def run() -> R:
-        # The connection stays open as long as its thread. To open a connection, or to take one from
-        # a pool, takes longer than most pieces of work. The server may have closed it meanwhile, so
-        # this is checked.
+        # The connection stays open as long as its thread, because opening a connection, or taking
+        # one from a pool, takes longer than most pieces of work. But the database server may have
+        # closed it.
         if connection.connection is not None and not connection.is_usable():
             connection.close()
         return context.run(work, *args, **kwargs)
@@ -71,13 +72,13 @@ async def _run_in(
 async def open_connection() -> None:
     """Open the connection of one thread early, so that no GM has to wait for it.
 
-    If the database hangs, the other thread is free to report that.
+    Only one thread is used. If the database hangs, the other thread can still report this.
     """
     if database_threads is None:
         return
 
     def connect() -> None:
-        # Each thread has a connection of its own. So it is opened in the thread that will use it.
+        # Each thread has its own connection, so the thread that will use it opens it.
         connection.ensure_connection()
 
     with suppress(DatabaseError):
@@ -85,8 +86,8 @@ async def open_connection() -> None:
 
 
 async def in_database_patiently(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Store something that was paid for. If the database cannot be reached for a moment, or if the
-    disk is full, try again."""
+    """Run work that stores an answer of a model. If the database cannot be reached for a moment, or
+    if the disk is full, try again, because the answer was paid for."""
     pauses = iter(PAUSES)
     while True:
         try:

@@ -8,15 +8,16 @@ from django.utils import timezone
 from agents.models import WorkerHeartbeat
 
 HEARTBEAT_SECONDS = 15.0
-# A worker without a heartbeat for this time counts as dead. The time is three intervals long,
-# because a busy database may delay one heartbeat.
+# A worker without a heartbeat for this time counts as dead. The time has three intervals, because a
+# busy database may delay a heartbeat.
 DEAD_AFTER = timedelta(seconds=45)
-# Rows that are older than this are deleted, because a container has a new name after each start.
+# Older rows are deleted. A container has a new name after each start, so its old rows would
+# otherwise stay for ever.
 _FORGOTTEN_AFTER = timedelta(days=1)
 
 
 def store_heartbeat(name: str, counts: dict[str, Any], *, is_last: bool = False) -> None:
-    """Store that the worker is alive. With `is_last`, store that it has ended with these counts."""
+    """Store that the worker is alive, or with `is_last` that it has ended, with its counts."""
     now = timezone.now()
     WorkerHeartbeat.objects.update_or_create(
         name=name, defaults={"beat_at": now - DEAD_AFTER if is_last else now, "counts": counts}
@@ -39,12 +40,12 @@ def is_alive(beat_at: datetime | None) -> bool:
 
 
 def end_heartbeats() -> None:
-    """End all heartbeats in a restored backup. Its workers were alive only when the backup was
-    made."""
+    """End all heartbeats in a restored backup, because they belong to workers of the time when the
+    backup was made."""
     end = timezone.now() - DEAD_AFTER
     WorkerHeartbeat.objects.filter(beat_at__gt=end).update(beat_at=end)
 
 
 def read_counts() -> dict[str, dict[str, Any]]:
-    """Return the counts of each worker. They are those of its present run, or of its last run."""
+    """Return, for the name of each worker, the counts of its present run or of its last run."""
     return dict(WorkerHeartbeat.objects.values_list("name", "counts"))

@@ -15,8 +15,7 @@ def fail_with(job: Job, error: Exception) -> None:
 
 @dataclass(frozen=True)
 class JobKind:
-    """A kind of job: the function that does the work, and the function that is called after a
-    failure."""
+    """A kind of job: the function that does the work, and the function for a failure."""
 
     run: Callable[[Job, Watch], Awaitable[None]]
     give_up: Callable[[Job, Exception], None] = fail_with
@@ -31,8 +30,7 @@ def declare_job_kind(name: str, kind: JobKind) -> bool:
 
 
 def job_kind(name: str) -> JobKind:
-    """Return the kind with this name. If no installed app declares it, return a kind whose jobs
-    fail."""
+    """Return the kind with this name. If no app declares it, return a kind whose jobs fail."""
     return _declared.get(name, _UNKNOWN)
 
 

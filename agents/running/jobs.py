@@ -1,8 +1,7 @@
-"""Stores jobs as rows. A conditional UPDATE claims a job, a lease keeps it, and it is finished
-once.
+"""Stores jobs as rows. A worker claims a job by a conditional UPDATE, keeps it by a lease, and
+finishes it once.
 
-The broker only gives notice of a job. If the notice after the commit is lost, the sweep gives
-another.
+The broker only gives notice of a job. If this notice is lost, the sweep gives notice again.
 """
 
 import logging
@@ -32,12 +31,13 @@ from sessions.models import Session, Turn
 
 logger = logging.getLogger(__name__)
 
-# The lease of a worker. A worker that does not renew it in this time counts as dead. It is renewed
-# every two seconds.
+# The lease of a worker on its job. The worker renews the lease every two seconds, and counts as
+# dead if it has not renewed the lease for this time.
 JOB_LEASE = timedelta(seconds=20)
 # A job is given up after this many runs in which its worker died.
 MAX_ATTEMPTS = 6
-# The failures in which no model answered. They say nothing about the work itself.
+# The failures in which no model answered. For a job with a late result they do not count as runs,
+# because they say nothing about the work itself.
 _UNANSWERED = (ChapterError, ModelNotReady, ProviderUnreachable, ProviderRefused, ProviderBusy)
 
 
@@ -50,11 +50,11 @@ def queue_job(
     runs: int = 0,
     **fields: Any,
 ) -> Job:
-    """Return the job with this kind and key, which is then due at once.
+    """Store a job that is due at once, and return it. If there is already a job with this kind and
+    key, queue this job again, unless it is running.
 
-    If the job was finished, it is queued again, and `runs` is the number of earlier runs that count
-    towards the limit. If the job is running, it is left to its worker. Notice is given after
-    `notice_after` seconds, unless a sweep gives it earlier.
+    `runs` is the number of earlier runs that count towards the limit when a job is queued again.
+    Notice is given after `notice_after` seconds, unless a sweep gives it earlier.
     """
     request_id = current_ids().get("request_id", "")
     created = {"run_after": Now(), "request_id": request_id, **fields}
@@ -62,7 +62,8 @@ def queue_job(
         session_id=session_id, kind=kind, key=key, defaults=created
     )
     if is_new:
-        # The stored time is by the clock of the database. This value is only close to it.
+        # The database has stored the time by its own clock. This value is close to the stored time
+        # and needs no query.
         job.run_after = job.created_at
     else:
         Job.objects.filter(pk=job.pk).exclude(status=Job.Status.RUNNING).update(
@@ -89,8 +90,8 @@ def give_notice(job_id: uuid.UUID, *, delay_seconds: float = 0) -> None:
 def give_notice_now(job_id: uuid.UUID, *, delay_seconds: float = 0) -> bool:
     """Tell the broker that a job is due, and return whether that succeeded."""
     try:
-        # The task is called by its name. Its module cannot be imported here, because it imports
-        # every flow and the flows import this module.
+        # The task is called by its name. Its module cannot be imported here, because that module
+        # imports every flow, and the flows import this module.
         current_app.send_task(
             "agents.tasks.run_job",
             kwargs={"job_id": str(job_id)},
@@ -109,14 +110,14 @@ def give_notice_now(job_id: uuid.UUID, *, delay_seconds: float = 0) -> bool:
 def give_notices_now(job_ids: Iterable[uuid.UUID]) -> bool:
     """Tell the broker that these jobs are due. Return whether all notices succeeded.
 
-    This ends at the first failure, because a broker that hangs takes seconds for each failure.
+    After the first failure no more notices are sent, because a broker that hangs takes seconds for
+    each failure.
     """
     return all(give_notice_now(job_id) for job_id in job_ids)
 
 
 def claim(job_id: uuid.UUID) -> Job | None:
-    """Claim a due job. Returns None if it is not queued, is not due, or has to wait for other
-    jobs."""
+    """Claim a due job. Returns None if it is not due, or if it has to wait for other jobs."""
     token = uuid.uuid4()
     now = timezone.now()
     claimed = (
@@ -142,9 +143,9 @@ def due_jobs() -> "QuerySet[Job]":
     """Return the queued jobs that may run now.
 
     A summary may run only if it starts right after the summary pointer, so that stretches are
-    written in order. The attempt at its last turn also has to be chosen. A job with a late result
-    may run only while the attempt that asked for it is chosen. All jobs with the same kind of
-    result from earlier turns must be done or cancelled before.
+    written in order, and only while the attempt at its last turn is chosen. A job with a late
+    result may run only while the attempt that asked for it is chosen. It also has to wait while a
+    job with the same kind of result from an earlier turn is queued, running or failed.
     """
     its_turn = Session.objects.filter(
         pk=OuterRef("session_id"),
@@ -159,27 +160,27 @@ def due_jobs() -> "QuerySet[Job]":
         attempt__chosen_for__isnull=False,
         status__in=(Job.Status.QUEUED, Job.Status.RUNNING, Job.Status.FAILED),
     )
-    # The conditions on the job itself stay outside the subquery. If a claim has waited for another
-    # claim, PostgreSQL checks only these conditions again.
+    # The conditions on the job itself must not be in a subquery. If a claim has waited for another
+    # claim, PostgreSQL checks only the conditions outside of subqueries again.
     return Job.objects.filter(
         ~Q(kind=Job.Kind.SUMMARIZE) | Exists(its_turn),
         Q(result_kind="") | (Exists(is_asked_for) & ~Exists(earlier)),
         status=Job.Status.QUEUED,
-        # SQLite's clock counts only whole milliseconds, so one is added.
+        # One millisecond is added, because SQLite's clock counts only whole milliseconds.
         run_after__lte=from_now(timedelta(milliseconds=1)),
     )
 
 
 def owned(job: Job) -> "QuerySet[Job]":
-    """Return a queryset with the job's row, which is empty once this worker may not write for it.
+    """Return a queryset with the job's row. It is empty if this worker may no longer write the row.
 
-    The caller checks the number of rows that it changed.
+    The caller updates the row by this queryset, and checks the number of changed rows.
     """
     return Job.objects.filter(pk=job.pk, status=Job.Status.RUNNING, lease_token=job.lease_token)
 
 
 def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
-    """Renew the lease and store the progress. Returns False if the worker no longer has the job."""
+    """Renew the lease and store the progress. Returns False if the worker has lost the job."""
     return bool(
         owned(job).update(
             lease_until=from_now(JOB_LEASE),
@@ -191,9 +192,10 @@ def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
 
 
 def finish(job: Job, **changes: Any) -> bool:
-    """Mark the job done. Call this in the transaction that stores the job's result.
+    """Mark the job done. Call this function in the transaction that stores the job's result.
 
-    Returns False if another worker has the job now. The caller must not store the result then.
+    Returns False if the job no longer belongs to this worker. The caller must not store the result
+    then.
     """
     is_done = bool(
         owned(job).update(
@@ -212,10 +214,10 @@ def finish(job: Job, **changes: Any) -> bool:
 
 
 def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
-    """Mark the job failed. The parts that it has finished stay for the next try.
+    """Mark the job failed. The finished parts of the job stay for the next try.
 
-    `error` tells the GM what `cause` means for the chapter. A late result becomes void instead
-    after an error of the program, and after as many runs as a job may have.
+    `error` tells the GM what `cause` means for the chapter. A job with a late result becomes void
+    instead if `cause` is an error of the program, or if the job has had MAX_ATTEMPTS runs.
     """
     is_uncounted = job.result_kind and isinstance(cause, _UNANSWERED)
     is_void = job.result_kind and (isinstance(cause, ProgramFailed) or job.attempts >= MAX_ATTEMPTS)
@@ -300,10 +302,10 @@ class Expired:
 
 
 def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
-    """Queue the jobs of dead workers again. No notice is given.
+    """Queue the jobs of dead workers again, without giving notice.
 
-    A job that ran too often is not queued again. A summary or a late result for an attempt that is
-    not chosen now is cancelled.
+    A job that has run too often is not queued again. A summary or a late result is cancelled if its
+    attempt is not chosen now.
     """
     now = timezone.now()
     expired = Job.objects.filter(ran_out(), status=Job.Status.RUNNING)
@@ -330,13 +332,13 @@ def _is_chosen(job: Job) -> bool:
 def latest_jobs(chapter: Session) -> dict[str, Job]:
     """Return the newest job of each kind.
 
-    Among summaries, a job of the next stretch that is not finished counts as the newest. Summaries
-    for attempts that are not chosen are left out.
+    Among summaries, an unfinished job for the next stretch counts as the newest. Summaries for
+    attempts that are not chosen are left out.
     """
     jobs: dict[str, Job] = {}
     light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "finished_deltas", "result")
-    # Each stretch leaves a summary job. The jobs before the last written stretch do not matter any
-    # more.
+    # Each stretch leaves a summary job. Only the jobs from the last stretch that memory covers on
+    # are read, because earlier jobs do not matter any more.
     covered = chapter.last_summarized_prompt_index
     recent = Q(
         kind=Job.Kind.SUMMARIZE,

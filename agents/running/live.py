@@ -1,5 +1,4 @@
-"""The replies that this process is writing. This module can also follow a reply of another
-process."""
+"""The replies that this process is writing, and a way to follow those of other processes."""
 
 import asyncio
 import time
@@ -13,14 +12,13 @@ from sessions.breaking import recover_dead_attempts
 from sessions.exceptions import ChapterError
 from sessions.models import Attempt, Event
 
-# The seconds between two looks at a reply of another process. That process stores its text once a
-# second.
+# The seconds between two reads of a reply of another process, which stores its text once a second.
 POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class ReplyText:
-    """The next text of a reply. With `is_restart` it replaces all text that came before."""
+    """The next text of a reply. If `is_restart` is True, the text replaces all earlier text."""
 
     text: str
     is_restart: bool = False
@@ -28,10 +26,11 @@ class ReplyText:
 
 @dataclass(frozen=True)
 class ReplyEnded:
-    """The end of a reply, with its attempt. `refusal` is the engine's refusal, if there was one.
+    """The end of a reply, with its attempt. `refusal` is the error by which the engine refused the
+    reply, if it did.
 
-    If this process committed the attempt, `events` are its events, which then need not be read
-    again.
+    `events` are the events of the attempt if this process committed it, so that they need not be
+    read again.
     """
 
     attempt: Attempt
@@ -43,10 +42,10 @@ ReplyPart = ReplyText | ReplyEnded
 
 
 class _Timer:
-    """A timer that calls `on_pause` at the end of each interval of `seconds`. If `seconds` is None,
-    it never calls it.
+    """A timer that calls `on_pause` at the end of each interval of `seconds`, or never if `seconds`
+    is None.
 
-    One timer costs less than a time limit for each wait.
+    One timer costs less than a separate time limit for each wait.
     """
 
     def __init__(self, seconds: float | None, on_pause: Callable[[], None]) -> None:
@@ -80,8 +79,8 @@ class _Timer:
 
 @dataclass
 class LiveReply:
-    """The growing text of a reply, and the task that writes it. The task goes on when the request
-    that started it ends."""
+    """The growing text of a reply, and the task that writes it. The task continues when the request
+    that started it has ended."""
 
     parts: list[str] = field(default_factory=list)
     is_over: bool = False
@@ -89,7 +88,7 @@ class LiveReply:
     refusal: ChapterError | None = None
     # The error that keeps the text from being stored, such as a full disk.
     trouble: Exception | None = None
-    # The end of a committed reply. Any other end is read from the attempt's row.
+    # The end of the reply, if this process committed it. Other ends are read from the row.
     committed: ReplyEnded | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -112,7 +111,7 @@ class LiveReply:
     async def read(self, *, pause: float | None = None) -> AsyncGenerator[str]:
         """Yield the whole text from its beginning. A slow reader gets fewer and longer pieces.
 
-        With a `pause`, also yield "" once in each interval of this many seconds.
+        If `pause` is given, also yield "" once in each interval of this many seconds.
         """
         position = 0
         with _Timer(pause, self._wake) as timer:
@@ -136,11 +135,11 @@ LIVE_REPLIES: dict[uuid.UUID, LiveReply] = {}
 async def follow(
     attempt_id: uuid.UUID, *, pause: float | None = None
 ) -> AsyncGenerator[ReplyPart | None]:
-    """Yield the text of the reply so far, then each addition, and last its end.
+    """Yield the text of the reply so far, then each addition, and last the end of the reply.
 
-    With a `pause`, also yield None once in each interval of this many seconds. If a reader leaves
-    early, the reply goes on. Raises Attempt.DoesNotExist if the chapter was reset. If the reply has
-    to wait because the disk is full, that error is raised at a pause.
+    If `pause` is given, also yield None once in each interval of this many seconds. The reply
+    continues even if its reader leaves. Raises Attempt.DoesNotExist if the chapter was reset. If
+    the reply cannot be stored because the disk is full, the error is raised at the next pause.
     """
     live = LIVE_REPLIES.get(attempt_id)
     if live is not None:

@@ -1,5 +1,4 @@
-"""Finds work that dead processes left behind, and settles it. Any process may do this at any
-time."""
+"""Finds and settles work that dead processes left behind. Any process may do this."""
 
 import logging
 import uuid
@@ -30,17 +29,17 @@ GIVEN_UP = ProviderUnreachable(
 
 
 def recover(session_id: uuid.UUID | None = None) -> None:
-    """Settle the work that dead processes left behind in one chapter, or in all.
+    """Settle the work that dead processes left behind in one chapter, or in all chapters.
 
-    Attempts whose lease ran out fail, and jobs whose lease ran out are queued again. If a chapter
-    waits for a summary but has no job for it, it returns to play. In all chapters, unfinished
-    imports are removed.
+    Attempts whose lease ran out fail, and jobs whose lease ran out are queued again. A chapter that
+    waits for a summary without a job returns to play. If all chapters are settled, unfinished
+    imports are removed too.
     """
     attempts = recover_dead_attempts(session_id)
     found = requeue_expired(session_id)
     if found.requeued and session_id is not None:
-        # If all chapters are settled, the sweep gives notice of all due jobs; see
-        # `give_notice_of_due_jobs`.
+        # Notices are needed only for a single chapter. When all chapters are settled, the sweep
+        # gives notice of all due jobs; see `give_notice_of_due_jobs`.
         transaction.on_commit(partial(give_notices_now, found.requeued))
     for job in found.hopeless:
         job_kind(job.kind).give_up(job, GIVEN_UP)
@@ -57,11 +56,10 @@ def recover(session_id: uuid.UUID | None = None) -> None:
 
 
 def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Attempt | None) -> bool:
-    """Return whether `recover` may find something to settle. The answer comes from the given rows,
-    without a query.
+    """Return whether `recover` may find something to settle.
 
-    It may be True although there is nothing to settle. `jobs` come from `latest_jobs`. Trials are
-    not looked at, because the sweep settles them.
+    The function makes no query, so it may return True although there is nothing to settle. `jobs`
+    come from `latest_jobs`. Trials do not count, because the sweep settles them.
     """
     now = timezone.now()
     has_dead_job = any(
@@ -76,14 +74,14 @@ def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Attempt |
 def give_notice_of_due_jobs() -> bool:
     """Give notice of every due job. Return whether all notices succeeded.
 
-    If a job gets two notices, it is still done only once.
+    A job that gets two notices is still done only once.
     """
     return give_notices_now(due_jobs().values_list("pk", flat=True))
 
 
 def _free_from_summaries(session_id: uuid.UUID | None) -> int:
-    """Put chapters back into play that wait for a summary but have no job for it. Returns their
-    number."""
+    """Put each chapter back in play that waits for a summary although there is no job for it.
+    Returns the number of these chapters."""
     live = Job.objects.filter(
         session_id=OuterRef("pk"),
         kind=Job.Kind.SUMMARIZE,
@@ -95,8 +93,8 @@ def _free_from_summaries(session_id: uuid.UUID | None) -> int:
     freed = 0
     for pk in stuck.values_list("pk", flat=True):
         with transaction.atomic():
-            # The query has to start under the lock. Otherwise it would not see a job that was
-            # queued meanwhile.
+            # The chapter is locked before the query, because otherwise the query would miss a job
+            # that was queued while this process waited for the lock.
             lock_chapter(pk)
             freed += try_move(stuck.filter(pk=pk), State.ACTIVE, is_ending=False)
     return freed

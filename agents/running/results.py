@@ -1,8 +1,8 @@
-"""Late results. A job works out a result beside play, and a later run takes it as a change.
+"""Late results. A job works out a result beside play, and a later run takes the result as a change.
 
-The attempt at a turn asks for a result (`Job.attempt`), which becomes a change of the kind
-`Job.result_kind`. The chosen attempts and their changes decide whether it waits or was taken; see
-sessions.world. A result that can never be taken is void, and later results do not wait for it.
+The chosen attempt at a turn asks for a result (`Job.attempt`). The result becomes a change of the
+kind `Job.result_kind`. A result that can never be taken is void, and later results do not wait for
+it.
 """
 
 import logging
@@ -20,7 +20,7 @@ from sessions.world import LateResult, taken_before, turns_before
 logger = logging.getLogger(__name__)
 
 _ENDED_WITHOUT = (Job.Status.CANCELLED, Job.Status.FAILED)
-# The most void results that a page or a document tells of, the newest of them.
+# The most void results, from the newest on, that a page or a document shows.
 MOST_VOID = 20
 
 
@@ -28,8 +28,8 @@ def ask_for_result(attempt: Attempt, kind: str, result_kind: str) -> Job:
     """Queue a job of this kind that works out a result for a committed attempt.
 
     The job gets no other data than the attempt, so that a copy of the chapter can ask for the
-    result again. If the same result is asked for again, as in `Mode.after_commit`, the same job is
-    returned. It is queued again if it was cancelled or failed.
+    result again. If the attempt already has such a job, this job is returned. It is queued again if
+    it was cancelled or failed.
     """
     assert attempt.turn is not None, "Only a committed attempt asks for a result."
     asked = Job.objects.filter(attempt=attempt, kind=kind, result_kind=result_kind).first()
@@ -47,12 +47,12 @@ def ask_for_result(attempt: Attempt, kind: str, result_kind: str) -> Job:
 
 
 def result_key(asker: uuid.UUID, result_kind: str) -> str:
-    """Return the key of the job that works out this kind of result for the attempt."""
+    """Return the key of the job that works out this kind of result for the attempt `asker`."""
     return f"{result_kind} {asker}"
 
 
 def make_void(job_id: uuid.UUID, job: "QuerySet[Job]", reason: str) -> bool:
-    """Give up the late result of this job, and return whether the queryset still holds the job.
+    """Make the late result of this job void. Return whether the queryset `job` had the row.
 
     `reason` tells the user why.
     """
@@ -64,7 +64,7 @@ def make_void(job_id: uuid.UUID, job: "QuerySet[Job]", reason: str) -> bool:
 
 
 def void_results(chapter: Session) -> "QuerySet[Job]":
-    """Return the void results that chosen attempts have asked for, newest first."""
+    """Return the jobs of the void results that chosen attempts have asked for, newest first."""
     void = chapter.jobs.filter(status=Job.Status.VOID, attempt__chosen_for__isnull=False)
     return void.order_by("-updated_at")
 
@@ -74,7 +74,8 @@ def waiting_results(attempt: Attempt) -> list[LateResult]:
     for them.
 
     A result waits if the chosen attempt of an earlier turn asked for it and no chosen attempt of an
-    earlier turn took it. Of many, only as many are returned as a run takes.
+    earlier turn took it. At most MAX_RESULTS_OF_A_RUN results are returned, because a run takes no
+    more.
     """
     done = Job.objects.filter(session_id=attempt.session_id, status=Job.Status.DONE)
     waiting = done.exclude(result_kind="").filter(
@@ -90,10 +91,10 @@ def waiting_results(attempt: Attempt) -> list[LateResult]:
 
 
 def settle_results(session_id: uuid.UUID) -> None:
-    """Adapt late results to a choice: cancel the queued jobs of attempts that are not chosen, and
-    let void results wait again.
+    """Adapt late results after another attempt was chosen: cancel the queued jobs of attempts that
+    are not chosen, and make void results wait again.
 
-    The world may now be able to take the void results.
+    The world may have changed so that it can take the void results.
     """
     asked = Job.objects.filter(session_id=session_id).exclude(result_kind="")
     now = timezone.now()
@@ -104,10 +105,10 @@ def settle_results(session_id: uuid.UUID) -> None:
 
 
 def ask_again_for_results(session_id: uuid.UUID) -> None:
-    """Queue the cancelled and failed jobs again whose attempt is chosen now.
+    """Queue the cancelled and failed jobs for late results again if their attempts are chosen now.
 
-    Later results of the same kind wait for these jobs. The runs that the jobs had before still
-    count towards the limit.
+    Later results of the same kind wait for these jobs. Their earlier runs still count towards the
+    limit.
     """
     ended = Job.objects.filter(session_id=session_id, status__in=_ENDED_WITHOUT)
     for job in ended.filter(attempt__chosen_for__isnull=False).exclude(result_kind=""):

@@ -1,5 +1,4 @@
-"""Errors that nobody expected. One text about such an error is for the GM, and another is for the
-log."""
+"""Errors that nobody expected, with one text for the GM and another text for the log."""
 
 import traceback
 
@@ -7,10 +6,10 @@ from agents.providers.exceptions import ProviderError
 
 
 class ProgramFailed(ProviderError):
-    """An error that no flow expects. The work is not tried again, because its calls would cost
-    again.
+    """An error that no flow expects. The work is not tried again by itself, because its calls would
+    be paid for again.
 
-    `kept` says in whole sentences what was kept and what to do.
+    `kept` says in whole sentences what was kept and what the GM can do.
     """
 
     permanent = True
@@ -25,8 +24,7 @@ class ProgramFailed(ProviderError):
 
 
 def traceback_of(error: BaseException) -> str:
-    """Return the traceback without the messages of the errors, because these may have words of a
-    story."""
+    """Return the traceback without the errors' messages, which may have words of a story."""
     lines: list[str] = []
     seen: set[int] = set()
     cause: BaseException | None = error

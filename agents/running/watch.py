@@ -5,21 +5,21 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Watch:
-    """The text and the plan of a job. Its flow sets them, and each renewal of the lease stores
-    them.
+    """The text and the plan of a running job. The job's flow sets both, and each renewal of the
+    lease stores them.
 
-    `plan` has the facts that a narration knows in advance: "target_words", "scene" and "scenes".
+    `plan` has the numbers that a narration knows in advance: "target_words", "scene" and "scenes".
     """
 
     parts: list[str] = field(default_factory=list)
     plan: dict[str, int] = field(default_factory=dict)
 
     def add(self, text: str) -> None:
-        """Add a piece of text. The piece is only collected, because this is called very often."""
+        """Add a piece of text to the list of pieces, because this method is called very often."""
         self.parts.append(text)
 
     def show(self, text: str) -> None:
-        """Put this text in place of the text so far."""
+        """Replace the text so far by this text."""
         self.parts = [text]
 
     @property

@@ -1,5 +1,4 @@
-"""Does one job in a worker. It claims the job, renews the lease while the flow runs, and settles a
-failure."""
+"""Does one job in a worker: claims it, renews its lease while it runs, and settles a failure."""
 
 import asyncio
 import logging
@@ -31,8 +30,9 @@ RENEW_SECONDS = 2.0
 NOTICE_SECONDS = 0.2
 # The seconds until a job checks again whether the embedded model is ready.
 NOT_READY_SECONDS = 2.0
-# The seconds that a job waits before it takes a lost model server for a failure. If all processes
-# are stopped together, the model server may end before the worker.
+# The seconds that a job waits before it fails because the model server is gone. If all processes
+# are stopped together, the model server may end before the worker, and the job is then given back
+# instead.
 GONE_TOGETHER_SECONDS = 1.0
 
 # This event is set when this worker process has to end.
@@ -42,11 +42,11 @@ AT_WORK: set[uuid.UUID] = set()
 
 
 class _WorkerStopping(Exception):
-    """The work stops because the worker ends. This worker or another one will continue it."""
+    """The worker has to end, so its work stops. This or another worker will continue it."""
 
 
 class TookTooLong(ProviderError):
-    """A job took longer than any real work takes. So something in it hangs and has no time-out."""
+    """A job took longer than any real work takes, so something in it must hang."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -56,12 +56,14 @@ class TookTooLong(ProviderError):
 
 
 def work_on(job_id: uuid.UUID) -> None:
-    """Do the job if it is due. A failure is settled by its flow and not raised.
+    """Do the job if it is due. If the job fails, its flow settles the failure, and no error is
+    raised.
 
-    If the worker ends first, the job is queued again, and this is no failure. Raises DatabaseError
-    if the job could not be claimed.
+    If the worker has to end first, the job is queued again. Raises DatabaseError if the job could
+    not be claimed.
     """
-    # A worker that ends claims no new job. The sweep of the next worker gives notice again.
+    # A worker that has to end claims no new job. The sweep of the next worker gives notice of the
+    # job again.
     job = None if STOPPING.is_set() else claim(job_id)
     if job is None:
         return
@@ -77,7 +79,7 @@ def _work_on_claimed(job: Job) -> None:
     try:
         _work_on(job)
     except DatabaseError as error:
-        # The job is queued again when its lease has run out.
+        # The sweep queues the job again when its lease has run out.
         logger.error("job %s: the database failed: %s", job.pk, describe(error))
 
 
@@ -110,7 +112,7 @@ def _settle(kind: JobKind, job: Job, error: ProviderError | ChapterError) -> Non
 
 def _settle_unforeseen(kind: JobKind, job: Job, error: Exception) -> None:
     if STOPPING.is_set():
-        # While a process ends, any error may happen. So the job does not fail, but is given back.
+        # While a process ends, any error may happen, so the job is given back and does not fail.
         _give_back(job)
         return
     if owned(job).exists():
@@ -132,15 +134,15 @@ def _give_back(job: Job) -> None:
 
 
 def _note_loss(job: Job) -> None:
-    """Log that the worker lost the job. The job was cancelled, replaced, or deleted with its
-    chapter, which is no failure."""
+    """Log that the job no longer belongs to this worker. This is not a failure: the job was
+    cancelled, replaced, or deleted with its chapter."""
     logger.info("job %s is no longer this worker's; its work is dropped", job.pk)
 
 
 async def _renew(job: Job, watch: Watch) -> bool:
     """Renew the lease. Returns whether the work may go on.
 
-    It may go on if the database cannot be reached for a moment.
+    The work goes on even if the database cannot be reached, because this may last only a moment.
     """
     try:
         return await in_database(renew, job, partial_text=watch.text, progress=watch.progress)

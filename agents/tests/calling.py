@@ -1,4 +1,4 @@
-"""Functions that call a test's own server and record the outcome of the call."""
+"""Functions that start a server, call it, and record the outcome of the call."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ REQUEST = ModelRequest(
     messages=(Message("system", "Be Mara."), Message("user", "The door opens.")),
     max_output_tokens=50,
 )
-# No test takes LONG seconds. A test can wait for SHORT seconds.
+# LONG is a number of seconds that no test takes. SHORT is one for which a test can wait.
 LONG, SHORT = 30.0, 0.05
 
 
@@ -30,7 +30,7 @@ class Outcome:
     tool_calls: list[ToolCall] = field(default_factory=list)
     finished: list[Finished] = field(default_factory=list)
     failure: ProviderError | None = None
-    # The provider wanted to wait this many seconds before each retry.
+    # The seconds that the provider wanted to wait before each retry.
     waits: list[float] = field(default_factory=list)
 
     @property

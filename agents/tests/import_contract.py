@@ -1,5 +1,5 @@
-"""A kind of import contract with a layer for all ways to play, which it does not name one by
-one."""
+"""A kind of import contract that has one layer for all ways to play, so that the contract need not
+name each of them."""
 
 from collections.abc import Sequence
 from typing import cast

@@ -1,4 +1,4 @@
-"""Replies for the scripted provider, each in the form that its agent has to keep to."""
+"""Replies for the scripted provider. Each reply has the form that its agent is asked for."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def turn_delta(first: int = 1, last: int = 7, **changes: Any) -> dict[str, Any]:
 
 
 def answer_in_form(request: ModelRequest) -> str:
-    """Return a plausible answer to this request, in the form that its agent has to keep to."""
+    """Return a plausible answer to this request, in the form that its agent is asked for."""
     system, prompt = request.messages[0].content, request.messages[-1].content
     if "world_chapter_lock" in system:
         names = re.findall(r"^\d: \w+: (.+)$", prompt, re.MULTILINE)

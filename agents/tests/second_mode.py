@@ -1,6 +1,6 @@
 """A second way to play, in which only a narrator answers.
 
-It is declared as an app would declare it.
+The mode is declared in the same way as in an app of its own.
 """
 
 import sys
@@ -65,7 +65,7 @@ def install(monkeypatch: pytest.MonkeyPatch, settings: Settings, **modes: Any) -
         module.MODE = mode  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, app, ModuleType(app))
         monkeypatch.setitem(sys.modules, f"{app}.mode", module)
-    # An earlier test may have declared other modes under the same names.
+    # An earlier test may have declared other modes in apps with the same names.
     load_modes.cache_clear()
     agents_of.cache_clear()
     settings.MODES = ["gamemaster", *modes]

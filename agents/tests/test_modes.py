@@ -1,4 +1,5 @@
-"""Modes are found only through agents.modes, and each fault in a declaration is named."""
+"""Tests that modes are found only through agents.modes, and that each fault in a declaration is
+reported."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

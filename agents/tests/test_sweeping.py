@@ -1,4 +1,5 @@
-"""A worker takes up jobs whose notices were lost, but no more than it can work on at once."""
+"""A worker begins the jobs whose notices were lost, but not more jobs at once than it has
+threads."""
 
 import threading
 import uuid
@@ -65,8 +66,8 @@ class TestUnheard:
 class TestThread:
     @pytest.fixture
     def looks(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
-        """Let the worker look for jobs without a pause, and yield a semaphore that each look
-        releases."""
+        """Let the worker look for jobs without a pause. Yield a semaphore, which is released each
+        time that the worker has looked for jobs."""
         done = threading.Semaphore(0)
         monkeypatch.setattr(sweeping, "SWEEP_SECONDS", 0.01)
 
@@ -99,8 +100,8 @@ class TestThread:
         has_begun = threading.Event()
 
         def work(taken_id: uuid.UUID) -> None:
-            # The real function claims the job too, because two looks may find the job before it is
-            # claimed.
+            # The real function claims the job at this point. Until then the worker may find the
+            # same job twice.
             queued = Job.objects.filter(pk=taken_id, status=Job.Status.QUEUED)
             if queued.update(status=Job.Status.RUNNING):
                 has_begun.set()
@@ -135,7 +136,7 @@ class TestThread:
 
         monkeypatch.setattr("agents.running.jobs.current_app.send_task", refuse)
         monkeypatch.setattr(sweeping, "work_on", work)
-        # The pause is so long that the first look is the only one.
+        # The pause is so long that the worker looks for jobs only once.
         monkeypatch.setattr(sweeping, "SWEEP_SECONDS", 2 * LONG)
         thread = SweepThread(hands=1)
         thread.start()
@@ -189,8 +190,8 @@ class TestThread:
         monkeypatch.setattr(sweeping, part, fail_once)
         thread = SweepThread(hands=4)
         thread.start()
-        # The test waits for three looks, because the first look only gives notice and takes no job
-        # up.
+        # The test waits until the worker has looked for jobs three times, because the first time it
+        # only gives notice.
         for _ in range(3):
             assert looks.acquire(timeout=LONG)
         thread.let_go()

@@ -1,4 +1,4 @@
-"""Builds the payloads of rulings, which pages and the API store as memory blocks."""
+"""Builds the payloads of rulings."""
 
 from enum import StrEnum
 from typing import Any
@@ -28,9 +28,9 @@ def answer_payload(
 ) -> dict[str, Any]:
     """Return the payload of a ruling that answers a question.
 
-    `old` and `new` are the two facts, if the Game Master names them. The fact that the answer keeps
-    becomes canon, and the other fact is withdrawn. If no facts are named, or for `Answer.IGNORE`,
-    the question is settled and no fact changes.
+    `old` and `new` are the two facts, or "" if the Game Master does not name them. The answer makes
+    one of them canon and withdraws the other. If no facts are named, or for `Answer.IGNORE`, the
+    question is settled and no fact changes.
     """
     stands, goes = {
         Answer.KEEP: (old, new),

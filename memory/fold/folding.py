@@ -1,8 +1,8 @@
 """Folds the memory blocks of a chapter without a model.
 
-For any two sequences of blocks `fold(a + b) == merge(fold(a), fold(b))`, even if blocks of one
-sequence refer to the other. For this reason, a fold keeps everything that is needed to join it with
-earlier blocks.
+For any two sequences of blocks `fold(a + b) == merge(fold(a), fold(b))`, even if blocks of `b`
+refer to blocks of `a`. Therefore a fold keeps such references, for example the withdrawal of a fact
+that only an earlier block states.
 """
 
 import uuid
@@ -23,14 +23,14 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 @dataclass(frozen=True)
 class _Known:
-    """A fold, and the keys of the blocks that were folded."""
+    """A fold, and the keys of the blocks from which it was made."""
 
     keys: tuple[uuid.UUID, ...] = ()
     fold: Fold = field(default_factory=Fold)
 
 
-# The known folds. The key has the chapter's id, whether the memory reaches to the chapter's end,
-# and the readers. The readers are None if they know all blocks. The limit is a number of blocks.
+# A cache of folds. Its keys are the chapter's id, whether the fold reaches to the chapter's end,
+# and the readers. The readers are None if they know all blocks.
 _Readers = frozenset[int]
 _known: KeptRecent[tuple[uuid.UUID, bool, _Readers | None], _Known] = KeptRecent(4_096)
 
@@ -53,23 +53,23 @@ def merge(earlier: Fold, later: Fold) -> Fold:
 def fold_chapter(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
 ) -> Fold:
-    """Return the fold of the blocks that count. With `readers`, return the fold of those blocks
-    that all readers know.
+    """Return the fold of the blocks that count. With `readers`, only the blocks are folded that
+    each of these readers knows.
 
-    `counting_blocks` says which blocks count, and explains `before`. Each process reads a block
-    only once, because blocks never change and every request needs them.
+    `counting_blocks` says which blocks count, and explains `before`. Every request needs a fold,
+    and blocks never change. So folds are cached, and new blocks are added to a cached fold.
     """
     blocks = list(counting_blocks(chapter, before=before).values_list("pk", "audience"))
     keys = tuple(pk for pk, audience in blocks if knows(audience, readers))
-    # Readers who know all blocks share one fold.
+    # All readers who know every block get the same fold from the cache.
     whose = None if readers is None or len(keys) == len(blocks) else frozenset(readers)
     key = (chapter.pk, before is None, whose)
     known = _known.get(key) or _Known()
     if known.keys == keys:
         return known.fold
     if keys[: len(known.keys)] != known.keys:
-        # The known fold cannot be extended, because another attempt was chosen, or because a new
-        # block comes before one of the known blocks.
+        # The blocks that count do not begin with the blocks of the cached fold. So the fold is made
+        # anew, and not extended.
         known = _Known()
     new = MemoryBlock.objects.in_bulk(keys[len(known.keys) :])
     added = fold(block_of(new[pk]) for pk in keys[len(known.keys) :])
@@ -85,15 +85,14 @@ def fold_with(
     readers: Collection[int],
     before: int | None = None,
 ) -> Fold:
-    """Return the fold of the blocks that all these readers know, together with the `waiting`
-    deltas.
+    """Return the fold of the blocks that all these readers know, with the `waiting` deltas added.
 
-    The waiting deltas belong to one stretch and are not stored yet.
+    The waiting deltas belong to one stretch. They are not stored yet.
     """
     last = waiting[0].to_prompt_index
     blocks = counting_blocks(chapter, before=before)
     known = [one for one in blocks if knows(one.audience, readers)]
-    # The rulings that were made at the last turn of the stretch or later come after its deltas.
+    # Rulings at the last turn of the stretch or later come after the deltas of the stretch.
     earlier = [one for one in known if one.to_prompt_index < last]
     later = [one for one in known if one.to_prompt_index >= last]
     return fold(map(block_of, (*earlier, *waiting, *later)))
@@ -104,7 +103,8 @@ def block_of(block: MemoryBlock) -> Block:
 
 
 class _GrowingFold:
-    """A fold that can be changed in place. Joining frozen folds would copy them for every block."""
+    """A fold that can be changed in place. The frozen class Fold would have to be copied for every
+    block."""
 
     def __init__(self) -> None:
         self._fold = Fold()
@@ -122,7 +122,8 @@ class _GrowingFold:
         self._scene: Scene | None = None
 
     def add(self, later: Fold) -> None:
-        # These two steps read the earlier records, so they come before the new records are added.
+        # These two steps read the earlier records, so they come before the later records are joined
+        # to them.
         self._settle(later.corrections)
         self._place(later.sightings)
         _join(self._truths, later.truths)
@@ -159,8 +160,8 @@ class _GrowingFold:
         )
 
     def _settle(self, corrections: Iterable[Correction]) -> None:
-        """Settle the earlier questions that one of these rulings answers, or that mention a
-        withdrawn fact."""
+        """Settle the earlier questions that one of these rulings answers, and the questions that
+        mention a fact that a ruling withdraws."""
         for ruling in corrections:
             answered, withdrawn = key_of(ruling.answers), key_of(ruling.replaces)
             for key, question in self._questions.items():

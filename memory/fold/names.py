@@ -1,16 +1,16 @@
-"""Decides whether two texts name the same thing. Case, spacing and ordinary punctuation do not
-count.
+"""Decides whether two texts name the same thing. Case, spacing and ordinary punctuation are
+ignored.
 
-Signs with a meaning do count, such as a minus sign, a decimal point or a percent sign. Two facts
-that differ only in such a sign remain two facts.
+Signs with a meaning, such as a minus sign, a decimal point or a percent sign, are not ignored. So
+two facts that differ only in such a sign are two facts.
 """
 
 import re
 import unicodedata
 from functools import lru_cache
 
-# The ranges of code points that have the punctuation of living scripts. Searching all other code
-# points would take long and find nothing of use.
+# The ranges of code points with the punctuation of living scripts. A search of all code points
+# would take long.
 _BLOCKS = (range(0x3100), range(0xFE10, 0xFF66))
 _MEANINGFUL = "%#@&/\\'-.,:"
 _DASHES = {
@@ -95,13 +95,12 @@ def key_of(text: str) -> str:
     The key is "" only for an empty text.
     """
     folded = unicodedata.normalize("NFC", text.casefold()).translate(_ONE_SPELLING)
-    # If nothing is left of a text that is only punctuation, the text itself is its key.
+    # If a text has only punctuation, nothing is left of it. Its key is then the text itself.
     return " ".join(_IDLE.sub(" ", folded).split()) or " ".join(text.casefold().split())
 
 
 def says_nothing(text: str) -> bool:
-    """Return whether the text only fills a field and says nothing, such as "none" or
-    "unchanged"."""
+    """Return whether the text only fills a field, as "none" and "unchanged" do."""
     return key_of(text) in _SAYS_NOTHING or not any(character.isalnum() for character in text)
 
 
@@ -118,8 +117,8 @@ def mentions(text_key: str, named_key: str) -> bool:
     """Return whether a text is the named fact or contains it word for word. Both arguments are
     keys.
 
-    If the fact is a single word, the text must be that word, because it may contain the word by
-    chance.
+    If the fact is a single word, the text must be this word. Otherwise many texts would contain the
+    fact by chance.
     """
     if " " not in named_key:
         return text_key == named_key
@@ -136,13 +135,14 @@ def closed_thread(text: str) -> str:
 
 
 def closed_by(state_key: str) -> list[str]:
-    """Return the keys of the threads that are closed if the state with this key gets a closing
-    value."""
+    """Return the keys of the threads that are closed if this state gets a value such as
+    "resolved"."""
     return list(dict.fromkeys([state_key, state_key.removeprefix("thread ")]))
 
 
 def is_closing(text: str) -> bool:
-    """Return whether this new value of a state says that the subject of the state is closed."""
+    """Return whether this new value of a state says that something is closed, as "resolved"
+    does."""
     return bool(_CLOSING.match(key_of(text)))
 
 
@@ -151,9 +151,10 @@ def is_scene_place(state_key: str) -> bool:
 
 
 def placed_person(state_key: str) -> str:
-    """Return the key of the person whose place this state key names, or "" if it names none.
+    """Return the key of the person whose place this state key stands for. Return "" for any other
+    state key.
 
-    Such a state key is "mara's location".
+    For the state key "mara's location", the result is the key of Mara.
     """
     for pattern in _ONES_PLACE:
         if match := pattern.fullmatch(state_key):

@@ -1,5 +1,5 @@
-"""Derives the present state from a fold. Rulings are applied, and the chapter's own names are
-used."""
+"""Derives the present state from a fold: applies the rulings, and uses the names of the chapter's
+cast."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from memory.fold.names import EVERYONE, closed_by, is_scene_place, key_of, perso
 from memory.fold.records import Fold, Prompts, Ruling, Setting, Sighting, Thread, Truth
 from sessions.roster import Character
 
-# The most changes around the scene's place that are shown. Changes collect there until the scene
-# moves on, and only the latest of them are shown.
+# The most changes around the scene's place that are shown. More of them may collect until the scene
+# moves on, and only the latest are shown.
 _MAX_AROUND = 6
 
 
@@ -18,8 +18,9 @@ _MAX_AROUND = 6
 class Fact:
     """A fact of memory.
 
-    `text` is one line, and a ruling withdraws the fact by this text. `aside` is further knowledge
-    about the fact. `first` and `latest` are the prompts that named the fact first and last.
+    `text` is one line, and a ruling names this text to withdraw the fact. `aside` is further
+    knowledge about the fact. `first` and `latest` are the prompts that named the fact first and
+    last.
     """
 
     text: str
@@ -45,9 +46,9 @@ class Whereabouts:
 class Present:
     """The present state of memory.
 
-    Canon is in the order in which it was first said. Everything else is in the order in which it
-    was last mentioned, the oldest first. If a request lacks room, the facts at the beginning of
-    each kind are left out first.
+    Canon is in the order in which it was first said. Other facts are in the order in which they
+    were last mentioned, the oldest first. If a request lacks room, the first facts of each kind are
+    left out first.
     """
 
     settings: tuple[Setting, ...]
@@ -67,8 +68,8 @@ class Present:
 
 
 def present(folded: Fold, roster: Sequence[Character] = ()) -> Present:
-    """Return the present state. The names of the cast come from the `roster`, or from the lock if
-    there is no roster."""
+    """Return the present state. The `roster` has the names of the cast. Without a roster, the
+    lock's names are used."""
     rulings = _Rulings(folded)
     cast = _Cast(folded, roster)
     whereabouts = [one for one in cast.whereabouts() if rulings.spare(one.text)]
@@ -106,7 +107,7 @@ FactT = TypeVar("FactT", Fact, Whereabouts)
 
 
 class _Rulings:
-    """The facts that the Game Master withdrew. The present state must not repeat them anywhere."""
+    """The facts that the Game Master withdrew. No part of the present state may repeat them."""
 
     def __init__(self, folded: Fold) -> None:
         gone = {key: truth for key, truth in folded.truths.items() if truth.ruling is Ruling.UNTRUE}
@@ -142,10 +143,10 @@ class _Cast:
         self._words = [(set(key_of(name).split()), name) for name in self.names]
 
     def name_of(self, key: str) -> str:
-        """Return the member of the cast with this name.
+        """Return the name of the member of the cast whom this key names. The key may be a part of
+        the member's name.
 
-        The name may also be a part of the member's name, if no other member's name has this part.
-        Returns "" if there is no such member.
+        Returns "" if no member has such a name, or if several members have this part of a name.
         """
         if key not in self._by_key:
             words = set(key.split())
@@ -160,7 +161,7 @@ class _Cast:
         return key == EVERYONE or bool(self.name_of(key)) or key in self._folded.people
 
     def whereabouts(self) -> list[Whereabouts]:
-        """Return the places of the cast in slot order, and then those of all other people."""
+        """Return the whereabouts of the cast in slot order, and then of all other people."""
         seen: dict[str, Sighting] = {}
         for key, sighting in self._folded.sightings.items():
             names = list(self.names) if key == EVERYONE else [self._named(key)]
@@ -181,13 +182,13 @@ class _Cast:
 def _later(one: Sighting | None, other: Sighting) -> Sighting:
     if one is None:
         return other
-    # If both sightings are from one block, a stated place is preferred.
+    # If two sightings are from the same block, a stated place is preferred to a guess.
     return max(one, other, key=lambda sighting: (sighting.latest.last, sighting.is_stated))
 
 
 def _scene(folded: Fold) -> Fact | None:
-    """Return the place of the scene, or None if the Game Master withdrew it after the scene came
-    there."""
+    """Return the place of the scene. Returns None if no place is known, or if the Game Master
+    withdrew the place after the scene came there."""
     scene = folded.scene
     if scene is None or not scene.place:
         return None

@@ -1,7 +1,7 @@
 """Reads one memory block as a fold.
 
-A model wrote the payload, so keys may be missing and values may have any type. The reader skips
-everything that it cannot understand. But it keeps every text of canon.
+A model wrote the payload of a block, so keys may be missing and values may have any type. The
+reader skips every value that it cannot understand, but keeps every text of canon.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -38,15 +38,14 @@ from memory.fold.records import (
 )
 
 RecordT = TypeVar("RecordT", bound=Record)
-# A function that takes a payload and its prompts. It returns the fold that they add.
+# A function that reads a block. It takes the block's payload and prompts, and returns a fold.
 Reader = Callable[[dict[str, Any], Prompts], Fold]
 
-# The deepest nesting that is read. Stored payloads are never nested deeper.
+# The deepest nesting that is read. No stored payload is nested deeper.
 _MAX_DEPTH = 20
-# The largest size of a number that is read, because Python may refuse to write a larger one as
-# text.
+# The most bits of a whole number that is read. Python may refuse to write a larger number as text.
 _MAX_BITS = 10_000
-# Keys that have no meaning of their own. Small models wrap a fact in an object with such a key.
+# Keys that say nothing about their value. Small models wrap a fact in an object with such a key.
 _WRAPPERS = frozenset({"canon", "canon_lock", "fact", "lock", "name", "text", "truth", "value"})
 
 _SETTINGS = (
@@ -64,8 +63,7 @@ _SETTINGS = (
 
 
 def read_block(block: Block) -> Fold:
-    """Return the fold of one block. It is empty if the block's type is unknown or its payload is no
-    object."""
+    """Return the fold of one block. It is empty if no reader knows the block's type."""
     payload = block.payload if isinstance(block.payload, dict) else {}
     reader = block_readers.get(str(block.type))
     return reader(payload, Prompts(block.from_prompt, block.to_prompt)) if reader else Fold()
@@ -136,8 +134,8 @@ def _read_delta(payload: dict[str, Any], prompts: Prompts) -> Fold:
 
 
 def _read_correction(payload: dict[str, Any], prompts: Prompts) -> Fold:
-    """Read a ruling. The old fact is read first. So if the old and the new fact are the same, the
-    fact is confirmed."""
+    """Read a ruling. The old fact is read before the new fact, so if the two are the same, the
+    ruling confirms the fact."""
     ruling = Correction(
         replaces=_text(payload, "replaces"),
         canon=_text(payload, "canon"),
@@ -155,7 +153,8 @@ def _read_correction(payload: dict[str, Any], prompts: Prompts) -> Fold:
     return Fold(truths=truths, corrections=(ruling,))
 
 
-# The readers by type of block. memory.block_kinds adds the readers of modes.
+# The reader for each type of block. memory.block_kinds adds the readers for the kinds that modes
+# declare.
 block_readers: dict[str, Reader] = {
     "world_chapter_lock": _read_lock,
     "turn_delta": _read_delta,
@@ -235,8 +234,8 @@ def _read_things(payload: dict[str, Any], prompts: Prompts) -> dict[str, Thing]:
 
 
 def _read_moments(payload: dict[str, Any], prompts: Prompts) -> tuple[Moment, ...]:
-    """Return a moment for each major event. If the block has no events, return one for each
-    deed."""
+    """Return a moment for each major event of the block, or for each deed if the block has no
+    events."""
     moments: dict[str, Moment] = {}
     for entry in _entries(payload, "major_events", "event"):
         event, effect = _text(entry, "event"), _text(entry, "effect")
@@ -261,7 +260,7 @@ def _read_moments(payload: dict[str, Any], prompts: Prompts) -> tuple[Moment, ..
 def _changes(payload: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield the key, the new value and the notes of each state change.
 
-    If a change has no key, its text takes the key's place.
+    A model may have written a change as a plain text. Then the text is the key.
     """
     for entry in _entries(payload, "state_changes", "key"):
         key, value, notes = (_text(entry, name) for name in ("key", "after", "notes"))
@@ -306,8 +305,8 @@ def _entry(payload: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _entries(payload: dict[str, Any], key: str, main: str) -> list[dict[str, Any]]:
-    """Return the objects under the key. A plain text is returned as an object that has the text in
-    the field `main`."""
+    """Return the list under the key as objects. An entry that is plain text becomes an object with
+    the text in the field `main`."""
     value = payload.get(key)
     entries = []
     for one in value if isinstance(value, list) else [value]:
@@ -319,8 +318,8 @@ def _entries(payload: dict[str, Any], key: str, main: str) -> list[dict[str, Any
 
 
 def _names(entry: dict[str, Any], key: str) -> list[str]:
-    """Return the names of people. A plain text such as "Mara and Tom" is split into names. In a
-    list, each text is one name."""
+    """Return the names of people under the key. A plain text such as "Mara and Tom" is split into
+    names, but an entry of a list is one name."""
     value = entry.get(key)
     found = _texts(entry, key) if isinstance(value, list) else split_names(_text(entry, key))
     return list(dict.fromkeys(name for name in found if not says_nothing(name)))
@@ -337,7 +336,7 @@ def _texts(entry: dict[str, Any], key: str) -> list[str]:
 
 
 def _statements(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield every fact in a list of canon, even if it is nested in other values."""
+    """Yield every fact of canon in this value, which may be a list of nested lists."""
     if isinstance(value, list) and depth < _MAX_DEPTH:
         for one in value:
             yield from _statements(one, depth + 1)
@@ -346,7 +345,7 @@ def _statements(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _as_text(value: Any, depth: int = 0) -> str:
-    """Return a JSON value as a text of one line."""
+    """Return a JSON value as one line of text."""
     if isinstance(value, str):
         return " ".join(value.split())
     if isinstance(value, bool):
@@ -363,7 +362,8 @@ def _as_text(value: Any, depth: int = 0) -> str:
 
 
 def _object_as_text(value: dict[str, Any], depth: int) -> str:
-    """Return an object as text such as "since: spring". A key without a value is written alone."""
+    """Return an object as text such as "since: spring". A key with an empty value is written
+    without a colon."""
     parts = []
     for key, one in value.items():
         name, text = _as_text(key), _as_text(one, depth)

@@ -1,9 +1,9 @@
 """The records that make up a fold.
 
-A record has everything that a part of memory says about one subject. `then` joins it with the
-record of the same subject from a later part. Every `then` is associative, so the result does not
-depend on how memory is divided. `first` and `latest` are the prompts that named the subject first
-and last.
+A record has everything that a part of memory says about one subject. The method `then` joins it
+with the record of the same subject from a later part. All these methods are associative, so the
+result does not depend on how memory is divided into parts. `first` and `latest` are the prompts
+that named the subject first and last.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,8 @@ from typing import Any, Protocol, Self
 
 @dataclass(frozen=True, order=True)
 class Prompts:
-    """The prompts from `first` to `last`, both included. The setup has the prompts 0 to 0."""
+    """The prompts from `first` to `last`, both included. The setup is told before the first prompt,
+    so for the setup both are 0."""
 
     first: int
     last: int
@@ -25,7 +26,8 @@ class Prompts:
 
 @dataclass(frozen=True)
 class Block:
-    """A memory block as the fold reads it. `payload` may be any JSON, because a model wrote it."""
+    """A memory block in the form that the fold reads. A model wrote the `payload`, so it may be any
+    JSON."""
 
     type: str
     from_prompt: int
@@ -59,7 +61,8 @@ class Truth:
     def then(self, later: Self) -> Self:
         """Return this record joined with a later one.
 
-        A ruling holds until the next ruling, even if models repeat something else.
+        A ruling holds until the next ruling on the fact, even if models state something else
+        meanwhile.
         """
         return replace(
             self,
@@ -75,8 +78,8 @@ class Truth:
 class Thread:
     """A thread of the story, open or closed.
 
-    `is_named` is True if a block has listed it as a thread. It is False if only a closing names it,
-    because a closing may name anything.
+    `is_named` is True if a block has listed the thread as a thread. It is False if the thread is
+    known only because a text closes something of this name, which need not be a thread.
     """
 
     text: str
@@ -155,9 +158,9 @@ class Thing:
 class Sighting:
     """The latest known place of a person.
 
-    If the place is empty, it is the place of the scene at that time, which an earlier part of
-    memory names. `is_stated` is True if a text named this person's place. `is_guess` is True if the
-    person acted in a block that names no place. A guess does not change a stated place.
+    An empty place means that the person was at the scene, whose place an earlier part of memory
+    names. `is_stated` is True if a text named this person's place. `is_guess` is True if the person
+    acted in a block that names no place. A guess never replaces a stated place.
     """
 
     place: str
@@ -167,7 +170,7 @@ class Sighting:
     is_guess: bool = False
 
     def then(self, later: Self, scene_place: str = "") -> Self:
-        """Return this record joined with a later one. `scene_place` is the place of the scene
+        """Return this record joined with a later one. `scene_place` is the place of the scene just
         before the later record."""
         if not later.is_guess:
             return replace(later, first=self.first)
@@ -180,7 +183,7 @@ class Sighting:
 
 @dataclass(frozen=True)
 class Scene:
-    """The place of the scene, and the changes around it since the scene came there."""
+    """The place of the scene, and the changes around this place since the scene came there."""
 
     place: str
     around: tuple[str, ...]
@@ -192,7 +195,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Question:
-    """A contradiction or question that agent 8 reports. It is open until the Game Master answers
+    """A contradiction or question that agent 8 reports. It is open until the Game Master settles
     it."""
 
     text: str
@@ -235,11 +238,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class Fold:
-    """A part of memory, as records. The keys of the mappings come from `memory.fold.names.key_of`.
+    """A part of memory as records. The keys of the mappings come from `memory.fold.names.key_of`.
 
-    A fold also has the facts that a ruling withdrew. It has the closings of threads, too, because
-    another part of memory may have opened the threads. `memory.fold.present` decides which of all
-    these records count at present.
+    A fold keeps facts that were withdrawn and threads that were closed, because other parts of
+    memory may name them too. `memory.fold.present` decides which records hold at present.
     """
 
     settings: tuple[Setting, ...] = ()

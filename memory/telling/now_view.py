@@ -1,5 +1,5 @@
-"""The Now view of a page, which shows a fold in sections. Each item names the prompts that said
-it."""
+"""The sections of the Now view, which shows the present state of memory on a page. Each item names
+the prompts that told it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from sessions.roster import Character
 
 @dataclass(frozen=True)
 class NowItem:
-    """An item of a section.
+    """An item of a section of the Now view.
 
     `replaces` is the text by which a ruling withdraws the item, or "" if the item cannot be
     withdrawn.
@@ -26,8 +26,8 @@ class NowItem:
 
 @dataclass(frozen=True)
 class NowSection:
-    """A section of the Now view. Readers see its `title`, and templates recognise it by its
-    `key`."""
+    """A section of the Now view. The `title` is for people, and templates tell sections apart by
+    the `key`."""
 
     key: str
     title: str
@@ -35,9 +35,9 @@ class NowSection:
 
 
 def now_view(folded: Fold, roster: Sequence[Character] = ()) -> list[NowSection]:
-    """Return the sections that are not empty, in the order of the page.
+    """Return the sections that have items, in the order of the page.
 
-    Each section begins with its latest item. Only canon and the timeline are in the order of the
+    In most sections the latest item comes first. Canon and the timeline are in the order of the
     story.
     """
     now = present(folded, roster)
@@ -75,8 +75,8 @@ def _now_items(facts: Iterable[Fact]) -> tuple[NowItem, ...]:
 
 
 def _uncorrected_items(facts: Iterable[Fact]) -> tuple[NowItem, ...]:
-    """Return items that a ruling cannot withdraw, because they are questions or are already
-    closed."""
+    """Return the facts as items that no ruling can withdraw, such as questions and closed
+    threads."""
     return tuple(replace(item, replaces="") for item in _now_items(facts))
 
 

@@ -1,4 +1,5 @@
-"""Composes memory for requests: one compact text for each block, the oldest block first."""
+"""Composes the texts of memory blocks for requests: one compact text for each block, the oldest
+block first."""
 
 import uuid
 from collections.abc import Collection
@@ -13,7 +14,7 @@ from sessions.models import Session
 
 @dataclass(frozen=True)
 class Recollection:
-    """The full text of a block. A delta also has a brief text for small windows."""
+    """The text of a block. `brief` is a shorter text of a delta, for small windows."""
 
     full: str
     brief: str
@@ -24,8 +25,8 @@ class Recollection:
 def recall(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
 ) -> list[Recollection]:
-    """Return the texts of the blocks that count. With `readers`, return the texts of those blocks
-    that all readers know.
+    """Return the texts of the blocks that count. With `readers`, only the blocks are included that
+    each of these readers knows.
 
     `counting_blocks` explains `before`.
     """
@@ -42,8 +43,8 @@ def recall_lock(chapter: Session) -> str:
 
 @lru_cache(maxsize=2_048)
 def _render(block_id: uuid.UUID) -> Recollection:
-    """Return a block's text. Each process renders it only once, because blocks never change and
-    every request needs them."""
+    """Return a block's text. The text is cached, because blocks never change and every request
+    needs them."""
     block = MemoryBlock.objects.get(pk=block_id)
     is_delta = block.type == MemoryBlock.Type.TURN_DELTA
     return Recollection(

@@ -1,8 +1,8 @@
 """Renders memory blocks as text: compact for requests, and in sections for pages.
 
-A model wrote the payload, so keys that are missing or have another type are skipped. The text of a
-block depends only on the block itself. So a block is always sent in the same words, and prefix
-caches can reuse them.
+A model wrote the payload of a block, so a value may have any type, and a value of an unexpected
+type is skipped. The text depends only on the block. So a block is sent in the same words each time,
+and prefix caches can reuse them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +33,7 @@ class Section:
 
 @dataclass(frozen=True)
 class ReadableBlock:
-    """A block in the form that a page shows. The `badge` is a short text at its right."""
+    """A block in the form that a page shows. The `badge` is a short text beside the title."""
 
     title: str
     badge: str
@@ -44,9 +44,9 @@ class ReadableBlock:
 class BlockForm:
     """The form in which blocks of a type are shown.
 
-    `sections` returns the texts of a payload. Requests show these texts under a heading, and pages
-    show them under a title with a badge. The roster has the names of the characters, and is empty
-    for requests.
+    The function `sections` returns the texts of a payload. It gets the cast for a page, and an
+    empty roster for a request. A request has these texts under the `heading`, and a page has them
+    under the `title` with the `badge`.
     """
 
     sections: Callable[[Any, Sequence[Character]], list[Section]]
@@ -62,15 +62,15 @@ def render(block: MemoryBlock) -> str:
 
 
 def render_delta_brief(block: MemoryBlock) -> str:
-    """Render only the parts of a delta that matter after its scene, for old blocks in a small
-    window."""
+    """Return a short text for a delta: only the facts that still matter after its scene. It is used
+    for old deltas in a small window."""
     payload = block.json_payload
     lasting = [_changes(payload), _threads(payload), _canon(payload)]
     return _compact(prompts_of(block), _filled(lasting))
 
 
 def known_to(block: MemoryBlock, roster: Sequence[Character]) -> str:
-    """Return the words ", known to" and the names of the audience, or "" if the whole cast knows
+    """Return the end of a block's title, such as ", known to Mara", or "" if the whole cast knows
     the block."""
     audience = block.audience
     if audience is None or all(one.slot in audience for one in roster):
@@ -91,7 +91,7 @@ def _form_of(block: MemoryBlock) -> BlockForm:
 
 
 def prompts_of(block: MemoryBlock) -> str:
-    """Return a title with the block's prompts, such as "Prompts 8-14"."""
+    """Return the prompts that the block covers, in a form such as "Prompts 8-14"."""
     first, last = block.from_prompt_index, block.to_prompt_index
     return f"Prompt {first}" if first == last else f"Prompts {first}-{last}"
 
@@ -153,7 +153,8 @@ def _correction_sections(payload: Any) -> list[Section]:
     ]
 
 
-# The forms by type of block. memory.block_kinds adds the forms of modes.
+# The form for each type of block. memory.block_kinds adds the forms for the kinds that modes
+# declare.
 block_forms: dict[str, BlockForm] = {
     "world_chapter_lock": BlockForm(
         _lock_sections,
@@ -176,7 +177,7 @@ block_forms: dict[str, BlockForm] = {
         badge=lambda block, sections: f"after prompt {block.to_prompt_index}",
     ),
 }
-# The form of a block whose mode is not installed any more.
+# The form for a block whose type no installed mode declares.
 _UNKNOWN = BlockForm(lambda payload, roster: [], heading=prompts_of, title=prompts_of)
 
 
@@ -252,7 +253,7 @@ def _compact(heading: str, sections: list[Section]) -> str:
 
 
 def _filled(sections: Iterable[Section]) -> list[Section]:
-    """Return the sections without those that are empty, and without lines that a model repeated."""
+    """Return the sections without empty sections and without repeated lines."""
     said: set[str] = set()
     filled = []
     for section in sections:
@@ -296,7 +297,7 @@ def _texts(payload: Any, key: str) -> list[str]:
 
 
 def _as_text(value: Any) -> str:
-    """Return a JSON scalar as a text of one line, or "" for any other value."""
+    """Return a JSON value as one line of text, or "" if it is an object, a list or null."""
     if isinstance(value, str):
         return " ".join(value.split())
     if isinstance(value, bool):

@@ -1,9 +1,9 @@
 """Renders a chapter's present state as XML for requests, with one element on each line.
 
-A budget can leave out single lines. Lasting facts come first, in the order in which they were said,
-so that this part only grows at its end. Facts that each summary may change come after them. In this
-order a provider's prefix cache can reuse the longest part. All text of people and models is
-escaped, so that it can neither close an element nor imitate one.
+If a request lacks room, single lines are left out. Lasting facts come first, in the order in which
+they were said, so that the part with these facts only grows at its end. Facts that each summary may
+change come after them. In this order a provider's prefix cache can reuse the longest part. All text
+of people and models is escaped, so that it can neither close an element nor imitate one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,12 +18,11 @@ from memory.fold.records import Fold, Prompts
 from sessions.models import Session
 from sessions.roster import Character
 
-# The most characters of a line. The limit is for each summary's line in the timeline, and for all
-# other facts in a small window.
+# The most characters of a line of the timeline, and of any other fact in the minimal tier.
 TOLD_LIMIT = 100
 LINE_LIMIT = 160
-# The names of the elements of memory and of session state. Text of people and models is escaped, so
-# that it cannot open or close one of these elements anywhere in a request.
+# The elements in which requests tell memory and session state. Text of people and models is
+# escaped, so that it cannot open or close one of them anywhere in a request.
 ELEMENTS = frozenset(
     {
         *("memory", "session_state", "state", "prompt_index", "last_summarized_prompt_index"),
@@ -37,7 +36,7 @@ _MINIMAL_SETTINGS = ("World", "Rules", "Premise")
 
 
 class Detail(StrEnum):
-    """The amount of detail, named after the tiers of models."""
+    """The amount of detail, which depends on the tier of the request."""
 
     FULL = "full"
     MEDIUM = "medium"
@@ -45,7 +44,7 @@ class Detail(StrEnum):
 
 
 class Rank(IntEnum):
-    """The order in which lines are left out for lack of room, the lowest rank first."""
+    """The order in which lines are left out if a request lacks room: the lowest rank goes first."""
 
     TIMELINE = 0
     CLOSED_THREADS = 1
@@ -60,13 +59,15 @@ class Rank(IntEnum):
     OPEN_THREADS = 10
     BOUNDARIES = 11
     CANON = 12
-    # The rank of a withdrawn fact that is still in the text of the lock in the same request.
+    # The rank of a withdrawn fact if the same request has the text of the lock, which still states
+    # the fact.
     OVERRULED = 13
 
 
 @dataclass(frozen=True)
 class StateLine:
-    """A line with one element. `said` is the element's text in memory's own words."""
+    """A line with one element. `said` is the full text of the fact, and lines with the same text
+    count as repetitions."""
 
     text: str
     rank: Rank
@@ -83,9 +84,9 @@ def memory_lines(
 ) -> list[StateLine]:
     """Return the present state of memory as lines.
 
-    `beside_lock` is True if the request also has the text of the lock. The facts of the lock are
-    then left out. `told_before` is the first prompt that the request has word for word. The events
-    from this prompt on are left out.
+    `beside_lock` is True if the request also has the text of the lock. Facts of the lock are then
+    left out. The request shows the prompts from `told_before` on word for word, so events of these
+    prompts are left out.
     """
     now = present(folded, roster)
     if told_before is not None:
@@ -100,8 +101,8 @@ def memory_lines(
 
 
 def play_lines(chapter: Session, detail: Detail = Detail.FULL) -> list[str]:
-    """Return the lines about the position of play. They come last, because they change with every
-    prompt."""
+    """Return the lines that say how far play has come. In a request they are last, because each
+    prompt changes them."""
     lines = [
         _element("prompt_index", str(chapter.prompt_index)),
         _element("last_summarized_prompt_index", str(chapter.last_summarized_prompt_index)),
@@ -110,8 +111,8 @@ def play_lines(chapter: Session, detail: Detail = Detail.FULL) -> list[str]:
 
 
 def cast_lines(cast: Sequence[Character]) -> list[str]:
-    """Return lines that describe the cast to every agent, without the identities of the
-    characters."""
+    """Return lines about the cast that every agent may read. They do not have the characters'
+    identities."""
     return [_element("character", one.name, **_attributes(one)) for one in cast]
 
 
@@ -122,8 +123,8 @@ def _attributes(one: Character) -> dict[str, str]:
 
 
 def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
-    """Yield the lines of the settings. The boundaries of what the story may show are among them for
-    every Detail."""
+    """Yield the lines of the world and the chapter. The boundaries of what the story may show are
+    always among them."""
     labels = _MINIMAL_SETTINGS if detail is Detail.MINIMAL else _SETTINGS
     told = {setting.label: setting.texts for setting in now.settings}
     for text in told.get("Boundaries", ()):
@@ -134,8 +135,8 @@ def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
 
 
 def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[StateLine]:
-    """Return the lines of lasting facts, sorted by the prompts that first said them. A closed
-    thread is placed at the prompts that closed it."""
+    """Return the lines of lasting facts, in the order of the prompts that first said them. For a
+    closed thread, the prompts that closed it count."""
     entries: list[tuple[Prompts, StateLine]] = [
         (fact.first, _line("canon", fact.text, Rank.CANON))
         for fact in now.canon
@@ -144,7 +145,7 @@ def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[State
     entries += [
         (fact.first, _line("open", fact.text, Rank.OPEN_THREADS))
         for fact in now.open_threads
-        # A mystery of the lock is repeated only if play has added something to it.
+        # A mystery that the lock states is repeated only if play has added something to it.
         if not (beside_lock and fact.is_in_lock and not fact.aside)
     ]
     entries += [(fact.first, _fact("found", fact, Rank.ITEMS, detail)) for fact in now.items]
@@ -153,12 +154,14 @@ def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[State
             (fact.latest, _fact("closed", fact, Rank.CLOSED_THREADS, detail))
             for fact in now.closed_threads
         ]
-    # Among facts of the same prompts the timeline comes last, because it may be added much later.
+    # The timeline comes last among facts of the same prompts, because its lines may be added much
+    # later.
     entries += [
         (prompts, _line("told", text, Rank.TIMELINE, at=str(prompts)))
         for prompts, text in _timeline(now.timeline)
     ]
-    # The sort is stable, so facts of the same prompts stay in the order of their kinds.
+    # The sort is stable, so facts of the same prompts stay in the order in which they were added
+    # above.
     return [line for _, line in sorted(entries, key=lambda entry: (entry[0].last, entry[0].first))]
 
 
@@ -186,7 +189,7 @@ def _changing(now: Present, detail: Detail, *, beside_lock: bool) -> Iterator[St
 
 
 def _pressing(threads: Sequence[Fact]) -> Iterator[StateLine]:
-    """Yield the lines about the stakes of the threads that were mentioned last."""
+    """Yield a line for each open thread that was mentioned last and has something at stake."""
     latest = max((thread.latest for thread in threads), default=None)
     for thread in threads:
         if thread.aside and thread.latest == latest:
@@ -222,8 +225,8 @@ def _line(tag: str, text: str, rank: Rank, **attributes: str) -> StateLine:
     return StateLine(_element(tag, text, **attributes), rank, text)
 
 
-# The elements are cached, because a long chapter has a thousand of them and each summary changes
-# only a few.
+# Elements are cached, because a long chapter has a thousand of them and a summary changes only a
+# few.
 @lru_cache(maxsize=16_384)
 def _element(tag: str, text: str, **attributes: str) -> str:
     assert tag in ELEMENTS, "Others' texts could forge it."
@@ -239,7 +242,8 @@ def _clipped(text: str, limit: int) -> str:
 
 
 def _once(lines: list[StateLine]) -> list[StateLine]:
-    """Return the lines without repetitions. Of equal lines the one with the highest rank stays."""
+    """Return the lines without repetitions. If several lines say the same, the one with the highest
+    rank stays."""
     kept: dict[str, int] = {}
     for at, line in enumerate(lines):
         key = line.said.casefold()

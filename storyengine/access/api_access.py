@@ -1,4 +1,4 @@
-"""Decides who may call the API: callers with its token, or programs on this machine."""
+"""Decides who may call the API: programs with its token, or any program on this machine."""
 
 from collections.abc import Awaitable
 from urllib.parse import urlsplit
@@ -12,22 +12,22 @@ from storyengine.access.problem import problem
 from storyengine.access.tokens import Verdict, atry_token, try_token, verdict_on
 
 API_PREFIX = "/api/"
-# The addresses that show no text of a story. A browser with a login may read them, and so may a
-# program with a token.
+# Addresses whose answers have no text of a story. A program with the token may read them, and so
+# may a browser with a login.
 READABLE = ("/api/docs", "/api/openapi.json", "/metrics")
-# The values of the header Sec-Fetch-Site that are accepted. With other values, a page of another
-# site may have caused the request.
+# The accepted values of the header Sec-Fetch-Site. With any other value, a page of another site may
+# have caused the request.
 OWN_FETCH_SITES = ("same-origin", "none")
 
 
 class ApiAccessMiddleware(InlineMiddleware):
-    """A middleware that refuses calls of the API by callers who have no right to it.
+    """A middleware that refuses calls of the API from callers who may not use it.
 
-    The API accepts no cookie and therefore needs no CSRF token. The READABLE addresses answer only
-    GET. If a request for them has no token, storyengine.access.login_gate decides.
+    No cookie gives access to the API, so the API needs no CSRF token. The READABLE addresses answer
+    only GET and HEAD. If a request for them has no token, storyengine.access.login_gate decides.
 
-    Without a password and a token, any program on this machine may call the API. Browsers are such
-    programs too, so requests that a page of another site may have caused are refused.
+    Without a password and a token, any program on this machine may call the API. A browser is such
+    a program, so requests that a page of another site may have caused are refused.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
@@ -41,8 +41,8 @@ class ApiAccessMiddleware(InlineMiddleware):
         return await super()._answer(request)
 
     def before(self, request: HttpRequest) -> JsonResponse | None:
-        """Return the refusal of a request whose token was tried before, or None to let the request
-        through."""
+        """Return the refusal of the request, or None if the request may pass. Its token must have
+        been tried before."""
         if not is_for_programs(request):
             return None
         if not request.path_info.startswith(API_PREFIX):

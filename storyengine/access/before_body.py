@@ -1,4 +1,5 @@
-"""Checks who may send a body, before any of it is stored. The rules are those of the middleware."""
+"""Decides who may send a body, before any part of the body is stored. The middleware has the same
+rules."""
 
 from io import BytesIO
 from typing import Any
@@ -31,7 +32,7 @@ _sessions, _login = SessionMiddleware(_no_view), LoginMiddleware(_no_view)
 
 
 async def refuse_before_body(scope: Any) -> HttpResponse | None:
-    """Return the refusal if the sender may not send a body, or None if the sender may."""
+    """Return a refusal if the sender of this request may not send a body. Otherwise return None."""
     try:
         request = ASGIRequest(scope, BytesIO())
     except UnicodeDecodeError:
@@ -62,8 +63,8 @@ def _refuse_other_site(request: HttpRequest) -> HttpResponse | None:
 
 async def _refuse_without_login(request: HttpRequest) -> HttpResponse | None:
     if settings.SESSION_COOKIE_NAME not in request.COOKIES:
-        # A stranger is refused without a query, because strangers must not occupy the threads that
-        # ask the database.
+        # The threads that ask the database must stay free for others, so a visitor without a
+        # session cookie is refused without a query.
         return ask_for_login(request)
     try:
         return await in_database(_look_for_login, request)

@@ -1,7 +1,9 @@
-"""Limits request bodies by their sender, their size and their time, before Django reads them.
+"""Limits request bodies before Django reads them: who may send a body, how large it may be, and how
+long it may take.
 
-Under ASGI, Django writes the whole body to a file before any middleware sees the request. So this
-module checks the body first. It makes the refusal, its headers and its line in the log itself.
+Under ASGI, Django writes the whole body to a file before any middleware sees the request, so the
+middleware would be too late. When this module refuses a request, it writes the response, the
+headers and the log line without Django.
 """
 
 import asyncio
@@ -31,19 +33,20 @@ Application = Callable[[Any, Receive, Send], Awaitable[None]]
 
 # The views that accept a chapter as a file.
 IMPORTS = ("pages:import", "api:import_session")
-# The most bytes of an imported file together with the form around it.
+# The most bytes of a body with an imported file. The body also has the form around the file, so it
+# may be a little larger than a file.
 LARGEST_FILE = 21_000_000
-# The most bytes that a stranger may send. They are enough for the login form with the longest
-# password.
+# The most bytes of a body for an address that needs no login. They are enough for the login form
+# with the longest password.
 LARGEST_OF_STRANGERS = 20_000
-# The most bytes that a form may add to its texts. They are so many that a form is let through if
-# its texts are only a little too large. Django itself then refuses the texts.
+# The bytes by which a body may exceed Django's limit. Django refuses such a body itself, with a
+# better message.
 _AROUND_TEXTS = 100_000
-# The most bytes of a refused body that are still read and dropped, because many clients read an
-# answer only after they have sent everything.
+# The most bytes of a refused body that are still read and thrown away. Many clients read an answer
+# only after they have sent the whole body.
 _THROWN_AWAY = 200_000_000
-# The longest wait for the next part of a body. The whole body has FIRST_SECONDS, and more time the
-# more bytes have arrived.
+# The longest wait for the next part of a body. The whole body may take FIRST_SECONDS, and one
+# second more for each SLOWEST_BYTES_PER_SECOND bytes that have arrived.
 SILENT_SECONDS = 30.0
 FIRST_SECONDS = 60.0
 SLOWEST_BYTES_PER_SECOND = 10_000
@@ -82,10 +85,10 @@ class BodyLimit:
 
 
 class _Body:
-    """A body that is being received.
+    """A request body that is being received.
 
-    If it is too large or too late, this class answers. The application is then told that the client
-    has disconnected, so that it sends no second answer.
+    If the body is too large or too late, this class sends the refusal. It then tells the
+    application that the client has disconnected, so that the application sends no second answer.
     """
 
     def __init__(self, scope: Any, receive: Receive, send: Send, limit: int) -> None:
@@ -100,7 +103,7 @@ class _Body:
             return _GONE
         if self.is_whole:
             # The body is complete. The next message can only say that the client has disconnected,
-            # and may take any time.
+            # so the wait for this message has no limit.
             return await self._receive()
         try:
             message = await self._next()
@@ -120,9 +123,11 @@ class _Body:
         await self.refuse(refusal, read_on=_THROWN_AWAY)
 
     async def refuse(self, refusal: HttpResponse, *, read_on: int = 0) -> None:
-        """Send the refusal. Before that, read and drop at most `read_on` bytes of the body."""
+        """Send the refusal. A body of at most `read_on` bytes is read to its end before, and thrown
+        away."""
         self.is_refused = True
-        # A client that asks first (Expect: 100-continue) sends no body after a refusal.
+        # A client that sent "Expect: 100-continue" waits for permission. After a refusal it sends
+        # no body.
         asks_first = _header(self.scope, b"expect").lower() == b"100-continue"
         if self.declared <= read_on and not (asks_first and not self.count):
             with suppress(TimeoutError):
@@ -131,7 +136,7 @@ class _Body:
         await self._answer(refusal)
 
     async def _next(self) -> Message:
-        """Return the next part of the body. Raises TimeoutError if it is late."""
+        """Return the next part of the body. Raises TimeoutError if the part comes too late."""
         late = self.started + FIRST_SECONDS + self.count / SLOWEST_BYTES_PER_SECOND
         async with asyncio.timeout(min(SILENT_SECONDS, late - time.perf_counter())):
             message = await self._receive()
@@ -167,7 +172,7 @@ def _has_body(scope: Any) -> bool:
 
 
 def _header(scope: Any, wanted: bytes, is_good: Callable[[bytes], bool] = bool) -> bytes:
-    """Return the first header with this name that the function `is_good` accepts, or b"" if there
-    is none."""
+    """Return the first value of this header for which `is_good` returns True, or b"" if there is
+    none."""
     found = (value for name, value in scope["headers"] if name.lower() == wanted and is_good(value))
     return next(found, b"")

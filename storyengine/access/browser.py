@@ -1,8 +1,8 @@
 """Django's middleware for browsers, changed to run in the event loop.
 
-By default Django would run each step of the middleware in a thread, ten times a request. Every
-stream of a reply would have to wait for these changes of thread. The steps only compute, except
-that a changed session has to be stored.
+By default Django would run the methods of this middleware in threads, with ten changes of thread in
+a request. These changes would delay the streams of replies. The methods need no thread, because
+they only compute. Only the storing of a changed session still runs in a thread.
 """
 
 from collections.abc import Awaitable, Callable
@@ -54,8 +54,8 @@ class CsrfViewMiddleware(RunInline, csrf.CsrfViewMiddleware):
     def __init__(self, get_response: Any) -> None:
         super().__init__(get_response)
         if self.async_mode:
-            # Django looks at this attribute of the instance to decide whether to run the method in
-            # a thread.
+            # Django runs the method in a thread unless the instance has this attribute with an
+            # async function.
             self.process_view = self._process_view_inline  # type: ignore[assignment]
 
     async def _process_view_inline(self, *args: Any) -> Any:

@@ -1,8 +1,9 @@
-"""Limits the number of open connections, and the times for sending a request and reading an answer.
+"""Limits the number of open connections, and the time that clients may take to send a request and
+to read an answer.
 
-uvicorn waits without limit for the head of a request. A few hundred connections that never send a
-whole head would use up all files that a process may open, and every new connection would be reset.
-uvicorn also waits without limit until a client has read its answer.
+By itself, uvicorn waits without limit for the head of a request. So a few hundred connections that
+never send a whole head would use up all files that a process may open, and every new connection
+would be reset. uvicorn also waits without limit for a client that does not read its answer.
 """
 
 import asyncio
@@ -19,29 +20,29 @@ from sessions.log_lines import warn
 
 logger = logging.getLogger(__name__)
 
-# The longest time for the head of a request. It begins with the connection, or with the first byte
-# after an answer.
+# The longest time for the head of a request. The time begins with the connection, or with the first
+# byte after an answer.
 HEAD_SECONDS = 15.0
-# The most bytes of a request's head. Cookies and address are a small part of them. The limit also
-# applies to the bytes between and after the parts of a body.
+# The most bytes of a request's head. Real heads are much smaller, even with cookies and a long
+# address. The limit also applies to the bytes between and after the parts of a body.
 LARGEST_HEAD = 32_000
 MOST_HEADERS = 100
-# The seconds after which a connection is closed if its client reads nothing of an answer that
-# waits.
+# A connection is closed if its client reads no byte of a waiting answer for this many seconds.
 UNREAD_SECONDS = 60.0
-# The most bytes of an answer that the system buffers for the client. Linux doubles the number. By
-# default it would buffer megabytes, and a slow client would seem to read nothing for minutes.
+# The size of the system's buffer for an answer, in bytes (Linux doubles this number). By default
+# the buffer has megabytes. A slow client could read from such a buffer for minutes, and this
+# process would believe that the client reads nothing.
 _TAKEN_AHEAD = 128_000
 
-# The most connections of one process. More would be of no use to it.
+# The most connections of one process. The process could not serve more of them at a time.
 _MOST_CONNECTIONS = 1_000
 _WANTED_FILES = 4_096
 _SECONDS_BETWEEN_LINES = 60.0
 
 
 def raise_file_limit() -> int:
-    """Raise the limit on open files to the number that the process can use. Returns the new
-    limit."""
+    """Raise the limit on open files as far as the process needs and may. Return the number of files
+    that it can open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
     wanted = _WANTED_FILES if hard == unlimited else min(hard, _WANTED_FILES)
@@ -54,12 +55,11 @@ def raise_file_limit() -> int:
 
 @dataclass
 class Connections:
-    """The open connections. At most `most` are allowed, because the process needs files for other
-    things too.
+    """The open connections, at most `most`. The process also needs files for other things.
 
-    If there is one too many, a connection is closed. It is the one that has waited longest without
-    sending a whole request. If none waits, it is the one that has left its answer unread for
-    longest.
+    A new connection above this limit displaces another one. It is the connection that has waited
+    longest without sending a whole request. If there is none, it is the one that has left its
+    answer unread for longest.
     """
 
     most: int
@@ -81,22 +81,21 @@ class Connections:
         return len(self._waiting) + len(self._busy)
 
     def join(self, connection: "BoundedProtocol") -> None:
-        """Add a new connection. It has not sent a whole request yet."""
+        """Add a new connection, which has not sent a whole request yet."""
         longest = next(iter(self._waiting), None) or next(iter(self._unread), None)
         self._waiting[connection] = None
-        # No connection can be closed here, because every other one is being answered and reads its
-        # answer. uvicorn then refuses this one with 503.
+        # If `longest` is None, all other connections are being answered and read their answers, so
+        # none can be closed. uvicorn then refuses the new connection with 503.
         if len(self) > self.most and longest is not None:
             self.close(longest, "too_many")
 
     @property
     def unread(self) -> int:
-        """The number of connections that leave their answers unread."""
+        """The number of connections whose client does not read the answer."""
         return len(self._unread)
 
     def wait(self, connection: "BoundedProtocol") -> None:
-        """Note that the answer to a connection is finished and that no further request has come
-        from it."""
+        """Note that a connection has got its answer and has sent no further request."""
         if connection in self._busy:
             self.leave(connection)
             self._waiting[connection] = None
@@ -128,8 +127,8 @@ class Connections:
         self._closed[reason] += 1
         now = asyncio.get_running_loop().time()
         if now < self._next_line:
-            # The closed connections are counted and logged together, because a line for each would
-            # fill the disk.
+            # Closed connections are counted and logged together, because a log line for each of
+            # them could fill the disk.
             return
         warn(logger, "connections closed", open=len(self), **self._closed)
         self._next_line = now + _SECONDS_BETWEEN_LINES
@@ -137,17 +136,17 @@ class Connections:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits: on the size of a request's head, on the wait for the head,
-    and on the wait for a client that does not read."""
+    """uvicorn's protocol with three limits: the size of a request's head, the wait for the head,
+    and the wait for a client that does not read its answer."""
 
     def __init__(self, connections: Connections, **options: Any) -> None:
         super().__init__(**options)
         self._others = connections
         self._deadline: asyncio.TimerHandle | None = None
-        # The bytes received since the last part of a body, or since the end of the last head.
+        # The number of bytes since the end of the last head, or since the last part of a body.
         self._head_size = 0
         self._reading_deadline: asyncio.TimerHandle | None = None
-        # The number of bytes that were not sent yet when `_reading_deadline` was set.
+        # The number of bytes that were still unsent when `_reading_deadline` was set.
         self._unsent = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -173,7 +172,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self.headers) >= MOST_HEADERS:
-            # The parser turns this error into one of its own errors, and the answer is 400.
+            # The parser catches this error, and uvicorn answers 400.
             raise ValueError
         super().on_header(name, value)
 
@@ -197,8 +196,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if not has_another:
             self._others.wait(self)
-            # uvicorn does not notice if a small rest of the answer is not sent. The connection
-            # would then stay open.
+            # The client may not have read the end of the answer yet. If it never does, uvicorn does
+            # not notice, and the connection would stay open.
             self._expect_reader()
 
     def pause_writing(self) -> None:
@@ -211,7 +210,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._others.read_on(self)
 
     def _is_idle(self) -> bool:
-        """Return whether the server is answering no request of this connection."""
+        """Return whether the server is answering no request of this connection at the moment."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or cycle.response_complete
 
@@ -228,8 +227,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_size:
             self._others.close(self, "too_slow")
         else:
-            # Browsers open spare connections. Such a connection is closed without a line in the
-            # log.
+            # Browsers open spare connections and send nothing over them. Such a connection is
+            # closed without a log line.
             self.transport.abort()
 
     def _expect_reader(self) -> None:
@@ -245,8 +244,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def _look_for_reader(self) -> None:
         self._reading_deadline = None
         unsent = self.transport.get_write_buffer_size()
-        # The check is over if the client has read everything. It is also over if the client reads
-        # an answer that is still being written.
+        # Nothing is wrong if the client has read everything, or if it keeps up with an answer that
+        # is still being written.
         is_over = not unsent or not (self.flow.write_paused or self._is_idle())
         if is_over:
             return

@@ -1,4 +1,5 @@
-"""The only account, which is the Game Master's. Everybody who may use the program has it."""
+"""The program's only account, the Game Master's. Everybody who may use the program uses this
+account."""
 
 import functools
 from typing import Any
@@ -13,10 +14,7 @@ USERNAME = "gm"
 
 
 def game_master() -> User:
-    """Return the account, which is created when it is first needed.
-
-    It has every permission, even in the admin.
-    """
+    """Return the account. The first call creates it, with every permission."""
     account, _ = User.objects.get_or_create(
         username=USERNAME,
         defaults={"is_staff": True, "is_superuser": True, "password": make_password(None)},
@@ -35,7 +33,8 @@ async def agame_master() -> User:
 def store_password() -> None:
     """Set the password of the account to STORYENGINE_PASSWORD.
 
-    Each login is bound to the stored hash of the password. So a new password ends every login.
+    A login is valid only as long as the stored hash of the password stays the same. So a new
+    password ends every login.
     """
     account = game_master()
     if not account.check_password(settings.PASSWORD):
@@ -44,8 +43,8 @@ def store_password() -> None:
 
 
 class PasswordBackend(ModelBackend):
-    """Django's backend for passwords. It first stores the present STORYENGINE_PASSWORD in the
-    account."""
+    """Django's backend for passwords. Before it checks a password, it sets the account's password
+    to STORYENGINE_PASSWORD."""
 
     def authenticate(
         self,
@@ -60,5 +59,6 @@ class PasswordBackend(ModelBackend):
 
 @functools.cache
 def store_password_once() -> None:
-    """Call `store_password`, but only once in each process, because hashing is slow on purpose."""
+    """Call `store_password`, but only once in each process, because hashing a password is slow on
+    purpose."""
     store_password()

@@ -4,8 +4,8 @@ from django.http.response import HttpResponseBase
 
 from storyengine.access.inline import InlineMiddleware
 
-# Inline scripts and everything from other sites are forbidden. So text of a user or a model could
-# not run as code, even if it were not escaped.
+# This policy forbids inline scripts and everything from other sites. So text of a user or a model
+# cannot run as code, even if a template forgets to escape it.
 CONTENT_SECURITY_POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -23,10 +23,11 @@ PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "Permissions-Policy": PERMISSIONS_POLICY,
-    # No shared cache may keep a story. The browser has to ask the server each time.
+    # No shared cache may keep a page, because pages show stories. The browser has to ask the server
+    # before it shows a cached page.
     "Cache-Control": "private, no-cache",
-    # Django's middleware sets these headers on pages, but not on requests that are refused before
-    # it runs.
+    # Django's middleware sets these headers too. They are also here for requests that are refused
+    # before Django's middleware runs.
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",

@@ -1,5 +1,5 @@
-"""The base class of middleware that only computes, and therefore runs in the event loop and not in
-a thread."""
+"""The base class of middleware that only computes. Such middleware runs in the event loop and needs
+no thread."""
 
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, cast
@@ -12,8 +12,8 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseB
 
 
 class InlineMiddleware:
-    """A middleware that calls `before` and `after`. Subclasses override them, and neither may wait
-    for anything."""
+    """A middleware that calls `before` and `after`. Subclasses override these methods, which must
+    not wait for anything."""
 
     sync_capable: ClassVar[bool] = True
     async_capable: ClassVar[bool] = True
@@ -37,7 +37,7 @@ class InlineMiddleware:
         return self.after(response)
 
     def before(self, request: HttpRequest) -> HttpResponseBase | None:
-        """Return a response that refuses the request, or None to let it through."""
+        """Return a response that refuses the request, or None to let the request through."""
         return None
 
     def after(self, response: HttpResponseBase) -> HttpResponseBase:

@@ -6,39 +6,37 @@ from ipaddress import ip_address
 
 from django.conf import settings
 
-# The fewest characters of a good secret. A shorter one could be guessed in time.
+# The fewest characters of a password or token that is hard to guess.
 SHORTEST_GOOD_SECRET = 12
 # The addresses that stand for all IPv4 addresses and for all IPv6 addresses.
 _EVERY_IPV4, _EVERY_IPV6 = "0.0.0.0", "::"  # noqa: S104
 
 
 class CannotListen(OSError):
-    """The address cannot be opened. The message says why, and what to do."""
+    """The error for an address that cannot be opened. The message says why, and what to do."""
 
 
 def listening_host() -> str:
-    """Return the address on which to listen.
-
-    This is STORYENGINE_HOST if it is set. Otherwise it is all IPv4 addresses if the password is
-    long, and loopback if it is not.
-    """
+    """Return the address on which to listen: STORYENGINE_HOST if it is set, otherwise all IPv4
+    addresses if the password is long enough, and loopback if it is not."""
     is_guarded = len(settings.PASSWORD) >= SHORTEST_GOOD_SECRET
     return settings.HOST or (_EVERY_IPV4 if is_guarded else "127.0.0.1")
 
 
 def is_held_back() -> bool:
-    """Return whether the server listens only on loopback because its password is too short."""
+    """Return whether the server listens only on loopback because the password is too short."""
     return 0 < len(settings.PASSWORD) < SHORTEST_GOOD_SECRET and not settings.HOST
 
 
 def is_beyond_loopback() -> bool:
-    """Return whether other machines reach the program without a proxy on this machine."""
+    """Return whether other machines can reach the program directly, without a proxy on this
+    machine."""
     return not ip_address(listening_host()).is_loopback
 
 
 def describe_address() -> str:
-    """Return the address to type into a browser, and the words that say from where it can be
-    reached."""
+    """Return a text with the address for the browser and with the reach of the server, such as "on
+    this machine only"."""
     host = listening_host()
     if host in (_EVERY_IPV4, _EVERY_IPV6):
         name, reach = "localhost", "on every address of this machine"
@@ -52,12 +50,13 @@ def describe_address() -> str:
 
 
 def open_listeners() -> list[socket.socket]:
-    """Return the bound sockets. Raises CannotListen if one of them cannot be opened."""
+    """Return a bound socket for each address. Raises CannotListen if an address cannot be
+    opened."""
     host = listening_host()
     listeners: list[socket.socket] = []
     try:
-        # IPv4 has a socket of its own, because an IPv6 socket would show its visitors under mapped
-        # addresses.
+        # IPv4 has a socket of its own, because an IPv6 socket would report IPv4 visitors by mapped
+        # IPv6 addresses.
         for one in (_EVERY_IPV4, _EVERY_IPV6) if host == _EVERY_IPV6 else (host,):
             listeners.append(_open(one))
     except OSError as error:

@@ -18,16 +18,16 @@ from storyengine.access.api_access import API_PREFIX, ask_for_token, is_readable
 from storyengine.access.game_master import agame_master, game_master, store_password_once
 from storyengine.access.tokens import Verdict, verdict_on
 
-# The addresses that load balancers ask. They need no login, because a load balancer has no
-# password.
+# Addresses that need no login, because load balancers ask them and have no password.
 OPEN_PATHS = ("/healthz", "/readyz")
 
 
 class LoginMiddleware(AuthenticationMiddleware):
-    """A middleware that sets request.user and, if a password is set, asks for the login.
+    """A middleware that sets request.user and, if a password is set, requires the login.
 
-    Without a login, only the login page and OPEN_PATHS are answered. storyengine.access.api_access
-    guards the API, but a login also opens the READABLE addresses.
+    Without a login, a visitor gets only the login page and OPEN_PATHS. Calls of the API pass,
+    because storyengine.access.api_access guards the API. A login also opens the READABLE addresses
+    of that module.
     """
 
     def __call__(self, request: HttpRequest) -> Any:
@@ -53,8 +53,8 @@ class LoginMiddleware(AuthenticationMiddleware):
         return None if request.user.is_authenticated else ask_for_login(request)
 
     def process_request(self, request: HttpRequest) -> None:
-        """Set request.user to an object that reads the account only when it is used, because most
-        pages never use it."""
+        """Set request.user to an object that reads the account only when it is used. Most pages
+        never use it."""
         if settings.PASSWORD:
             super().process_request(request)
         else:
@@ -63,7 +63,7 @@ class LoginMiddleware(AuthenticationMiddleware):
 
 
 def open_paths() -> tuple[str, ...]:
-    """Return the addresses that are open to strangers when a password is set."""
+    """Return the addresses that need no login when a password is set."""
     return (*OPEN_PATHS, resolve_url(settings.LOGIN_URL))
 
 
@@ -81,8 +81,8 @@ def ask_for_login(request: HttpRequest) -> HttpResponse:
         return ask_for_token()
     login_url = resolve_url(settings.LOGIN_URL)
     if request.headers.get("HX-Request") == "true":
-        # htmx would follow a redirect, and put the login page into a part of the page. So the
-        # answer is no redirect.
+        # This answer is not a redirect, because htmx would follow a redirect and put the login page
+        # into a part of the present page.
         query = urlencode({"next": request.headers.get("HX-Current-URL", "/")})
         return HttpResponse(status=401, headers={"HX-Redirect": f"{login_url}?{query}"})
     if not request.accepts("text/html"):

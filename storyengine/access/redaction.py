@@ -1,4 +1,4 @@
-"""Keeps secrets and texts of stories out of the log, even if a library writes the line."""
+"""Keeps secrets and texts of stories out of the log, also from lines that libraries write."""
 
 import logging
 import traceback
@@ -13,21 +13,21 @@ from redis.exceptions import RedisError
 
 from storyengine.settings.environment import read_text
 
-# The fewest characters of a secret that is replaced. A shorter value is too likely to be a part of
-# an ordinary word.
+# The fewest characters of a secret that is replaced. A shorter secret could be a part of ordinary
+# words.
 SHORTEST_SECRET = 4
-# The variables with addresses. The passwords in them are secrets, both percent-encoded and decoded.
+# The environment variables with addresses. A password in such an address is a secret, both
+# percent-encoded and decoded.
 ADDRESSES = ("DATABASE_URL", "CELERY_BROKER_URL")
 
 
 class RedactingFormatter(logging.Formatter):
-    """A formatter that replaces every configured secret in the finished line, including its
-    traceback.
+    """A formatter that replaces every configured secret in the finished line and its traceback.
 
-    It also leaves out the messages of errors, because PostgreSQL repeats the row that it refused,
-    and because a bug may contain any words of a story. It shows the messages of errors of files and
-    connections, and of classes with `is_for_the_log`. With DEBUG it shows all messages except for
-    those of databases.
+    It also leaves out the messages of errors. PostgreSQL quotes the row that it refused, and the
+    message of a bug may have any words of a story. The messages of errors of files and connections
+    are shown, and those of classes with `is_for_the_log`. With DEBUG, only the messages of database
+    errors are left out.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -51,22 +51,21 @@ def redact(line: str) -> str:
 
 
 def where_it_failed(record: logging.LogRecord) -> str:
-    """Return the traceback of the record's error, with its causes first, or "" if there is no
-    error.
+    """Return the traceback of the record's error, or "" if the record has no error. Causes come
+    first.
 
-    The traceback has lines of source code, which have no text of a story, and the classes of the
-    errors.
+    A traceback has lines of source code and the classes of errors, which have no text of a story.
     """
     errors = list(_chain(record.exc_info[1] if record.exc_info else None))
     where = "\n".join(_describe(error) for error in reversed(errors))
-    # An error whose message may be shown can repeat the message of one that may not be shown.
+    # An error whose message may be shown can repeat the message of another error. If that message
+    # may not be shown, it is removed here.
     return _without_words(where, errors)
 
 
 def _without_words(text: str, errors: Iterable[BaseException]) -> str:
     for error in errors:
-        # A line of the log may have the error as its repr or as its plain message. Both are
-        # replaced.
+        # A log line may contain the error's repr or its plain message.
         for words in (repr(error), str(error)):
             if len(words) >= SHORTEST_SECRET and not _may_be_shown(error):
                 text = text.replace(words, f"[words of {type(error).__name__}]")
@@ -79,7 +78,8 @@ def _describe(error: BaseException) -> str:
 
 
 def _may_be_shown(error: BaseException) -> bool:
-    """Return whether the message of an error can have no text of a story."""
+    """Return whether the log may have the message of this error, because the message has no text of
+    a story or DEBUG is on."""
     if isinstance(error, DatabaseError):
         return False
     return (
@@ -117,13 +117,13 @@ def _secrets() -> tuple[str, ...]:
     return _longest_first(values, tuple(read_text(name) for name in ADDRESSES))
 
 
-# The result is cached, because each line of the log asks several times, and only tests change the
-# settings.
+# The result is cached, because each log line needs it several times. Outside of tests, the settings
+# never change.
 @lru_cache(maxsize=8)
 def _longest_first(values: tuple[str, ...], addresses: tuple[str, ...]) -> tuple[str, ...]:
     secrets = set(values)
     for written in addresses:
-        # Celery accepts several addresses of brokers, separated by semicolons.
+        # CELERY_BROKER_URL may have several addresses, separated by semicolons.
         for address in written.split(";"):
             password = _password_of(address)
             secrets |= {password, unquote(password)}

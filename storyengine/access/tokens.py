@@ -1,8 +1,8 @@
 """Checks the API's token in constant time, and limits the number of wrong tokens.
 
-Wrong tokens are counted like wrong passwords (see AXES_FAILURE_LIMIT in the settings). They are
-counted separately, so that a program with an old token does not lock the Game Master out of the
-login page.
+The same limit applies to wrong tokens as to wrong passwords (AXES_FAILURE_LIMIT in the settings).
+But the two are counted separately, so that a program with an old token does not lock the Game
+Master out of the login page.
 """
 
 import logging
@@ -27,9 +27,9 @@ logger = logging.getLogger(__name__)
 
 _COUNTED_AS = {"username": "token of the API"}
 _VERDICT = "storyengine.token"
-# This lock makes wrong tokens be counted one after the other, as passwords are (see
-# storyengine.access.views). Otherwise tokens that are sent at once would all be tried before the
-# first is counted. Right tokens do not wait for the lock.
+# With this lock, wrong tokens are counted one after the other. Otherwise many tokens that come at
+# once would all be tried before the first of them is counted. The check of a right token does not
+# use the lock.
 _one_try = Lock()
 
 
@@ -37,21 +37,22 @@ class Verdict(Enum):
     RIGHT = auto()
     WRONG = auto()
     # The verdict if too many wrong tokens came from the visitor's address. Even a right token is
-    # refused then.
+    # then refused.
     PAUSED = auto()
 
 
 def verdict_on(request: HttpRequest) -> Verdict | None:
-    """Return the verdict that `atry_token` found, or None for a request without a token."""
+    """Return the verdict on the request's token that `atry_token` has stored, or None if the
+    request has no token."""
     found: Verdict | None = request.META.get(_VERDICT)
     return found
 
 
 async def atry_token(request: HttpRequest) -> Verdict | None:
-    """Try the request's token, and return the verdict. Later `verdict_on` returns the same verdict.
+    """Try the request's token, store the verdict for `verdict_on`, and return the verdict.
 
-    The token is tried only once, even if it was already checked before the body was read. A right
-    token does not wait for wrong ones.
+    The token of a request is tried only once, even if this function is called again after the body
+    was read. A right token does not wait for wrong tokens.
     """
     if not (_given(request) and settings.API_TOKEN):
         return None
@@ -71,7 +72,8 @@ try_token = async_to_sync(atry_token)
 
 
 def is_right(request: HttpRequest) -> bool:
-    """Return whether the token is right, without asking the database or counting wrong tokens."""
+    """Return whether the token is right. The database is not asked, and wrong tokens are not
+    counted."""
     return bool(settings.API_TOKEN) and constant_time_compare(_given(request), settings.API_TOKEN)
 
 
@@ -83,8 +85,8 @@ def _given(request: HttpRequest) -> str:
 class _Waiting:
     """The number of each visitor's wrong tokens that the database has not counted yet.
 
-    With this number, a right token among many guesses that come at once is refused like the
-    guesses.
+    These tokens count towards the limit too. Otherwise a visitor could send many guesses at once,
+    and learn which guess is right.
     """
 
     def __init__(self) -> None:
@@ -112,8 +114,8 @@ _waiting = _Waiting()
 
 
 def _visitor(request: HttpRequest) -> HttpRequest:
-    """Return a request that has only the visitor's address, because nothing else of a try may be
-    stored."""
+    """Return a request that has only the visitor's address, because the library that counts
+    failures would store other values too."""
     visitor = HttpRequest()
     visitor.META["REMOTE_ADDR"] = request.META.get("REMOTE_ADDR")
     return visitor
@@ -121,11 +123,11 @@ def _visitor(request: HttpRequest) -> HttpRequest:
 
 def _look_for_pause(visitor: HttpRequest, waiting: int) -> Verdict:
     """Return the verdict on a right token. `waiting` is the number of the visitor's wrong tokens
-    that are not counted yet."""
+    that the database has not counted yet."""
     try:
         failures = AxesProxyHandler.get_failures(visitor, _COUNTED_AS) + waiting
     except STORAGE_ERRORS:
-        # The visitor has the right token. The view tells him what is wrong with the database.
+        # The token is right, so the visitor may pass. The view will answer that the database fails.
         return Verdict.RIGHT
     if failures < settings.AXES_FAILURE_LIMIT:
         return Verdict.RIGHT
@@ -143,7 +145,7 @@ def _count_wrong(visitor: HttpRequest) -> Verdict:
                 AxesProxyHandler.user_login_failed(__name__, _COUNTED_AS, visitor)
                 is_paused = getattr(visitor, "axes_locked_out", False)
     except STORAGE_ERRORS:
-        # The database cannot count the wrong token now, but the token is wrong.
+        # The token is wrong, even if the database cannot count it now.
         return Verdict.WRONG
     return Verdict.PAUSED if is_paused else Verdict.WRONG
 

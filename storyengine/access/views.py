@@ -16,12 +16,12 @@ from storyengine.access.game_master import USERNAME
 
 logger = logging.getLogger(__name__)
 
-# The most bytes of a form with a password, an address and a token. A larger form is refused,
-# because failed tries are stored.
+# The most bytes of a login form, which has a password, an address and a CSRF token. A larger form
+# is refused, because parts of a failed try are stored.
 _LARGEST_FORM = 10_000
-# This lock makes passwords be tried one after the other. Otherwise passwords that are sent at once
-# would all be tried before the first is counted. Each further process can still try one more at the
-# same time.
+# With this lock, a process tries passwords one after the other. Otherwise many passwords that come
+# at once would all be tried before the first of them is counted. If there are several processes,
+# each can still try one password at the same time.
 _one_try = Lock()
 
 
@@ -31,7 +31,7 @@ class PasswordForm(forms.Form):
 
 @require_safe
 async def healthz(request: HttpRequest) -> JsonResponse:
-    """Answer that the process serves requests.
+    """Answer that this process serves requests.
 
     The database is not asked, because a slow database is no reason to restart the process.
     """
@@ -55,8 +55,8 @@ def log_in(request: HttpRequest) -> HttpResponse:
 
 
 def _try_password(request: HttpRequest) -> tuple[str, int]:
-    """Log in and return ("", 200). If that fails, return the reason and the status of the
-    answer."""
+    """Log in with the password in the form, and return ("", 200). If the login fails, return the
+    reason and the HTTP status."""
     form = PasswordForm(request.POST)
     if not form.is_valid() or int(request.META.get("CONTENT_LENGTH") or 0) > _LARGEST_FORM:
         return "Type the password.", 422
@@ -85,10 +85,8 @@ def log_out(request: HttpRequest) -> HttpResponse:
 
 
 def _next_url(request: HttpRequest) -> str:
-    """Return the address to which the browser goes after the login.
-
-    An address on another host is replaced by the first page.
-    """
+    """Return the address to which the browser goes after the login: the address that the form
+    names, or the first page if that address is on another host."""
     wanted = request.POST.get("next") or request.GET.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()

@@ -4,15 +4,15 @@ from ipaddress import IPv6Address, IPv6Network, ip_address
 
 from django.http import HttpRequest
 
-# The prefix length of the smallest network that a provider gives to a customer. The customer can
-# use every address in it.
+# The prefix length of the smallest network that a provider gives to a customer. One visitor may use
+# all addresses of such a network.
 _IPV6_PREFIX = 64
 
 
 def counted_address(request: HttpRequest) -> str | None:
-    """Return the visitor's address. For IPv6, return the first address of its network.
+    """Return the address under which the visitor is counted, or None if it is not known.
 
-    Returns None if the address is not known.
+    All visitors of an IPv6 network are counted under the network's first address.
     """
     try:
         address = ip_address(request.META.get("REMOTE_ADDR") or "")
@@ -22,5 +22,5 @@ def counted_address(request: HttpRequest) -> str | None:
         return str(address)
     if address.ipv4_mapped:
         return str(address.ipv4_mapped)
-    # The address is converted to a number first, because this removes its zone.
+    # IPv6Network does not accept an address with a zone. As an integer, the address has no zone.
     return str(IPv6Network((int(address), _IPV6_PREFIX), strict=False).network_address)

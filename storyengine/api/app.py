@@ -1,4 +1,4 @@
-"""The JSON API. Its addresses begin with `api/`."""
+"""The JSON API, whose addresses begin with `api/`."""
 
 from ninja.openapi.docs import Swagger
 
@@ -21,7 +21,7 @@ api = ProblemAPI(
     urls_namespace="api",
     renderer=JsonRenderer(),
     parser=StrictJsonParser(),
-    # The documentation page must not send the schema of this API to a validator on another host.
+    # By default, the documentation page would send the API's schema to a validator on another host.
     docs=Swagger({"validatorUrl": None}),
 )
 add_problem_handlers(api)

@@ -1,4 +1,4 @@
-"""The work of agents 0, 8 and 9 in the background. A client may wait for it."""
+"""Work of agents 0, 8 and 9 in the background. A client may wait for its result."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -64,7 +64,7 @@ async def end(
     """End the chapter as soon as memory covers every prompt.
 
     The answer is 409 if memory is more than two stretches of prompts behind, or needs more calls
-    than two stretches have prompts. The answer has the number of calls in `calls`. Send
+    than two stretches have prompts. The field `calls` of this answer has the number of calls. Send
     `accept_calls` to accept them.
     """
     await in_database(request_end, session_id, accept_calls=body.accept_calls)
@@ -85,13 +85,12 @@ async def retry_memory(
     body: CallsBody = NOT_ACCEPTED,
     prefer: Prefer = "",
 ) -> Status[SessionDocument]:
-    """Try again now to write the memory that failed. If the end of the chapter failed, end it
-    again.
+    """Try again now to write the memory that failed. If the end of the chapter failed, end the
+    chapter again.
 
     The answer is 409 if memory is more than two stretches of prompts behind, or needs more calls
-    than two stretches have prompts. The answer has the number of calls
-    in `calls`. Send `accept_calls` to accept them. Then one stretch is written now, and one after
-    each prompt.
+    than two stretches have prompts. The field `calls` of this answer has the number of calls. Send
+    `accept_calls` to accept them. Then one stretch is written now, and one after each prompt.
     """
     await in_database(retry_summary, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(are_summaries_over, session_id, session_id, prefer, response)
@@ -117,7 +116,7 @@ def cancel(request: HttpRequest, session_id: UUID) -> SessionDocument:
 
 @router.post("/session/{uuid:session_id}/reopen", response={200: SessionDocument, **CALL})
 def reopen_session(request: HttpRequest, session_id: UUID) -> SessionDocument:
-    """Play on in an ended chapter. Its drafts stay."""
+    """Put an ended chapter back in play. Its drafts stay."""
     reopen(session_id)
     return read_session(session_id)
 
@@ -125,8 +124,10 @@ def reopen_session(request: HttpRequest, session_id: UUID) -> SessionDocument:
 async def _answer_for(
     request_job: Callable[[UUID], Job], session_id: UUID, prefer: str, response: HttpResponse
 ) -> Status[SessionDocument]:
-    """Ask for a job of the chapter. Answer when the job is over, or at once if the client does not
-    wait."""
+    """Ask for a job of the chapter, and return the answer of the API.
+
+    If the client waits, the answer comes when the job is over. Otherwise it comes at once.
+    """
     job = await in_database(request_job, session_id)
     was_awaited = await is_awaited(is_job_over, job.job_id, session_id, prefer, response)
     if was_awaited:
@@ -141,8 +142,8 @@ async def is_awaited(
     prefer: str,
     response: HttpResponse,
 ) -> bool:
-    """Wait as long as the client asks. Returns True if the client asked to wait and the work is
-    over."""
+    """Wait for the work for as long as the client asks. Return whether the work is over. Return
+    False at once if the client does not ask to wait."""
     seconds = accept_wait(prefer, response)
     if seconds is None:
         return False
@@ -150,7 +151,7 @@ async def is_awaited(
 
 
 def check_job(job: JobDocument | None) -> None:
-    """Raise JobBroken if the job has ended without a result."""
+    """Raise an error for the client if the job has ended without a result."""
     if job is None:
         return
     if job.status == "cancelled":

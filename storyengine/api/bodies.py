@@ -1,7 +1,8 @@
-"""The bodies that a client may send. Their types are exact, and unknown fields are refused.
+"""The bodies that a client may send. Values must have exactly the declared type, and unknown fields
+are refused.
 
-The length of a text is checked in other modules, because a line break counts as one character in
-any form.
+Other modules check the length of a text. They count a line break as one character, whichever
+characters the client sends for it.
 """
 
 from typing import Any, Literal
@@ -13,8 +14,8 @@ from sessions.models import DEFAULT_MODE
 
 
 class Body(BaseModel):
-    """The base class of all bodies. It refuses unknown fields. Otherwise the text of a misspelt
-    field would be lost without an error."""
+    """The base class of all bodies. It refuses unknown fields, because otherwise the text in a
+    misspelt field would be lost without an error."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -29,8 +30,8 @@ class TitleBody(Body):
 
 
 class Tab1Body(Body):
-    """The fields of Tab 1 to change. A field that is missing or null stays as it is. The text of a
-    slot that is not named stays too."""
+    """The fields of Tab 1 to change. A field that is missing or null stays as it is. A slot that is
+    not named keeps its text."""
 
     world_text: str | None = Field(None, description="At most 5,000 characters.")
     chapter_text: str | None = Field(None, description="At most 5,000 characters.")
@@ -81,7 +82,7 @@ class PromptBody(Body):
 
 
 class RerollBody(Body):
-    """A re-roll. A field that is left out has the value of the chosen attempt."""
+    """A re-roll. A field that is left out gets its value from the chosen attempt."""
 
     agent_slot: int | None = Field(None, description="The character that answers.")
     user_text: str | None = Field(None, description="What happens; 1 to 5,000 characters.")
@@ -110,7 +111,7 @@ class ForkBody(Body):
 
 
 class CallsBody(Body):
-    """The GM's consent to the model calls of memory. The whole body may be left out."""
+    """The GM's consent to the model calls that memory needs. The whole body may be left out."""
 
     accept_calls: bool = Field(
         False,
@@ -130,7 +131,7 @@ class TrialBody(Body):
 
 
 class NarrativeAgentBody(Body):
-    """The narrator's fields to change. A field that is missing or null stays as it is."""
+    """The settings of the narrator to change. A field that is missing or null stays as it is."""
 
     narrative_agent_definition_text: str | None = Field(
         None, description="Instructions to the narrator; at most 5,000 characters."

@@ -1,4 +1,4 @@
-"""The model calls of a chapter, with the layers that were sent and the tokens that were used."""
+"""The model calls of a chapter, with the layers of their requests and the tokens that they used."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -26,8 +26,8 @@ router = Router(tags=["Model calls"])
 
 
 class LayerDocument(Document):
-    """One layer of a request after the request was fitted into the window, with the numbers of its
-    pieces."""
+    """A layer of a request as it was sent, and how many of its pieces were kept, shortened or
+    dropped."""
 
     name: str
     tokens: int = Field(0, description="Estimated.")
@@ -74,8 +74,8 @@ class CallDocument(CallFigures):
 
 
 class UsageDocument(Document):
-    """The numbers of calls by outcome, and the numbers of their tokens as the provider reported
-    them."""
+    """The number of calls, all together and by outcome, and the tokens that the provider reported
+    for them."""
 
     calls: int
     finished: int
@@ -137,7 +137,7 @@ def list_calls(
 
 
 class DryRunLayerDocument(Document):
-    """A layer with its text, and the numbers of pieces that would be kept, shortened or dropped."""
+    """A layer with its text, and how many of its pieces would be kept, shortened or dropped."""
 
     name: str
     role: str
@@ -176,7 +176,7 @@ class DryRunDocument(Document):
 
 @router.post("/session/{uuid:session_id}/dry-run", response={200: DryRunDocument, **WRITE})
 def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> DryRunDocument:
-    """Return the request that this prompt would make, layer by layer. Nothing is sent, stored or
+    """Return the request that this prompt would cause, layer by layer. Nothing is sent, stored or
     spent."""
     run = look_ahead(get_chapter(session_id), **body.model_dump())
     return DryRunDocument.model_validate(run)
@@ -187,7 +187,8 @@ def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> Dr
     response={200: CallsEstimateDocument, **READ, **refusals(409, 422)},
 )
 def get_build_estimate(request: HttpRequest, session_id: UUID) -> CallsEstimateDocument:
-    """Estimate the calls that the narrative of an ended chapter takes if no scene is too short.
+    """Estimate the calls for the narrative of an ended chapter, on the assumption that no scene
+    comes out too short.
 
     Each call writes one scene. The estimate itself calls no model.
     """
@@ -199,7 +200,7 @@ def get_build_estimate(request: HttpRequest, session_id: UUID) -> CallsEstimateD
 
 
 def figures_of(call: CallRecord) -> dict[str, Any]:
-    """Return the values of the fields of `CallFigures` for a call."""
+    """Return the values of this call for the fields of `CallFigures`."""
     one, tokens = call.artifact, call.tokens
     return {
         "call_id": one.pk,

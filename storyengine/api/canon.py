@@ -37,8 +37,8 @@ def get_now(request: HttpRequest, session_id: UUID) -> NowDocument:
 def correct_canon(
     request: HttpRequest, session_id: UUID, body: CorrectionBody
 ) -> Status[MemoryBlockDocument]:
-    """Rule which fact is true. The ruling is a memory block that overrides everything else in
-    memory.
+    """Rule which fact is true. The ruling is stored as a memory block, and overrides everything
+    else that memory says about the fact.
 
     If the latest ruling is the same, no block is added.
     """
@@ -50,13 +50,13 @@ def correct_canon(
 def answer_question(
     request: HttpRequest, session_id: UUID, body: AnswerBody
 ) -> Status[MemoryBlockDocument]:
-    """Settle a contradiction that memory reports. Contradictions are items of the section
-    `questions` of `now`.
+    """Settle a contradiction that memory reports. The section `questions` of `now` lists the
+    contradictions.
 
-    With `old` and `new`, the fact that stands becomes canon and the other is withdrawn. Without
-    them, `keep` leaves canon as it is. `ignore` always leaves it as it is. `take_new` needs `new`,
-    and is refused if it would not change canon. An `old` beside `take_new` must be the `replaces`
-    of an item of `now`. If the latest answer is the same, no block is added.
+    `keep` makes `old` canon and withdraws `new`. `take_new` makes `new` canon and withdraws `old`.
+    `ignore` changes no canon. Without `old` and `new`, `keep` changes no canon either. `take_new`
+    needs `new`, and is refused if it would not change canon. Its `old` must be the `replaces` of an
+    item of `now`, or empty. If the latest answer is the same, no block is added.
     """
     block = write_answer(
         session_id,

@@ -39,7 +39,7 @@ def list_sessions(
     limit: Annotated[int, Query(ge=1, le=200)] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> SessionList:
-    """List the chapters. The chapter that was played last comes first."""
+    """List the chapters. The chapter that was played most recently comes first."""
     return read_sessions(limit=limit, offset=offset)
 
 
@@ -55,21 +55,21 @@ def create_session(
 def get_session(request: HttpRequest, session_id: UUID, thoughts: bool = False) -> SessionDocument:
     """Return a whole chapter: state, setup, events, memory, drafts, the pending turn and the jobs.
 
-    With `thoughts` the events include thoughts.
+    With `thoughts`, the events include thoughts.
     """
     return read_session(session_id, with_thoughts=thoughts)
 
 
 @router.patch("/session/{uuid:session_id}", response={200: SessionDocument, **WRITE})
 def rename_session(request: HttpRequest, session_id: UUID, body: TitleBody) -> SessionDocument:
-    """Change the title."""
+    """Change the chapter's title."""
     rename_chapter(session_id, body.title)
     return read_session(session_id)
 
 
 @router.delete("/session/{uuid:session_id}", response={204: None, **CALL})
 def delete_session(request: HttpRequest, session_id: UUID) -> Status[None]:
-    """Delete the chapter for good with everything that belongs to it. Its forks stay."""
+    """Delete the chapter for good, with everything that belongs to it. Its forks are kept."""
     delete_chapter(session_id)
     return Status(204, None)
 
@@ -78,8 +78,8 @@ def delete_session(request: HttpRequest, session_id: UUID) -> Status[None]:
 def reset_session(
     request: HttpRequest, session_id: UUID, response: HttpResponse
 ) -> Status[SessionDocument]:
-    """Delete the chapter with all its texts, and create a new one under a new id. Its forks
-    stay."""
+    """Delete the chapter with all its texts, and create an empty chapter under a new id. The forks
+    of the deleted chapter are kept."""
     return answer_created(reset_chapter(session_id), response)
 
 
@@ -87,7 +87,7 @@ def reset_session(
 def copy_session(
     request: HttpRequest, session_id: UUID, response: HttpResponse
 ) -> Status[SessionDocument]:
-    """Create a chapter with the same Tab 1."""
+    """Create a chapter with a copy of this chapter's Tab 1."""
     return answer_created(copy_setup(session_id), response)
 
 
@@ -99,14 +99,14 @@ def get_tab1(request: HttpRequest, session_id: UUID) -> Tab1Document:
 
 @router.put("/session/{uuid:session_id}/tab1", response={200: Tab1Document, **WRITE})
 def put_tab1(request: HttpRequest, session_id: UUID, body: Tab1Body) -> Tab1Document:
-    """Save the fields of Tab 1 that are sent. If one of them is refused, none is saved."""
+    """Save the fields of Tab 1 in the body. If one of them is refused, none is saved."""
     return tab1_document(save_setup(session_id, SetupChange(**dict(body))))
 
 
 @router.get("/session/{uuid:session_id}/setup", response={200: dict[str, Any], **CALL})
 def get_setup(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
-    """Return the fields that the chapter's mode adds to Tab 1. The answer is empty if it adds
-    none."""
+    """Return the fields that the chapter's mode adds to Tab 1. If the mode adds none, the answer is
+    empty."""
     setup = setup_of(get_chapter(session_id))
     return setup.model_dump(mode="json") if setup else {}
 
@@ -117,8 +117,8 @@ def put_setup(
 ) -> dict[str, Any]:
     """Save the fields that the chapter's mode adds to Tab 1.
 
-    They can be saved until the lock, or until the first prompt if the mode has no lock. A field
-    that is left out gets its default.
+    They can be saved until the chapter is locked, or until the first prompt if the mode has no
+    lock. A field that is left out gets its default.
     """
     saved: dict[str, Any] = save_mode_setup(session_id, body).tab1.mode_setup
     return saved
@@ -131,7 +131,7 @@ def put_setup(
 def put_narrative_agent(
     request: HttpRequest, session_id: UUID, body: NarrativeAgentBody
 ) -> NarrativeAgentDocument:
-    """Save the narrator's instructions and the length of the chapter."""
+    """Save the instructions to the narrator and the length of the narrative."""
     chapter = save_narrative_agent(
         session_id,
         definition_text=body.narrative_agent_definition_text,

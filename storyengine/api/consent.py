@@ -1,4 +1,4 @@
-"""The hosts to which texts may be sent."""
+"""The hosts to which texts of stories may be sent."""
 
 from django.http import HttpRequest
 from ninja import Router
@@ -12,19 +12,19 @@ from storyengine.api.reading import read_consent
 
 router = Router(tags=["Consent"])
 
-# The longest name in the DNS, in characters.
+# The longest host name that the DNS allows, in characters.
 HOST_CHAR_LIMIT = 253
 
 
 @router.get("/consent", response={200: ConsentDocument, **refusals()})
 def get_consent(request: HttpRequest) -> ConsentDocument:
-    """Return the host to which texts would be sent, and the hosts to which they may be sent."""
+    """Return the host to which the program would send texts, and all hosts that are allowed."""
     return read_consent()
 
 
 @router.post("/consent", response={200: ConsentDocument, **refusals(400, 403, 413, 415, 422)})
 def put_consent(request: HttpRequest, body: ConsentBody) -> ConsentDocument:
-    """Allow the host that is configured in this program, or withdraw the consent to a host."""
+    """Allow the host that the program is configured for, or withdraw the consent to a host."""
     host = clean_line(body.host, limit=HOST_CHAR_LIMIT, label="The host")
     if body.allowed:
         grant(host)

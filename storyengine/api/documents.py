@@ -1,4 +1,4 @@
-"""The documents in the API's answers. They have the field names of the specification."""
+"""The documents in the API's answers. The specification gives the names of their fields."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -27,7 +27,7 @@ class Tab1Texts(Document):
 
 
 class Tab1Document(Tab1Texts):
-    """Tab 1, in the form in which it can be sent back."""
+    """The texts of Tab 1, in the form in which a client can send them back."""
 
     selected_agent_slots: list[int]
     agent_names: dict[str, str] = Field(
@@ -56,8 +56,7 @@ class EventDocument(Document):
 
 
 class ChangeDocument(Document):
-    """A change of the world. It belongs to an attempt, or to an act of the user after the
-    attempt."""
+    """A change of the world, made by an attempt or by an act of the user after the attempt."""
 
     is_act: bool
     kind: str
@@ -172,7 +171,7 @@ class PendingTurn(Document):
 
 
 class JobDocument(Document):
-    """The newest background job of its kind, or a late result that is void."""
+    """The newest job of a kind, or a late result that is void."""
 
     job_id: UUID
     kind: str = Field(description="lock, summarize, narrate, go_on, or that of a way to play.")

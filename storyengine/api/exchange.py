@@ -35,10 +35,10 @@ _FILE = {"$ref": "#/components/schemas/ChapterFile"}
 
 @router.get("/session/{uuid:session_id}/export", response={200: ChapterFile, **READ})
 def export_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """Return the chapter as a file that `POST /api/session/import` accepts, here or on another
+    """Return the chapter as a file that `POST /api/session/import` accepts, in this or another
     installation.
 
-    The file has no model calls, and no work that a worker has not finished.
+    The file has no model calls and no unfinished background work.
     """
     content = export_chapter(session_id).to_json()
     return HttpResponse(content, content_type="application/json")
@@ -52,8 +52,8 @@ def export_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
     },
 )
 def import_session(request: HttpRequest, response: HttpResponse) -> Status[SessionDocument]:
-    """Import the chapter of an exported file under a new id. The file may have 20,000,000 bytes at
-    most.
+    """Import a chapter from an exported file, which may have up to 20,000,000 bytes. The chapter
+    gets a new id.
 
     If the file is refused, nothing is stored.
     """
@@ -70,8 +70,8 @@ def fork_session(
 ) -> Status[SessionDocument]:
     """Create a chapter that begins as this one was after one of its turns. No model is called.
 
-    The fork has the turns up to this one with all their committed attempts, and the memory and
-    rulings of that time. It has no draft, and no reply that is being written or broke off. The
+    The fork has the turns up to the named one with all their committed attempts, and the memory and
+    rulings of that time. It has no draft, no reply that is being written, and no broken reply. The
     tokens and dollars that this chapter has spent count towards the caps of the fork. The fork
     stays when this chapter is deleted.
     """
@@ -80,8 +80,8 @@ def fork_session(
 
 
 def _body(request: HttpRequest) -> bytes:
-    """Return the body. It is read from the request itself, because `request.body` has a smaller
-    limit."""
+    """Return the body of an import, which is read from the stream because `request.body` has a
+    smaller limit."""
     length = request.headers.get("Content-Length", "")
     if not length.isdecimal():
         return request.read(MAX_FILE_BYTES + 1)

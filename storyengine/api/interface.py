@@ -28,14 +28,14 @@ from storyengine.api.problems import (
 
 View = Callable[..., HttpResponseBase | Awaitable[HttpResponseBase]]
 
-# The name of the view that reads its body itself, because a file may be longer than other bodies.
+# The view that reads its body itself, because the file in the body may be longer than other bodies.
 _TAKES_FILE = "import_session"
 
 HTTP_METHODS = ("get", "put", "post", "delete", "patch")
 
 
 class UnreadableBody(ValueError):
-    """A body is not JSON. Ninja answers 400, and the handler shows this message."""
+    """The error for a body that is not JSON. Ninja answers 400 with this message."""
 
 
 class StrictJsonParser(Parser):
@@ -48,8 +48,8 @@ class StrictJsonParser(Parser):
         except RecursionError as error:
             raise UnreadableBody("The body is nested too deeply.") from error
         except ValueError as error:
-            # The body is not UTF-8 or not JSON, or it has a number with thousands of digits, which
-            # Python refuses to read.
+            # The body is not UTF-8, or it is not JSON, or it has a number with thousands of digits,
+            # which Python refuses to read.
             raise UnreadableBody(f"The body cannot be read as JSON: {error}.") from error
 
 
@@ -63,7 +63,7 @@ class JsonRenderer(BaseRenderer):
 class ProblemAPI(NinjaAPI):
     @property
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
-        """The URL patterns of Ninja, each with the API's error handling, and a pattern for all
+        """Ninja's URL patterns, wrapped in the API's error handling, and a last pattern for all
         other addresses."""
         patterns, app_name, namespace = super().urls
         for pattern in patterns:
@@ -79,17 +79,16 @@ class ProblemAPI(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """Return the schema.
+        """Return the API's schema. It is made only once, because making it takes a second.
 
-        It is made only once, because that takes a second. One schema is enough, because the API has
-        one address without parameters.
+        The arguments change nothing, because the API has only one address, which has no parameters.
         """
         return self._schema
 
     @cached_property
     def _schema(self) -> OpenAPISchema:
-        """The schema of the API. Problems have a media type of their own in it, but Ninja knows
-        only one for all answers."""
+        """The API's schema. Ninja gives all answers the media type of JSON, so this gives problems
+        their own media type."""
         schema = super().get_openapi_schema()
         for methods in schema["paths"].values():
             for method in HTTP_METHODS:
@@ -98,8 +97,8 @@ class ProblemAPI(NinjaAPI):
                     if int(status) >= 400 and self.renderer.media_type in content:
                         content[CONTENT_TYPE] = content.pop(self.renderer.media_type)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        # The empty entry is first, because no token is needed if neither a password nor a token is
-        # set.
+        # The empty entry allows calls without a token. If neither a password nor a token is set, no
+        # token is needed.
         schema["security"] = [{}, {"token": []}]
         return schema
 
@@ -113,8 +112,8 @@ def _unknown(request: HttpRequest) -> HttpResponseBase:
 
 
 def _in_api_form(view: View, *, takes_file: bool = False) -> Callable[..., HttpResponseBase]:
-    """Return the view in a wrapper that refuses unreadable bodies and turns errors into
-    problems."""
+    """Return the view with the API's error handling around it. Bodies that are too large or no JSON
+    are refused, and errors become problems."""
     if iscoroutinefunction(view):
 
         @wraps(view)
@@ -140,15 +139,16 @@ def _in_api_form(view: View, *, takes_file: bool = False) -> Callable[..., HttpR
 
 
 def _without_csrf(view: View) -> Callable[..., HttpResponseBase]:
-    """Exempt a view from Django's CSRF check, because storyengine.access checks origins and
-    tokens."""
+    """Exempt a view from Django's CSRF check. storyengine.access checks the origin and the token of
+    API calls instead."""
     view.csrf_exempt = True  # type: ignore[attr-defined]
-    # URL patterns accept sync and async views, but the stubs know only sync ones.
+    # Django accepts async views as well, but its type stubs name only sync ones.
     return cast(Callable[..., HttpResponseBase], view)
 
 
 def _refuse_body(request: HttpRequest) -> Problem | None:
-    """Return the refusal of a body that is too large, or that a form on another site could send."""
+    """Return the refusal of a body that is too large or not declared as JSON. A form on another
+    site cannot declare its body as JSON."""
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     try:
         size = len(request.body)

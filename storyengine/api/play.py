@@ -1,4 +1,4 @@
-"""Turns: prompts with their replies, and the ways to stop, keep, repeat or choose a reply."""
+"""Turns: prompts with their replies, and the ways to stop, keep, repeat, edit or choose a reply."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -54,10 +54,11 @@ IdempotencyKey = Annotated[
 async def send_prompt(
     request: HttpRequest, session_id: UUID, body: PromptBody, idempotency_key: IdempotencyKey = ""
 ) -> Status[TurnAnswer] | HttpResponseBase:
-    """Tell a character what happens, and return the character's reply.
+    """Send a prompt, which tells a character what happens, and return the character's reply.
 
-    The prompt is stored first. The reply is written even if the client leaves. If the reply fails
-    (502) or is stopped (409), the chapter stays as it was, and the answer has the pending turn.
+    The prompt is stored first, and the reply is written even if the client disconnects. If the
+    reply fails (502) or is stopped (409), the story is unchanged, and the answer has the pending
+    turn.
     """
     opened = await start_prompt(
         session_id,
@@ -81,10 +82,11 @@ async def reroll(
     body: RerollBody | None = None,
     idempotency_key: IdempotencyKey = "",
 ) -> Status[TurnAnswer] | HttpResponseBase:
-    """Have the latest prompt answered again, with the same or other words, by the same or another
-    character.
+    """Write another reply to the latest prompt, with the same or other words, by the same or
+    another character.
 
-    The new attempt is chosen when it is complete. The earlier one stays and can be chosen again.
+    The new attempt is chosen when it is complete. The earlier attempt stays and can be chosen
+    again.
     """
     body = body or RerollBody.model_construct()
     opened = await start_reroll(
@@ -105,7 +107,7 @@ async def reroll(
 def get_turn(
     request: HttpRequest, session_id: UUID, number: int, thoughts: bool = False
 ) -> TurnDocument:
-    """Return a turn with all attempts at it. With `thoughts` their events include thoughts."""
+    """Return a turn with all attempts at it. With `thoughts`, their events include thoughts."""
     return read_turn(session_id, number, with_thoughts=thoughts)
 
 
@@ -129,8 +131,8 @@ def edit(
     body: EditBody,
     idempotency_key: IdempotencyKey = "",
 ) -> Status[TurnAnswer]:
-    """Replace the text of the latest reply by hand. This makes another attempt, and no model is
-    called."""
+    """Replace the text of the latest reply by another text. The edit is another attempt, and no
+    model is called."""
     attempt = edit_reply(session_id, number, body.text, submission_key=idempotency_key)
     return Status(201, read_answer(attempt))
 
@@ -139,8 +141,8 @@ def edit(
 def act(request: HttpRequest, session_id: UUID, body: ActBody) -> Status[ActAnswer]:
     """Change the world by an act of the chapter's mode. No model is called.
 
-    From then on the latest turn takes no other attempt. If the arguments do not fit or there is no
-    such act, the answer is 422 and names the acts that there are.
+    The act closes the latest turn to other attempts. If the mode has no such act, or if the
+    arguments do not fit, the answer is 422 and names the acts of the mode.
     """
     return Status(201, read_act(session_id, do_act(session_id, body.act, body.arguments)))
 
@@ -154,7 +156,7 @@ async def stop(request: HttpRequest, session_id: UUID) -> SessionDocument:
 
 @router.post("/session/{uuid:session_id}/keep", response={201: TurnAnswer, **CALL})
 def keep(request: HttpRequest, session_id: UUID) -> Status[TurnAnswer]:
-    """Commit the text of a stopped or failed reply as the reply."""
+    """Commit the text of a stopped or failed reply as the whole reply."""
     return Status(201, read_answer(keep_reply(session_id)))
 
 

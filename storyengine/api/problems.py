@@ -1,4 +1,4 @@
-"""Turns every refusal and failure into a problem, which is a document of RFC 9457."""
+"""Turns every refusal and failure into a problem, the error document of RFC 9457."""
 
 import json
 import logging
@@ -21,7 +21,8 @@ from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refu
 logger = logging.getLogger("django.request")
 
 CONTENT_TYPE = "application/problem+json"
-# The most errors of fields in a problem. A large body could have a hundred thousand wrong values.
+# The most errors of fields in one problem, because a large body could have a hundred thousand wrong
+# values.
 MAX_FIELD_ERRORS = 20
 CALLS_HINT = (
     'POST …/end with {"accept_calls": true} has them made one after the other; '
@@ -37,8 +38,7 @@ class FieldError(BaseModel):
 
 
 class Problem(BaseModel):
-    """A problem as RFC 9457 defines it. Clients can rely on `type`, which names the kind of
-    problem."""
+    """A problem of RFC 9457. A client can tell kinds of problems apart by the `type`."""
 
     type: str
     title: str
@@ -59,7 +59,8 @@ class Problem(BaseModel):
 
 
 class TurnBroken(ChapterError):
-    """A turn ended without a reply. The problem shows the text that was kept."""
+    """The error for an attempt that ended without a reply. The problem shows the text that was
+    kept."""
 
     def __init__(self, detail: str, pending: PendingTurn) -> None:
         self.pending = pending
@@ -76,8 +77,8 @@ class TurnStopped(TurnBroken):
 
 
 class TurnRefused(TurnBroken):
-    """The engine itself refused to call a model for a reply. Consent was missing, there were too
-    many calls, or the request was too long."""
+    """The error for an attempt whose call the engine refused, because consent was missing, there
+    were too many calls, or the request was too long."""
 
     def __init__(self, refusal: ChapterError, pending: PendingTurn) -> None:
         self.refusal = refusal
@@ -86,7 +87,7 @@ class TurnRefused(TurnBroken):
 
 
 class JobBroken(ChapterError):
-    """A job ended without a result, while a client waited for it."""
+    """The error for a job that ended without a result while a client waited for it."""
 
     def __init__(self, detail: str, job: JobDocument | None) -> None:
         self.job = job
@@ -99,7 +100,8 @@ class JobFailed(JobBroken):
 
 
 class JobRefused(JobBroken):
-    """The engine itself refused a call of the job. The answer is that refusal."""
+    """The error for a job whose call the engine refused. The client gets the status and the title
+    of the refusal."""
 
     def __init__(self, refusal: type[ChapterError], job: JobDocument) -> None:
         self.refusal = refusal
@@ -112,7 +114,8 @@ class JobCancelled(JobBroken):
     title = "The work in the background was cancelled"
 
 
-# The refusals that may end a job. For any other error, the answer is that the job failed.
+# The refusals that may end a job, by kind. If another error ended the job, the client is told that
+# the job failed.
 _REFUSALS = {
     refusal.kind(): refusal
     for refusal in (ConsentMissing, RateLimited, BudgetSpent, PromptTooLong, WrongState)
@@ -120,13 +123,14 @@ _REFUSALS = {
 
 
 def broken_job(job: JobDocument) -> JobBroken:
-    """Return the error of a job that failed. The job may still be tried again."""
+    """Return the error for a job that failed. The engine may still try the job again."""
     refusal = _REFUSALS.get(job.refusal)
     return JobRefused(refusal, job) if refusal else JobFailed(job.error, job)
 
 
 def to_json(data: Any) -> bytes:
-    """Return JSON in UTF-8. A lone surrogate stays an escape, because UTF-8 cannot write it."""
+    """Return the data as JSON in UTF-8. A lone surrogate becomes an escape, because UTF-8 has no
+    code for it."""
     text = json.dumps(data, cls=NinjaJSONEncoder, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace")
 
@@ -158,8 +162,8 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None) ->
 
 
 def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
-    """Return the problem for an error. Its kind is the kind of the refusal that caused the error,
-    if any."""
+    """Return the problem for an error. If the engine refused the call of an attempt or a job, the
+    problem has the kind of this refusal."""
     if isinstance(error, TurnRefused):
         problem = problem_of(request, error.refusal)
         return problem.model_copy(update={"pending_turn": error.pending})
@@ -184,16 +188,16 @@ def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
 
 
 def refusals(*statuses: int) -> dict[int, type[Problem]]:
-    """Return the problems that an operation may answer, by status, for its declaration.
+    """Return the declaration of an operation's problems: these statuses, and those of every
+    operation.
 
-    Three are always among them: 401, 503 (the database cannot be reached) and 507 (the disk is
-    full).
+    Every operation may answer 401, 503 (the database cannot be reached) and 507 (the disk is full).
     """
     return dict.fromkeys((401, *statuses, 503, 507), Problem)
 
 
-# The problems of an operation that reads, of one that changes something without a body, and of one
-# with a body.
+# The problems of operations that read, of operations that change something without a body, and of
+# operations with a body.
 READ = refusals(404)
 CALL = refusals(403, 404, 409, 413, 415)
 WRITE = CALL | refusals(400, 422)
@@ -227,15 +231,15 @@ def _on_invalid(request: HttpRequest, error: Any) -> HttpResponse:
 
 def _field_error(entry: dict[str, Any]) -> FieldError:
     loc = [part[:100] if isinstance(part, str) else part for part in entry["loc"]]
-    # The library also names the parameter of the body. It is left out, because a client knows only
-    # the body's fields.
+    # Ninja writes the parameter's name `body` twice into the place of an error. A client knows only
+    # the fields of the body.
     if len(loc) > 1 and loc[:2] == ["body", "body"]:
         del loc[1]
     return FieldError(loc=loc, msg=entry["msg"], type=entry["type"])
 
 
 def _on_http_error(request: HttpRequest, error: Any) -> HttpResponse:
-    # Ninja hides the parser's error behind an error of its own.
+    # Ninja wraps the parser's error in an error of its own.
     detail = str(error.__cause__ or error)
     return problem_response(
         make_problem(request, error.status_code, "unreadable", "Not readable", detail)
@@ -262,7 +266,7 @@ def _on_storage_error(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _on_bug(request: HttpRequest, error: Any) -> HttpResponse:
-    """Log and signal a bug as Django does, but answer with a problem."""
+    """Log and signal a bug as Django does, and answer with a problem."""
     got_request_exception.send(sender=None, request=request)
     logger.error("Internal Server Error: %s", request.path, exc_info=error)
     return problem_response(

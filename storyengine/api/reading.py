@@ -1,4 +1,4 @@
-"""Reads the documents of the API. The number of queries does not grow with the chapter."""
+"""Reads the API's documents from rows. A longer chapter does not take more queries."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -42,14 +42,14 @@ from storyengine.api.documents import (
 
 
 def read_session(session_id: UUID, *, with_thoughts: bool = False) -> SessionDocument:
-    """Return the document of a chapter. It shows the chapter at one moment."""
+    """Return the document of a chapter, as the chapter is at one moment."""
     recover(session_id)
     return read_at_one_moment(session_id, partial(_document, with_thoughts=with_thoughts))
 
 
 async def read_whole_session(session_id: UUID) -> SessionDocument:
-    """Return the document of a chapter. It is read in the request's own thread, so that a long
-    chapter blocks no shared thread."""
+    """Return the document of a chapter. It is read in the request's own thread, because a long
+    chapter would block the threads that all requests share."""
     return await sync_to_async(read_session)(session_id)
 
 
@@ -76,14 +76,14 @@ def _document(chapter: Session, *, with_thoughts: bool) -> SessionDocument:
 
 
 def _jobs(chapter: Session) -> list[Job]:
-    """Return the newest job of each kind, and the late results that are void."""
+    """Return the newest job of each kind, and the void late results."""
     jobs = [*latest_jobs(chapter).values(), *void_results(chapter)[:MOST_VOID]]
     return list({one.pk: one for one in jobs}.values())
 
 
 def answer_created(chapter: Session, response: HttpResponse) -> Status[SessionDocument]:
-    """Return the answer to a request that has created this chapter. The answer has the chapter's
-    address."""
+    """Return the answer to a request that has created this chapter, with the chapter's address in
+    the header Location."""
     response["Location"] = reverse("api:get_session", args=[chapter.pk])
     return Status(201, read_session(chapter.pk))
 
@@ -94,7 +94,7 @@ def read_sessions(*, limit: int, offset: int) -> SessionList:
 
 
 def read_answer(attempt: Attempt) -> TurnAnswer:
-    """Return the document of a committed attempt. It never changes.
+    """Return the document of a committed attempt. For the same attempt it is always the same.
 
     Raises UnknownChapter if the chapter was reset meanwhile.
     """
@@ -102,7 +102,10 @@ def read_answer(attempt: Attempt) -> TurnAnswer:
 
 
 def answer_of(attempt: Attempt, events: Sequence[Event]) -> TurnAnswer:
-    """Return the document of a committed attempt, made from its events."""
+    """Return the document of a committed attempt with these events.
+
+    Raises UnknownChapter if the chapter was reset meanwhile.
+    """
     if attempt.turn is None or not events:
         raise UnknownChapter("The chapter was reset while this reply was being written.")
     return TurnAnswer(
@@ -124,7 +127,7 @@ def read_act(session_id: UUID, changes: Sequence[Change]) -> ActAnswer:
 
 
 def read_turn(session_id: UUID, number: int, *, with_thoughts: bool = False) -> TurnDocument:
-    """Return the document of the turn with all attempts at it, trials and broken ones too.
+    """Return the document of a turn with all attempts at it, also with trials and broken attempts.
 
     Raises UnknownTurn.
     """
@@ -156,13 +159,14 @@ def _told(events: Iterable[Event], *, with_thoughts: bool) -> list[Event]:
 
 
 def _changes_of(attempt: Attempt) -> list[Change]:
-    """Return the changes of the attempt's latest run, and then the acts after the attempt."""
+    """Return the changes of the attempt's latest run, followed by the changes of the acts after the
+    attempt."""
     own = [one for one in attempt.changes.all() if one.run_id in (attempt.run_id, None)]
     return sorted(own, key=lambda one: (one.is_act, one.position))
 
 
 def read_job(job_id: UUID) -> JobDocument:
-    """Return the document of a job. Raises UnknownChapter if the job was deleted with its
+    """Return the document of a job. Raises UnknownChapter if the job was deleted together with its
     chapter."""
     try:
         return JobDocument.model_validate(Job.objects.get(pk=job_id))
@@ -176,8 +180,8 @@ def read_latest_job(session_id: UUID, kind: Job.Kind) -> JobDocument | None:
 
 
 def is_job_over(job_id: UUID) -> bool:
-    """Return whether the job is over or deleted. The query is quick, because it may be made ten
-    times a second."""
+    """Return whether the job has ended or was deleted. The query must be quick, because it runs ten
+    times a second while a client waits."""
     live = (Job.Status.QUEUED, Job.Status.RUNNING)
     return not Job.objects.filter(pk=job_id, status__in=live).exists()
 
@@ -187,7 +191,8 @@ def is_ending_over(session_id: UUID) -> bool:
 
 
 def are_summaries_over(session_id: UUID) -> bool:
-    """Return whether all summaries are written, given up, or waiting after a failure."""
+    """Return whether no summary is running or waiting. A summary that is queued again after a
+    failure does not count as waiting."""
     running = Q(status=Job.Status.RUNNING) | Q(status=Job.Status.QUEUED, error="")
     jobs = Job.objects.filter(session_id=session_id, kind=Job.Kind.SUMMARIZE)
     return not jobs.filter(running).exists()

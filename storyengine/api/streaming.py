@@ -1,7 +1,7 @@
 """Sends a reply as server-sent events or as one answer. The reply is written even if the client
-leaves.
+disconnects.
 
-No query is made between two tokens.
+While a reply is sent, no query is made between two pieces of its text.
 """
 
 from asyncio import timeout
@@ -32,7 +32,8 @@ from storyengine.web.keep_alive import KEEP_ALIVE, KEEP_ALIVE_SECONDS
 
 
 async def await_answer(opened: OpenedAttempt) -> TurnAnswer:
-    """Return the committed turn. Raises TurnBroken if it failed or was stopped."""
+    """Wait for the reply, and return the committed turn. Raises TurnBroken if the reply failed or
+    was stopped."""
     async with aclosing(_parts(opened)) as parts:
         async for part in parts:
             if isinstance(part, ReplyEnded):
@@ -41,10 +42,10 @@ async def await_answer(opened: OpenedAttempt) -> TurnAnswer:
 
 
 async def is_answer_awaited(opened: OpenedAttempt, prefer: str, response: HttpResponse) -> bool:
-    """Wait as long as the client asks. Returns True if the client asked to wait and the reply is
-    there.
+    """Wait for the reply for as long as the client asks. Return whether the reply is there. Return
+    False at once if the client does not ask to wait.
 
-    Raises TurnBroken if the reply failed or was stopped meanwhile.
+    Raises TurnBroken if the reply failed or was stopped.
     """
     seconds = accept_wait(prefer, response)
     if seconds is None:
@@ -66,7 +67,7 @@ def stream_answer(request: HttpRequest, opened: OpenedAttempt) -> StreamingHttpR
 
 
 async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator[bytes]:
-    """Yield events of the type `token`, and at the end one event of the type `turn` or `error`."""
+    """Yield an event `token` for each piece of text, and then one event `turn` or `error`."""
     shown: list[str] = []
     try:
         async with aclosing(_parts(opened)) as parts:
@@ -78,8 +79,8 @@ async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator
                         yield _event("token", token)
                 else:
                     answer = await _answer(part)
-                    # The client may not have seen the whole text, for example if another process
-                    # wrote the reply.
+                    # If another process wrote the reply, some of its text may not have been sent.
+                    # So the whole reply is compared with the sent text.
                     said = (event.text for event in answer.events if event.role == "agent")
                     whole = ReplyText("\n\n".join(said), is_restart=True)
                     if token := _token(whole, shown):
@@ -97,9 +98,9 @@ def _event(name: str, data: dict[str, Any]) -> bytes:
 
 
 def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
-    """Return the data of an event with the next text, or None if there is no new text.
+    """Return the data of the next event `token`, or None if there is no new text.
 
-    With `is_restart`, the text replaces the text that was shown before.
+    With `is_restart`, the client has to replace all earlier text by the text of this event.
     """
     added = part.text
     if part.is_restart:
@@ -115,8 +116,7 @@ def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
 
 
 async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
-    """Yield the parts of the reply up to its end. While no part comes, yield None from time to
-    time."""
+    """Yield the parts of the reply to its end. Yield None from time to time while no part comes."""
     is_over = not opened.must_run
     if is_over:
         yield ReplyEnded(opened.attempt)
@@ -126,8 +126,8 @@ async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
             async with aclosing(followed) as parts:
                 async for part in parts:
                     is_over = isinstance(part, ReplyEnded) and not part.attempt.is_running
-                    # The stream may end while the attempt still runs, because its task broke off or
-                    # another run has begun. The attempt is then followed further.
+                    # `follow` may end while the attempt still runs, because the task broke off or
+                    # another run began. Then the loop follows the attempt again.
                     if is_over or not isinstance(part, ReplyEnded):
                         yield part
     except Attempt.DoesNotExist:
@@ -135,8 +135,8 @@ async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
 
 
 async def _answer(ended: ReplyEnded) -> TurnAnswer:
-    """Return the document of the committed turn. If the turn ended in another way, raise TurnBroken
-    with everything that was kept."""
+    """Return the document of the committed turn. If the attempt failed or was stopped, raise
+    TurnBroken with the words and text that were kept."""
     attempt, refusal = ended.attempt, ended.refusal
     if ended.events:
         return answer_of(attempt, ended.events)

@@ -1,4 +1,5 @@
-"""Tries the latest reply again with one layer of its request changed, and can adopt the result."""
+"""Trials: the latest reply is written again with one layer of its request changed, and the result
+can be adopted."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -86,8 +87,8 @@ ANSWERS = {200: TrialDocument, 202: TrialDocument, **WRITE, **refusals(429, 502)
 
 @router.get("/session/{uuid:session_id}/trial", response={200: TriedReplyDocument, **READ, **CALL})
 def get_tried_reply(request: HttpRequest, session_id: UUID) -> TriedReplyDocument:
-    """Return the layers of the latest reply's request. The answer is 409 if the reply cannot be
-    tried again."""
+    """Return the layers of the latest reply's request. The answer is 409 if no trial of this reply
+    is possible."""
     tried = read_reply(session_id)
     return TriedReplyDocument(
         session_id=session_id,
@@ -116,9 +117,9 @@ async def run_trial(
     prefer: Prefer = "",
     idempotency_key: TrialKey = "",
 ) -> Status[TrialDocument]:
-    """Have the latest reply written again with the text of one layer replaced.
+    """Write the latest reply again with another text in one layer of its request.
 
-    The chapter is not changed. A second request with the same key makes no second trial.
+    The story is not changed. A second request with the same key makes no second trial.
     """
     opened = await start_trial(
         session_id,
@@ -156,12 +157,12 @@ async def stop_running_trial(
     "/session/{uuid:session_id}/trial/{uuid:trial_id}/adopt", response={201: TurnAnswer, **CALL}
 )
 def adopt(request: HttpRequest, session_id: UUID, trial_id: UUID) -> Status[TurnAnswer]:
-    """Make the trial's reply the latest reply, as with a re-roll. A second request changes
+    """Choose the trial, so that its reply becomes the latest reply. A second request changes
     nothing."""
     return Status(201, read_answer(adopt_trial(session_id, trial_id)))
 
 
-# The names of a trial's states in the API. They are older than the states of attempts.
+# The API's names for the states of a trial. They are older than the names of attempts' states.
 _STATUS: dict[str, Literal["running", "done", "failed", "cancelled"]] = {
     Attempt.Status.RUNNING: "running",
     Attempt.Status.COMMITTED: "done",

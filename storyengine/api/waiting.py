@@ -1,5 +1,5 @@
-"""Waits for background work if a client asks for that by `Prefer: wait=N` (RFC 7240). No thread is
-occupied meanwhile."""
+"""Lets a client wait for background work by `Prefer: wait=N` (RFC 7240). No thread is occupied
+while a client waits."""
 
 import re
 from asyncio import sleep
@@ -20,9 +20,9 @@ _WAIT = re.compile(r'(?:^|,)\s*wait\s*=\s*"?([0-9]+)"?\s*(?=[;,]|$)', re.IGNOREC
 
 
 def wait_seconds(prefer: str) -> int | None:
-    """Return the seconds to wait that a Prefer header names, or the limit if it names more.
+    """Return the number of seconds that a Prefer header names, at most MAX_WAIT_SECONDS.
 
-    Returns None if the header names none.
+    Returns None if the header does not ask to wait.
     """
     match = _WAIT.search(prefer)
     if match is None:
@@ -32,7 +32,8 @@ def wait_seconds(prefer: str) -> int | None:
 
 
 def accept_wait(prefer: str, response: HttpResponse) -> int | None:
-    """Return the result of `wait_seconds`, and confirm it in a header of the answer."""
+    """Return the result of `wait_seconds`. If the client asks to wait, confirm it by a header of
+    the answer."""
     seconds = wait_seconds(prefer)
     if seconds is not None:
         response["Preference-Applied"] = f"wait={seconds}"
@@ -42,10 +43,8 @@ def accept_wait(prefer: str, response: HttpResponse) -> int | None:
 async def wait_until(
     is_over: Callable[[UUID], bool], row_id: UUID, session_id: UUID, seconds: float
 ) -> bool:
-    """Call `is_over(row_id)` until it returns True, at most ten times a second.
-
-    Returns False if the time runs out first.
-    """
+    """Call `is_over(row_id)` at most ten times a second until it returns True. Return False if the
+    time runs out first."""
     begin = recovered = monotonic()
     while not await in_database(is_over, row_id):
         now = monotonic()
@@ -54,8 +53,8 @@ async def wait_until(
         if now - recovered >= _RECOVERY_SECONDS:
             recovered = now
             await in_database(recover, session_id)
-        # The pause is a twentieth of the time that has passed, so that a long wait needs fewer
-        # queries.
+        # The pause grows to a twentieth of the time that has passed, so that a long wait takes
+        # fewer queries.
         pause = min(max((now - begin) / 20, _SHORTEST_PAUSE), _LONGEST_PAUSE)
         await sleep(min(pause, seconds - (now - begin)))
     return True

@@ -11,7 +11,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from storyengine.backups.exceptions import BackupError
 
-# The label of an app, and the name of one of its migrations.
+# A migration: the label of its app, and its name.
 Migration = tuple[str, str]
 
 
@@ -19,26 +19,27 @@ Migration = tuple[str, str]
 class Contents:
     """The contents of a backup that was read to its end."""
 
-    # The file from which the database is loaded: the backup itself, or a script that was made from
-    # it.
+    # The file from which the database is loaded: the backup itself, or an SQL script of its
+    # contents.
     source: Path
     migrations: frozenset[Migration]
 
 
 class Store(Protocol):
-    """A database that can be copied to a file and back. Its methods raise BackupError."""
+    """A database that can be copied into a file and restored from it. Its methods raise
+    BackupError."""
 
     ending: str
 
     def dump(self, draft: Path) -> None:
-        """Write the state of the database at one moment into an empty file, and check the file."""
+        """Write the database into an empty file, as it is at one moment, and check the file."""
 
     def opened(self, backup: Path) -> AbstractContextManager[Contents]:
         """Read a backup to its end, so that damage is found before the database is changed."""
 
     def load(self, contents: Contents) -> None:
-        """Replace everything in the database by the contents. If this fails, the database stays as
-        it was."""
+        """Replace everything in the database by the contents of a backup. If this fails, the
+        database is unchanged."""
 
 
 def refuse_what_is_not_ours(backup: Path, contents: Contents) -> None:
@@ -54,7 +55,8 @@ def refuse_what_is_not_ours(backup: Path, contents: Contents) -> None:
 
 
 def unknown_migrations(migrations: Iterable[Migration]) -> list[str]:
-    """Return those of the migrations that this program does not know, because it is too old."""
+    """Return the migrations among these that this program lacks, because a newer program has made
+    them."""
     loader = MigrationLoader(None)
     return [
         f"{app}.{name}"
@@ -64,7 +66,7 @@ def unknown_migrations(migrations: Iterable[Migration]) -> list[str]:
 
 
 def missing_migrations(migrations: frozenset[Migration]) -> Iterator[str]:
-    """Yield the migrations that this program would still apply to a database that has these."""
+    """Yield the migrations of this program that are not among these."""
     for app, name in sorted(MigrationLoader(None).disk_migrations):
         if (app, name) not in migrations:
             yield f"{app}.{name}"

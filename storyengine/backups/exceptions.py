@@ -1,14 +1,14 @@
-"""The errors that end a backup or a restore, with messages for the person who runs it."""
+"""The errors that end a backup or a restore. Their messages are for the person who runs it."""
 
 
 class BackupError(Exception):
-    """The backup or restore failed, and nothing was changed."""
+    """The failure of a backup or a restore. The database is unchanged."""
 
     is_for_the_log = True
 
 
 class ToolMissing(BackupError):
-    """PostgreSQL's own programs are not on this machine."""
+    """A program of PostgreSQL is missing on this machine."""
 
 
 IF_IT_IS_DAMAGED = "If it is damaged, docs/deployment.md says how to restore a backup all the same."
@@ -24,5 +24,5 @@ def say_unreadable(error: BaseException) -> str:
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return an error's message as one line that ends with a single full stop."""
+    """Return the error's message as one line that ends with one full stop."""
     return f"{' '.join(str(error).split()).removesuffix('.')}."

@@ -1,12 +1,12 @@
-"""The folder of backups, to which one process at a time adds complete files.
+"""The folder of backups. Only one process at a time adds a file, and each file is complete.
 
-The name of a file has the time and the reason of the backup. It also has the start of the file's
+The name of a file has the time and the reason of the backup, and the beginning of the file's
 SHA-256, which shows whether a copy was damaged:
 
 storyengine-20261122T031500.123456Z-daily-0f3a5c7e9b1d2f40.sqlite3
 
-The reason also says if the database had no chapters (`daily-empty`). Such backups are counted
-separately, so that they never displace a backup with chapters.
+If the database had no chapters, the reason ends with `-empty`. Such backups are counted separately,
+so that they never displace a backup with chapters.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ from django.utils.timesince import timesince
 from storyengine.backups.exceptions import BackupError
 
 ONE_DAY = timedelta(days=1)
-# The beginning of a draft's name. It identifies the drafts that a killed process has left.
+# The beginning of a draft's name, by which the drafts of killed processes are found.
 _DRAFT = ".unfinished-"
 _EMPTY = "-empty"
 _TIME = "%Y%m%dT%H%M%S.%fZ"
@@ -48,7 +48,7 @@ class Reason(StrEnum):
 class Backup:
     path: Path
     made_at: datetime
-    # The reason for the backup, which is a value of Reason.
+    # The reason for the backup, one of the values of Reason.
     reason: str = Reason.DAILY
     has_chapters: bool = True
 
@@ -58,17 +58,17 @@ class Backup:
 
     @property
     def when(self) -> str:
-        """The time of the backup in words, such as "22 November 2026 at 03:15 UTC, 2 days ago"."""
+        """The time of the backup in a form such as "22 November 2026 at 03:15 UTC, 2 days ago"."""
         ago = timesince(self.made_at, depth=1).replace("\N{NO-BREAK SPACE}", " ")
         return f"{self.made_at:%-d %B %Y at %H:%M} UTC, {ago} ago"
 
 
 @contextmanager
 def only_one_at_a_time(*, wait: bool = True) -> Iterator[bool]:
-    """Lock the folder against other processes.
+    """Lock the folder during the block, and yield True.
 
-    If another process has locked it, wait, or yield False if `wait` is off. The system releases the
-    lock when the process that has it ends in any way.
+    If another process has the lock, wait for it, or yield False if `wait` is False. The system
+    releases the lock of a process that dies.
     """
     folder = _made_folder()
     try:
@@ -91,7 +91,8 @@ def only_one_at_a_time(*, wait: bool = True) -> Iterator[bool]:
 
 @contextmanager
 def draft() -> Iterator[Path]:
-    """Create an empty private file in the folder. After the block, delete it unless it was kept."""
+    """Create an empty private file in the folder. After the block, delete the file, unless `keep`
+    has given it another name."""
     try:
         handle, name = tempfile.mkstemp(prefix=_DRAFT, dir=_made_folder())
         os.close(handle)
@@ -106,7 +107,7 @@ def draft() -> Iterator[Path]:
 
 
 def keep(path: Path, reason: Reason, ending: str, *, has_chapters: bool) -> Path:
-    """Write a complete and checked draft to the disk, and then give it its name."""
+    """Write a complete and checked draft to the disk, and then rename it as a backup."""
     with path.open("rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()[:16]
         os.fsync(file.fileno())
@@ -131,10 +132,10 @@ def backups() -> list[Backup]:
 
 
 def is_due(*, has_chapters: bool) -> bool:
-    """Return whether a backup is due, because there is none of the last 24 hours.
+    """Return whether no backup was made in the last 24 hours.
 
-    For a database with chapters, only backups with chapters count. A backup with a future time does
-    not count, because a wrong clock gave it that time.
+    For a database with chapters, only backups with chapters are counted. A backup with a future
+    time is not counted, because a wrong clock gave it that time.
     """
     now = datetime.now(UTC)
     return not any(
@@ -144,9 +145,9 @@ def is_due(*, has_chapters: bool) -> bool:
 
 
 def throw_away_old_ones() -> None:
-    """Delete old backups. Backups of the last BACKUP_DAYS days on which one was made stay.
+    """Delete old backups. The backups of the last BACKUP_DAYS days are kept.
 
-    Days without a backup do not count, so a program that is not used loses no backup.
+    Only days with a backup are counted, so a program that is not used loses no backup.
     """
     for has_chapters in (True, False):
         found = [backup for backup in backups() if backup.has_chapters is has_chapters]
@@ -157,8 +158,8 @@ def throw_away_old_ones() -> None:
 
 
 def is_as_named(path: Path) -> bool:
-    """Return whether the file has the hash that its name says. A renamed file is accepted
-    unchecked."""
+    """Return whether the file is undamaged, by the hash in its name. A file that was renamed has no
+    hash in its name, and is accepted."""
     match = _NAME.fullmatch(path.name)
     if not match:
         return True
@@ -176,7 +177,7 @@ def _made_folder() -> Path:
 
 
 def _write_folder(folder: Path) -> None:
-    """Write the folder to the disk, so that a new name in it survives a power cut."""
+    """Write the folder to the disk, so that a file's new name survives a power cut."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

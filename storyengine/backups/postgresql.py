@@ -1,9 +1,9 @@
-"""Backs up PostgreSQL with pg_dump, pg_restore and psql. The password is in the environment of
-these programs.
+"""Backs up PostgreSQL with pg_dump, pg_restore and psql. These programs read the password from
+their environment.
 
-A restore uses psql, because the same transaction first drops every table of the database. After an
-upgrade the database may have more tables than the backup, and pg_restore --clean would drop only
-the tables of the backup.
+A restore uses psql, so that one transaction can drop every table and load the backup. pg_restore
+--clean would drop only the tables of the backup, but after an upgrade the database may have more
+tables.
 """
 
 import os
@@ -22,7 +22,7 @@ from storyengine.backups.exceptions import BackupError, ToolMissing
 from storyengine.backups.folder import draft
 
 _MAGIC = b"PGDMP"
-# The folder in which Debian and Ubuntu keep the programs of each version.
+# The folder in which Debian and Ubuntu keep PostgreSQL's programs, in one folder for each version.
 _DEBIAN_FOLDERS = Path("/usr/lib/postgresql")
 PATIENCE_SECONDS = 20.0
 
@@ -62,7 +62,8 @@ class PostgresqlStore:
             if file.read(len(_MAGIC)) != _MAGIC:
                 raise BackupError(f"{backup} is no backup of Story Engine's PostgreSQL database.")
         with draft() as script:
-            # The whole backup is read here, so that a truncated or damaged one is found.
+            # pg_restore reads the whole backup here. It fails if the backup is damaged or ends too
+            # early.
             _run(
                 "pg_restore",
                 ["--no-owner", "--no-privileges", f"--file={script}", str(backup.absolute())],
@@ -111,18 +112,18 @@ def _run(
 
 
 def _first_error(said: str) -> str:
-    """Return one line of PostgreSQL's error. Further lines are left out, because they may quote a
-    row with text of a story."""
+    """Return one line of PostgreSQL's error. The other lines may quote a row with text of a
+    story."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"\b(error|ERROR|FATAL)\b", line)]
     return (errors or lines or ["it gave no reason"])[0][:300]
 
 
 def _find(program: str) -> str:
-    """Return the path of a program of PostgreSQL.
+    """Return the path of this program. The search path is tried first, and then the newest version
+    in Debian's folders.
 
-    The program on the search path comes first, and then the newest version in Debian's folders.
-    Raises ToolMissing if there is none.
+    Raises ToolMissing if the program is not installed.
     """
     if found := shutil.which(program):
         return found

@@ -1,4 +1,4 @@
-"""Replaces everything in the database by a backup. If that fails, the database stays as it was."""
+"""Replaces everything in the database by a backup. If this fails, the database is unchanged."""
 
 import logging
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Restored:
-    # The backup of the replaced data; None if there was no data, or if no backup was wanted.
+    # The backup of the data that was replaced. It is None if the database was empty, or if the
+    # caller wanted no backup.
     replaced: Path | None
     missing_migrations: tuple[str, ...]
 
 
 def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
-    """Restore the backup. Raises BackupError if that fails. Then nothing has changed.
+    """Restore the backup. Raises BackupError if this fails, and then the database is unchanged.
 
-    The present data is backed up first. Like other old backups, this backup is deleted after some
-    time.
+    The present data is backed up first. The folder keeps this backup as long as any other.
     """
     with only_one_at_a_time():
         _refuse_unreadable(backup)
@@ -37,9 +37,11 @@ def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
         with store.opened(backup) as contents:
             refuse_what_is_not_ours(backup, contents)
             replaced = _keep_what_is_there() if keeps_what_is_there else None
-            # The check is repeated, because a worker may have started during the long steps above.
+            # The check is repeated, because a worker may have started while the backups were read
+            # and made.
             _refuse_beside_a_worker()
-            # The next query of this process opens a new connection to the restored database.
+            # The connection belongs to the old database. The next query of this process opens a new
+            # connection.
             connection.close()
             store.load(contents)
             _end_restored_heartbeats()
@@ -62,8 +64,8 @@ def _refuse_unreadable(backup: Path) -> None:
 
 
 def _refuse_beside_a_worker() -> None:
-    """Raise a refusal while a worker runs, because the worker would continue jobs of chapters that
-    are replaced."""
+    """Raise BackupError while a worker runs, because a worker would continue jobs of chapters that
+    a restore replaces."""
     try:
         is_running = is_alive(last_heartbeat())
     except DatabaseError as error:
@@ -72,8 +74,8 @@ def _refuse_beside_a_worker() -> None:
                 "The database does not say whether a worker runs, so nothing was restored: "
                 f"{sentence_of(error)} {IF_IT_IS_DAMAGED}"
             ) from error
-        # The database is new, damaged, or from a program without heartbeats. So no worker can be
-        # using it.
+        # The database has no table of heartbeats: it is new or damaged, or an older program made
+        # it. So no worker is using it.
         return
     if is_running:
         raise BackupError(
@@ -86,8 +88,8 @@ def _end_restored_heartbeats() -> None:
     try:
         end_heartbeats()
     except DatabaseError as error:
-        # A backup from a program without heartbeats has no table for them. That is no fault, so
-        # there is no warning.
+        # There is only a warning if the database is away. Any other error means that the backup has
+        # no table of heartbeats, because an older program made it.
         if is_database_away(error):
             logger.warning(
                 "workers of the backup count as running for up to %d seconds: %s",

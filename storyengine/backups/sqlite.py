@@ -11,10 +11,10 @@ from storyengine.backups.contents import Contents, Migration
 from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError
 
 _MAGIC = b"SQLite format 3\x00"
-# The seconds to wait for another writer's lock on the database.
+# The most seconds to wait until another process releases its lock on the database.
 PATIENCE_SECONDS = 20.0
-# The seconds for the check at the start. They are enough for a gigabyte on most machines. The daily
-# backup checks the whole file.
+# The most seconds of the check when the program starts. They are enough for a gigabyte on most
+# machines. A larger file is checked in full by the daily backup.
 LOOKING_SECONDS = 5.0
 
 
@@ -31,8 +31,8 @@ class SqliteStore:
                 closing(_connect(draft, "mode=rw")) as copy,
             ):
                 _copy(database, copy)
-                # The copy is in WAL mode, because the database is. The mode is changed, because a
-                # backup must not need a log beside it.
+                # The copy is in WAL mode, as the database is. A backup must be a single file, so
+                # the copy leaves this mode.
                 copy.execute("PRAGMA journal_mode=DELETE")
             with closing(_connect(draft, "mode=ro&immutable=1")) as copy:
                 _check(copy)
@@ -59,7 +59,7 @@ class SqliteStore:
                 closing(_connect(contents.source, "mode=ro&immutable=1")) as copy,
                 closing(_connect(self._database, "mode=rwc")) as database,
             ):
-                # The copy is one transaction, so that the old data stays after a crash.
+                # SQLite copies in one transaction, so a crash leaves the old data in place.
                 _copy(copy, database)
         except sqlite3.Error as error:
             raise BackupError(
@@ -68,13 +68,14 @@ class SqliteStore:
 
 
 def look_at(database: Path, *, seconds: float = LOOKING_SECONDS) -> None:
-    """Check the file for at most this many seconds. Raises sqlite3.Error if it is damaged."""
+    """Check the database file for at most `seconds`. Raises sqlite3.Error if the file is
+    damaged."""
     with closing(_connect(database, "mode=rw")) as looking:
         limit = threading.Timer(seconds, looking.interrupt)
         limit.start()
         try:
-            # The full check takes seven times as long, because it also compares each index with its
-            # table.
+            # The quick check takes a seventh of the time, because it does not compare each index
+            # with its table.
             _check(looking, "quick_check")
         except sqlite3.OperationalError as error:
             if sqlite_kind(error) != sqlite3.SQLITE_INTERRUPT:
@@ -95,13 +96,14 @@ def _connect(path: Path, options: str) -> sqlite3.Connection:
 
 def _copy(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
     def give_up(status: int, _remaining: int, _total: int) -> None:
-        # Python would try again without end. The time for waiting is over, so this ends the copy.
+        # The connection has waited PATIENCE_SECONDS for the lock. Without this error, Python would
+        # try again without end.
         if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise BackupError(
                 "The database is in use. Stop the program, and try again: nothing was changed."
             )
 
-    # All pages are copied in one step, so that no write comes between two of them.
+    # All pages are copied in one step, so that no process can write between two pages.
     source.backup(target, pages=-1, progress=give_up)
 
 
@@ -114,7 +116,8 @@ def _check(copy: sqlite3.Connection, check: str = "integrity_check") -> None:
 
 
 def _refuse_programs(copy: sqlite3.Connection) -> None:
-    """Refuse a database that has more than tables and indexes, because a trigger would run code."""
+    """Refuse a database with triggers, views or virtual tables, because a trigger could run
+    code."""
     (others,) = copy.execute(
         "SELECT count(*) FROM sqlite_master"
         " WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"

@@ -1,4 +1,5 @@
-"""Stops the start of the program if it would harm the database or could not use it."""
+"""Checks the storage before the program starts, so that the program neither harms the database nor
+fails later."""
 
 import shlex
 import sqlite3
@@ -20,10 +21,8 @@ _HOW = "docs/deployment.md has the commands."
 
 
 def check_storage() -> None:
-    """Raise BackupError if the storage has a fault.
-
-    The message says what to do. Nothing is changed.
-    """
+    """Raise BackupError if the storage has a fault. The message says what to do. Nothing is
+    changed."""
     if folder := find_full_folder():
         raise BackupError(
             f"The disk of {folder} is full, so that nothing could be stored. {MAKE_ROOM}"
@@ -45,8 +44,8 @@ def _say_why(error: BaseException) -> str:
     newest, file = _newest_with_chapters(), database_file()
     if newest is None or file is None or not is_damaged(error):
         return say_unreadable(error)
-    # The advice says to move the damaged file to another folder, because a restore replaces no data
-    # that it cannot back up.
+    # A restore replaces no data that it cannot back up. So the user has to move the damaged file to
+    # another folder first.
     folders = (file.with_name(f"damaged-{number}") for number in count(1))
     aside = shlex.quote(path_as_typed(next(folder for folder in folders if not folder.exists())))
     return (
@@ -58,8 +57,8 @@ def _say_why(error: BaseException) -> str:
 
 
 def _is_unused() -> bool:
-    # The file is checked before any query, because SQLite deletes the log beside an empty file when
-    # it opens the file.
+    # The file is checked before any query. When SQLite opens an empty file, it deletes the log
+    # beside it.
     file = database_file()
     if file and not (file.exists() and file.stat().st_size):
         return True
@@ -67,8 +66,8 @@ def _is_unused() -> bool:
 
 
 def _refuse_beside_backups() -> None:
-    """Raise a refusal if the database is empty but there are backups. Its chapters may have been
-    lost."""
+    """Raise BackupError if there are backups with chapters. The database is empty, so its chapters
+    may have been lost."""
     if newest := _newest_with_chapters():
         raise BackupError(
             "The database is empty, though there are backups of one with chapters. It was left as "
@@ -99,7 +98,8 @@ def _refuse_newer() -> None:
 
 
 def _newest_before_an_upgrade() -> Backup | None:
-    """Return the newest backup from before an upgrade, if this program can restore it, or None."""
+    """Return the newest backup that was made before an upgrade and that this program can restore,
+    or None."""
     for backup in backups():
         if backup.reason != Reason.BEFORE_MIGRATION:
             continue

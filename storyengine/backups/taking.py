@@ -1,4 +1,4 @@
-"""Makes backups. A backup is complete and checked, or it is not made at all."""
+"""Makes backups. Only a complete and checked file becomes a backup."""
 
 from pathlib import Path
 
@@ -23,13 +23,13 @@ from storyengine.backups.sqlite import SqliteStore
 
 
 def back_up(reason: Reason) -> Path:
-    """Wait until no other process makes a backup. Then make one, and delete old ones."""
+    """Wait until no other process makes a backup. Then make a backup, and delete old backups."""
     with only_one_at_a_time():
         return _back_up_and_throw_away(reason)
 
 
 def back_up_if_due() -> Path | None:
-    """Make the daily backup. If another process is making it or has made it, do nothing."""
+    """Make the daily backup if it is due. Do nothing while another process makes a backup."""
     with only_one_at_a_time(wait=False) as is_held:
         if not is_held or not is_due(has_chapters=has_chapters()):
             return None
@@ -39,8 +39,8 @@ def back_up_if_due() -> Path | None:
 def back_up_before_migrating(*, to_latest: bool = True) -> Path | None:
     """Make a backup if migrations would change a database that is in use.
 
-    `to_latest` is False if the user has named the target of the migrations. They may then drop
-    tables.
+    `to_latest` is False if the user names a migration as the target. Such a command may drop
+    tables, so the backup is always made.
     """
     if not has_been_used() or (to_latest and not _has_older_tables()):
         return None
@@ -48,13 +48,13 @@ def back_up_before_migrating(*, to_latest: bool = True) -> Path | None:
 
 
 def take(reason: Reason) -> Path:
-    """Make a backup. The caller has the lock of `only_one_at_a_time`."""
+    """Make a backup. The caller must have the lock of `only_one_at_a_time`."""
     store = this_store()
     had_chapters = has_chapters()
     with draft() as path:
         store.dump(path)
-        # The chapters are counted before and after the copy, because one may have been added or
-        # deleted meanwhile.
+        # The database is asked for chapters before and after the copy, because a chapter may have
+        # been added or deleted meanwhile.
         return keep(path, reason, store.ending, has_chapters=had_chapters or has_chapters())
 
 

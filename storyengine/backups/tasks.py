@@ -1,4 +1,4 @@
-"""The daily backup of SQLite by the workers."""
+"""The daily backup of SQLite, which the workers make."""
 
 import logging
 
@@ -14,8 +14,8 @@ logger = logging.getLogger(__name__)
 
 @shared_task
 def back_up_daily() -> None:
-    """Back up SQLite if the last backup is a day old. PostgreSQL has a service of its own for
-    this."""
+    """Back up SQLite if the daily backup is due. For PostgreSQL, a service of compose.yaml makes
+    the backups."""
     if connection.vendor != "sqlite":
         return
     try:
@@ -29,6 +29,6 @@ def back_up_daily() -> None:
 
 @worker_ready.connect
 def back_up_at_the_start(**_signal: object) -> None:
-    """Check at the start whether the daily backup is due, because the worker of a laptop may end
-    before the first regular check."""
+    """Start the task of the daily backup when a worker starts. On a laptop, a worker may end before
+    the task's regular time."""
     back_up_daily.delay()

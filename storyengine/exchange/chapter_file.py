@@ -1,7 +1,9 @@
-"""The schema of version 2 of a chapter's JSON file. docs/export.md describes it for other programs.
+"""The schema of version 2 of a chapter's JSON file. docs/export.md describes the file for other
+programs.
 
-storyengine.exchange.limits bounds how much a file may contain, and storyengine.exchange.invariants
-checks that its parts agree. A file of version 1 is converted to version 2 when it is read.
+The limits on the size of a file are in storyengine.exchange.limits. storyengine.exchange.invariants
+checks that the parts of a file fit together. A file of version 1 is converted to version 2 when it
+is read.
 """
 
 import json
@@ -49,10 +51,10 @@ from storyengine.exchange.file_parts import (
 FORMAT: Final = "storyengine-chapter"
 VERSION: Final = 2
 
-# The engine allows fifty attempts at a turn, but an older chapter may have more.
+# The engine allows fifty attempts at a turn, but a chapter from an older program may have more.
 MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
-# The most events of an attempt in a file. The engine stores at most half as many, beside the user's
-# words. A file may also have events of the system.
+# The most events of an attempt in a file. The engine stores at most half as many, but files of
+# version 1 also have events of the system.
 MAX_EVENTS_OF_AN_ATTEMPT: Final = 1_000
 
 Witnesses = Annotated[list[Member], Field(max_length=MOST_MEMBERS, fail_fast=True)]
@@ -86,7 +88,8 @@ class EventEntry(Part):
 
 
 class TrialChange(Part):
-    """The `changed_layer` of a trial: the layer of the request that it changed, and both texts."""
+    """The `changed_layer` of a trial: a layer of the request, with its text before and after the
+    change."""
 
     layer: Number
     layer_name: ModelText
@@ -95,8 +98,7 @@ class TrialChange(Part):
 
 
 class ChangeEntry(Part):
-    """A change of the world. It belongs to an attempt, or to an act of the user after the
-    attempt."""
+    """A change of the world, made by an attempt or by an act of the user after the attempt."""
 
     is_act: bool
     kind: Term
@@ -108,8 +110,7 @@ class ChangeEntry(Part):
 
 
 class PersonChange(Part):
-    """The `payload` of a change of the kind `person`, which describes the person who appears in
-    play."""
+    """The `payload` of a change of the kind `person`: a person who appears in play."""
 
     number: Annotated[int, Field(ge=FIRST_NUMBER_IN_PLAY, le=MOST_MEMBERS)]
     name: Annotated[Name, Field(min_length=1)]
@@ -118,7 +119,7 @@ class PersonChange(Part):
 
 
 class ResultEntry(Part):
-    """A late result that an attempt has asked for. A run may have taken it already."""
+    """A late result that an attempt asked for. A run may have taken it already."""
 
     job_kind: Annotated[Term, Field(max_length=40)]
     turn: Number
@@ -150,7 +151,7 @@ class AttemptEntry(Part):
 
     @model_validator(mode="after")
     def _read_older_trial(self) -> Self:
-        """Move the layer that a trial changed to its own field, because older files have it in
+        """Move the layer that a trial changed to the field `changed_layer`. Older files have it in
         `given`."""
         if self.kind == "trial" and self.changed_layer is None:
             self.changed_layer, self.given = self.given, None
@@ -216,13 +217,13 @@ class Chapter(ChapterParts):
 
     @cached_property
     def everybodys_numbers(self) -> list[int]:
-        """The numbers of everybody on Tab 1, in the form that `witnesses` uses."""
+        """The numbers of everybody on Tab 1. Lists of witnesses use these numbers."""
         people = sum(one.slot is None for one in self.cast)
         return [*self.selected_agent_slots, *range(MAX_AGENTS + 1, MAX_AGENTS + 1 + people)]
 
     @cached_property
     def members(self) -> frozenset[int]:
-        """The numbers of the whole cast. The people who appear in any attempt are included."""
+        """The numbers of the whole cast, and of all people who appear in any attempt."""
         attempts = [one for turn in self.turns for one in turn.attempts]
         lists = [one.changes for one in attempts] + [
             one.changes for one in self.unanswered_attempts
@@ -239,12 +240,13 @@ class ChapterFile(Part):
     chapter: Chapter
 
     def to_json(self) -> bytes:
-        """Return the file as UTF-8. Reading it again gives the same values."""
+        """Return the file as JSON in UTF-8. Reading this JSON gives the same values again."""
         text = json.dumps(self.model_dump(), ensure_ascii=False, separators=(",", ":"))
         return text.encode()
 
 
-# The keys that a message about a file may repeat. It may repeat no other words of the file.
+# The keys that messages about a file may repeat. Any other word of a file could be a word of a
+# story.
 KNOWN_KEYS = keys_of(
     *(ChapterFile, Chapter, Tab1, CastEntry, TurnEntry, AttemptEntry, EventEntry),
     *(

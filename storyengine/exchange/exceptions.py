@@ -1,4 +1,4 @@
-"""The errors for files that cannot be imported. Their messages never repeat words of the file."""
+"""The errors of files that cannot be imported. Their messages never repeat the story in a file."""
 
 from typing import NoReturn
 
@@ -6,7 +6,7 @@ from sessions.exceptions import InvalidInput
 from storyengine.exchange.limits import Limits
 
 _KEPT = "Nothing was imported, and your other chapters are as they were."
-# The messages that a page shows about a file. Each is for another fault of the file.
+# The short messages that a page shows, one for each kind of fault in a file.
 CHANGED = (
     "This is an exported chapter, but not as Story Engine wrote it: it was changed or damaged "
     f"afterwards. {_KEPT} Export the chapter again where it came from, and import that file."
@@ -38,7 +38,7 @@ class BadChapterFile(InvalidInput):
 
 
 class BeyondLimits(BadChapterFile):
-    """The chapter is larger than these limits allow."""
+    """The error of a chapter that exceeds the limits of files."""
 
     def __init__(self, problem: str, limits: Limits) -> None:
         large = f"The chapter is larger than what a page can import. {_KEPT} {limits.way_on}."
@@ -51,5 +51,5 @@ class ChapterFileTooLarge(BeyondLimits):
 
 
 def refuse(place: str, problem: str, in_short: str = CHANGED) -> NoReturn:
-    """Raise BadChapterFile for a problem at this place of the chapter."""
+    """Raise BadChapterFile with a message about this place of the chapter and the problem there."""
     raise BadChapterFile(f"chapter.{place} {problem}", in_short)

@@ -1,7 +1,7 @@
-"""Exports a chapter as a file. The file shows the chapter at one moment.
+"""Exports a chapter as a file, as the chapter is at one moment.
 
-The API describes the same rows by documents of its own. Those documents may change with the
-program, but the file has to keep the shape of its version.
+The API has documents of its own for the same rows. They may change with the program, but a file
+must keep the form of its version.
 """
 
 import uuid
@@ -42,8 +42,8 @@ from storyengine.exchange.chapter_file import (
 )
 from storyengine.exchange.file_parts import ERROR_CHAR_LIMIT, SourceSnapshot, Tab1
 
-# The state of the exported chapter for each state with background work. The work goes on only in
-# the original.
+# The states of exported chapters. Background work is not exported, so a chapter with such work gets
+# the state that it had before the work.
 _SETTLED = {
     State.DRAFT_TAB1: State.DRAFT_TAB1,
     State.LOCKING: State.DRAFT_TAB1,
@@ -63,8 +63,7 @@ _UNANSWERED = (
 def export_chapter(session_id: uuid.UUID) -> ChapterFile:
     """Return the chapter as a file. Raises UnknownChapter.
 
-    The stored rows are not checked against the bounds of files. A file that an import refuses is
-    better than no file.
+    The limits of files are not checked. A user who cannot import the file has at least the file.
     """
     content = read_at_one_moment(session_id, _read)
     return ChapterFile.model_construct(
@@ -73,7 +72,7 @@ def export_chapter(session_id: uuid.UUID) -> ChapterFile:
 
 
 def export_until(session_id: uuid.UUID, number: int) -> Chapter:
-    """Return the chapter as if this turn were its last one and it were in play.
+    """Return the chapter in play, as if turn `number` were its last turn.
 
     Raises UnknownChapter, and the errors of `find_turn_to_fork`.
     """
@@ -81,17 +80,17 @@ def export_until(session_id: uuid.UUID, number: int) -> Chapter:
 
 
 def _read_until(chapter: Session, number: int) -> Chapter:
-    """Read the rows that a fork takes over from its origin.
+    """Read the rows that a fork takes over from its origin. No other code decides which rows these
+    are.
 
-    A fork gets the turns up to this one with all their committed attempts, and the memory blocks
-    and rulings up to it. It gets no draft and no attempt that was not committed. No other code
-    decides this.
+    A fork gets the turns up to turn `number` with all their committed attempts, and the memory
+    blocks and rulings up to that turn. It gets no draft and no attempt that was not committed.
     """
-    # The slots are read before the turn, so that a chapter deleted meanwhile fails as an unknown
-    # turn.
+    # The slots are read before the turn. So if the chapter is deleted meanwhile, the error is
+    # UnknownTurn.
     slots = chapter.selected_agent_slots
     latest = find_turn_to_fork(chapter, number).chosen
-    # The values of the fork are set on a copy. The original must not change, because
+    # The fork's values are set on a copy. `chapter` must stay as it was read, because
     # `read_at_one_moment` compares it with its row again.
     cut = copy(chapter)
     cut.state = State.ACTIVE
@@ -103,11 +102,12 @@ def _read_until(chapter: Session, number: int) -> Chapter:
 
 
 def find_turn_to_fork(chapter: Session, number: int) -> Turn:
-    """Return a turn after which the chapter can be forked.
+    """Return turn `number`, after which the chapter is to be forked.
 
-    Raises UnknownTurn, and WrongState if play has not begun or the chapter's mode is not installed.
+    Raises UnknownTurn. Raises WrongState if play has not begun or the chapter's mode is not
+    installed.
     """
-    # The mode must be installed, because the fork is read like a file, and this needs the mode.
+    # This raises WrongState if the mode is not installed. A fork cannot be stored without its mode.
     mode_of(chapter)
     if _settled_state(chapter) == State.DRAFT_TAB1:
         raise WrongState("This chapter has not begun, so there is no prompt to fork it at.")
@@ -122,7 +122,8 @@ def _settled_state(chapter: Session) -> State:
 
 
 def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
-    """Read the rows that existed when `chapter` was read. Later rows are left out.
+    """Read the rows of the chapter up to the latest turn that `chapter` has. Turns that were added
+    later are left out.
 
     If `is_whole` is False, drafts and attempts that were not committed are left out too.
     """
@@ -140,7 +141,8 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         chapter,
         Chapter,
         state=state.value,
-        # The agent that was to speak next may have been deselected on Tab 1 since then.
+        # In a file this slot must be selected. The stored slot may have been deselected on Tab 1,
+        # and is then replaced by 1.
         next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
         tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
         cast=[CastEntry.model_construct(**_copy(one, CastEntry)) for one in chapter.cast],
@@ -161,8 +163,8 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
 
 
 def _copy(row: Model, part: type[BaseModel], **other: Any) -> dict[str, Any]:
-    """Return the row's values for the fields of this part of a file, together with the values in
-    `other`."""
+    """Return the values of this part of a file. `other` has some of them, and the row has the
+    rest."""
     names = [name for name in part.model_fields if name not in other]
     return {name: getattr(row, name) for name in names} | other
 
@@ -203,13 +205,13 @@ def _turns(
             ],
         )
         for turn in turns
-        # While a reset deletes a chapter, the attempts are deleted before the turns.
+        # A reset deletes the attempts of a chapter before its turns, so an attempt may be missing.
         if turn.chosen_id in places
     ]
 
 
 def _events(chapter: Session) -> dict[uuid.UUID, list[EventEntry]]:
-    """Return the events of each attempt in their order."""
+    """Return the events of each attempt, in their order."""
     of_attempts: dict[uuid.UUID, list[EventEntry]] = defaultdict(list)
     events = chapter.events.filter(prompt_index__lte=chapter.prompt_index)
     for event in events.order_by("attempt", "position"):
@@ -219,12 +221,11 @@ def _events(chapter: Session) -> dict[uuid.UUID, list[EventEntry]]:
 
 
 def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[ChangeEntry]]:
-    """Return the changes of each attempt that belong to its text, and then the acts after the
-    attempt.
+    """Return the changes of each attempt, followed by the changes of the acts after the attempt.
 
-    For a committed attempt these are the changes of the committed run. For a broken attempt they
-    are the changes of the run that wrote its text. An attempt that was set aside has none here,
-    because its changes never count.
+    For a committed attempt, the changes of the committed run are returned. For a broken attempt,
+    they are those of the run that wrote its text. An attempt that was set aside gets none, because
+    its changes never count.
     """
     run = Case(
         When(attempt__status=Attempt.Status.COMMITTED, then=F("attempt__run_id")),
@@ -245,10 +246,10 @@ def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[Chang
 
 
 def _results(chapter: Session, attempts: set[uuid.UUID]) -> list[Job]:
-    """Return the jobs with late results for these attempts, finished or void.
+    """Return the jobs for late results that these attempts asked for. The result must be there, or
+    it must be void.
 
-    Void results of kinds that the mode does not declare are left out, because no file may have
-    them.
+    Results of kinds that the mode does not declare are left out, because no file may have them.
     """
     ended = (Job.Status.DONE, Job.Status.VOID)
     asked = chapter.jobs.exclude(result_kind="").filter(status__in=ended)
@@ -270,8 +271,8 @@ def _result(job: Job, places: dict[uuid.UUID, int]) -> ResultEntry:
 
 
 def _changed_layer(attempt: Attempt) -> dict[str, Any] | None:
-    """Return the layer that a trial changed, with both texts. The id of its call is left out,
-    because calls are not exported."""
+    """Return the layer that a trial changed, with its text before and after. The id of the call is
+    left out, because no calls are exported."""
     if attempt.changed_layer is None:
         return None
     return {name: value for name, value in attempt.changed_layer.items() if name != "call_id"}
@@ -282,7 +283,7 @@ def _place_of(attempt_id: uuid.UUID | None, places: dict[uuid.UUID, int]) -> int
 
 
 def _blocks(chapter: Session, attempts: set[uuid.UUID]) -> list[MemoryBlock]:
-    """Return the memory blocks. The deltas of attempts that are not chosen now are included."""
+    """Return the memory blocks, also those of attempts that are not chosen now."""
     blocks = chapter.memory_blocks.filter(to_prompt_index__lte=chapter.prompt_index)
     return [
         block
@@ -319,8 +320,7 @@ def _snapshot(stored: dict[str, Any], places: dict[str, int]) -> SourceSnapshot:
 def _unanswered(
     chapter: Session, turns: list[Turn], changes: dict[uuid.UUID, list[ChangeEntry]]
 ) -> list[UnansweredEntry]:
-    """Return the attempts that were not committed. An attempt that still runs is exported as
-    stopped."""
+    """Return the attempts that were not committed. A running attempt is exported as stopped."""
     number_of = {turn.pk: turn.number for turn in turns}
     attempts = chapter.attempts.filter(status__in=_UNANSWERED, kind__in=Attempt.IN_PLAY)
     return [
@@ -329,8 +329,8 @@ def _unanswered(
                 attempt,
                 UnansweredEntry,
                 status=Attempt.Status.STOPPED.value if attempt.is_running else attempt.status,
-                # A turn that was added during this reading is missing here. The chapter is then
-                # read again.
+                # A turn may be missing in `number_of` because it was added while these rows were
+                # read. `read_at_one_moment` then reads them again.
                 turn=None if attempt.turn_id is None else number_of.get(attempt.turn_id),
                 error=scrub_reply(attempt.error)[:ERROR_CHAR_LIMIT],
                 changes=changes[attempt.pk],

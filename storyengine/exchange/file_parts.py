@@ -1,6 +1,6 @@
-"""The kinds of value in a chapter's file, and the parts that every version has.
+"""The kinds of values in a chapter's file, and the parts that all versions share.
 
-This module bounds single values. storyengine.exchange.limits bounds their number.
+The limits on single values are here, and those on their number are in storyengine.exchange.limits.
 """
 
 import json
@@ -41,15 +41,15 @@ from sessions.models import FIRST_NUMBER_IN_PLAY
 from sessions.text import scrub_reply
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 
-# The type of the error for a list that is longer than the limits allow.
+# The type of pydantic's error for a list that has too many entries.
 TOO_MANY: Final = "too_many"
-# The most characters of a model's text. The engine shortens no reply, and no model writes nearly so
-# much at once.
+# The most characters of a model's text. The engine never shortens a reply, and no model writes
+# nearly so much at once.
 MODEL_TEXT_CHAR_LIMIT = 1_000_000
 ERROR_CHAR_LIMIT = 5_000
 _LARGEST_NUMBER = 1_000_000
-# The years in which times may lie. Later times are computed from the latest time in the file, so no
-# time may be near the end of the calendar.
+# The years in which a time may lie. Later times are computed from the latest time in the file, so
+# no time may be near the end of the calendar.
 _YEARS = range(2000, 2200)
 _TIME = re.compile(
     "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z",
@@ -57,7 +57,7 @@ _TIME = re.compile(
 
 
 def _check_text(value: str) -> str:
-    """Refuse a text that the engine would not store unchanged."""
+    """Refuse a text that the engine would change when it stores the text."""
     if scrub_reply(value) != value:
         raise PydanticCustomError("not_text", "holds characters that are not text")
     return value
@@ -89,7 +89,7 @@ def _check_payload(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def at_most(kind: str) -> tuple[Any, ...]:
-    """Return the annotation of a list. The field `kind` of the limits bounds its length."""
+    """Return the annotation for a list whose length is limited by the field `kind` of Limits."""
 
     def check(value: object, info: ValidationInfo) -> object:
         limits: Limits = (info.context or {}).get("limits", OVER_THE_NETWORK)
@@ -100,8 +100,8 @@ def at_most(kind: str) -> tuple[Any, ...]:
         return value
 
     schema = {"maxItems": getattr(OVER_THE_NETWORK, kind)}
-    # The length is checked before the entries are read. So the entries of a list that is too long
-    # are not read.
+    # The length is checked before pydantic reads the entries, so the entries of a list that is too
+    # long are not read.
     return Field(fail_fast=True, json_schema_extra=schema), BeforeValidator(check)
 
 
@@ -121,7 +121,7 @@ def _write_time(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-# The length is checked first, so that a text that is too long is not searched.
+# In each type, the length is checked first, so that a text that is too long is not searched.
 Tab1Text = Annotated[str, Field(max_length=TAB1_CHAR_LIMIT), AfterValidator(_check_text)]
 NarratorText = Annotated[
     str, Field(max_length=NARRATIVE_AGENT_CHAR_LIMIT), AfterValidator(_check_text)
@@ -149,7 +149,7 @@ Title = Annotated[
     AfterValidator(_check_words),
 ]
 Payload = Annotated[dict[str, Any], AfterValidator(_check_payload)]
-# The words are empty if somebody acts without speaking.
+# The user's words of an attempt. They are empty if the user acts without words.
 Words = Annotated[
     str,
     Field(max_length=PROMPT_CHAR_LIMIT),
@@ -159,8 +159,8 @@ Words = Annotated[
 # The name of a kind, such as the kind of a change, or the name of a cause.
 Term = Annotated[str, Field(max_length=CHANGE_NAME_CHAR_LIMIT), *_IS_LINE]
 Seed = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-# The largest number of a witness or speaker. Such a number is a slot, or belongs to a person
-# without a panel.
+# The largest number of a member of the cast. Slots are the lowest numbers, and people without a
+# panel have the numbers above them.
 MOST_MEMBERS = FIRST_NUMBER_IN_PLAY + MAX_PEOPLE_IN_PLAY - 1
 Member = Annotated[int, Field(ge=1, le=MOST_MEMBERS)]
 Slot = Annotated[int, Field(ge=1, le=MAX_AGENTS)]

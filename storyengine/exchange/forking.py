@@ -1,8 +1,7 @@
-"""Forks a chapter: makes another chapter that begins as the origin was after one of its turns.
+"""Forks a chapter: makes a new chapter that begins as the origin was after one of its turns.
 
-A fork exports the origin up to that turn and imports it under new ids, in play. It calls no model
-and queues no job. If memory is missing, it is written with the fork's next prompt, as after an
-import.
+The origin is exported up to that turn and imported under new ids, in play. No model is called and
+no job is queued. Memory that is missing is written with the fork's next prompt, as after an import.
 """
 
 import uuid
@@ -40,7 +39,7 @@ class TooLargeToFork(ChapterError):
 
 
 def fork_chapter(session_id: uuid.UUID, number: int, *, submission_key: str = "") -> Session:
-    """Fork the chapter after this turn. The chapter may be in any state.
+    """Fork the chapter after turn `number`. The chapter may be in any state in which it has turns.
 
     A second request with the same key returns the same fork, or raises ForkUnderWay while the fork
     is being stored. Raises the errors of `export_until`, KeyReused if the key was used for another
@@ -66,14 +65,18 @@ def fork_chapter(session_id: uuid.UUID, number: int, *, submission_key: str = ""
             inherited_usage=used_by_model(origin.pk),
         )
     except IntegrityError:
-        # The same form was sent twice at once. The other request has stored the fork.
+        # Two requests with the same key came at the same time, and the other one has stored the
+        # fork.
         if fork := _find_fork(origin, number, key):
             return fork
         raise
 
 
 def _find_fork(origin: Session, number: int, key: str) -> Session | None:
-    """Return the fork that was made under this key, or None."""
+    """Return the fork that was made under this key, or None.
+
+    Raises ForkUnderWay and KeyReused.
+    """
     made = Session.everything.filter(origin=origin, fork_key=key)
     fork = made.first()
     if fork is not None and fork.state == State.IMPORTING:
@@ -90,8 +93,8 @@ def _find_fork(origin: Session, number: int, key: str) -> Session | None:
 
 
 def _check_size(fork: Chapter) -> None:
-    """Raise TooLargeToFork if the fork is so large that even the server's operator could not import
-    it from a file."""
+    """Raise TooLargeToFork if the fork exceeds even the limits on files that the server's operator
+    imports."""
     entries = (*fork.turns, *fork.results, *fork.memory_blocks)
     size = sum(len(entry.model_dump_json().encode()) for entry in entries)
     for name, count in (count_entries(fork) | {"file_bytes": size}).items():

@@ -1,10 +1,10 @@
 """Stores a chapter from a file or from another chapter under new ids.
 
 The chapter is stored in pieces, and becomes visible when it is complete (sessions.importing). If
-anything fails, nothing of it stays. An import calls no model and queues no job. Missing memory is
+anything fails, no part of it stays. No model is called and no job is queued. Missing memory is
 written with the next prompt, as in play, or after the GM has accepted the calls
-(agents.flows.memory_calls). Of missing late results, the next prompt asks for those of the latest
-turn alone (agents.flows.late_results).
+(agents.flows.memory_calls). If late results are missing, the next prompt asks again only for those
+that the latest turn asked for (agents.flows.late_results).
 """
 
 import uuid
@@ -52,7 +52,7 @@ _NOT_THERE = "The chapter that this one was copied from had no result that could
 
 
 def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session:
-    """Import a chapter from a file. Raises BadChapterFile before anything is written."""
+    """Import a chapter from a file. Raises BadChapterFile, and then nothing is stored."""
     chapter = read_chapter_file(content, limits)
     session, _, cast = _first_rows(chapter, {})
     session.cast = tuple(sorted(cast, key=lambda one: one.slot or MAX_AGENTS + 1))
@@ -61,9 +61,9 @@ def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session
 
 
 def store_chapter(chapter: Chapter, **fields: Any) -> Session:
-    """Store the chapter under new ids. Its Session gets the values in `fields`.
+    """Store the chapter under new ids. `fields` are values for its Session row.
 
-    Raises ImportLost, and UnknownChapter if it is a fork whose origin was deleted.
+    Raises ImportLost. Raises UnknownChapter if the chapter is a fork and its origin was deleted.
     """
     session, tab1, cast = _first_rows(chapter, fields)
     block_ids = _new_ids(chapter.memory_blocks)
@@ -78,8 +78,8 @@ def store_chapter(chapter: Chapter, **fields: Any) -> Session:
 
 
 class NewNames:
-    """The new ids of turns, attempts and late results. They are found by the number or the place in
-    the file."""
+    """The new ids of turns, attempts and late results. An id is looked up by the number or the
+    place of the entry in the file."""
 
     def __init__(self, turns: Sequence[TurnEntry], results: Sequence[ResultEntry]) -> None:
         self.of_results = _new_ids(results)
@@ -97,8 +97,8 @@ class NewNames:
 
 
 def _new_ids(entries: Sequence[object]) -> list[uuid.UUID]:
-    """Return new ids in ascending order. Entries that have the same time, or no slot, are ordered
-    by their ids."""
+    """Return a new id for each entry, in ascending order. So rows that are ordered by their ids are
+    in the order of the file."""
     return sorted(uuid.uuid4() for _ in entries)
 
 
@@ -119,7 +119,8 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
     has_lock = has_stage(chapter.mode, Stage.LOCK)
     state = State(chapter.state)
     if state == State.DRAFT_TAB1 and not has_lock:
-        # Without a lock a chapter is in play from its beginning, so the state is changed.
+        # A chapter of a mode without a lock is in play from its beginning, even if the file says
+        # otherwise.
         state = State.ACTIVE
     named = {
         "title": chapter.title,
@@ -135,7 +136,7 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
         "created_at": chapter.created_at,
         "last_played_at": chapter.last_played_at,
         "differs_by_reader": _differs_by_reader(chapter),
-        # Older files have no seed.
+        # A file from an older program has no seed.
         "seed": uuid.UUID(chapter.seed) if chapter.seed else uuid.uuid4(),
     }
     return Session(**(named | fields))
@@ -146,8 +147,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
     attempts = [attempt for turn in chapter.turns for attempt in turn.attempts]
     changes = (one for attempt in attempts for one in attempt.changes)
     events = [event for attempt in attempts for event in attempt.events]
-    # The readers differ, because a person who appeared in play missed the earlier events, and
-    # because only its thinker knows a thought.
+    # A person who appeared in play missed the earlier events, and only its thinker knows a thought.
+    # In both cases not everybody knows the same.
     if any(one.kind == PERSON for one in changes) or any(one.kind == THOUGHT for one in events):
         return True
     told = (event.witnesses for event in events)
@@ -158,8 +159,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
 def _turns(
     session: Session, turns: Sequence[TurnEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Yield lists of rows. A turn and its attempts are in one list, because they refer to each
-    other. Lists of events and changes follow."""
+    """Yield lists of rows that must be stored together: each turn with its attempts, because they
+    refer to each other, and then each event and each change."""
     for entry in turns:
         turn_id, ids = names.of_turn(entry.number), names.of_attempts(entry.number)
         attempts = list(zip(ids, entry.attempts, strict=True))
@@ -202,8 +203,7 @@ def _attempt(
 
 
 def _run_of(attempt_id: uuid.UUID) -> uuid.UUID:
-    """Return an id for the run of an imported attempt. It differs from the ids of all other
-    runs."""
+    """Return an id for the only run of an imported attempt. No other attempt's run has this id."""
     return uuid.uuid5(attempt_id, "run")
 
 
@@ -225,10 +225,12 @@ def _changes(
 
 
 def _results(session: Session, chapter: Chapter, names: NewNames) -> Iterator[Job]:
-    """Yield the jobs. One without its result is void, so that nothing queues it."""
+    """Yield the jobs of late results. A job without its result is void, so that no process runs the
+    job."""
     for job_id, entry in zip(names.of_results, chapter.results, strict=True):
         is_done = entry.payload is not None
-        # Tab 2 tells only of results that became void lately.
+        # Tab 2 shows late results that became void lately. An imported result became void long ago,
+        # so its job gets the time of the attempt.
         asked_at = chapter.turns[entry.turn - 1].attempts[entry.attempt].committed_at
         asker = names.of_attempts(entry.turn)[entry.attempt]
         yield Job(
@@ -302,8 +304,8 @@ def _drafts(
 def _unanswered(
     session: Session, attempts: Sequence[UnansweredEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Yield a list for each attempt. It has the attempt, and the changes of the run that wrote its
-    text."""
+    """Yield a list for each attempt that was not committed: the attempt, and the changes of the run
+    that wrote its text."""
     for attempt_id, entry in zip(_new_ids(attempts), attempts, strict=True):
         fields = dict(entry)
         number, changes = fields.pop("turn"), fields.pop("changes")

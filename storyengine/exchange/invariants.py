@@ -1,5 +1,5 @@
-"""Checks the rules that every chapter keeps. A chapter from a file is checked before it is
-imported."""
+"""Checks the rules that every stored chapter keeps. A chapter from a file must pass before it is
+stored."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -32,14 +32,14 @@ from storyengine.exchange.mode_rules import (
 
 
 class WithSlots(Protocol):
-    """A chapter of any version of the file."""
+    """A chapter from a file of any version."""
 
     @property
     def selected_agent_slots(self) -> list[int]: ...
 
 
 def check_invariants(chapter: Chapter) -> None:
-    """Check the whole chapter. Raises BadChapterFile."""
+    """Check all rules for a chapter. Raises BadChapterFile."""
     _check_cast(chapter)
     check_mode_content(chapter)
     if chapter.state == "DRAFT_TAB1":
@@ -63,7 +63,7 @@ def check_invariants(chapter: Chapter) -> None:
 
 
 def check_slots(slots: list[int], place: str) -> None:
-    """Check that the slots are numbered without a gap. Raises BadChapterFile."""
+    """Check that the slots are the numbers 1 to n. Raises BadChapterFile."""
     if not slots or slots != list(range(1, len(slots) + 1)):
         refuse(place, "must be 1 to n without a gap")
 
@@ -82,9 +82,9 @@ def _check_cast(chapter: Chapter) -> None:
 
 
 def _check_people(chapter: Chapter) -> None:
-    """Check the people who appear in play: each number must mean only one person.
+    """Check that each number of a person who appears in play belongs to only one person.
 
-    The same person may appear several times, because an edit copies changes.
+    The same person may be in several changes, because an edit copies the changes of its source.
     """
     known: dict[object, object] = {}
     changes = (
@@ -105,8 +105,8 @@ def _check_people(chapter: Chapter) -> None:
 
 
 def _check_results(chapter: Chapter) -> None:
-    """Check that each late result names an attempt of the file, and that no attempt asks for the
-    same result twice."""
+    """Check that each late result names an attempt of the file, and that no attempt asks twice for
+    the same result."""
     asked: set[tuple[int, int, str, str]] = set()
     for at, result in enumerate(chapter.results):
         place = f"results[{at}]"
@@ -120,8 +120,8 @@ def _check_results(chapter: Chapter) -> None:
 
 
 def _check_changes(changes: list[ChangeEntry], chapter: Chapter, place: str) -> None:
-    """Check that acts come last. Check also that each late result that was taken is finished, and
-    was taken only once."""
+    """Check that the changes of acts come last. Check also that no late result is taken twice, and
+    that each taken result has a payload."""
     if sorted(changes, key=lambda one: one.is_act) != changes:
         refuse(place, "must have the acts last")
     taken = [one.result for one in changes if one.result is not None]
@@ -178,7 +178,8 @@ def _check_turns(chapter: Chapter) -> None:
 
 
 def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: str) -> None:
-    """Check that an edit or a trial names its source. A trial must also say what it changed."""
+    """Check that an edit or a trial names the attempt from which it was made, and that only a trial
+    has a changed layer."""
     if (attempt.source is not None) != (attempt.kind in ("edit", "trial")):
         refuse(f"{place}.source", "must name an attempt for an edit or a trial, and else be null")
     if attempt.source is not None:
@@ -200,13 +201,13 @@ def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: st
 def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
     _check_writer(attempt, chapter, place)
     _check_changes(attempt.changes, chapter, f"{place}.changes")
-    # A mode may make the events itself. Then an attempt with an actor may have only events that
-    # nobody speaks.
+    # An attempt with an actor may have an event that nobody speaks only if the mode makes the
+    # events of its attempts.
     may_be_narrated = attempt.actor is None or mode_named(chapter.mode).outcome is not reply
     for at, event in enumerate(attempt.events):
         _check_event(event, chapter, f"{place}.events[{at}]", may_be_narrated=may_be_narrated)
     roles = [event.role for event in attempt.events]
-    # If the attempt has no words of the user, it has no event of the user either.
+    # An attempt without words of the user has no event of the user.
     begin = ["user", "agent"] if attempt.words else ["agent"]
     if roles[: len(begin)] != begin or "user" in roles[1:]:
         refuse(f"{place}.events", "must begin with the words of the prompt and a reply to them")
@@ -247,7 +248,7 @@ def _check_attempt_named(place: int, turn: TurnEntry, where: str) -> None:
 
 
 def _check_attempt_of(place: int | None, number: int, chapter: Chapter, where: str) -> None:
-    """Check that a block or a draft names an attempt at this turn."""
+    """Check that `place` is the place of an attempt at turn `number`, unless it is None."""
     if place is None:
         return
     if not number:
@@ -256,8 +257,8 @@ def _check_attempt_of(place: int | None, number: int, chapter: Chapter, where: s
 
 
 def _check_blocks(chapter: Chapter) -> None:
-    """Check that there is one lock, and that the deltas of chosen attempts cover each prompt
-    once."""
+    """Check that there is one lock (none in a mode without a lock), and that the deltas of chosen
+    attempts cover each prompt once."""
     blocks = list(enumerate(chapter.memory_blocks))
     check_order((block.created_at for _, block in blocks), "memory_blocks")
     locks = [block for _, block in blocks if block.type == "world_chapter_lock"]
@@ -266,8 +267,8 @@ def _check_blocks(chapter: Chapter) -> None:
         how_many = "one" if has_lock else "no"
         refuse("memory_blocks", f"must hold {how_many} world_chapter_lock once a chapter has begun")
     told: set[tuple[object, ...]] = set()
-    # The stretches that memory covers, each with the place of its first delta. A stretch has a
-    # delta for each audience.
+    # The covered stretches, each with the place of its first delta. A stretch has one delta for
+    # each audience.
     stretches: dict[tuple[int, int], int] = {}
     for at, block in blocks:
         _check_place_of(block, chapter, f"memory_blocks[{at}]")

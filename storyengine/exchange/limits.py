@@ -1,6 +1,7 @@
-"""The limits on a file's size: smaller ones for uploads, larger ones for the server's operator.
+"""The limits on files of chapters. The server's operator may import larger files than users of the
+pages and the API.
 
-The limits on single entries are the same for both.
+The limits on single values are the same for both.
 """
 
 from dataclasses import dataclass
@@ -12,11 +13,11 @@ from storyengine.stack.own_commands import own_command
 @dataclass(frozen=True)
 class Limits:
     file_bytes: int
-    # The most separators of JSON in the file. They bound the number of values, because a few bytes
-    # of JSON can become an object of a hundred bytes. Prose has about one comma in fifty
-    # characters, and stays far below this bound.
+    # The most commas and opening brackets in the file. They limit the number of values, because a
+    # few bytes of JSON can become an object of a hundred bytes. Prose has about one comma in fifty
+    # characters, and stays far below this limit.
     separators: int
-    # These limits count entries of lists. Each list is counted over the whole file.
+    # The following limits are numbers of entries in the whole file.
     turns: int
     attempts: int
     events: int
@@ -25,26 +26,25 @@ class Limits:
     memory_blocks: int
     narrative_drafts: int
     unanswered_attempts: int
-    # The advice for a file that exceeds a limit. It has a placeholder for the command that imports
-    # a file.
+    # The advice for a file that exceeds a limit. `{command}` in it stands for the command that
+    # imports a file.
     _way_on: str = ""
 
     @property
     def way_on(self) -> str:
-        """The advice as a sentence without a full stop, or "" if there is none."""
+        """The advice as a sentence without a full stop, or "" if there is no advice."""
         return self._way_on.format(command=import_command())
 
     def refuse(self, problem: str) -> str:
-        """Return the problem, followed by the advice."""
+        """Return the problem and the advice as one text."""
         return f"{problem}. {self.way_on}" if self.way_on else problem
 
 
 def count_entries(chapter: object) -> dict[str, int]:
-    """Return the number of entries in each of the lists that have a limit. Each list is counted
-    over the whole chapter.
+    """Return the number of entries in the whole chapter, for each list that has a limit.
 
-    The chapter is a `Chapter`, or the JSON of a file before it is checked. A value that should be a
-    list but is none counts as empty.
+    The chapter is a `Chapter`, or the JSON of a file before its check. If a value should be a list
+    and is none, it counts as an empty list.
     """
     turns = _all_of("turns", [chapter])
     attempts = _all_of("attempts", turns)
@@ -60,15 +60,14 @@ def count_entries(chapter: object) -> dict[str, int]:
 
 
 def _all_of(name: str, parts: list[Any]) -> list[Any]:
-    """Return the entries of all lists with this name in the parts, which are JSON objects or
-    models."""
+    """Return the entries of all lists with this name. `parts` are JSON objects or models."""
     objects = (one if isinstance(one, dict) else getattr(one, "__dict__", {}) for one in parts)
     lists = [one.get(name) for one in objects]
     return [entry for entries in lists if isinstance(entries, list) for entry in entries]
 
 
 def import_command() -> str:
-    """Return the command in the form in which the server's operator types it."""
+    """Return the command line by which the server's operator imports a file."""
     return own_command("import_chapter", "FILE")
 
 

@@ -1,4 +1,4 @@
-"""Checks the parts of a file that belong to its chapter's mode: its setup, its kinds, and its
+"""Checks the parts of a file that depend on the chapter's mode: the setup, the kinds, and the
 world."""
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from storyengine.exchange.chapter_file import (
 )
 from storyengine.exchange.exceptions import OTHER_MODE, refuse
 
-# The errors that a mode's function raises if it cannot take a payload.
+# The errors that a mode's function raises for a payload that it cannot use.
 _CANNOT_TAKE = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError),
     InvalidInput,
@@ -46,16 +46,15 @@ def check_mode_content(chapter: Chapter) -> None:
     try:
         check_setup(mode, chapter.mode_content.get("setup", {}))
     except BadSetup as error:
-        # Only a key that the mode itself has defined may be in the message. Any other key may have
-        # words of a story.
+        # The message may name a field of the mode. Any other key in the file may have words of a
+        # story.
         [first, *_] = [*error.problems[0][0], ""]
         place = f".{first}" if first in mode.setup.model_fields else ""
         refuse(f"mode_content.setup{place}", f"is not as {mode.name} has it")
 
 
 def check_kinds(chapter: Chapter) -> None:
-    """Check that the mode declares each kind of event, change and job, and the fields of each
-    prompt.
+    """Check that the mode declares each kind in the file, and the fields that come with prompts.
 
     Raises BadChapterFile.
     """
@@ -99,7 +98,7 @@ def _check_block(kind: BlockKind | None, block: MemoryBlockEntry, place: str) ->
 
 
 def all_attempts(chapter: Chapter) -> Iterator[tuple[str, AttemptEntry | UnansweredEntry]]:
-    """Yield all attempts with their places. The attempts that were not committed come last."""
+    """Yield each attempt with its place in the file. Attempts that were not committed come last."""
     for at, turn in enumerate(chapter.turns):
         for number, attempt in enumerate(turn.attempts):
             yield f"turns[{at}].attempts[{number}]", attempt
@@ -108,13 +107,14 @@ def all_attempts(chapter: Chapter) -> Iterator[tuple[str, AttemptEntry | Unanswe
 
 
 def check_world(chapter: Chapter, session: Session) -> None:
-    """Check that the world can be folded with the changes of each attempt, as it is folded in play.
+    """Check that the mode can fold the changes of each attempt into the world, as it does in play.
 
-    `session` is the chapter's row with Tab 1 and the cast, and need not be stored. Raises
-    BadChapterFile for a payload that the mode's fold cannot take.
+    `session` is the row of the chapter with Tab 1 and the cast. It need not be stored. Raises
+    BadChapterFile for a payload that the mode cannot use.
     """
     folding = _Folding(mode_named(chapter.mode), session)
-    # Only these two worlds are kept, because each may be as large as all changes together.
+    # Only the worlds before and after the latest turn are kept, because a world may be as large as
+    # all changes together.
     before = world = folding.begin()
     for at, turn in enumerate(chapter.turns):
         before = world
@@ -124,7 +124,8 @@ def check_world(chapter: Chapter, session: Session) -> None:
             if number == turn.chosen:
                 world = after
     for at, one in enumerate(chapter.unanswered_attempts):
-        # What was set aside or is of an earlier turn can neither be retried nor kept.
+        # An attempt that was set aside, or that is not at the latest turn, can neither be retried
+        # nor kept. So its changes never count.
         if one.status != "set_aside" and one.turn in (None, len(chapter.turns)):
             start = world if one.turn is None else before
             folding.go_on(start, one, one.turn, f"unanswered_attempts[{at}]")
@@ -143,7 +144,7 @@ class _Folding:
     def go_on(
         self, world: Any, entry: AttemptEntry | UnansweredEntry, number: int | None, place: str
     ) -> Any:
-        """Return the world after this attempt at the turn with this number."""
+        """Return the world after the changes of this attempt, which is at turn `number`."""
         turn = None if number is None else Turn(session=self._session, number=number)
         attempt = Attempt(
             session=self._session,

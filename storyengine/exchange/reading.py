@@ -1,6 +1,6 @@
 """Reads a file that nobody has checked, and returns a chapter that can be stored.
 
-If the file is refused, the refusal says what is wrong, and at which place.
+If a file is refused, the message says what is wrong and at which place of the file.
 """
 
 import json
@@ -29,7 +29,8 @@ from storyengine.exchange.invariants import check_invariants
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits, count_entries
 from storyengine.exchange.mode_rules import mode_named
 
-# A setup of a mode, which is the largest object that play stores by keys of its own, has fewer.
+# The most keys of an object in a file. In play, the largest object with keys of its own is a mode's
+# setup, and it has fewer keys.
 MAX_KEYS = MODE_SETUP_CHAR_LIMIT // 5
 _KNOWN_KEYS = chapter_file.KNOWN_KEYS | version_1.KNOWN_KEYS
 _MODE_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
@@ -61,14 +62,14 @@ _OWN_PROBLEMS = frozenset(
 
 
 def check_size(size: int, limits: Limits = OVER_THE_NETWORK) -> None:
-    """Check the number of bytes of a file. Raises ChapterFileTooLarge."""
+    """Raise ChapterFileTooLarge if a file has more bytes than the limits allow."""
     if size > limits.file_bytes:
         most = f"{limits.file_bytes:,} bytes, the most that can be imported here"
         raise ChapterFileTooLarge(f"The file is larger than {most}", limits)
 
 
 def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chapter:
-    """Read a file of any version, and return a chapter of the newest version. Raises
+    """Read a file of any version, and return the chapter in the form of the newest version. Raises
     BadChapterFile."""
     check_size(len(content), limits)
     data = _read_json(content, limits)
@@ -131,8 +132,8 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _version_of(data: object) -> int:
-    """Return the version of the file. It is read first, because the versions have different
-    fields."""
+    """Return the version of the file. It must be known before the other fields are read, because
+    each version has different fields."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         problem = f'The file is no exported chapter: it lacks "format": "{FORMAT}"'
         raise BadChapterFile(problem, NO_CHAPTER)
@@ -150,7 +151,8 @@ def _version_of(data: object) -> int:
 
 
 def _check_mode(data: dict[str, Any]) -> None:
-    """Check the mode. It is read before the rest, because each mode adds fields of its own."""
+    """Check that the chapter's mode is installed. Other fields are read afterwards, because they
+    depend on the mode."""
     chapter = data.get("chapter")
     mode = chapter.get("mode", DEFAULT_MODE) if isinstance(chapter, dict) else DEFAULT_MODE
     if not isinstance(mode, str) or not _MODE_NAME.fullmatch(mode):
@@ -159,8 +161,8 @@ def _check_mode(data: dict[str, Any]) -> None:
 
 
 def _check_totals(data: dict[str, Any], limits: Limits) -> None:
-    """Check the numbers of entries over the whole file. This comes before any entry is parsed,
-    because parsing takes far more memory."""
+    """Check the numbers of entries in the whole file before the entries are parsed, because parsing
+    takes far more memory."""
     counts = count_entries(data.get("chapter"))
     for name in ("attempts", "events", "changes"):
         most = getattr(limits, name)
@@ -170,8 +172,8 @@ def _check_totals(data: dict[str, Any], limits: Limits) -> None:
 
 
 def _describe(details: ErrorDetails) -> str:
-    """Return a description of one problem: its place, and then what is wrong, without the text
-    itself."""
+    """Return a sentence about one problem: its place in the file and what is wrong there, without
+    the file's own text."""
     kind = details["type"]
     if kind in _OWN_PROBLEMS:
         problem = details["msg"]
@@ -181,8 +183,8 @@ def _describe(details: ErrorDetails) -> str:
 
 
 def _place(loc: tuple[int | str, ...]) -> str:
-    """Return a place as text, such as `chapter.events[16].text`. Entries are counted from 0, and
-    `?` is a key that is not known."""
+    """Return a place in the form `chapter.events[16].text`. Entries are counted from 0. An unknown
+    key is shown as `?`."""
     place = ""
     for part in loc:
         if isinstance(part, int):

@@ -1,5 +1,5 @@
-"""Converts files of version 1. In these files replies follow their prompts, and there are no
-attempts."""
+"""Converts files of version 1. They have no attempts: a prompt's replies are events that follow the
+prompt."""
 
 from collections import Counter
 from itertools import groupby
@@ -52,8 +52,9 @@ from storyengine.exchange.limits import Limits
 
 VERSION: Final = 1
 
-# The most attempts and the most events of the system at a prompt. The limit for events is halved,
-# because the first attempt also gets the events of the system from before the first prompt.
+# The most replies to a prompt and the most events of the system at a prompt. Each reply becomes an
+# attempt. The limit for events is half of what an attempt may have, because the first attempt also
+# gets the events from before the first prompt.
 _MOST_AT_A_PROMPT: Final = {
     "agent": MAX_ATTEMPTS_OF_A_TURN,
     "system": MAX_EVENTS_OF_AN_ATTEMPT // 2 - 1,
@@ -87,7 +88,7 @@ class OldBlock(BlockParts):
 
 
 class UnansweredTurn(Part):
-    """A prompt or a re-roll that was not answered."""
+    """A prompt or a re-roll without a complete reply."""
 
     kind: Literal["prompt", "reroll"]
     status: Literal["failed", "stopped", "set_aside"]
@@ -123,10 +124,10 @@ KNOWN_KEYS = keys_of(OldChapterFile, OldChapter, Config, OldTab1, EventEntry, Un
 
 
 def upgrade(old: OldChapter, limits: Limits) -> Chapter:
-    """Return a chapter of version 2 that is made from one of version 1.
+    """Return a chapter of version 2 with the content of a chapter of version 1.
 
-    Raises BadChapterFile if its events make no turns, or if a part that has another name in version
-    2 is invalid. All other rules are checked afterwards (storyengine.exchange.invariants).
+    Raises BadChapterFile if the events make no turns. Also raises it for an invalid part that has
+    another name in version 2. storyengine.exchange.invariants checks all other rules afterwards.
     """
     check_slots(old.selected_agent_slots, "selected_agent_slots")
     check_slot(old.next_agent_slot, old, "next_agent_slot")
@@ -142,7 +143,7 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
         **fields,
         mode=DEFAULT_MODE,
         mode_content={},
-        # Programs of version 1 ignored any other number, so this number is used.
+        # Programs of version 1 always used this number, whatever the file says.
         chunk_size_prompts=CHUNK_SIZE_PROMPTS,
         tab1=Tab1.model_construct(
             world_text=old.tab1.world_text, chapter_text=old.tab1.chapter_text
@@ -168,7 +169,8 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
 
 
 def _cast(old: OldChapter) -> list[CastEntry]:
-    """Return the characters that take part, and those others for which the user typed a text."""
+    """Return the characters that take part, and also other characters for whom the user typed a
+    text."""
     selected, names = old.selected_agent_slots, old.agent_names
     identities = old.tab1.agent_identity_text_by_slot
     entries = [
@@ -186,8 +188,8 @@ def _cast(old: OldChapter) -> list[CastEntry]:
 
 
 def _check_events(chapter: OldChapter) -> None:
-    """Check that the prompts are numbered 1 to n. For each, the user's event comes first, and then
-    a reply."""
+    """Check that the prompts are numbered 1 to n, and that each prompt begins with the user's words
+    and has a reply."""
     number, has_reply = 0, True
     previous: EventEntry | None = None
     for at, event in enumerate(chapter.events):
@@ -219,10 +221,10 @@ def _check_count(prompts: int, chapter: OldChapter) -> None:
 
 
 def _check_sizes(chapter: OldChapter, limits: Limits) -> None:
-    """Check the size that the chapter will have, because the attempt of each reply repeats the
-    prompt.
+    """Check the size of the chapter that the import would make, not only the size of the file.
 
-    Without this check, a small file could become a very large chapter.
+    The chapter stores a copy of the prompt with each reply. So a small file could become a very
+    large chapter.
     """
     at, repeated = 0, 0
     for number, of_prompt in groupby(chapter.events, key=attrgetter("prompt_index")):
@@ -243,7 +245,7 @@ def _check_sizes(chapter: OldChapter, limits: Limits) -> None:
 
 
 def _check_words(event: EventEntry, place: str) -> None:
-    """Check that the text of a prompt is within the limits for the words of an attempt."""
+    """Check that the text of a prompt can be the words of an attempt."""
     if len(event.text) > PROMPT_CHAR_LIMIT:
         refuse(place, f"is longer than {PROMPT_CHAR_LIMIT:,} characters")
     if not event.text.strip():
@@ -270,7 +272,7 @@ def _is_prompt_of(turn: UnansweredTurn, chapter: OldChapter) -> bool:
 
 def _turns(chapter: OldChapter) -> list[TurnEntry]:
     turns: list[TurnEntry] = []
-    # The events of the system before the first prompt, which move to the first turn.
+    # Events of the system from before the first prompt, which are added to the first turn.
     early: list[EventEntry] = []
     for number, of_prompt in groupby(chapter.events, key=attrgetter("prompt_index")):
         events = early + list(of_prompt)

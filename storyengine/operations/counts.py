@@ -1,4 +1,4 @@
-"""Counts the work of a process for Prometheus. The counts come from the lines that it logs."""
+"""Counts the work of a process for Prometheus, by counting lines of the log."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -12,16 +12,16 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-# A family of counts in the form in which a heartbeat stores it. Each sample has its name, labels
-# and value.
+# The counts of one family, in the form in which a heartbeat stores them: each with its name, its
+# labels and its value.
 Samples = list[tuple[str, dict[str, str], float]]
 
 REGISTRY = CollectorRegistry()
 _PREFIX = "storyengine"
 _FIRST_TOKEN_SECONDS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60)
 
-# This call leaves out a second series for each count, with the time of its creation. No code uses
-# that series.
+# By default, Prometheus's library adds a second series to each count, with the time of its
+# creation. No code uses that series.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -54,7 +54,8 @@ Fields = Mapping[str, Any]
 
 
 class CountingHandler(logging.Handler):
-    """A handler that counts the events of sessions.log_lines.note. It writes no line itself."""
+    """A log handler that counts the events which sessions.log_lines.note logs. It writes
+    nothing."""
 
     def emit(self, record: logging.LogRecord) -> None:
         fields = getattr(record, "fields", None)

@@ -1,5 +1,5 @@
-"""Writes metrics for Prometheus: the counts of this process and of all workers, and the waiting
-jobs."""
+"""Writes metrics for Prometheus: the counts of this process and of all workers, and the numbers of
+waiting jobs."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -22,7 +22,7 @@ _WEB = "web"
 def render_metrics() -> bytes:
     """Return the metrics in the text format of Prometheus.
 
-    If the database fails, they have only the counts of this process.
+    If the database fails, only the counts of this process are included.
     """
     registry = CollectorRegistry()
     registry.register(_Everything())
@@ -50,7 +50,7 @@ def _counted(counts_of_workers: dict[str, dict[str, Any]]) -> Iterable[Metric]:
 
 
 def _rows() -> Iterable[Metric]:
-    """Yield the metrics of jobs and workers. They take three queries, and each uses an index."""
+    """Yield the metrics of jobs and workers. Three queries read them, each with an index."""
     now = timezone.now()
     waiting = GaugeMetricFamily(
         "storyengine_waiting_jobs", "Queued or running, by kind.", labels=["kind", "status"]

@@ -1,4 +1,4 @@
-"""A thread of every worker. Every few seconds it stores that the worker is alive."""
+"""A thread by which a worker stores every few seconds that it is alive."""
 
 import logging
 import threading
@@ -12,15 +12,16 @@ from storyengine.operations.counts import own_samples
 
 logger = logging.getLogger(__name__)
 
-# The most seconds that a worker waits at its end until its last heartbeat is stored. A hanging
-# database would delay it for longer.
+# The most seconds for which an ending worker waits until its last heartbeat is stored. Without a
+# limit, a hanging database would keep the worker from ending.
 _LAST_SECONDS = 2.0
 
 
 class HeartbeatThread(threading.Thread):
-    """A daemon thread for heartbeats. It ends with its process in every case.
+    """A daemon thread that stores heartbeats. A daemon thread never outlives its process.
 
-    The sweep could not do this work, because it needs a free thread and the worker may have none.
+    The sweep cannot do this work. It runs only when the worker has a free thread, and a busy worker
+    has none.
     """
 
     def __init__(self, worker: str) -> None:
@@ -35,7 +36,8 @@ class HeartbeatThread(threading.Thread):
         self._beat(is_last=True)
 
     def end(self) -> None:
-        """End the thread, and wait a short time until it has stored the end of the worker."""
+        """Let the thread store that the worker has ended, and then end. Wait for this for a short
+        time."""
         self.is_over.set()
         self.join(_LAST_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Formats lines of the log as JSON for programs or as text for people."""
+"""Formats lines of the log: as JSON for programs, or as text for people."""
 
 import json
 import logging
@@ -14,7 +14,7 @@ REQUESTS = "storyengine.operations.requests"
 
 
 class TextFormatter(RedactingFormatter):
-    """A formatter that writes the message, and then `name=value` for each field and id."""
+    """A formatter that writes the message, followed by `name=value` for each field and id."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (logging's own name)
         said = " ".join(f"{name}={_shown(one)}" for name, one in _fields(record).items())
@@ -23,7 +23,7 @@ class TextFormatter(RedactingFormatter):
 
 
 class JsonFormatter(RedactingFormatter):
-    """A formatter that writes one JSON object a line, even if the message or its traceback has
+    """A formatter that writes each record as one line of JSON, even if its message or traceback has
     several lines."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -32,8 +32,8 @@ class JsonFormatter(RedactingFormatter):
             "time": at.replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
-            # Secrets are removed before the encoding. The encoding changes a secret that has
-            # quotation marks, so it would not be found afterwards.
+            # Secrets are removed before the text becomes JSON. In JSON, a secret with quotation
+            # marks is escaped, and would not be found.
             "event": self.words_of(record),
         }
         for name, one in _fields(record).items():
@@ -44,9 +44,10 @@ class JsonFormatter(RedactingFormatter):
 
 
 class LogFile(RotatingFileHandler):
-    """A log file. While the disk is full, it drops lines without a traceback.
+    """A log file. While the disk is full, lines are dropped from the file, but the console still
+    gets them.
 
-    The console still has the line. By default logging would print a traceback for it.
+    By default, logging would print a traceback for each dropped line.
     """
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (logging's own name)
@@ -55,16 +56,16 @@ class LogFile(RotatingFileHandler):
 
 
 class LeaveOutRequests(logging.Filter):
-    """A filter that leaves out requests that succeeded, because each open page sends one every two
-    seconds."""
+    """A filter that drops the lines of successful requests, because each open page sends a request
+    every two seconds."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.name != REQUESTS or record.levelno >= logging.WARNING
 
 
 class OnlyBugs(logging.Filter):
-    """A filter that leaves out Django's lines about error statuses, because the line of each
-    request has the status."""
+    """A filter that drops the lines of Django's logger that have no traceback. They are about error
+    statuses, and the line of the request has the status too."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.exc_info is not None
@@ -80,7 +81,6 @@ def _missing_ids(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _shown(field: object) -> str:
-    """Return a field as text. If the text could be mistaken for several fields, return it as
-    JSON."""
+    """Return a field as text, or as JSON if the text could be mistaken for several fields."""
     text = str(field)
     return text if text.isprintable() and not set(text) & {" ", '"', "="} else json.dumps(text)

@@ -1,7 +1,8 @@
 """Checks whether the program can work: database, broker, disk, worker and waiting jobs.
 
 The checks may be called every second, because each result is used again for a second. They answer
-in time even if a server hangs, because a server is not asked again before it has answered.
+in time even if a server hangs. While a check of a server is still running, no second check of it
+starts.
 """
 
 import asyncio
@@ -32,11 +33,12 @@ from storyengine.stack.storage_refusals import has_met_full_disk
 
 ANSWER_SECONDS = 2
 _HOLDS_SECONDS = 1.0
-# The wait of a job that counts as a failure. Shorter waits are possible if workers are busy.
+# A job that has waited for this long makes the check fail. Shorter waits are normal while workers
+# are busy.
 WAITS_TOO_LONG = timedelta(minutes=10)
 _FILES = "filesystem://"
-# The seconds for which a full disk is reported after a request met it. The free space on the disk
-# of a database server cannot be measured.
+# The seconds for which the disk counts as full after a request failed because a disk was full. This
+# is needed for a database server, because the free space on the server's disk cannot be measured.
 _FULL_FOR_SECONDS = 10.0
 
 
@@ -44,8 +46,8 @@ _FULL_FOR_SECONDS = 10.0
 class Check:
     """The result of a check.
 
-    Its `details` have numbers and times, never texts or addresses. Only callers with the token see
-    them.
+    `details` have only numbers and times, no texts or addresses. They are shown only to callers
+    with the token.
     """
 
     name: str
@@ -56,8 +58,8 @@ class Check:
 
 @dataclass(frozen=True)
 class Readiness:
-    """The results of all checks. `provider` is only information, because pages also work without
-    the provider."""
+    """The results of all checks, and facts about the provider. The program can be ready without its
+    provider, because pages work without it."""
 
     checks: list[Check]
     provider: dict[str, object]
@@ -68,8 +70,8 @@ class Readiness:
 
 
 class _Question:
-    """A check that runs in a thread of its own. It runs only once at a time, and all callers share
-    its result."""
+    """A check that runs in its own thread. It never runs twice at the same time, and all callers
+    share its result."""
 
     def __init__(self, look: Callable[[], Readiness]) -> None:
         self._look = look
@@ -77,10 +79,11 @@ class _Question:
         self._answer: Future[tuple[Readiness, float]] | None = None
 
     async def ask(self) -> Readiness | None:
-        """Return an answer that is less than a second old, or None if there is none in time.
+        """Return a result that is less than a second old. If the check takes longer than
+        ANSWER_SECONDS, return None.
 
-        An unexpected error is raised, so that the log shows it as a bug. After such an error, the
-        next call runs the check again.
+        An unexpected error of the check is raised, so that the log shows it as a bug. The next call
+        then runs the check again.
         """
         if self._answer is None or self._is_old(self._answer):
             self._answer = self._thread.submit(self._look_now)
@@ -93,7 +96,8 @@ class _Question:
 
     @staticmethod
     def _is_old(answer: "Future[tuple[Readiness, float]]") -> bool:
-        """Return whether the check has to run again. It has to after an unexpected error."""
+        """Return whether the check must run again, because its result is too old or it ended with
+        an unexpected error."""
         if not answer.done():
             return False
         if answer.cancelled() or answer.exception() is not None:
@@ -111,7 +115,8 @@ async def read_readiness() -> Readiness:
 
 
 def look_at_broker() -> bool:
-    """Return whether the broker would accept a message now. This takes a few seconds at most."""
+    """Return whether the broker would accept a message now. The check takes a few seconds at
+    most."""
     url = settings.CELERY_BROKER_URL
     if url.startswith(_FILES):
         return os.access(settings.BROKER_FOLDER / "messages", os.R_OK | os.W_OK | os.X_OK)
@@ -164,8 +169,8 @@ def _ask_database() -> Readiness:
 
 
 def _without_database(milliseconds: int) -> Readiness:
-    """Return the results for a database that cannot be reached. The state of workers and jobs is
-    then unknown too."""
+    """Return the results for a database that cannot be reached. Workers and jobs fail the check
+    too, because their rows cannot be read."""
     names = ("database", "worker", "queue")
     return Readiness([Check(name, False, milliseconds) for name in names], {})
 
@@ -176,8 +181,8 @@ def _check_queue(oldest: datetime | None, milliseconds: int) -> Check:
 
 
 def _describe_provider() -> dict[str, object]:
-    """Describe the provider from the facts that the program has already. The provider is not
-    called."""
+    """Describe the provider from facts that the program has already. The provider itself is not
+    asked."""
     if settings.LLM == "embedded":
         server = read_embedded_server()
         state = "ready" if server is not None and is_ready(server) else "not ready"
@@ -201,8 +206,8 @@ def _age(moment: datetime | None) -> int | None:
 
 @contextmanager
 def _timed() -> Iterator[Callable[[], int]]:
-    """Yield a function that returns the milliseconds since the start. After the block it returns
-    the milliseconds that the block took."""
+    """Yield a function that returns the milliseconds since the block began. After the block, it
+    returns how many milliseconds the block took."""
     started = time.perf_counter()
     ended: list[float] = []
     yield lambda: round(((ended[0] if ended else time.perf_counter()) - started) * 1000)

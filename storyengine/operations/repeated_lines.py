@@ -1,4 +1,5 @@
-"""Holds back repeated lines of the log. Any visitor can cause such lines as often as he likes."""
+"""Holds back repeated lines of the log, because any visitor can cause some lines as often as he
+likes."""
 
 import logging
 import time
@@ -15,17 +16,18 @@ class _Line:
 
 
 class OnceAMinute(logging.Filter):
-    """A filter that lets through one warning a minute for each wording. The warning says how many
-    others were held back.
+    """A filter that lets one line a minute pass for each wording. Its field `times` says how many
+    equal lines there were.
 
-    A web server warns of each request that it refuses, so strangers could fill the disk.
+    A web server warns of each request that it refuses. Without this filter, visitors could fill the
+    disk.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        # The counts by wording. A wording is the message before its arguments are filled in, so
-        # there are only few.
+        # The lines that were held back, by wording. A wording is a message before its arguments are
+        # filled in, so there are only a few wordings.
         self._lines: dict[str, _Line] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -1,5 +1,5 @@
-"""Logs a line for each request, and gives the request an id. All lines that the request causes have
-this id."""
+"""Logs a line for each request, and gives each request an id. All log lines that a request causes
+have its id."""
 
 import asyncio
 import logging
@@ -22,24 +22,24 @@ from storyengine.operations.log_format import REQUESTS
 logger = logging.getLogger(REQUESTS)
 
 HEADER = "X-Request-ID"
-# A pattern for the ids that a proxy may give to a request. Such an id cannot imitate lines of the
-# log.
+# The form of an id that a proxy may give to a request. Other ids could imitate lines of the log.
 _GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# The status of a request whose client disconnected before the answer. nginx uses the same one.
+# The status that is logged if the client disconnects before the answer. nginx uses the same number.
 _CLIENT_LEFT = 499
-# The names of routes that monitoring programs request every second.
+# The names of routes that monitoring programs request every second. If such a request succeeds, it
+# is not logged.
 _WATCHED = frozenset({"healthz", "readyz", "metrics"})
 
 
 class RequestLogMiddleware(InlineMiddleware):
-    """A middleware that logs requests by route and never by address, because an address may have a
-    user's text."""
+    """A middleware that logs each request. The line has the route and not the address, because an
+    address may have a user's text."""
 
     def __init__(self, get_response: GetResponse) -> None:
         super().__init__(get_response)
         if self.is_async:
-            # Django looks at this attribute of the instance to decide whether to run the method in
-            # a thread.
+            # Django runs the method in a thread unless the instance has this attribute with an
+            # async function.
             self.process_view = self._process_view_inline  # type: ignore[assignment, method-assign]
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
@@ -65,7 +65,8 @@ class RequestLogMiddleware(InlineMiddleware):
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
     ) -> None:
-        """Add the chapter's id to later lines. Django calls this once the address is resolved."""
+        """Add the chapter's id to all later lines of this request. Django calls this method when it
+        has found the view."""
         go_on_working_for(session_id=kwargs.get("session_id"))
 
     async def _process_view_inline(self, *args: Any) -> None:
@@ -73,13 +74,13 @@ class RequestLogMiddleware(InlineMiddleware):
 
 
 def good_id(given: str) -> str:
-    """Return the id that a proxy gave if it has a good form. Otherwise return a new id."""
+    """Return the id that a proxy gave to the request. If this id has a bad form, return a new
+    one."""
     return given if _GOOD_ID.fullmatch(given) else uuid.uuid4().hex
 
 
 def note_unread(method: str, path: str, *, status: int, request_id: str, started: float) -> None:
-    """Log a request that was answered before Django read it. `started` is a time of
-    perf_counter."""
+    """Log a request that was answered without Django. `started` is a time of time.perf_counter."""
     try:
         match = resolve(path)
     except Resolver404:
@@ -126,14 +127,16 @@ def _note(method: str | None, match: ResolverMatch | None, status: int, started:
 
 
 async def _counted(parts: AsyncIterable[bytes], ids: Mapping[str, str]) -> AsyncGenerator[bytes]:
-    """Yield the parts of a stream and count them. Log the end of the stream.
+    """Yield the parts of a stream. While it lasts, count it as open. At its end, log a line.
 
-    The line names the ids itself, because the stream goes on after the middleware that sets them.
+    Other lines get their ids from the middleware. The stream ends after the middleware has ended,
+    so this line gets `ids`.
     """
     started = time.perf_counter()
     open_streams.inc()
     try:
-        # If the reader leaves, this closes the source. Its code then stops following the reply.
+        # If the client leaves, `aclosing` closes the source of the parts, which then stops
+        # following the reply.
         async with aclosing(cast(AsyncGenerator[bytes], aiter(parts))) as source:
             async for part in source:
                 yield part

@@ -15,7 +15,8 @@ from storyengine.operations.readiness import Check, Readiness, read_readiness
 async def readyz(request: HttpRequest) -> JsonResponse:
     """Answer whether the program can work.
 
-    Everybody gets an answer, because load balancers have no token. Strangers see no figures.
+    Load balancers have no token, so everybody gets an answer. If a password is set, only callers
+    with the token get figures.
     """
     found = await read_readiness()
     may_know = not settings.PASSWORD or await _has_token(request, found)
@@ -30,13 +31,14 @@ async def readyz(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 async def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer Prometheus. The caller needs the API's token or a login (see
+    """Answer with the metrics for Prometheus. The caller needs the API's token or a login (see
     storyengine.access.login_gate)."""
     return HttpResponse(await in_database(render_metrics), content_type=CONTENT_TYPE_LATEST)
 
 
 async def _has_token(request: HttpRequest, found: Readiness) -> bool:
-    """Return whether the token is right. A wrong one is counted if the database answers in time."""
+    """Return whether the request has the right token. A wrong token is counted if the database
+    answers."""
     if any(check.name == "database" and check.is_ok for check in found.checks):
         return await atry_token(request) is Verdict.RIGHT
     return is_right(request)

@@ -1,7 +1,7 @@
-"""The settings of Story Engine. Everything that differs between installations is in the
-environment.
+"""The settings of Story Engine. Everything that differs between installations is set by environment
+variables.
 
-docs/settings.md lists every variable, and a test compares the two lists.
+docs/settings.md lists these variables, and a test compares its list with the settings.
 """
 
 import os
@@ -29,34 +29,36 @@ from storyengine.settings.private_files import keep_files_private
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 read_env_file(BASE_DIR / ".env")
 DATA_FOLDER = read_folder("STORYENGINE_DATA", BASE_DIR / "var")
-# The first backup creates this folder.
+# The folder of backups. The first backup creates it.
 BACKUPS_FOLDER = Path(read_text("STORYENGINE_BACKUPS", str(DATA_FOLDER / "backups"))).expanduser()
 BACKUP_DAYS = read_int("STORYENGINE_BACKUP_DAYS", 14, minimum=7)
 
 DEBUG = read_bool("DEBUG")
 SECRET_KEY = read_secret_key(DATA_FOLDER)
 SECRET_KEY_IS_GENERATED = not read_text("SECRET_KEY")
-# Honcho adds 100 to the port for each further process.
+# honcho adds 100 to the port for each further process, so the limit leaves room above the port.
 PORT = read_int("PORT", 8000, minimum=1, maximum=65_000)
 
-# Without a password the program serves only this machine (see storyengine.access).
+# Without a password the program listens only on this machine (see storyengine.access).
 PASSWORD = read_text("STORYENGINE_PASSWORD")
 API_TOKEN = read_text("STORYENGINE_API_TOKEN")
 HOST = read_host("STORYENGINE_HOST", has_password=bool(PASSWORD))
-# The proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted. uvicorn reads the same
-# variable, but if it is not set, uvicorn trusts every program of this machine.
+# The proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted. uvicorn gets this list,
+# because by itself it would trust every program on this machine if the variable is not set.
 PROXIES = read_networks("FORWARDED_ALLOW_IPS")
 HTTPS = read_bool("STORYENGINE_HTTPS")
-# The range of host names for which a browser remembers for a year that it must use HTTPS.
+# The hosts for which a browser remembers for a year that it must use HTTPS: this host, also its
+# subdomains, or also as an entry of the browsers' preload list.
 HSTS = read_choice("STORYENGINE_HSTS", "host", ("host", "subdomains", "preload"))
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 if HOST.startswith("127.") and HOST not in LOOPBACK_HOSTS:
     LOOPBACK_HOSTS.append(HOST)
-# Loopback names are always allowed, because health checks use them.
+# Loopback names are always allowed, because health checks on this machine use them.
 ALLOWED_HOSTS = [*(read_list("ALLOWED_HOSTS", "*") if PASSWORD else []), *LOOPBACK_HOSTS]
 LOGIN_URL = "log-in"
 LOGIN_REDIRECT_URL = "/"
-# The order matters: a visitor who has guessed too often is refused before a password is hashed.
+# The first backend refuses a visitor who has guessed too often. It comes first, because the second
+# one hashes the password, which is slow.
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "storyengine.access.game_master.PasswordBackend",
@@ -65,20 +67,21 @@ AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=5)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_RESET_ON_SUCCESS = True
-# The user name is part of the key, so that tokens are counted separately from passwords (see
-# storyengine.access.tokens).
+# Failures are counted by user name and address. Tokens have a user name of their own, so that they
+# are counted separately from passwords (see storyengine.access.tokens).
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_CLIENT_IP_CALLABLE = "storyengine.access.visitors.counted_address"
-# Only the number of failed logins is stored. The log has the other facts about them.
+# Axes stores only the number of failed logins. The log has everything else about them.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 SESSION_COOKIE_AGE = 30 * 24 * 3600
-# The cookie has a name of its own. All ports of a host share its cookies, and another Django
-# program may run on loopback.
+# The cookies have names of their own, because all ports of a host share their cookies, and another
+# Django program may run on loopback.
 SESSION_COOKIE_NAME = "storyengine_session"
 CSRF_COOKIE_NAME = "storyengine_csrf"
 
-# The modes that are installed. Each app declares one in its `mode.py` (see docs/architecture.md).
+# The installed modes. Each of these apps declares a mode in its `mode.py` (see
+# docs/architecture.md).
 MODES = ["gamemaster"]
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -102,7 +105,7 @@ INSTALLED_APPS = [
 ]
 
 # All middleware runs in the event loop (see storyengine.access.browser). CommonMiddleware is left
-# out, because KnownHostMiddleware has its check of the host.
+# out, because KnownHostMiddleware checks the host.
 MIDDLEWARE = [
     "storyengine.operations.requests.RequestLogMiddleware",
     "storyengine.access.headers.PolicyHeadersMiddleware",
@@ -118,11 +121,12 @@ MIDDLEWARE = [
     "storyengine.web.refusals.RefusalMiddleware",
 ]
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
-# These checks look for Django's own classes by name. storyengine.checks looks for the classes that
-# replace them.
+# These checks of Django look for Django's own classes by name. The program uses classes that
+# replace them, and storyengine.checks looks for these.
 SILENCED_SYSTEM_CHECKS = [
     *("security.W001", "security.W002", "security.W003"),
-    # AxesMiddleware is left out, because the login page itself says that there is a pause.
+    # This check looks for AxesMiddleware. It is left out, because the login page itself says that
+    # there were too many tries.
     "axes.W002",
 ]
 
@@ -155,10 +159,10 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Other users have to read the static files, because root collects them when the image is built.
+# When the image is built, root collects the static files. This mode lets other users read them.
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o755
-# Whether static files are served from the folder in which they were collected. There their names
-# depend on their content. Tests and DEBUG serve them from the source folders.
+# Whether static files are served from STATIC_ROOT, where a file's name depends on its content.
+# Tests and DEBUG serve them from the source folders.
 STATIC_IS_COLLECTED = not DEBUG and "PYTEST_VERSION" not in os.environ
 _STATIC_STORAGE = "ManifestStaticFilesStorage" if STATIC_IS_COLLECTED else "StaticFilesStorage"
 STORAGES = {
@@ -167,8 +171,7 @@ STORAGES = {
 }
 
 SECURE_SSL_REDIRECT = HTTPS
-# Monitoring programs ask without the proxy, and therefore without HTTPS. So these addresses need no
-# HTTPS.
+# Monitoring programs ask these addresses without the proxy, and therefore without HTTPS.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and HSTS != "host"
@@ -181,13 +184,13 @@ CSRF_COOKIE_HTTPONLY = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# The most bytes of a form. The largest real form is that of a trial with a layer of 60,000 code
-# points, percent-encoded. All of Tab 1 has nine texts of 5,000. Larger bodies are refused without
-# being read (see storyengine.access.body_limit).
+# The most bytes of a form. The largest form in use is that of a trial: a layer of 60,000 code
+# points, percent-encoded. All of Tab 1 has nine texts of 5,000 code points. A larger body is
+# refused before it is read (see storyengine.access.body_limit).
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 
-# The most seconds of a job. The longest job is a narration of 5,000 words, for which a small model
-# on a slow machine may need nearly an hour. Celery only sends notices of jobs, which are rows in
+# The most seconds of a job. The longest job is a narration of 5,000 words, which a small model on a
+# slow machine may write for nearly an hour. Celery only sends notices of jobs, which are rows in
 # the database (see docs/architecture.md).
 LONGEST_JOB_SECONDS = 2 * 3600
 BROKER_FOLDER = DATA_FOLDER / "queue"
@@ -203,26 +206,27 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
     }
 else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {
-        # The seconds after which Redis delivers a message again if it is not acknowledged. They are
-        # more than any task takes. If a job gets two notices, it is still done only once.
+        # The seconds after which Redis delivers an unacknowledged message again. Every task takes
+        # less time. Even if a job gets two notices, its work is done only once.
         "visibility_timeout": 2 * LONGEST_JOB_SECONDS,
         # The seconds for which a page waits for a hanging Redis, at each try and at each new
-        # connection. The longest query of a worker is answered after a second.
+        # connection. A worker's longest query gets its answer after one second, so it is not cut
+        # off.
         "socket_connect_timeout": 3,
         "socket_timeout": 3,
         "socket_keepalive": True,
         "health_check_interval": 30,
     }
-# No code waits for a task's result, because the job's row has it.
+# The result of a task is not stored, because the job's row has it.
 CELERY_RESULT_BACKEND = None
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
-# These limits are for a pool of processes. The Procfile starts a pool of threads, in which no task
-# can be ended from outside. So agents.running.work itself ends its jobs after LONGEST_JOB_SECONDS.
+# These limits work only in a pool of processes. The Procfile starts a pool of threads, in which
+# Celery cannot end a task. So agents.running.work itself ends a job after LONGEST_JOB_SECONDS.
 CELERY_TASK_SOFT_TIME_LIMIT = LONGEST_JOB_SECONDS + 60
 CELERY_TASK_TIME_LIMIT = LONGEST_JOB_SECONDS + 120
-# A page waits for these tries, so they are few. If a notice is lost, the sweep replaces it.
+# There are few tries, because a page waits for them. The sweep replaces a notice that is lost.
 CELERY_TASK_PUBLISH_RETRY_POLICY = {
     "max_retries": 1,
     "interval_start": 0.1,
@@ -232,11 +236,11 @@ CELERY_TASK_PUBLISH_RETRY_POLICY = {
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A worker tries to connect without end. By default it would end after 100 tries, and nobody would
-# start it again.
+# A worker tries to connect without end. By default it would end after 100 tries, and no program
+# would start it again.
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BEAT_SCHEDULE = {
-    # The seconds between two calls. The task makes at most one backup a day (see
+    # The seconds between two calls of the task. The task itself makes at most one backup a day (see
     # storyengine.backups).
     "back-up-daily": {"task": "storyengine.backups.tasks.back_up_daily", "schedule": 600.0},
 }
@@ -247,7 +251,7 @@ EMBEDDED_MODEL = read_text("STORYENGINE_EMBEDDED_MODEL", "qwen2.5-coder-1.5b")
 OPENAI_BASE_URL = read_text("OPENAI_BASE_URL", "https://api.openai.com/v1")
 OPENAI_API_KEY = read_text("OPENAI_API_KEY")
 MODEL = read_text("STORYENGINE_MODEL")
-# The models by agent. The keys are the ends of the variables' names, such as AGENT_8 and
+# The models of single agents. A key is the end of a variable's name, such as AGENT_8 or
 # EXPLORER_NARRATOR.
 MODEL_BY_AGENT = read_those_of("STORYENGINE_MODEL_")
 CONTEXT_WINDOW = read_int("STORYENGINE_CONTEXT_WINDOW", 0)
@@ -258,11 +262,11 @@ CHAPTER_TOKENS = read_int("STORYENGINE_CHAPTER_TOKENS", 0)
 CALLS_PER_MINUTE = read_int("STORYENGINE_CALLS_PER_MINUTE", 600, minimum=1)
 CHAPTER_CALLS_PER_MINUTE = read_int("STORYENGINE_CHAPTER_CALLS_PER_MINUTE", 300, minimum=1)
 
-# A program with a password is a server, and programs read its log. Without a password, a person
-# reads the log.
+# A program with a password is a server, and other programs read its log. Without a password, a
+# person reads the log.
 LOG_FORMAT = read_choice("STORYENGINE_LOG_FORMAT", "json" if PASSWORD else "text", ("json", "text"))
 _LOG_HANDLERS = read_log_handlers(DATA_FOLDER, LOG_FORMAT, debug=DEBUG)
-# The log names rows and errors. It never has the text of a story.
+# The log has the ids of rows and the classes of errors, and never text of a story.
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -281,18 +285,20 @@ LOGGING = {
     "handlers": _LOG_HANDLERS,
     "root": {"handlers": list(_LOG_HANDLERS), "level": "INFO"},
     "loggers": {
-        # Django's logger has no handlers here, so that each line is written only once.
+        # Django's logger gets no handlers, because the root logger's handlers already write its
+        # lines.
         "django": {"handlers": [], "level": "INFO"},
-        # Only bugs are logged, because a refusal is an ordinary answer.
+        # Only bugs are logged, because refusals are ordinary answers.
         "django.request": {"level": "ERROR", "filters": ["only_bugs"]},
         "uvicorn": {"level": "WARNING"},
-        # uvicorn warns of each request that it refuses.
+        # uvicorn warns of each request that it refuses, and any visitor can send many of these.
         "uvicorn.error": {"filters": ["once_a_minute"]},
-        # The lines of axes are left out, because storyengine.access logs each try in fewer words.
+        # The ordinary lines of axes are left out, because storyengine.access logs each failed try
+        # in fewer words.
         "axes": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
-        # These libraries log addresses. At the level DEBUG they also log bodies with text of a
-        # story.
+        # These libraries log the addresses of requests, and at the level DEBUG also bodies with
+        # text of a story.
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},

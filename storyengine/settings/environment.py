@@ -1,5 +1,5 @@
-"""Reads variables of the environment with their types. A bad value stops the start of the program,
-and the message names the variable."""
+"""Reads and checks environment variables. A bad value stops the start of the program, and the
+message names the variable."""
 
 import os
 import secrets
@@ -16,22 +16,23 @@ DATABASE_SCHEMES = ("postgres", "postgresql", "sqlite")
 
 
 def read_env_file(path: Path) -> None:
-    """Add the file's variables to the environment, except those that are already set.
+    """Add the variables in the file to the environment. A variable that is set already stays as it
+    is.
 
-    The test suite does not read the file, so that no real key or password gets into it.
+    Tests do not read the file, so that they never use a real key or password.
     """
     if path.exists() and "PYTEST_VERSION" not in os.environ:
         environ.Env.read_env(path)
 
 
 def read_text(name: str, default: str = "") -> str:
-    """Return a variable's text, or the default if it is empty or not set."""
+    """Return the variable's text, or the default if the variable is empty or not set."""
     return os.environ.get(name, "").strip() or default
 
 
 def read_those_of(prefix: str) -> dict[str, str]:
-    """Return the variables whose names begin with this prefix. The keys are the rest of their
-    names."""
+    """Return the variables whose names begin with this prefix. A key is a name without the
+    prefix."""
     names = (name for name in os.environ if name.startswith(prefix))
     return {name.removeprefix(prefix): text for name in names if (text := read_text(name))}
 
@@ -65,7 +66,7 @@ def read_int(name: str, default: int, *, minimum: int = 0, maximum: int | None =
 
 
 def read_decimal(name: str, default: str) -> Decimal:
-    """Return a number that is finite and not negative."""
+    """Return the variable as a number that is finite and not negative."""
     text = read_text(name, default)
     try:
         value = Decimal(text)
@@ -84,9 +85,9 @@ def read_choice(name: str, default: str, choices: tuple[str, ...]) -> str:
 
 
 def read_host(name: str, *, has_password: bool) -> str:
-    """Return the address on which to listen, or "" if none is set.
+    """Return the address on which to listen, or "" if the variable is not set.
 
-    Raises ImproperlyConfigured for an address beyond loopback without a password.
+    Raises ImproperlyConfigured if there is no password and other machines could reach this address.
     """
     text = read_text(name)
     if not text:
@@ -106,7 +107,8 @@ def read_host(name: str, *, has_password: bool) -> str:
 
 
 def read_networks(name: str) -> list[str]:
-    """Return addresses and networks in the form that uvicorn uses. ["*"] means all addresses."""
+    """Return addresses and networks in the form that uvicorn uses, in which ["*"] means all
+    addresses."""
     found = read_list(name, "")
     if "*" in found:
         return ["*"]
@@ -121,7 +123,8 @@ def read_networks(name: str) -> list[str]:
 
 
 def read_folder(name: str, default: Path) -> Path:
-    """Return the folder. If it does not exist, create it so that only its owner can use it."""
+    """Return the folder that the variable names. A missing folder is created, and only its owner
+    can use it."""
     folder = Path(read_text(name, str(default))).expanduser().resolve()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -142,35 +145,35 @@ def read_database(data_folder: Path) -> dict[str, Any]:
     if url := read_text("DATABASE_URL"):
         config = _parse_database_url(url)
     if config["ENGINE"] == "django.db.backends.sqlite3":
-        # Every write transaction takes the lock at its start, so that two writers wait for each
-        # other instead of failing. FULL is set because a prompt that was acknowledged must survive
-        # a power cut.
+        # A write transaction takes SQLite's lock when it begins, so that two writers wait for each
+        # other and neither fails. With FULL, a prompt that was acknowledged survives a power cut.
         config["OPTIONS"] = {
             "transaction_mode": "IMMEDIATE",
             "timeout": 20,
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
         }
-        # The test database is a file. Streaming code writes from several threads, which would not
-        # share a database in memory.
+        # The test database is a file, because streaming code writes from several threads, and
+        # threads cannot share a database in memory.
         config["TEST"] = {"NAME": str(data_folder / "test.sqlite3")}
     else:
-        # This is Django's backend with a pool that survives a restart of the server.
+        # This backend is Django's, with a pool that survives a restart of the server.
         config["ENGINE"] = "storyengine.stack.postgresql"
-        # Requests under ASGI run in threads that soon end. The pool saves each of them a new
-        # connection. If a request waits longer than `timeout` for a connection, it is told that the
-        # database cannot be reached. A longer `reconnect_timeout` would make the pool return later
-        # and later after a long outage.
+        # Under ASGI, each request runs in a new thread, which would need a new connection. The pool
+        # keeps connections open for such threads. If a request waits longer than `timeout` for a
+        # connection, its answer is that the database cannot be reached. A longer
+        # `reconnect_timeout` would let the pool wait longer and longer between its tries, so that
+        # it would notice late that the database is back.
         pool = {"min_size": 1, "max_size": 20, "timeout": 10.0, "reconnect_timeout": 10.0}
-        # These limits end the wait for a server whose machine is gone. `connect_timeout` counts
-        # seconds, and `tcp_user_timeout` milliseconds.
+        # These limits end the wait for a server whose machine is gone. `connect_timeout` is in
+        # seconds, and `tcp_user_timeout` in milliseconds.
         patience = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
         config["OPTIONS"] = {**patience, **config.get("OPTIONS", {}), "pool": pool}
     return config
 
 
 def _parse_database_url(url: str) -> dict[str, Any]:
-    # No message may repeat the value, because it may contain a password. The scheme is checked
-    # here, because the parser's own warning would repeat the value.
+    # The value may contain a password, so no message may repeat the value. The parser warns of an
+    # unknown scheme and repeats the value, so the scheme is checked first.
     hint = "DATABASE_URL must look like postgres://user:password@host:5432/name"
     if url.partition("://")[0] not in DATABASE_SCHEMES:
         raise ImproperlyConfigured(hint)
@@ -184,7 +187,7 @@ def _parse_database_url(url: str) -> dict[str, Any]:
 
 
 def read_secret_key(data_folder: Path) -> str:
-    """Return SECRET_KEY. If it is not set, return a random key that is kept in the data folder, so
+    """Return SECRET_KEY. If it is not set, return a random key. The data folder keeps this key, so
     that logins stay valid."""
     if key := read_text("SECRET_KEY"):
         return key
@@ -197,9 +200,9 @@ def read_secret_key(data_folder: Path) -> str:
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Write a private file as a whole, or not at all. If two processes write it at once, the first
-    one's text stays."""
-    # Only its owner can read a file that mkstemp creates, and os.link never replaces a file.
+    """Write a private file completely or not at all. If two processes write it at the same time,
+    the first text stays."""
+    # mkstemp creates a file that only its owner can read. os.link never replaces an existing file.
     handle, draft = tempfile.mkstemp(dir=path.parent)
     try:
         with open(handle, "w") as file:

@@ -1,20 +1,20 @@
-"""Chooses the handlers of a process's log."""
+"""Chooses the log handlers of a process."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
-# The name of each process's log file. The key is a word in the command line of the process. Each
-# process has a file of its own, because only one process can rotate a full file.
+# The names of log files. A key is a word in the command line of a process. Each process has its own
+# file, because two processes cannot rotate the same file.
 _NAMES = {"serve": "web", "worker": "worker", "run_embedded_model": "model"}
 _LARGEST_BYTES = 2_000_000
 
 
 def read_log_handlers(data_folder: Path, log_format: str, *, debug: bool) -> dict[str, Any]:
-    """Return the handlers of the log: one for the console, one that counts, and in the main
-    processes one for a file.
+    """Return the log handlers: one for the console, one that counts events, and one for a log file.
 
-    The file has JSON lines and is in `data_folder`/logs.
+    Only the main processes have the handler for a file. The file is in `data_folder`/logs and has
+    lines of JSON.
     """
     console: dict[str, Any] = {"class": "logging.StreamHandler", "formatter": log_format}
     if log_format == "text" and not debug:

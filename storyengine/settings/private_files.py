@@ -1,4 +1,4 @@
-"""Keeps the database, the logs, the queue and the secret key private, so that only their owner can
+"""Makes the database, the logs, the queue and the secret key private, so that only their owner can
 read them."""
 
 import os
@@ -9,27 +9,29 @@ from pathlib import Path
 from typing import Any
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-# The endings of a SQLite database and of the files that SQLite keeps beside it.
+# The endings of a SQLite database's name and of the files that SQLite keeps beside the database.
 _BESIDE = ("", "-wal", "-shm", "-journal")
 _SQLITE = "django.db.backends.sqlite3"
 
 
 def keep_files_private(data_folder: Path, database: Mapping[str, Any]) -> None:
-    """Make the existing files private, and the files that this process will create.
+    """Make the program's files private, both the existing files and those that this process will
+    create.
 
-    An existing data folder keeps its mode, because it may contain files of other programs.
+    A data folder that exists already keeps its mode, because it may contain files of other
+    programs.
     """
     os.umask(_OTHERS)
     for path in files_for_others(data_folder, database):
-        # A link is not changed, because it may lead to a file of another program. A file of another
-        # user cannot be changed, so storyengine.checks names it.
+        # A link stays as it is, because it may lead to a file of another program. A file of another
+        # user cannot be changed, but storyengine.checks warns of it.
         if not path.is_symlink():
             with suppress(OSError):
                 path.chmod(stat.S_IMODE(path.stat().st_mode) & ~_OTHERS)
 
 
 def files_for_others(data_folder: Path, database: Mapping[str, Any]) -> list[Path]:
-    """Return the files that users other than their owner can read or change."""
+    """Return those files of the program that users other than the owner can read or change."""
     return [path for path in _files(data_folder, database) if _mode_of(path) & _OTHERS]
 
 

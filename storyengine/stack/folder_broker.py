@@ -1,9 +1,9 @@
-"""Celery's broker in a folder. It is kombu's broker, but writes files safely.
+"""Celery's broker in a folder. It is kombu's broker, with a safe way of writing files.
 
-kombu opens a message's file under its final name before it writes the message. A worker that reads
-the file in between finds an empty message, and ends with an error. The table of an exchange's
-queues has the same fault. A table that a crash left empty would end every worker at its start, and
-the first message that a process sends would fail.
+kombu opens the file of a message under its final name, and then writes the message. A worker that
+reads the file in between finds no message, and ends with an error. In the same way kombu writes the
+table that says which queues an exchange has. If a crash left an empty table, every worker would end
+when it starts, and the first message that a process sends would fail.
 """
 
 import fcntl
@@ -20,8 +20,8 @@ from kombu.exceptions import ChannelError
 from kombu.transport import filesystem
 from kombu.utils.json import dumps, loads
 
-# The most seconds of one wait for a message. Between two waits a worker checks whether it has to
-# end. The limit also applies to Celery's remote control, which is not used here.
+# The most seconds of a single wait for a message. After each wait, a worker checks whether it has
+# to end.
 _LONGEST_WAIT = 0.5
 
 
@@ -30,8 +30,8 @@ class Channel(filesystem.Channel):
     def transport_options(self) -> Any:
         """The options of the connection. Raises ChannelError if the channel is closed.
 
-        A queue that cannot be declared closes the channel, but kombu still sends over it. The error
-        makes kombu send again over a new channel.
+        kombu closes a channel when it cannot declare a queue, but goes on sending over this
+        channel. The error makes kombu send again over a new channel.
         """
         if self.connection is None:
             raise ChannelError("The channel was closed.")
@@ -40,9 +40,9 @@ class Channel(filesystem.Channel):
     def _put(  # type: ignore[override]  # kombu's own class differs from its base in this way too
         self, queue: str, payload: dict[str, Any], **kwargs: Any
     ) -> None:
-        """Write the message into a file with a temporary name, and then rename the file."""
-        # kombu sorts the files by the time in their names, and expects the queue at the end of a
-        # name.
+        """Write the message into a file under a temporary name, and then rename the file."""
+        # kombu reads the files in the order of their names, so a name begins with the time. It ends
+        # with the name of the queue, as kombu expects.
         name = f"{round(time.monotonic() * 1000)}_{uuid.uuid4()}.{queue}.msg"
         folder = Path(self.data_folder_out)
         draft = folder / f"{name}.unfinished"
@@ -53,7 +53,8 @@ class Channel(filesystem.Channel):
             raise ChannelError(f"The queue's folder {folder} cannot be written to.") from error
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
-        """Return the next message. A broken message is skipped; a full disk may leave one."""
+        """Return the next message. A file without a whole message is skipped. A full disk may have
+        left such a file."""
         try:
             return super()._get(queue)
         except ValueError:
@@ -73,8 +74,8 @@ class Channel(filesystem.Channel):
 
     @contextmanager
     def _alone_with_table(self, exchange: str) -> Iterator[None]:
-        """Lock the table while kombu creates, changes or reads it. If the table is broken, delete
-        it."""
+        """Lock the table of an exchange's queues while kombu creates, changes or reads it. Delete a
+        broken table."""
         table: Path = self._exchange_file(exchange)  # type: ignore[attr-defined]  # newer than its stubs
         self.control_folder.mkdir(exist_ok=True)
         with (self.control_folder / "lock").open("wb") as guard:

@@ -1,4 +1,4 @@
-"""Writes commands of this program in a form that a person can copy from a message and run."""
+"""Makes the commands of this program that messages name, so that a person can copy and run them."""
 
 import shlex
 import sys
@@ -6,17 +6,17 @@ from pathlib import Path
 
 from django.conf import settings
 
-# The path of Python in the Docker image.
+# The path of the Python program in the Docker image.
 _OF_THE_IMAGE = "/venv/bin/python"
-# The command that runs `manage.py` by hand in a service of compose.yaml.
+# The beginning of a command line that runs `manage.py` with docker compose.
 _IN_COMPOSE = ("docker", "compose", "run", "--rm", "prepare", "python", "manage.py")
 
 
 def own_command(*arguments: str | Path) -> str:
-    """Return the command that runs `manage.py` with these arguments.
+    """Return a command line that runs `manage.py` with these arguments.
 
-    The command uses docker compose in the image, and this Python otherwise. If the data folder is
-    not the default one, the command sets STORYENGINE_DATA.
+    In the Docker image, the command uses docker compose. Elsewhere it uses the Python that runs
+    now, and sets STORYENGINE_DATA if the data folder is not the default one.
     """
     given = [path_as_typed(argument) for argument in arguments]
     if sys.executable == _OF_THE_IMAGE:
@@ -29,9 +29,6 @@ def own_command(*arguments: str | Path) -> str:
 
 
 def path_as_typed(argument: str | Path) -> str:
-    """Return a path in the form in which a person types it.
-
-    If it is inside the folder in which the program runs, it is relative to that folder.
-    """
+    """Return a path as a person would type it. A path below the present folder becomes relative."""
     is_below = isinstance(argument, Path) and argument.is_relative_to(Path.cwd())
     return str(Path(argument).relative_to(Path.cwd()) if is_below else argument)

@@ -1,7 +1,7 @@
 """Ends a process of the program when its parent process ends.
 
-A parent that is killed cannot tell its children. So each child looks at the id of its parent
-process, which changes when the parent ends.
+A killed parent cannot tell its children to end. So each child checks the id of its parent process
+again and again. The id changes when the parent ends.
 """
 
 import os
@@ -10,17 +10,20 @@ import threading
 import time
 from collections.abc import Callable
 
-# The environment variable with the process id of the parent. Without it, a child would not notice a
-# parent that ended before the child looked for the first time.
+# The environment variable with the process id of the parent. Without it, a child would not notice
+# that the parent had ended before the child's first check.
 VARIABLE = "STARTED_BY"
 _LOOK_SECONDS = 0.5
-# The most seconds of an orderly end.
+# The seconds after which a process that does not end by SIGTERM is killed.
 _END_SECONDS = 15.0
 
 
 def end_with_parent() -> None:
-    """End this process when its parent ends. This is so only if `make run` has started it."""
-    # The variable is removed, so that the children of this process do not get it.
+    """End this process when its parent ends, if the parent has set VARIABLE.
+
+    `make run` sets it for the processes of the program.
+    """
+    # The variable is removed, so that this process does not pass it to its own children.
     if parent := os.environ.pop(VARIABLE, ""):
         when_parent_is_gone(int(parent), _end)
 
@@ -35,8 +38,8 @@ def when_parent_is_gone(parent: int, act: Callable[[], None]) -> None:
 
 
 def end_in_order() -> None:
-    """End by SIGTERM without printing anything, because printing to a terminal that is gone would
-    fail."""
+    """End this process by SIGTERM, with no further output. The terminal may be gone, and printing
+    to it would fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)

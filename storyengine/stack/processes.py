@@ -1,4 +1,5 @@
-"""Runs the Procfile with honcho until Ctrl-C is pressed, or until the terminal or `make` ends."""
+"""Runs the processes of the Procfile with honcho until Ctrl-C is pressed, or until the terminal or
+`make` ends."""
 
 import os
 import signal
@@ -15,7 +16,8 @@ from honcho.process import Process
 from storyengine.stack.parents import VARIABLE, end_in_order, when_parent_is_gone
 
 STOPPED_BY_CTRL_C = 130
-# The work of each process of the Procfile. The sentence about a process that ended names it.
+# What each process of the Procfile does. The sentence about a process that has ended begins with
+# this text.
 _DOES = {
     "web": "The web process, which serves the pages and writes the replies,",
     "worker": "The worker, which writes memory and drafts,",
@@ -24,9 +26,10 @@ _DOES = {
 
 
 class Runner(Process):  # type: ignore[misc]  # honcho has no types
-    """A process of honcho. It starts one process of the Procfile and reads its output.
+    """A child process of honcho, which starts one process of the Procfile and reads its output.
 
-    It ignores signals. Without this class, it would go on reading after honcho was killed.
+    Such a child ignores signals. Therefore honcho's own class would go on reading after honcho was
+    killed, but this class ends with honcho.
     """
 
     def run(self, *arguments: Any, **options: Any) -> None:
@@ -37,25 +40,26 @@ class Runner(Process):  # type: ignore[misc]  # honcho has no types
     def _end_with_honcho(self) -> None:
         if honcho_s := parent_process():
             honcho_s.join()
-            # When this process ends, the process that it has started ends too (see
-            # storyengine.stack.parents).
+            # The process of the Procfile is a child of this process, and ends when this process has
+            # ended (see storyengine.stack.parents).
             os._exit(1)
 
 
 class Runners(Manager):  # type: ignore[misc]  # honcho has no types
-    """The manager of honcho. It ends in order when its parent has ended, for example because `make`
-    was killed."""
+    """The manager of honcho. It ends all processes in order when its parent has ended, for example
+    because `make` was killed."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._process_ctor = Runner
         self._parent = os.getppid()
-        # The sentence about the process that ended first, or "" if a signal ended all processes.
+        # The sentence about the process that ended by itself, or "" if a signal ended all
+        # processes.
         self._said = ""
 
     def loop(self) -> None:
         super().loop()
-        # The sentence is printed last, because the last line stays visible in the terminal.
+        # The sentence is printed last, so that it is the last line in the terminal.
         if self._said:
             self._system_print(f"{self._said}\n")
 
@@ -68,13 +72,13 @@ class Runners(Manager):  # type: ignore[misc]  # honcho has no types
 
     def _start(self) -> None:
         super()._start()
-        # The thread starts after the forks, because a fork would copy the thread's locks without
-        # the thread.
+        # The thread starts after the forks, because a forked process has copies of the thread's
+        # locks but not the thread that would release them.
         when_parent_is_gone(self._parent, end_in_order)
 
 
 def sentence_about(process: str, code: int) -> str:
-    """Return a sentence that says which process ended, what happened to the program, and what to
+    """Return a sentence that says which process ended, what this means for the program, and what to
     do."""
     kind, _, _ = process.partition(".")
     was_killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)
@@ -89,15 +93,16 @@ def run(arguments: list[str]) -> None:
     signal.signal(signal.SIGHUP, stop_without_terminal)
     honcho.command.Manager = Runners
     try:
-        # honcho must not read .env, because the program reads it itself. In the program, variables
-        # of the shell count more than those of the file.
+        # honcho must not read .env. The program itself reads the file, and prefers variables of the
+        # shell to those in the file.
         honcho.command.main(["--env", os.devnull, "start", *arguments])
     except SystemExit as end:
         sys.exit(0 if end.code == STOPPED_BY_CTRL_C else end.code)
 
 
 def stop_without_terminal(signum: int, frame: FrameType | None) -> None:
-    """End without printing. Otherwise honcho would print a line before its end, and fail."""
+    """End this process without output. honcho itself would print a line first, which fails if the
+    terminal is gone."""
     end_in_order()
 
 

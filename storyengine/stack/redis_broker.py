@@ -1,8 +1,9 @@
-"""Celery's broker in Redis. It is kombu's broker, but raises a proper error for a lost connection.
+"""Celery's broker in Redis. It is kombu's broker, but raises the right error after a lost
+connection.
 
-After the connection to Redis is lost, kombu returns and acknowledges messages over channels that it
-has closed. It then meets an AttributeError, which ends a worker. An error of the connection makes
-it connect again instead.
+When the connection to Redis is lost, kombu goes on to use channels that it has closed. This raises
+an AttributeError, which would end the worker. With an error of the connection, kombu connects
+again.
 """
 
 from typing import Any

@@ -1,4 +1,5 @@
-"""Checks of the servers that the program uses, and of the server that serves it."""
+"""Checks of the broker, of the consent for the model server, and of the web server that runs the
+program."""
 
 import sys
 from collections.abc import Iterator
@@ -22,8 +23,7 @@ _CONNECT_SECONDS = 2
 
 @check(Tags.compatibility)
 def check_server() -> Iterator[CheckMessage]:
-    """Warn of a synchronous server. In such a server each open stream of a reply occupies a
-    thread."""
+    """Warn of a synchronous web server, in which each open stream of a reply occupies a thread."""
     if "runserver" in sys.argv[1:2] or getattr(settings, "WSGI_APPLICATION", None):
         yield checks.Warning(
             "The program is served by a synchronous server, where each reply that is "
@@ -67,7 +67,7 @@ def check_consent() -> Iterator[CheckMessage]:
 
 def _is_allowed(host: str) -> bool:
     """Return whether texts may be sent to the host. If the database fails, return True, because
-    other checks warn of that."""
+    other checks warn of the database."""
     table = ProviderConsent._meta.db_table
     try:
         with closing(_impatient_connection()) as database, database.cursor() as cursor:
@@ -78,8 +78,8 @@ def _is_allowed(host: str) -> bool:
 
 
 def _impatient_connection() -> BaseDatabaseWrapper:
-    """Return a connection outside the pool. If the server is missing, the pool would wait for half
-    a minute."""
+    """Return a connection that does not come from the pool. The pool would wait half a minute for a
+    missing server."""
     own = connection.copy()
     if own.vendor == "postgresql":
         options = {**own.settings_dict["OPTIONS"], "connect_timeout": _CONNECT_SECONDS}

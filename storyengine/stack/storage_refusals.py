@@ -1,5 +1,5 @@
-"""Answers requests while the database cannot be reached, its disk is full, or its file is
-damaged."""
+"""The refusals that answer requests while the database cannot be reached, a disk is full, or the
+database is damaged."""
 
 import logging
 import sqlite3
@@ -18,11 +18,11 @@ from storyengine.backups.exceptions import say_unreadable
 
 logger = logging.getLogger(__name__)
 
-# The types of errors that may come from the database or a disk. Any other error of these types is a
-# bug.
+# The classes of errors that come from a database or a disk. Bugs may raise some of these classes
+# too; `find_storage_refusal` tells them apart.
 STORAGE_ERRORS = (DatabaseError, OSError)
-# The codes of SQLite for a database that cannot be reached. The class OperationalError is not
-# enough, because SQLite also raises it for a mistake in a query or a missing table.
+# SQLite's error codes for a database that cannot be reached. The class OperationalError does not
+# show this, because SQLite raises it also for a faulty query or a missing table.
 _SQLITE_AWAY = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -31,8 +31,8 @@ _SQLITE_AWAY = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_CANTOPEN,
 }
-# The time.monotonic() at which a request last met a full disk. If the disk is on another machine,
-# nothing else shows that it is full.
+# The time.monotonic() at which a request last failed because of a full disk. If the disk is on
+# another machine, nothing else shows that it is full.
 _met_full_disk_at = float("-inf")
 
 
@@ -49,7 +49,8 @@ class DatabaseAway(ChapterError):
 
 
 class DiskFull(ChapterError):
-    """The disk is full. The refusal has no `retry_seconds`, because waiting does not make room."""
+    """The refusal because of a full disk. It has no `retry_seconds`, because waiting does not make
+    room."""
 
     status = 507
     title = "The disk is full"
@@ -72,8 +73,7 @@ class DatabaseDamaged(ChapterError):
 def is_database_away(error: BaseException | None) -> bool:
     """Return whether the error means that the database does not answer.
 
-    Errors about a query, about a table or about damage do not mean that, because they come from a
-    database that answers.
+    Errors about a query, a table or damage come from a database that answers.
     """
     if not isinstance(error, OperationalError | InterfaceError):
         return False
@@ -82,10 +82,8 @@ def is_database_away(error: BaseException | None) -> bool:
 
 
 def find_storage_refusal(error: BaseException | None) -> ChapterError | None:
-    """Return the refusal for this error.
-
-    Returns None if the error does not come from the database or a disk, as a bug does not.
-    """
+    """Return the refusal for an error of the database or a disk. Returns None for any other error,
+    which is a bug."""
     global _met_full_disk_at
     if error is None:
         return None
@@ -103,13 +101,13 @@ def find_storage_refusal(error: BaseException | None) -> ChapterError | None:
 
 
 def has_met_full_disk(*, within_seconds: float) -> bool:
-    """Return whether a request of this process has met a full disk within this number of
-    seconds."""
+    """Return whether, within this number of seconds, a request of this process has failed because
+    of a full disk."""
     return time.monotonic() - _met_full_disk_at < within_seconds
 
 
 def answer_error(request: HttpRequest) -> HttpResponse:
-    """Return the answer to an error that nothing else has caught, such as an error of the
+    """Answer a request that failed with an error outside of the views, for example in the
     middleware. Django calls this function."""
     refusal = find_storage_refusal(sys.exception())
     if refusal is None:

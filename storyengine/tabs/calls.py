@@ -1,5 +1,5 @@
-"""The pages about model calls: what a model was sent, what it would be sent next, and how many
-tokens were used."""
+"""Pages about model calls: the requests that models were sent, the request that would be sent next,
+and the tokens that were used."""
 
 import uuid
 from dataclasses import dataclass
@@ -35,14 +35,14 @@ from storyengine.web.render import HttpRequest, show
 
 @dataclass(frozen=True)
 class Subject:
-    """A text whose model calls are shown, and the tab on which the text stands."""
+    """A text whose model calls a page shows, and the tab that has the text."""
 
     title: str
     tab: str
-    # The message of the page if there is no call to show.
+    # The message of the page if no call of the text is recorded.
     no_calls: str = "No model call is recorded for it."
-    # The number of the prompt, if the text is a reply. The next field is the reason why the reply
-    # cannot be tried again, or "" if it can.
+    # For a reply, the number of its prompt, and the reason why the reply cannot be tried again, or
+    # "" if it can.
     prompt_index: int = 0
     why_not_tried: str = ""
 
@@ -74,10 +74,10 @@ def show_prompt(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
 
 @require_safe
 def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
-    """Show the calls of the memory block with this number. The first block that counts has number
-    1."""
+    """Show the calls that wrote a memory block. `number` is the block's place among the blocks that
+    count, and the first block has 1."""
     chapter = get_chapter(session_id)
-    # Only the keys of the blocks are read, because a long chapter has hundreds of blocks.
+    # Only the keys of the blocks are read here, because a long chapter has hundreds of blocks.
     keys = list(counting_blocks(chapter).values_list("pk", flat=True))
     if not 1 <= number <= len(keys):
         raise UnknownChapter("There is no such piece of memory in this chapter.")
@@ -108,7 +108,7 @@ def show_draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID)
 
 @require_POST
 def show_next(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the request that the character would get with the words in the prompt cell. Nothing is
+    """Show the request that would be sent for the words in the prompt cell. Nothing is sent or
     stored."""
     chapter = get_chapter(session_id)
     actor = read_actor(request)

@@ -1,7 +1,7 @@
-"""The pages that correct canon, and that answer the questions of memory.
+"""Pages on which the Game Master corrects canon and answers the questions of memory.
 
-They are not on Tab 3, because the memory cell there is replaced whenever memory grows, together
-with any text that was typed in it.
+These forms are not on Tab 3. The memory cell of Tab 3 is replaced whenever memory grows, and a
+half-written text in it would be lost.
 """
 
 import uuid
@@ -32,8 +32,8 @@ _ANSWERED = ("old", "new", "reason")
 
 @require_safe
 def show_correction(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the form for a ruling. If the user came from an item of the Now view, the form has its
-    text."""
+    """Show the form for a ruling. If the address names an item of the Now view, the form has the
+    item's text."""
     chapter = get_chapter(session_id)
     key = request.GET.get("item", "")
     item = find_item(fold_chapter(chapter), chapter.characters, key) if key else None
@@ -60,7 +60,7 @@ def correct(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def show_question(request: HttpRequest, session_id: uuid.UUID, key: str) -> HttpResponse:
-    """Show the form for an answer. It has the two facts that the question names."""
+    """Show the form for the answer to a question. The form has the two facts of the question."""
     chapter = get_chapter(session_id)
     question = _question(chapter, key)
     return show(request, _QUESTION, _context(chapter, {}) | _asked(chapter, question, {}))
@@ -115,7 +115,8 @@ def _asked(chapter: Session, question: Question, typed: dict[str, str]) -> dict[
         "key": text_key(question.text),
         "prompts": said_in(question.first, question.latest),
         "facts": list(dict.fromkeys([*likely, *canon_facts(sections, question.text)])),
-        # An empty value that the user sent stays. Only a value that is missing is filled in.
+        # The form shows again what the user has sent, even if it is empty. A fact is filled in only
+        # where the user has sent nothing.
         "typed": filled_in | typed,
     }
 

@@ -1,4 +1,4 @@
-"""Tab 3: memory, the narrator's instructions, and the drafts of the chapter."""
+"""Tab 3: the memory, the instructions to the narrator, and the drafts."""
 
 import hashlib
 import json
@@ -45,14 +45,14 @@ from storyengine.web.render import HttpRequest, answer, nothing_new, show
 
 _UPDATE = "chapter/_update.html"
 
-# The number of memory blocks that are shown at a time. A long chapter has hundreds of blocks.
+# The most memory blocks that the page shows. A long chapter has hundreds of blocks.
 BLOCKS_SHOWN = 10
 
 
 @dataclass(frozen=True)
 class ShownBlock:
-    """A memory block with its number, counted from 1, as readable text and as the JSON that its
-    agent returned."""
+    """A memory block as readable text, with its number and with its payload as JSON. The first
+    block has the number 1."""
 
     number: int
     readable: ReadableBlock
@@ -61,7 +61,7 @@ class ShownBlock:
 
 @dataclass(frozen=True)
 class ChapterSigns:
-    """The values that tell an open page whether it has to show something new."""
+    """The values by which an open page learns that there is something new to show."""
 
     chapter: Session
     jobs: dict[str, Job]
@@ -90,25 +90,26 @@ class ChapterSigns:
 
     @property
     def poll_seconds(self) -> int:
-        """The seconds between two requests of the page, or 0 if only the user can change
-        something."""
+        """The seconds between two polls of the page. It is 0 if nothing can change without the
+        user."""
         if any(job.is_live for job in self.jobs.values()) or self.chapter.turn_in_flight:
             return 2
-        # The chapter was read just before its job ended. So the page has to ask once more.
+        # The state shows work, but no job is running. The job has just ended, and the state will
+        # change, so the page has to ask again.
         if self.chapter.state in (State.LOCKING, State.SUMMARIZING, State.NARRATING):
             return 2
         return 10 if self.is_in_play else 0
 
     @property
     def memory_version(self) -> str:
-        """A digest of everything that the memory cell shows. If it changes, the cell has to be
-        shown again."""
+        """A digest of everything that the memory cell shows. When the digest changes, the cell is
+        out of date."""
         return _digest(
             self.chapter.state,
             self.chapter.is_ending,
             self.chapter.prompt_index,
-            # The choice of another attempt may leave the number of blocks the same, but it changes
-            # this time.
+            # The choice of another attempt can change which blocks count, while their number stays
+            # the same. But it always changes this time.
             self.chapter.last_played_at.isoformat(),
             self.setback.job.error if self.setback else "",
             self.calls_to_accept,
@@ -127,15 +128,16 @@ class ChapterSigns:
 
 @dataclass(frozen=True)
 class ChapterPage(ChapterSigns):
-    # The memory blocks that are shown. The next field is the number of the last one, counted from
-    # 1. It is the newest block unless the address names another one.
+    # The memory blocks that are shown, and the number of the last of them. The first block of a
+    # chapter has the number 1. The last shown block is the newest one, unless the address names
+    # another.
     blocks: list[MemoryBlock]
     last_block: int
     drafts: list[NarrativeDraft]
-    # The number of the draft that the address names, counted from 1, or 0 if it names none.
+    # The number of the draft that the address names, or 0 if it names none. The first draft has the
+    # number 1.
     named_draft: int
-    # True if the address asks for the Now view. The next field is True if it asks for all items of
-    # that view.
+    # Whether the address asks for the Now view, and whether it asks for all items of this view.
     shows_now: bool
     shows_all: bool
 
@@ -161,12 +163,12 @@ class ChapterPage(ChapterSigns):
 
     @property
     def earlier_blocks(self) -> int:
-        """The number of blocks that are older than the blocks shown."""
+        """The number of blocks that are older than the shown ones."""
         return self.last_block - len(self.blocks)
 
     @property
     def next_last_block(self) -> int:
-        """The number of the last block in the next piece."""
+        """The number of the last block on the next page of blocks."""
         return min(self.last_block + BLOCKS_SHOWN, self.block_count)
 
     @cached_property
@@ -183,7 +185,7 @@ class ChapterPage(ChapterSigns):
 
     @property
     def reads_draft(self) -> bool:
-        """Whether the page shows an earlier draft while another one is being written."""
+        """Whether the address names an earlier draft while a new draft is being written."""
         return self.is_building and bool(self.named_draft)
 
     @property
@@ -201,12 +203,13 @@ class ChapterPage(ChapterSigns):
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the address has to name the draft, because the newest draft is another one."""
+        """Whether an address must name the shown draft. Without a name, an address shows the newest
+        draft, or the draft that is being written."""
         return self.reads_draft or self.draft_number != len(self.drafts)
 
     @property
     def names_of_memory(self) -> dict[str, str]:
-        """The query parameters for the part of memory that is shown. The newest part needs none."""
+        """The query parameters that name the shown part of memory. The newest part needs none."""
         is_earlier = self.last_block < self.block_count
         names = {
             "show": "now" if self.shows_now else "",
@@ -217,14 +220,15 @@ class ChapterPage(ChapterSigns):
 
     @property
     def names(self) -> dict[str, str]:
-        """The query parameters that show the same memory and the same draft again."""
+        """The query parameters that name the shown part of memory and the shown draft."""
         draft = {"draft": str(self.draft_number)} if self.is_pinned else {}
         return draft | self.names_of_memory
 
     @property
     def next_memory_prompt(self) -> int:
         chapter = self.chapter
-        # If a stretch is due already, it is written with the next prompt. It may have ended early.
+        # A stretch that is already due is written with the next prompt, whether it is full or ended
+        # early.
         if due_stretches(chapter, is_ending=False):
             return chapter.prompt_index + 1
         return chapter.last_summarized_prompt_index + chapter.chunk_size_prompts
@@ -263,8 +267,7 @@ def show_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 async def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Answer a poll while memory or a draft is written. The answer has content only if there is
-    news."""
+    """Answer a poll while memory or a draft is written. Without news, the answer has no content."""
     if await in_database(_is_as_seen, session_id, request.GET.get("seen", "")):
         return nothing_new()
     return await sync_to_async(_show_news)(request, session_id)
@@ -278,7 +281,8 @@ def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = _read_named(session_id, request.GET)
     context = _context(page) | {"seen_memory": request.GET.get("memory", "")}
     if page.reads_draft and request.GET.get("reads"):
-        # Only the progress is replaced. The user may be reading the draft or selecting its text.
+        # Only the progress of the build is replaced, because the user may be reading the draft or
+        # selecting its text.
         response = show(request, _UPDATE, context | {"leaves_draft": True})
         response["HX-Retarget"] = "#build-state"
         return response
@@ -300,10 +304,11 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def show_estimate(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the estimate of a build. The page asks for it after the page itself has loaded."""
+    """Show the estimate of a build. An estimate takes a moment, so Tab 3 asks for it after the tab
+    has loaded."""
     chapter = get_chapter(session_id)
-    # The page may be old. Since it was loaded, the chapter may have been reopened, or a build begun
-    # elsewhere.
+    # An open page may be old: the chapter may have been reopened, or another page may have begun a
+    # build.
     if chapter.state != State.ENDED:
         return nothing_new()
     context: dict[str, Any] = {"chapter": chapter}
@@ -314,7 +319,7 @@ def show_estimate(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     except PromptTooLong as error:
         context["refusal"] = str(error)
     except ModelNotReady:
-        # The page already has a notice about the model and its progress.
+        # No message is shown here, because Tab 3 already says that the model is not ready.
         context["refusal"] = ""
     template = "chapter/_estimate.html" if request.htmx else "chapter/estimate.html"
     return show(request, template, context)
@@ -339,7 +344,7 @@ def _answer(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 def _read_named(session_id: uuid.UUID, names: QueryDict) -> ChapterPage:
-    """Return the page that an address or a form asks for, by its parameters or its fields."""
+    """Return the page that the parameters of an address or the fields of a form name."""
     return read_page(
         session_id,
         names.get("draft", ""),
@@ -357,8 +362,8 @@ def read_page(
     shows_now: bool = False,
     shows_all: bool = False,
 ) -> ChapterPage:
-    """Return the page. `draft` is the number of a draft, and `until` that of the last memory block
-    to show, both as text."""
+    """Return the page. `draft` is the number of the draft to show, and `until` is the number of the
+    last memory block to show. Both are texts from an address."""
     recover(session_id)
     chapter, _, block_count, _ = status_with_memory(session_id)
     drafts = list(drafts_of(chapter))
@@ -379,8 +384,8 @@ def read_page(
 
 
 def read_status(session_id: uuid.UUID) -> ChapterSigns:
-    """Return the values that show whether there is news. Two queries read them, after the work of
-    dead processes was settled."""
+    """Return the values by which a page learns of news. Two queries read them. If a process has
+    died, the work that it left is ended first."""
     signs, attempt = _read_status(session_id)
     if is_left_behind(signs.chapter, signs.jobs, attempt):
         recover(session_id)

@@ -1,5 +1,5 @@
-"""The page on which the GM allows or refuses to send texts to a host. It says which texts leave
-this machine."""
+"""The page on which the GM allows or refuses to send texts to a host. It says which texts would be
+sent."""
 
 import uuid
 
@@ -44,9 +44,9 @@ def _return_to_page(request: HttpRequest) -> HttpResponse:
 
 
 def _chapter_to_return_to(text: str) -> uuid.UUID | None:
-    """Return the id of a chapter, or None if the text is no id.
+    """Return the text as the id of a chapter, or None if it is no id.
 
-    The check is needed so that the link cannot lead to another site.
+    The page makes a link from this id. Without the check, the link could lead to another site.
     """
     try:
         return uuid.UUID(text)

@@ -42,7 +42,8 @@ def draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> H
 
 @require_safe
 def everything(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Return a file for people. It has the setup, the memory, the transcript and the drafts."""
+    """Return a file with the setup, the transcript, the memory and the drafts, for people to
+    read."""
     return read_at_one_moment(session_id, _everything)
 
 
@@ -83,7 +84,8 @@ def _agent_heading(slot: int, chapter: Session) -> str:
 
 
 def _unsent(chapter: Session) -> list[str]:
-    """Return the prompts that are in flight, broken or set aside. No event has their words."""
+    """Return the prompts that are in flight, broken or set aside. The transcript does not have
+    their words."""
     pending = pending_attempt(chapter)
     attempts = [*attempts_set_aside(chapter), *([pending] if pending else [])]
     return [
@@ -117,7 +119,7 @@ def _exact_json(block: MemoryBlock) -> str:
 
 
 def file_stem(chapter: Session) -> str:
-    """Return the chapter's title in a form for the start of a file's name."""
+    """Return the chapter's title in a form that can begin the name of a file."""
     return slugify(chapter.title, allow_unicode=True)[:60].strip("-") or "chapter"
 
 

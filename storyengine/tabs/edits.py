@@ -1,5 +1,5 @@
-"""The pages on which the latest reply is edited by hand. An edit makes another attempt, which is
-then chosen."""
+"""Pages on which the user edits the latest reply by hand. An edit makes another attempt, and
+chooses it."""
 
 import uuid
 
@@ -15,14 +15,13 @@ from storyengine.tabs.play import answer_play, read_attempt_id
 from storyengine.web.header import header_context
 from storyengine.web.render import HttpRequest, show
 
-# The namespace for submission keys that are made from a form's key and its text.
+# The namespace of submission keys that are made from the key of a form and the text in the form.
 _EDITS = uuid.UUID("0d6f1c55-9b0e-4b0a-a3f0-6a3c2c6f7e1d")
 
 
 @require_safe
 def show_edit(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
-    """Show the form with the text of the chosen reply. It stands below the transcript, or on a page
-    of its own."""
+    """Show a form with the text of the chosen reply, as a part of Tab 2 or as a page of its own."""
     chapter = get_chapter(session_id)
     chosen = find_turn(chapter, number).chosen
     check_changeable(chapter, number)
@@ -43,8 +42,8 @@ def show_edit(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpR
 def save_edit(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
     get_chapter(session_id)
     text = request.POST.get("text", "")
-    # A form that is sent twice makes one attempt. If its text was changed in between, it makes a
-    # second one.
+    # The key depends on the text. So a form that is sent twice makes one attempt. If its text was
+    # changed in between, it makes two.
     key = uuid.uuid5(_EDITS, f"{request.POST.get('submission_key', '')}\n{text}")
     attempt_id = read_attempt_id(request)
     edit_reply(session_id, number, text, submission_key=str(key), attempt_id=attempt_id)

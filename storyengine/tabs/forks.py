@@ -1,4 +1,4 @@
-"""Forks a chapter after one of its turns, when the user has confirmed this."""
+"""Pages on which the user confirms a fork and makes it."""
 
 import uuid
 
@@ -18,7 +18,7 @@ from storyengine.web.render import HttpRequest, go, show
 
 @require_safe
 def confirm_fork(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
-    """Ask for confirmation, and say what the fork will have and what it will lack."""
+    """Ask the user to confirm the fork, and say what the fork will have and what it will lack."""
     chapter = get_chapter(session_id)
     find_turn_to_fork(chapter, number)
     context = header_context(chapter, "play") | {
@@ -26,7 +26,7 @@ def confirm_fork(request: HttpRequest, session_id: uuid.UUID, number: int) -> Ht
         "later": chapter.prompt_index - number,
         "covered": covered_until(chapter, up_to=number),
         "is_closed": is_closed(chapter, number),
-        # The form has this key, so that sending it twice makes one fork.
+        # The form has this key, so that it makes only one fork even if it is sent twice.
         "submission_key": str(uuid.uuid4()),
     }
     return show(request, "play/fork.html", context)

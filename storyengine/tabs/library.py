@@ -34,7 +34,7 @@ def library(request: HttpRequest) -> HttpResponse:
         draft_count=Count("narrative_drafts"),
         has_forks=Exists(Session.objects.filter(origin=OuterRef("pk"))),
     )
-    # The order is set again here, because a query with counts drops the order of the model.
+    # A query with counts drops the order that the model declares, so the order is set again.
     chapters = counted.order_by("-last_played_at", "pk").prefetch_related("members")
     pages = Paginator(chapters, CHAPTERS_A_PAGE).get_page(request.GET.get("page"))
     context = {
@@ -58,7 +58,7 @@ def new_chapter(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def choose_mode(request: HttpRequest) -> HttpResponse:
-    """Show the modes, if there are several. The user chooses one before the chapter begins."""
+    """Show the modes, of which the user chooses one for a new chapter."""
     return show(request, "library/modes.html", {"modes": all_modes()})
 
 
@@ -83,8 +83,8 @@ def copy(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def confirm_delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Ask for confirmation on a page. This is for browsers without scripts. Others show a
-    dialog."""
+    """Show a page that asks whether to delete the chapter. It is for browsers without scripts.
+    Other browsers show a dialog."""
     chapter = get_chapter(session_id)
     context = {
         "chapter": chapter,
@@ -106,14 +106,14 @@ def reset(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 
 def _address(chapter: Session) -> str:
-    """Return the address of the tab that suits the chapter's state, among those that its mode
-    has."""
+    """Return the address of the tab that suits the chapter's state, among the tabs that the
+    chapter's mode has."""
     if chapter.state in (State.ENDED, State.NARRATING):
         told = (has_stage(chapter.mode, one) for one in (Stage.MEMORY, Stage.NARRATION))
-        # If the mode is not installed, all tabs are shown.
+        # A chapter whose mode is not installed has all tabs.
         if any(told) or find_mode(chapter.mode) is None:
             return reverse("pages:draft", args=[chapter.pk])
-    # In a mode without Tab 1, the question before the lock is on Tab 2.
+    # If the mode has no Tab 1, Tab 2 has the button that locks the chapter.
     elif chapter.state in (State.DRAFT_TAB1, State.RESETTING) and (
         has_stage(chapter.mode, Stage.SET_UP) or find_mode(chapter.mode) is None
     ):
@@ -122,9 +122,7 @@ def _address(chapter: Session) -> str:
 
 
 def _first_address(chapter: Session) -> str:
-    """Return the address at which a new chapter begins.
-
-    This is Tab 1, or Tab 2 if the mode has nothing to set up.
-    """
+    """Return the address at which a new chapter begins: Tab 1, or Tab 2 if the mode has nothing to
+    set up."""
     tab = "pages:world" if has_stage(chapter.mode, Stage.SET_UP) else "pages:play"
     return reverse(tab, args=[chapter.pk])

@@ -1,8 +1,7 @@
-"""The Now view, which shows the present state of memory. Each item has the prompts from which it
-came.
+"""The Now view, which shows the present state of memory. Each item has the prompts that told it.
 
-Addresses name items and questions by a digest of their text, so that no text of a story gets into
-an address and from there into a log.
+An address names an item or a question by a digest of its text, because addresses are logged and the
+log may have no text of a story.
 """
 
 import hashlib
@@ -20,16 +19,16 @@ from sessions.roster import Character
 
 _QUESTIONS = "questions"
 _OLDEST_FIRST = ("canon", "timeline")
-# The most items of a section that are shown. A long chapter has thousands.
+# The most items that are shown of a section. A long chapter has thousands of items.
 ITEMS_SHOWN = 25
 
 
 @dataclass(frozen=True)
 class ShownItem:
-    """An item, with the keys of the pages that correct and answer it. A key is "" if there is no
-    such page.
+    """An item of the Now view. `correct_key` and `answer_key` are the keys of the pages on which
+    the item can be corrected or answered. A key is "" if there is no such page.
 
-    `known_to` names the characters who know the item, or is "" if all do.
+    `known_to` names the characters who know the item. It is "" if all characters know it.
     """
 
     text: str
@@ -45,22 +44,22 @@ class ShownSection:
     key: str
     title: str
     entries: list[ShownItem]
-    # The number of items that are left out before the shown ones. The next field is the number of
-    # those after them. They are read only on request.
+    # The number of items before the first shown item, and the number of items after the last shown
+    # one. The page shows them on request.
     left_out_before: int = 0
     left_out_after: int = 0
 
 
 @dataclass(frozen=True)
 class NowPanel:
-    """The sections of the view. `contradiction` has the two facts of the newest question."""
+    """The sections of the Now view, and the two facts of the newest question."""
 
     sections: list[ShownSection]
     contradiction: Contradiction
 
     @property
     def questions(self) -> list[ShownItem]:
-        """The questions of memory without an answer, newest first."""
+        """The open questions of memory, newest first."""
         return next((one.entries for one in self.sections if one.key == _QUESTIONS), [])
 
     @property
@@ -75,25 +74,25 @@ class NowPanel:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A panel, with the fold and the roster from which it was made."""
+    """A panel in the cache, with the fold and the roster from which it was made."""
 
     folded: Fold
     roster: list[Character]
     panel: NowPanel
 
 
-# The name of a character, and the items that it knows. Each item is given by its section and its
-# text.
+# The name of a character, and the items that the character knows. An item is given as its section
+# and the key of its text.
 _Reader = tuple[str, set[tuple[str, str]]]
 
 _kept: KeptRecent[uuid.UUID, _Kept] = KeptRecent(32)
 
 
 def read_now(chapter: Session, *, shows_all: bool = False) -> NowPanel:
-    """Return the view with the latest ITEMS_SHOWN items of each section, or with all items.
+    """Return the Now view with all items, or with the latest ITEMS_SHOWN items of each section.
 
-    The shorter view is cached until memory or a name changes, because in a long chapter it takes
-    longer to make than the rest of the page.
+    The view with the latest items is cached until memory or a name changes. In a long chapter it
+    takes longer to make than the rest of the page.
     """
     folded, roster = fold_chapter(chapter), chapter.characters
     if shows_all:
@@ -116,7 +115,8 @@ def _make_panel(chapter: Session, folded: Fold, limit: int | None) -> NowPanel:
 
 
 def _read_readers(chapter: Session) -> list[_Reader]:
-    """Return each character with the items that it knows, or an empty list if all know the same."""
+    """Return the items that each character knows. If all characters know the same, return an empty
+    list."""
     roster = chapter.characters if chapter.differs_by_reader else []
     views = [now_view(fold_chapter(chapter, readers=[one.slot]), roster) for one in roster]
     return [
@@ -130,13 +130,14 @@ def text_key(text: str) -> str:
 
 
 def find_item(folded: Fold, roster: list[Character], key: str) -> NowItem | None:
-    """Return the item that a ruling replaces, or None if memory no longer has the item."""
+    """Return the item with this key. Returns None if memory no longer has it, or if no ruling can
+    withdraw it."""
     items = (item for section in now_view(folded, roster) for item in section.items)
     return next((item for item in items if item.replaces and text_key(item.replaces) == key), None)
 
 
 def find_question(folded: Fold, key: str) -> Question | None:
-    """Return the question with this key. It may be settled."""
+    """Return the question with this key, even if it is settled already."""
     return next((one for one in folded.questions.values() if text_key(one.text) == key), None)
 
 
@@ -145,13 +146,14 @@ def open_question_count(folded: Fold) -> int:
 
 
 def said_in(first: Prompts, latest: Prompts) -> list[Prompts]:
-    """Return the first and the latest prompts of an item. If they are the same, return them
-    once."""
+    """Return the first and the latest prompts of an item, or only one of them if they are the
+    same."""
     return list(dict.fromkeys([first, latest]))
 
 
 def _shown_section(section: NowSection, limit: int | None, readers: list[_Reader]) -> ShownSection:
-    # Canon and the timeline end with the latest item. The other sections begin with it.
+    # In canon and the timeline, the latest item is the last one. In other sections it is the first
+    # one.
     first = max(len(section.items) - limit, 0) if limit and section.key in _OLDEST_FIRST else 0
     kept = section.items[first : first + limit] if limit else section.items
     shown = [_shown_item(item, section.key, readers) for item in kept]

@@ -1,6 +1,7 @@
-"""Reads, by one query, whether a page shows an old state of its chapter.
+"""Reads by one query whether an open page is out of date.
 
-Open pages ask for this every two seconds. The rest of a page is read only if there is news.
+Open pages ask every two seconds. The other values of a page are read only if the page is out of
+date.
 """
 
 import threading
@@ -42,10 +43,10 @@ def status_with_memory(session_id: uuid.UUID) -> tuple[Session, Attempt | None, 
 
 
 class _Prepared(threading.local):
-    """The queries. Each thread builds them only once, because building a query takes as long as
-    running it.
+    """The queries of this module. Each thread builds them only once, because building a query takes
+    as long as running it.
 
-    Threads cannot share a query, because compiling a query changes parts of it.
+    Threads cannot share a query, because running a query changes parts of it.
     """
 
     @cached_property
@@ -67,8 +68,8 @@ _prepared = _Prepared()
 
 
 def _with_pending_attempt() -> "QuerySet[Session]":
-    """Return a query that joins the pending attempt. A chapter has at most one, so no chapter is
-    returned twice."""
+    """Return a query of chapters that also reads the pending attempt. A chapter has at most one
+    pending attempt, so the join returns no chapter twice."""
     pending = FilteredRelation(
         "attempts",
         condition=Q(attempts__status__in=Attempt.PENDING, attempts__kind__in=Attempt.IN_PLAY),

@@ -33,16 +33,16 @@ from storyengine.web.numbers import number_up_to, read_whole_number
 from storyengine.web.render import HttpRequest, answer, go, nothing_new, show
 
 UPDATE = "play/_update.html"
-# The number of prompts on each page of the whole transcript, which may have thousands of prompts.
+# The number of prompts on a page of the whole transcript, which may have thousands of prompts.
 PROMPTS_A_PAGE = 250
-# The beginnings of fields' names: for an argument of an act, as in `arguments.litres`, and for a
-# field of what a prompt has besides its words.
+# The beginnings of the names of fields in a form. `arguments.litres` is an argument of an act. The
+# fields of `given`, which a mode adds to a prompt, begin with `given.`.
 ARGUMENTS, GIVEN = "arguments.", "given."
 
 
 @require_safe
 def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the tab in the form that the chapter's state requires. Showing it does not begin
+    """Show Tab 2 in the form that suits the chapter's state. Showing the tab does not begin
     play."""
     page = read_play(session_id)
     context = play_context(page) | _to_put_in(request, page)
@@ -53,8 +53,7 @@ def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 async def status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Answer a poll while work runs in the background. The answer has content only if there is
-    news."""
+    """Answer a poll while work runs in the background. Without news, the answer has no content."""
     shape, seen = request.GET.get("shape", ""), request.GET.get("seen", "")
     if await in_database(_is_as_seen, session_id, shape, seen):
         return nothing_new()
@@ -68,8 +67,8 @@ def _is_as_seen(session_id: uuid.UUID, shape: str, seen: str) -> bool:
 
 def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = read_play(session_id)
-    # The chapter may have ended since its status was read. So the shape of the page that was read
-    # last is compared.
+    # The chapter may have ended after `_is_as_seen` read it, so the shape of the page is compared
+    # again.
     if request.GET.get("shape") != page.shape:
         return go(request, page_address(session_id))
     return show(request, UPDATE, play_context(page))
@@ -77,7 +76,7 @@ def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def choose_another(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Choose another attempt at the latest turn. The form names it by its id."""
+    """Choose another attempt at the latest turn, which the form names by its id."""
     number = read_whole_number(request.POST.get("number", ""), "The prompt")
     choose_reply(session_id, number, read_attempt_id(request))
     return answer_play(request, session_id, has_chosen=True)
@@ -85,32 +84,35 @@ def choose_another(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def act(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Run an act of the mode. Its arguments are the fields whose names begin with `arguments.`."""
+    """Run an act of the mode. The form's fields whose names begin with `arguments.` are its
+    arguments."""
     do_act(session_id, request.POST.get("act", ""), read_fields(request, ARGUMENTS))
     return answer_play(request, session_id)
 
 
 def read_fields(request: HttpRequest, before: str) -> dict[str, Any]:
-    """Return the values of the form's fields whose names begin with this, by the rest of them."""
+    """Return the values of the form's fields whose names begin with `before`. A key is a name
+    without this beginning."""
     fields = {name: value for name, value in request.POST.items() if name.startswith(before)}
     return {name.removeprefix(before): value for name, value in fields.items()}
 
 
 def read_given(request: HttpRequest) -> dict[str, Any] | None:
-    """Return what the prompt carries beside its words; None if all of its fields are empty."""
+    """Return the values of the fields that the mode adds to a prompt, or None if all of them are
+    empty."""
     return {name: value for name, value in read_fields(request, GIVEN).items() if value} or None
 
 
 @require_POST
 def show_replies(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show all replies to each prompt, or only the chosen ones."""
+    """Make Tab 2 show all replies to each prompt, or only the chosen reply."""
     show_all_replies(session_id, request.POST.get("all") == "1")
     return answer_play(request, session_id)
 
 
 @require_POST
 def show_thinking(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the thoughts of characters, or hide them."""
+    """Make Tab 2 show the thoughts of characters, or hide them."""
     show_thoughts(session_id, request.POST.get("thoughts") == "1")
     return answer_play(request, session_id)
 
@@ -144,8 +146,8 @@ def retry_memory(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def confirm_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Ask for confirmation on a page. This is for browsers without scripts. Others show a
-    dialog."""
+    """Show a page that asks whether to end the chapter. It is for browsers without scripts. Other
+    browsers show a dialog."""
     page = read_play_status(session_id)
     if page.shape != "playing":
         return go(request, page_address(session_id))
@@ -171,7 +173,8 @@ def reopen_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the transcript in pages, beginning with the page that has the prompt in the address."""
+    """Show one page of the whole transcript. The address names a prompt, whose page is shown, or
+    the number of a page."""
     chapter = get_chapter(session_id)
     numbers = Paginator(range(chapter.prompt_index), PROMPTS_A_PAGE)
     prompt = number_up_to(chapter.prompt_index, request.GET.get("prompt", ""))
@@ -192,7 +195,8 @@ def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpRespons
 
 
 def answer_play(request: HttpRequest, session_id: uuid.UUID, **extra: Any) -> HttpResponse:
-    """Answer with the play area if htmx asks. Answer a plain form with a redirect to the page."""
+    """Return the play area of Tab 2 if htmx sent the request. Answer any other form with a redirect
+    to Tab 2."""
     page = read_play(session_id)
     if request.htmx and request.POST.get("shape", page.shape) != page.shape:
         return go(request, page_address(session_id))
@@ -214,16 +218,15 @@ def read_attempt_id(request: HttpRequest) -> uuid.UUID:
 
 
 def _accepts_calls(request: HttpRequest) -> bool:
-    """Return whether the form says that the GM accepts the calls. The GM saw their number in the
-    form."""
+    """Return whether the GM accepts the calls. The form has shown the number of these calls."""
     return request.POST.get("accept_calls") == "1"
 
 
 def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
-    """Return the words to fill into the prompt cell, for browsers without scripts.
+    """Return the words that a browser without scripts asks to have in the prompt cell.
 
-    They are the words of the prompt that broke or was set aside, with its witnesses, or the words
-    of the example.
+    These are the words and witnesses of a prompt that broke or was set aside, or the suggested
+    first prompt of the example.
     """
     asked = request.GET.get("words")
     if asked == "example":

@@ -1,4 +1,4 @@
-"""Reads everything that Tab 2 shows. The number of queries does not grow with the chapter."""
+"""Reads everything that Tab 2 shows. A longer chapter does not take more queries."""
 
 import hashlib
 import json
@@ -38,20 +38,22 @@ from storyengine.web.model_notice import read_model_notice
 
 @dataclass(frozen=True)
 class UnfinishedAttempt:
-    """An attempt that is in flight, broken or set aside. No event has its words."""
+    """An attempt that is in flight, broken or set aside. Its words are in no event, so they are
+    read from its row."""
 
     attempt: Attempt
     chapter: Session
 
     @property
     def character(self) -> Character | None:
-        """The character who acts; None if nobody of the cast acts."""
+        """The character who acts, or None if nobody of the cast acts."""
         actor = self.attempt.actor
         return None if actor is None else self.chapter.character(actor)
 
     @property
     def prefix(self) -> str:
-        """The number before a prompt in flight, such as "8) "; "" for a broken prompt."""
+        """The beginning of a prompt in flight, such as "8) ". It is "" for a broken prompt and for
+        a re-roll."""
         is_numbered = self.attempt.is_running and self.attempt.kind == Attempt.Kind.PROMPT
         return f"{self.chapter.prompt_index + 1}) " if is_numbered else ""
 
@@ -74,7 +76,7 @@ class UnfinishedAttempt:
 
 @dataclass(frozen=True)
 class Choice:
-    """The committed attempts at the latest turn, of which one is chosen."""
+    """The committed attempts at the latest turn. One of them is chosen."""
 
     number: int
     attempt_ids: list[uuid.UUID]
@@ -86,7 +88,7 @@ class Choice:
 
     @property
     def position(self) -> int:
-        """The place of the chosen attempt, counted from 1."""
+        """The place of the chosen attempt among the attempts. The first attempt has 1."""
         return self.attempt_ids.index(self.chosen_id) + 1
 
     @property
@@ -103,31 +105,32 @@ class PlayPage:
     chapter: Session
     pending: UnfinishedAttempt | None
     jobs: dict[str, Job]
-    # The submission key of the newest attempt. It tells a browser that the words it sent have
-    # arrived.
+    # The submission key of the newest attempt. By this key a browser learns that the words that it
+    # sent have arrived.
     last_key: str
-    # The transcript. It is None if only the status was read, or if play has not begun.
+    # The transcript, or None if play has not begun or if only the status of the page was read.
     transcript: Transcript | None = None
     choice: Choice | None = None
-    # The newest prompt, if it was set aside. It is None if a later prompt was answered.
+    # The newest prompt if it was set aside. It is None if a later prompt was answered.
     set_aside: UnfinishedAttempt | None = None
-    # True if there are thoughts that the page can show.
+    # True if the chapter has thoughts, which the page can show or hide.
     has_thoughts: bool = False
     # True if an act has closed the latest turn to other attempts.
     is_closed: bool = False
-    # The results that have become void since the turn before the latest one.
+    # Late results that became void a short time ago. The page tells the user of them.
     void_results: list[Job] = field(default_factory=list)
-    # The world that the panel of the mode shows; None if the mode has no such panel.
+    # The world that the mode's panel shows. It is None if the mode has no panel.
     world: Any = None
 
     @property
     def mode(self) -> Mode | None:
-        """The chapter's mode; None if it is not installed."""
+        """The chapter's mode, or None if it is not installed."""
         return find_mode(self.chapter.mode)
 
     @property
     def shape(self) -> str:
-        """The name of the page's layout. When it changes, the page is loaded again."""
+        """The name of the page's layout. If it has changed, the browser loads the whole page
+        again."""
         match State(self.chapter.state):
             case State.DRAFT_TAB1 | State.RESETTING:
                 return "draft"
@@ -140,7 +143,7 @@ class PlayPage:
 
     @property
     def is_narrated(self) -> bool:
-        """Whether the mode has a narrator who tells the chapter after its end."""
+        """Whether a narrator can tell the chapter after its end."""
         return has_stage(self.chapter.mode, Stage.NARRATION)
 
     @property
@@ -169,8 +172,7 @@ class PlayPage:
 
     @cached_property
     def behind(self) -> MemoryBehind | None:
-        """The calls that the GM has to accept before more memory is written; None if there are
-        none."""
+        """The model calls that the GM has to accept before more memory is written, or None."""
         return find_memory_behind(self.chapter, is_ending=False)
 
     @property
@@ -187,15 +189,15 @@ class PlayPage:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something can change without the user, so that the page has to poll."""
-        # A job may have ended after the chapter was read. Then only the chapter's state shows that
-        # the page has to poll.
+        """Whether work in the background can change the page. The page then has to poll."""
+        # A job may end after the chapter was read and before the jobs are read. Then only the state
+        # of the chapter shows that the page has to poll.
         waits = self.shape == "ending" or self.is_summarizing
         return waits or any(job.is_live for job in self.jobs.values())
 
     @property
     def can_act(self) -> bool:
-        """Whether the user can act now: there is a turn before the act, and no reply is being
+        """Whether the user can act: there is a turn that the act can follow, and no reply is being
         written."""
         return self.shape == "playing" and self.running is None and self.chapter.prompt_index > 0
 
@@ -205,7 +207,7 @@ class PlayPage:
 
     @property
     def can_edit(self) -> bool:
-        """Whether the text of the latest reply can be edited by hand."""
+        """Whether the user can edit the text of the latest reply."""
         number = self.chapter.prompt_index
         return self.can_reroll and any(
             one.is_told and one.role == Event.Role.AGENT and one.prompt_index == number
@@ -214,27 +216,29 @@ class PlayPage:
 
     @property
     def latest_reply(self) -> str:
-        """The text of the chosen reply. Replies of other attempts may stand below it on the
-        page."""
+        """The text of the chosen reply. On the page, replies of other attempts may stand below
+        it."""
         entries = self.transcript.entries if self.transcript else []
         return next((one.rendered for one in reversed(entries) if one.is_told), "")
 
     @property
     def suggestion(self) -> str:
-        """A first prompt that the page suggests to a user who tries the example."""
+        """The first prompt that the page suggests in the example chapter, or ""."""
         if self.shape != "playing" or self.pending:
             return ""
         return suggested_prompt(self.chapter)
 
     @cached_property
     def answering(self) -> list[Character]:
-        """The characters who answer if a prompt is sent to them. The mode decides this."""
+        """The characters who would answer a prompt that addresses them. In some modes other
+        characters take part without answering."""
         asked = ((one, self._writer(one.slot)) for one in self.chapter.characters)
         return [one for one, writer in asked if writer and writer.actor == one.slot]
 
     @cached_property
     def narrator(self) -> str:
-        """The title of the agent that answers if no character is addressed; "" if there is none."""
+        """The title of the agent that answers a prompt to nobody, or "" if such a prompt is
+        refused."""
         writer = self._writer(None)
         agent = find_agent(writer.agent) if writer and writer.actor is None else None
         return agent.title if agent else ""
@@ -247,10 +251,9 @@ class PlayPage:
 
     @property
     def panel_slot(self) -> int:
-        """The slot of the panel that the page shows. While a prompt is being answered, this is
-        already the slot of the next character.
+        """The slot of the panel that the page shows, or 0 if no character answers prompts.
 
-        It is 0 if no character answers.
+        While a prompt is being answered, the page already shows the panel of the next character.
         """
         chosen, slots = self.chapter.next_agent_slot, [one.slot for one in self.answering]
         if not slots:
@@ -261,13 +264,13 @@ class PlayPage:
 
     @property
     def answerer(self) -> str:
-        """The name or title of the character or agent that answers the next prompt."""
+        """The name of the character, or the title of the agent, that answers the next prompt."""
         return self.chapter.character(self.panel_slot).name if self.panel_slot else self.narrator
 
     @cached_property
     def version(self) -> str:
-        """A digest of everything that the page shows. If it changes, the page has to show something
-        else."""
+        """A digest of everything that the page shows. When the digest changes, the page is out of
+        date."""
         chapter = self.chapter
         shown = [
             self.shape,
@@ -277,7 +280,7 @@ class PlayPage:
             chapter.title,
             chapter.shows_all_replies,
             chapter.shows_thoughts,
-            # If another attempt is chosen, all other values stay the same.
+            # The choice of another attempt changes this value and no other.
             chapter.last_played_at.isoformat(),
             self.last_key,
             self.setback.job.error if self.setback else "",
@@ -292,20 +295,20 @@ class PlayPage:
 
 
 def read_play(session_id: uuid.UUID) -> PlayPage:
-    """Return the page, which shows the chapter at one moment.
+    """Return the page of the chapter, as the chapter is at one moment.
 
-    If it were read at two moments, it could have the beginning of a turn without its end. It would
-    then show an idle chapter and the panel of the last character, and it would not poll again.
+    If it were read at two moments, it could have a prompt without its reply, and say that no reply
+    is being written. Such a page would not poll again.
     """
     recover(session_id)
     return read_at_one_moment(session_id, _read)
 
 
 def read_play_status(session_id: uuid.UUID) -> PlayPage:
-    """Return a page that has only the values for its shape and version. Two queries read them,
-    because open pages poll for them.
+    """Return a page that has only the values for its `shape` and `version`. Two queries read these
+    values, because open pages ask for them often.
 
-    Before that, the work of dead processes is settled.
+    If a process has died, the work that it left is ended first.
     """
     page = _read_status(session_id)
     if is_left_behind(page.chapter, page.jobs, page.pending.attempt if page.pending else None):
@@ -315,7 +318,7 @@ def read_play_status(session_id: uuid.UUID) -> PlayPage:
 
 
 def play_context(page: PlayPage) -> dict[str, Any]:
-    """Return the context for the template of Tab 2 and for its partials."""
+    """Return the context of Tab 2's template and of its partial templates."""
     host = provider_host()
     return header_context(page.chapter, "play") | {
         "page": page,
@@ -359,7 +362,7 @@ def _read(chapter: Session) -> PlayPage:
 
 
 def _new_void_results(chapter: Session) -> list[Job]:
-    """Return the late results that have become void since the turn before the latest one."""
+    """Return the late results that have become void since the turn before the latest turn."""
     before = chapter.turns.filter(number=chapter.prompt_index - 1)
     since = before.values_list("chosen__committed_at", flat=True).first() or chapter.created_at
     return list(void_results(chapter).filter(updated_at__gte=since)[:MOST_VOID])
@@ -372,15 +375,15 @@ def read_set_aside(chapter: Session) -> list[UnfinishedAttempt]:
 
 def _newest_set_aside(chapter: Session) -> UnfinishedAttempt | None:
     prompts = chapter.attempts.filter(kind=Attempt.Kind.PROMPT)
-    # The query excludes statuses instead of naming the wanted ones. So SQLite finds the newest
-    # attempt by its index.
+    # The query excludes the pending statuses. If it named the wanted statuses, SQLite would not
+    # find the newest attempt by its index.
     newest = prompts.exclude(status__in=Attempt.PENDING).order_by("-submitted_at").first()
     is_offered = newest and newest.status == Attempt.Status.SET_ASIDE and newest.words
     return _shown(newest, chapter) if is_offered else None
 
 
 def _choice(chapter: Session) -> Choice | None:
-    """Return the attempts at the latest turn, or None if there is no turn yet."""
+    """Return the committed attempts at the latest turn, or None if there is no turn yet."""
     number = chapter.prompt_index
     attempts = committed_attempts(chapter.pk).filter(turn__number=number)
     found = list(attempts.values_list("pk", "turn__chosen"))

@@ -1,4 +1,4 @@
-"""The views that start, stop and stream a reply. agents.flows.replies writes the reply itself."""
+"""The views that start, stop and stream replies. agents.flows.replies writes the replies."""
 
 import json
 import uuid
@@ -44,10 +44,12 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
     try:
         await start(submission_key=key)
     except KeyReused:
-        # The answer to the first submission was lost, and the GM has changed the words since then.
+        # The key was used already: the browser lost the answer to the first submission, and the GM
+        # has changed the words since then. So this is a new prompt.
         await start(submission_key=str(uuid.uuid4()))
     except TurnInFlight:
-        # The form was sent again because the answer was lost. But the first submission has arrived.
+        # A reply is being written. If it is the reply to this prompt, the browser only lost the
+        # answer and has sent the form again.
         if not await sync_to_async(_has_arrived)(session_id, key):
             raise
     response = await sync_to_async(answer_play)(request, session_id, is_accepted=True)
@@ -56,8 +58,8 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
 
 
 def read_actor(request: HttpRequest) -> int | None:
-    """Return the slot of the actor. If the field is empty, a narrator answers and the result is
-    None."""
+    """Return the slot of the character that the form addresses. If the field is empty, a narrator
+    answers, and the result is None."""
     slot = request.POST.get("agent_slot", "none")
     return read_whole_number(slot, "The agent") if slot else None
 
@@ -71,14 +73,15 @@ async def reroll(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_POST
 async def stop(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     await stop_reply(session_id)
-    # Every page with a Stop button follows the stream, and the stream brings the next content.
+    # A page with a Stop button follows the stream of the reply. When the reply ends, the stream
+    # brings the new content.
     return nothing_new() if request.htmx else await sync_to_async(answer_play)(request, session_id)
 
 
 @require_POST
 async def warm(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Let the embedded model read ahead for the chosen character, because the GM has begun to
-    type."""
+    """Let the embedded model read the beginning of the next request in advance. A browser asks for
+    this when the GM begins to type."""
     slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
     await sync_to_async(_check_slot)(session_id, slot)
     await warm_reply(session_id, slot)
@@ -89,10 +92,10 @@ async def warm(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 async def stream(
     request: HttpRequest, session_id: uuid.UUID, attempt_id: uuid.UUID
 ) -> StreamingHttpResponse:
-    """Stream the reply as server-sent events.
+    """Stream a reply as server-sent events.
 
-    The events `restart` and `text` bring escaped text, and `ended` ends the stream. `trouble` says
-    that the operator has to act before the reply can be stored.
+    The events `text` and `restart` have escaped text, and `ended` is the last event. `trouble` has
+    a message for the operator, who has to act before the reply can be stored.
     """
     await in_database(_check_attempt, session_id, attempt_id)
     response = StreamingHttpResponse(
@@ -120,8 +123,8 @@ async def _frames(
     except STORAGE_ERRORS as error:
         if (refusal := find_storage_refusal(error)) is None:
             raise
-        # After such an error the stream breaks off, and the browser asks again. So an error that
-        # passes needs no message.
+        # After an error the stream ends, and the browser asks again. So only an error that does not
+        # pass by itself needs a message.
         if refusal.retry_seconds is None:
             yield _frame("trouble", render_to_string("_refusal.html", {"error": refusal}))
 
@@ -133,25 +136,26 @@ def _frame(event: str, html: str) -> str:
 
 
 def _render_ended(request: DjangoHttpRequest, attempt: Attempt) -> str:
-    """Return the play area after the reply, with an announcement for screen readers."""
+    """Return the HTML of the play area after the reply, with an announcement for screen readers."""
     try:
         page = read_play(attempt.session_id)
     except UnknownChapter:
         return render_to_string("play/_gone.html")
-    # After a committed prompt the page already shows the next panel, or a panel that the GM has
-    # chosen. So the panel is not replaced.
+    # After a committed prompt, the page already shows the next character's panel, or a panel that
+    # the GM has chosen. So the panels are not replaced.
     is_committed = attempt.status == Attempt.Status.COMMITTED
     context = play_context(page) | {"with_panels": not is_committed, "finished": attempt}
-    # A page may return to its stream late, after the chapter has ended. With the shape "playing" it
-    # polls once more, and is then redirected.
+    # The browser may get the end of the stream late, after the chapter has ended. With the shape
+    # "playing", the page polls once more and is redirected.
     context["asks_as"] = "playing"
     return render_to_string(UPDATE, context, request)
 
 
 def _read_witnesses(request: HttpRequest) -> list[int] | None:
-    """Return the numbers of the witnesses, or None for everybody.
+    """Return the numbers of the witnesses that the form names, or None for everybody.
 
-    It is None if the form has no such choice, or if all of its boxes (`witnesses_of`) are ticked.
+    Everybody is a witness if the form has no boxes for witnesses, or if all its boxes are ticked.
+    `witnesses_of` is the number of boxes.
     """
     ticked = request.POST.getlist("witnesses")
     boxes = request.POST.get("witnesses_of")
@@ -161,7 +165,7 @@ def _read_witnesses(request: HttpRequest) -> list[int] | None:
 
 
 def _has_arrived(session_id: uuid.UUID, key: str) -> bool:
-    """Return whether the prompt was stored. Its reply may have been committed just now."""
+    """Return whether the prompt with this key was stored, and is running or committed."""
     attempt = get_chapter(session_id).attempts.filter(submission_key=key).first()
     return attempt is not None and (attempt.is_running or attempt.turn_id is not None)
 

@@ -1,5 +1,5 @@
-"""The cells that a mode adds to Tab 1. The name of each field says which value of the mode's setup
-it has."""
+"""The cells that a mode adds to Tab 1. The name of each field in a cell says which value of the
+mode's setup the field edits."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,13 +12,13 @@ from agents.modes import find_mode
 from sessions.models import Session
 from sessions.text import with_line_feeds
 
-# The prefix of a field's name. The place of its value follows, as in `setup.season` and
-# `setup.berths.0.depth`.
+# The beginning of the name of a field for the mode's setup. The place of the value follows, as in
+# `setup.season` and `setup.berths.0.depth`.
 PREFIX = "setup."
 
 
 def cells_context(chapter: Session) -> dict[str, Any]:
-    """Return the context for the mode's cells. It is empty if the mode has none."""
+    """Return the context of the mode's cells, or an empty context if the mode has none."""
     mode = find_mode(chapter.mode)
     if mode is None or not mode.cells:
         return {}
@@ -31,9 +31,9 @@ def cells_context(chapter: Session) -> dict[str, Any]:
 
 
 def read_cells(form: QueryDict) -> Callable[[dict[str, Any]], None] | None:
-    """Return a function that changes the mode's setup as the form says.
+    """Return a function that puts the values of the form into a mode's setup.
 
-    Returns None if the form has no field of the mode's setup.
+    Returns None if the form has no such values.
     """
     fields = {
         name.removeprefix(PREFIX): with_line_feeds(str(text))
@@ -49,7 +49,7 @@ def read_cells(form: QueryDict) -> Callable[[dict[str, Any]], None] | None:
 
 
 def _put(setup: dict[str, Any], place: list[str], text: str) -> None:
-    """Put the text at this place of the setup. The place must exist already. Raises BadSetup."""
+    """Put the text at this place of the setup. Raises BadSetup if the setup has no such place."""
     found: Any = setup
     try:
         for part in place[:-1]:
@@ -62,6 +62,6 @@ def _put(setup: dict[str, Any], place: list[str], text: str) -> None:
 
 
 def _key(found: Any, part: str) -> int | str:
-    """Return a part of a place as the key with which the value is found: a name in an object, or an
-    index in a list."""
+    """Return `part` as a key of `found`: as an index if `found` is a list, and otherwise as a
+    name."""
     return int(part) if isinstance(found, list) and part.isdecimal() else part

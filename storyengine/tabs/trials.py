@@ -1,4 +1,4 @@
-"""The pages on which a reply is tried again with one layer changed."""
+"""Pages on which the user tries a reply again with one layer of its request changed."""
 
 import contextlib
 import hashlib
@@ -35,9 +35,10 @@ _CHOICE = "calls/try.html"
 
 @require_safe
 def show_layers(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
-    """Show the layers of the reply's request. The user can change the layer that the address names.
+    """Show the layers of the reply's request, and a form that changes the layer that the address
+    names.
 
-    If the address names an earlier trial, the form has the layer and the text of that trial.
+    If the address names an earlier trial, the form has the layer and the text of this trial.
     """
     tried = read_reply(session_id, number)
     earlier = request.GET.get("trial", "")
@@ -50,7 +51,7 @@ def show_layers(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
     return show(request, _CHOICE, _choice(tried, chosen))
 
 
-# The namespace for submission keys of forms that were changed and sent again.
+# The namespace of submission keys for forms that the user changed after sending them.
 _CHANGED = uuid.UUID("5f3c6f2e-9a55-4c8e-8b9e-0d1e6a8f2b11")
 
 
@@ -71,13 +72,13 @@ async def run(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpR
         try:
             opened = await send(submission_key=request.POST.get("submission_key", ""))
         except KeyReused:
-            # The form was changed after it was sent, so it asks for another trial. The key of this
-            # trial depends on the content, so that sending the form twice makes one trial.
+            # The user changed the form after sending it, so this is another trial. Its key depends
+            # on the text, so that sending the changed form twice makes one trial.
             key = request.POST.get("submission_key", "")
             other = uuid.uuid5(_CHANGED, f"{key}\n{layer_number}\n{text}")
             opened = await send(submission_key=str(other))
     except ChapterError as error:
-        # The page is shown again, with the refusal and with the words that were sent.
+        # The form is shown again, with the refusal and with the text that the user sent.
         return await sync_to_async(_show_refused)(
             request, session_id, number, layer_number, text, error
         )
@@ -105,7 +106,7 @@ def show_trial(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID)
 
 @require_safe
 def status(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID) -> HttpResponse:
-    """Answer a poll while the trial runs. The answer has content only if there is news."""
+    """Answer a poll while the trial runs. Without news, the answer has no content."""
     recover(session_id)
     context = _context(read_trial(session_id, trial_id))
     if request.GET.get("seen") == context["version"]:
@@ -115,7 +116,7 @@ def status(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID) -> 
 
 @require_POST
 async def stop(request: HttpRequest, session_id: uuid.UUID, trial_id: uuid.UUID) -> HttpResponse:
-    # If the trial has ended meanwhile, its result is shown.
+    # WrongState means that the trial has ended already. The page then shows its result.
     with contextlib.suppress(WrongState):
         await stop_trial(session_id, trial_id)
     return HttpResponseRedirect(reverse("pages:trial", args=[session_id, trial_id]))

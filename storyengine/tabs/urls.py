@@ -55,7 +55,7 @@ of_a_chapter: list[URLPattern] = [
     path("fork/<int:number>", forks.confirm_fork, name="confirm-fork"),
     path("fork", forks.fork, name="fork"),
     path("transcript", play.whole_transcript, name="transcript"),
-    # The pages about model calls
+    # Pages about model calls
     path("calls/prompts/<int:number>", calls.show_prompt, name="prompt-calls"),
     path("calls/memory/<int:number>", calls.show_block, name="memory-calls"),
     path("calls/drafts/<uuid:draft_id>", calls.show_draft, name="draft-calls"),

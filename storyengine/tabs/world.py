@@ -1,4 +1,4 @@
-"""Tab 1: the world, the chapter and the agents. The lock on this tab starts play."""
+"""Tab 1: the world, the chapter and the agents. The lock on this tab begins play."""
 
 import hashlib
 import uuid
@@ -46,7 +46,8 @@ from storyengine.web.render import HttpRequest, go, nothing_new, show
 
 
 class SetupLocked(WrongState):
-    """A refusal that is final. After it, a page that saves by itself does not try again."""
+    """The refusal of changes to a Tab 1 that cannot be changed any more. A page that saves by
+    itself then stops trying."""
 
     status = 423
     title = "This chapter is locked now"
@@ -54,7 +55,7 @@ class SetupLocked(WrongState):
 
 @dataclass(frozen=True)
 class Panel:
-    """The panel of one slot. A hidden panel keeps its texts."""
+    """The panel of a slot on Tab 1. The texts of a hidden panel are kept."""
 
     character: Character
     identity: str
@@ -93,11 +94,12 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Save the fields that were sent. All other fields stay."""
+    """Save the fields of the form. A field that the form does not have stays as it is."""
     try:
         _save_fields(session_id, request.POST)
     except WrongState as error:
-        # While agent 0 works the lock may still fail. Then Tab 1 can be changed again.
+        # While agent 0 writes the lock, the lock may still fail. Tab 1 can then be changed again,
+        # so this refusal is not final.
         if get_chapter(session_id).state in (State.DRAFT_TAB1, State.LOCKING):
             raise
         raise SetupLocked(
@@ -113,8 +115,8 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @transaction.atomic
 def _save_fields(session_id: uuid.UUID, form: QueryDict) -> None:
-    """Save the fields that every mode has, and those that the chapter's mode adds. If one is
-    refused, none is saved."""
+    """Save the fields of every mode and those that the chapter's mode adds. If one is refused, none
+    is saved."""
     save_setup(session_id, _read_change(form))
     if cells := read_cells(form):
         save_mode_setup(session_id, cells)
@@ -134,8 +136,8 @@ def lock(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 async def lock_status(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Answer a poll while agent 0 works. The answer says what agent 0 waits for, or leads to the
-    next tab."""
+    """Answer a poll while agent 0 writes the lock. The answer says what agent 0 waits for, or leads
+    to the next tab."""
     if await in_database(_is_lock_as_seen, session_id, request.GET.get("seen", "")):
         return nothing_new()
     return await sync_to_async(_show_lock_news)(request, session_id)
@@ -164,8 +166,8 @@ def model_status(request: HttpRequest) -> HttpResponse:
 
 
 def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]:
-    """Return the context for the page of a chapter that is being locked. `jobs` come from
-    `latest_jobs`."""
+    """Return the context of the page that is shown while agent 0 writes the lock. `jobs` are those
+    that `latest_jobs` returns."""
     notice = read_model_notice()
     job = jobs.get(Job.Kind.LOCK)
     error = job.error if job else ""
@@ -176,7 +178,8 @@ def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]
         "notice": notice,
         "error": error,
         "version": version,
-        # The time at which this try was due. The time of an earlier try would be misleading.
+        # The time at which this try could begin. Earlier tries have waited longer, but that would
+        # mislead the user.
         "waits_since": job.run_after if job else None,
         "is_embedded": settings.LLM == "embedded",
     }
@@ -222,8 +225,8 @@ def _read_change(form: QueryDict) -> SetupChange:
 
 
 def _by_slot(form: QueryDict, prefix: str) -> dict[str, str] | None:
-    """Return the texts of the fields whose names are `prefix` and a slot, or None if there are
-    none."""
+    """Return the texts of the fields whose names are `prefix` and a slot. The keys are the slots.
+    Returns None if the form has no such field."""
     return {
         name.removeprefix(prefix): str(text)
         for name, text in form.items()

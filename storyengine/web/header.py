@@ -1,4 +1,4 @@
-"""The context of a chapter's header, which shows the title, the saved state, the tabs and the
+"""The context of the header of a chapter's pages, with the title, the saved state, the tabs and the
 meter."""
 
 from typing import Any

@@ -1,6 +1,7 @@
-"""The keep-alive of server-sent events. It keeps proxies from closing a stream that has no text."""
+"""The keep-alive of server-sent events: a comment that is sent while a stream has no text."""
 
-# The seconds between two comments. Few proxies close a silent stream within half a minute.
+# The seconds between two comments. Some proxies close a stream in which nothing was sent for half a
+# minute.
 KEEP_ALIVE_SECONDS = 15.0
-# The text is a comment, which readers of server-sent events ignore.
+# A line that begins with a colon is a comment, which clients ignore.
 KEEP_ALIVE = ": waiting\n\n"

@@ -4,7 +4,8 @@ from sessions.exceptions import InvalidInput
 
 
 def read_whole_number(text: str, label: str) -> int:
-    """Return the whole number in a text. Raises InvalidInput. The caller checks its range."""
+    """Return the text as a whole number. The caller has to check the range of the number. Raises
+    InvalidInput."""
     plain = text.strip().replace(",", "")
     if not (plain.isascii() and plain.isdigit() and len(plain) <= 6):
         raise InvalidInput(f"{label} must be a whole number. Nothing was saved.")
@@ -12,7 +13,8 @@ def read_whole_number(text: str, label: str) -> int:
 
 
 def number_up_to(count: int, text: str) -> int:
-    """Return the number from 1 to `count` in a text from an address, or 0 if the text has none."""
+    """Return the number from 1 to `count` that a text from an address has. Return 0 for any other
+    text."""
     try:
         number = read_whole_number(text, "The number")
     except InvalidInput:

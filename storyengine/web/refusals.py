@@ -1,5 +1,5 @@
-"""Shows a ChapterError as a message on the page, or as a page of its own. The words of the form are
-kept."""
+"""Shows a refusal as a message on the present page, or as a page of its own. The words that the
+user typed are kept."""
 
 from typing import cast
 
@@ -13,16 +13,16 @@ from sessions.exceptions import ChapterError
 from storyengine.stack.storage_refusals import find_storage_refusal
 from storyengine.web.render import HttpRequest, show
 
-# The places for the message. htmx takes the first that exists: one in the form that was sent, the
-# next one after the form, or that of the page.
+# The places for the message, of which htmx takes the first that exists: inside the form, after the
+# form, or at the top of the page.
 _SLOT = "find .refusal, next .refusal, #page-refusal"
 
 
 class RefusalMiddleware(MiddlewareMixin):
-    """A middleware that answers if a view raised a ChapterError. The answer has the error's own
-    status.
+    """A middleware that answers with a refusal if a view raised a ChapterError. The answer has the
+    status of the error.
 
-    A missing database and a full disk are answered in the same way.
+    If the database cannot be reached or a disk is full, the middleware answers with a refusal too.
     """
 
     def process_exception(
@@ -74,8 +74,8 @@ def _session_id(request: HttpRequest) -> object | None:
 
 
 def _sent_words(request: HttpRequest) -> list[str]:
-    """Return the texts of the form that a person may have typed, so that the person can copy them
-    from the page."""
+    """Return the texts of the form that a person may have typed, so that the page can show them for
+    copying."""
     hidden = {
         *("csrfmiddlewaretoken", "submission_key", "agent_slot", "agent_count"),
         *("shape", "host", "chapter", "call_id", "layer", "number", "attempt_id", "all"),

@@ -1,4 +1,4 @@
-"""Answers with a part of a page if htmx made the request, and otherwise with a whole page."""
+"""Answers with a part of a page if htmx sent the request, and with a whole page otherwise."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from django_htmx.middleware import HtmxDetails
 
 
 class HttpRequest(DjangoHttpRequest):
-    """A request with the attributes that the middleware has added."""
+    """A request with the attribute that django_htmx adds."""
 
     htmx: HtmxDetails
 
@@ -20,7 +20,7 @@ class HttpRequest(DjangoHttpRequest):
 def show(
     request: HttpRequest, template: str, context: Mapping[str, Any], *, status: int = 200
 ) -> HttpResponse:
-    """Return a rendered template. No cache keeps it, because a chapter changes while its page is
+    """Return a rendered template. No cache may keep it, because a chapter changes while its page is
     open."""
     response = render(request, template, dict(context), status=status)
     add_never_cache_headers(response)
@@ -30,19 +30,20 @@ def show(
 def answer(
     request: HttpRequest, *, partial: str, context: Mapping[str, Any], page: str
 ) -> HttpResponse:
-    """Answer a form. The answer is the partial if htmx sent the form, or a redirect to the page."""
+    """Answer a form: with the partial if htmx sent the form, or else with a redirect to the
+    page."""
     if request.htmx:
         return show(request, partial, context)
     return HttpResponseRedirect(page)
 
 
 def go(request: HttpRequest, address: str) -> HttpResponse:
-    """Send the browser to another address. This works with and without htmx."""
+    """Send the browser to another address, with or without htmx."""
     if request.htmx:
         return HttpResponseClientRedirect(address)
     return HttpResponseRedirect(address)
 
 
 def nothing_new() -> HttpResponse:
-    """Answer a poll of a page that already shows everything."""
+    """Return an answer without content, for a poll of a page that is up to date."""
     return HttpResponse(status=204)

@@ -1,4 +1,4 @@
-"""The explorer, an agent with tools that only tests use, and a model for each form of tool
+"""The explorer, an agent with tools that only tests use, and one model for each form of tool
 calls."""
 
 import json
@@ -29,9 +29,9 @@ from agents.tests.declared import AGENTS
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 
-# Each form of tool calls has a model that is asked for it. The model for "native" takes tools. The
-# model for "json" takes no tools while it reasons, but it takes JSON schemas. The model for "xml"
-# writes better XML than JSON.
+# For each form of tool calls, a model that is asked to write in this form. The model for "native"
+# takes tools. The model for "json" takes no tools while it reasons, but it takes JSON schemas. The
+# model for "xml" writes better XML than JSON.
 MODELS: dict[ToolForm, str] = {"native": "gpt-4o", "json": "gpt-5.6", "xml": "claude-2"}
 
 
@@ -113,7 +113,7 @@ class World:
         ]
 
     def _read(self) -> Mapping[str, Any]:
-        # This function may query the database, although a tool may not.
+        # This function may query the database, although tools may not.
         title = Session.objects.get(pk=self.chapter.pk).title
         return {"places": ["the tower", "the shore"], "seen": self.seen, "title": title}
 
@@ -130,7 +130,8 @@ def native(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["native", "json", "xml"])
 def form(request: pytest.FixtureRequest, settings: Settings, native: None) -> ToolForm:
-    """Run the test once for each form of tool calls, with a model that is asked for the form."""
+    """Run the test once for each form of tool calls, with a model that is asked to write in this
+    form."""
     form: ToolForm = request.param
     settings.MODEL = MODELS[form]
     return form

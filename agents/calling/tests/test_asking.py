@@ -1,4 +1,4 @@
-"""Tests of when a server is asked about its models, and of how its answers are kept."""
+"""Tests of when a server is asked about its models, and of how its reports are stored."""
 
 import uuid
 from datetime import timedelta
@@ -35,7 +35,7 @@ def unknown_model(settings: Settings) -> None:
 
 
 class FakeServer:
-    """A stand-in for a server. It gives fixed answers and notes the models about which it is
+    """A stand-in for a server. It gives fixed reports, and records about which models it is
     asked."""
 
     def __init__(self) -> None:

@@ -230,8 +230,8 @@ class TestBlocksAndDrafts:
     def test_a_shorter_chunk_that_was_never_written_is_left_out(
         self, chapter: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
     ) -> None:
-        # The chapter was to end after prompt 3, but the summary of prompts 1 to 3 failed. Then play
-        # went on.
+        # The chapter was to end after prompt 3, but the summary of prompts 1 to 3 failed, and play
+        # continued.
         given_up = Job.objects.create(
             session=chapter, kind="summarize", key="1-3", from_prompt_index=1, to_prompt_index=3
         )

@@ -144,7 +144,7 @@ class TestStandIn:
 
 @pytest.mark.django_db
 class TestWindow:
-    """Tests of where the window of a model comes from.
+    """Tests of the source from which the window of a model is taken.
 
     The sources are the capability file, the user's setting, the server's report, the list of models
     and a default.
@@ -162,11 +162,12 @@ class TestWindow:
             (UNKNOWN, HERE, 0, WindowReport(131_072, is_ceiling=True), 8_192, False),
             (UNKNOWN, HERE, 0, WindowReport(2_048, is_ceiling=True), 2_048, True),
             ("gpt-4o", OPENROUTER, 0, WindowReport(4_096), 128_000, False),
-            # A server on this machine may run the model with a smaller window than the model can
-            # take.
+            # The report of a server on this machine counts, because the server may run the model
+            # with a smaller window than the model can take.
             ("gpt-4o", HERE, 0, WindowReport(4_096), 4_096, True),
             ("gpt-4o", HERE, 0, WindowReport(999_999), 128_000, False),
-            # The server of a model with open weights decides how large the model's window is.
+            # For a model with open weights the server's report counts, because the server decides
+            # about the window.
             (OPEN, OPENROUTER, 0, None, 32_768, False),
             (OPEN, OPENROUTER, 0, WindowReport(16_384), 16_384, True),
             (OPEN, OPENROUTER, 0, WindowReport(40_960), 40_960, True),

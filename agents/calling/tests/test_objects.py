@@ -119,7 +119,8 @@ def test_what_breaks_off_is_asked_for_again_and_then_taken(
 
 @pytest.fixture
 def _nothing_calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the engine's first estimate of tokens, and ignore the tokens that models report."""
+    """Use the engine's first estimate of tokens in every request, and ignore the tokens that models
+    report."""
     monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
 
 

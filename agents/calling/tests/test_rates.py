@@ -67,7 +67,7 @@ def add_calls(chapter: Session, count: int, *, ago: timedelta = timedelta(0)) ->
 def send_to_all(chapters: Sequence[Session], provider: ScriptedProvider) -> list[str]:
     """Send a prompt to each chapter, and return the statuses of the attempts.
 
-    No reply can end before all prompts are sent.
+    No reply ends before all prompts are sent.
     """
 
     async def run() -> None:
@@ -144,8 +144,8 @@ class TestCaps:
         monkeypatch.setattr(rates, "time", SimpleNamespace(monotonic=lambda: now[0]))
         write_down_reply(chapter.pk)
         assert rates._latest == 4
-        # Another process makes a call. This process counts the call only when it next reads the
-        # rows.
+        # Another process makes a call. This process does not know of the call until it counts the
+        # rows again.
         add_calls(chapter, 1)
         now[0] += 0.9
         with django_assert_num_queries(1) as queries:
@@ -174,8 +174,8 @@ class TestCaps:
         settings.CALLS_PER_MINUTE = settings.CHAPTER_CALLS_PER_MINUTE = 20
         play(chapter)
         add_calls(chapter, 18)
-        # The time of the last reading is set far back, so that the next reply counts the rows
-        # again.
+        # The time of the last count is set far back, so that the next reply makes the process count
+        # the rows again.
         monkeypatch.setattr(rates, "_looked_at", 0.0)
         assert play(chapter).status == Attempt.Status.COMMITTED
         refused = play(chapter)
@@ -195,7 +195,8 @@ class TestCaps:
     def test_what_is_over_counts_no_more(self, chapter: Session, settings: Settings) -> None:
         settings.CALLS_PER_MINUTE = 1
         add_calls(chapter, 5, ago=timedelta(seconds=61))
-        # The clock was set back after these calls, so that their times are in the future.
+        # The times of these calls are in the future, as if the clock had been set back after the
+        # calls.
         add_calls(chapter, 5, ago=timedelta(hours=-1))
         count_call(chapter.pk)
         with pytest.raises(RateLimited):
@@ -240,7 +241,7 @@ class TestWhatCounts:
         run_jobs()
         chapter.refresh_from_db()
         play_many(chapter, 7)
-        # The first answer for this summary is no JSON, so that the summary takes a second call.
+        # The first answer for this summary is not JSON, so that the summary needs a second call.
         provider.enqueue("No JSON.", json.dumps(turn_delta(1, 7)))
         run_jobs()
         trial = try_again(chapter)

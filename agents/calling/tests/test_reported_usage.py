@@ -24,7 +24,8 @@ from sessions.tests.factories import make_active_chapter
 
 REQUEST = ModelRequest("m", (Message("user", "The door opens."),), max_output_tokens=1_000)
 WEIGHT, WINDOW = 4_000.0, 100_000
-# A server may report these counts for a short prompt and a short answer, but they cannot be true.
+# Counts that a server may report for a short prompt and a short answer, although they cannot be
+# true.
 LIES: dict[str, dict[str, Any]] = {
     "all of 64 bits read": {"prompt_tokens": 2**64 - 1, "completion_tokens": 1},
     "all of 64 bits written": {"prompt_tokens": 1, "completion_tokens": 2**64 - 1},
@@ -50,7 +51,7 @@ def read(
         Usage(1_000, 300, 1_000),
         # Each byte of the prompt is one token, and the model's template adds 500 tokens.
         Usage(4_500, 1_000),
-        # The server checks its limit only every few tokens, so that an answer may exceed the limit.
+        # A server that checks its limit only every few tokens may exceed the limit.
         Usage(1_000, 1_020),
     ],
 )
@@ -93,10 +94,8 @@ def test_a_schema_that_is_sent_along_may_cost_tokens() -> None:
 
 @given(st.text())
 def test_no_text_weighs_less_than_its_bytes(text: str) -> None:
-    """No tokenizer makes more tokens than a text has bytes.
-
-    A weight that is at least the number of bytes is therefore never too small.
-    """
+    """No tokenizer makes more tokens than a text has bytes, so the weight is an upper bound of the
+    tokens."""
     assert weigh(text) >= len(text.encode())
 
 

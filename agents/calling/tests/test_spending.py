@@ -139,13 +139,13 @@ class SilentProvider(ScriptedProvider):
 
 
 def add_estimated_call(chapter: Session, model: str, read: int, written: int = 0) -> None:
-    """Add a stopped call. Its tokens are estimated, because the server reported none."""
+    """Add a stopped call. Its tokens are estimates, because the server reported no tokens."""
     call = add_call(chapter, model)
     LLMArtifact.objects.filter(pk=call.pk).update(estimated_input=read, estimated_output=written)
 
 
 def stop_a_reply(chapter: Session, provider: ScriptedProvider, words: str) -> None:
-    """Send a prompt, and stop its reply as soon as the reply consists of these words."""
+    """Send a prompt, and stop the reply as soon as it consists of these words."""
 
     async def run() -> None:
         gate = asyncio.Event()
@@ -162,8 +162,8 @@ def stop_a_reply(chapter: Session, provider: ScriptedProvider, words: str) -> No
 
 
 class TestWithoutReportedTokens:
-    """The cost of a call is estimated if its server reported no tokens and may still charge for
-    it."""
+    """The cost of a call is estimated if its server reported no tokens, but may charge for the
+    call."""
 
     @pytest.fixture(autouse=True)
     def _model(self, settings: Any) -> None:

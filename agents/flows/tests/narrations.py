@@ -1,4 +1,4 @@
-"""Chapters that are ready to be narrated, and prose of a known length."""
+"""Functions that make chapters for the narrator, and prose of a known length."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,7 +24,7 @@ def make_ended_chapter(prompts: int = 14, target_words: int = 200, **fields: obj
 
 
 def make_thoughtful_chapter(target_words: int = 1_200) -> Session:
-    """Make an ended chapter of 22 turns, of which turns 8 to 14 and 22 are thoughts alone."""
+    """Make an ended chapter of 22 turns, of which turns 8 to 14 and turn 22 have only thoughts."""
     chapter = make_active_chapter(target_words=target_words)
     add_prompts(chapter, 7)
     add_thoughts(chapter, 7)
@@ -47,8 +47,7 @@ def prompt_of_second_scene(
 ) -> Sequence[Message]:
     """Return the messages of the request for the second scene.
 
-    The first scene is one paragraph of 700 words. A test that calls this function needs a small
-    window.
+    The first scene is one paragraph of 700 words. The calling test has to set a small window.
     """
     chapter = make_chapter_of_two_scenes()
     provider.enqueue(words(700, "first"), words(700, "second"))

@@ -20,13 +20,13 @@ async def reply_is_over(attempt_id: uuid.UUID) -> None:
 
 
 async def replies_are_over() -> None:
-    """Wait until all replies that this process is writing have ended, successfully or not."""
+    """Wait until every reply that this process is writing has ended, successfully or not."""
     tasks = [live.task for live in LIVE_REPLIES.values() if live.task]
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def nobody_writes() -> None:
-    """Wait until this process writes no reply and begins no further turn without a prompt."""
+    """Wait until this process writes no reply and does not begin another turn without a prompt."""
     while replies._at_work:
         await asyncio.wait(set(replies._at_work))
 

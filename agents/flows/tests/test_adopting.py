@@ -1,4 +1,4 @@
-"""When the user adopts the reply of a trial, the trial is chosen and no model is called."""
+"""Tests of a trial that the user adopts: its reply is chosen, and no model is called."""
 
 import uuid
 from collections.abc import Callable

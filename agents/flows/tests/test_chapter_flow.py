@@ -1,4 +1,4 @@
-"""One chapter is played from the lock to the draft, and every agent answers in its form."""
+"""One chapter is played from the lock to the draft. Every agent answers in its own form."""
 
 from collections.abc import Callable
 

@@ -29,7 +29,7 @@ def chapter() -> Session:
 def fail_to_end(chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs) -> None:
     """Play two prompts, and ask for the chapter's end, which fails.
 
-    The server is too busy to write the summary that the end needs.
+    The server is too busy to write the summary that the chapter needs before it can end.
     """
     play_many(chapter, 2)
     request_end(chapter.pk)

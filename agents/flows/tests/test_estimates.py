@@ -38,7 +38,7 @@ def _openai(settings: Any) -> None:
 
 @pytest.fixture
 def long_scenes(provider: ScriptedProvider) -> None:
-    """Let the narrator write so many words in each call that no scene has to be continued."""
+    """Let the narrator write enough words in each call, so that no scene has to be continued."""
 
     def write(request: ModelRequest) -> str:
         call = len(provider.history)
@@ -58,8 +58,8 @@ def set_target(chapter: Session, words_wanted: int) -> CallsEstimate:
 def test_the_prompts_are_those_that_a_build_sends(
     longest: int, run_jobs: RunJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The build's calls must not change how the engine counts tokens, because the estimate was made
-    # before them.
+    # The calls of the build must not change how the engine counts tokens, because the test compares
+    # them with an estimate that was made before.
     monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
     chapter = make_ended_chapter(28)
     words_of = chapter.events.filter(prompt_index=longest, role="user")

@@ -1,6 +1,6 @@
-"""If memory is far behind, the user has to accept the calls that it needs before they are made.
+"""If memory is far behind, the user has to accept the calls that memory needs before they are made.
 
-After that, each prompt adds one of these calls.
+Then each prompt adds one of these calls.
 """
 
 import json
@@ -122,8 +122,8 @@ def test_the_question_says_how_long_such_calls_took(
     add_prompts(behind, 7)
     found = find_memory_behind(get_chapter(behind.pk), is_ending=True)
     assert found is not None
-    # The median of this model's three successful calls counts. The test itself made the fastest of
-    # the three, which took almost no time.
+    # The result is the median of this model's three successful calls. The fastest of them is a call
+    # that the test itself made, which took almost no time.
     assert (found.seconds, found.all_seconds) == (40, 40 * found.calls)
 
 
@@ -273,8 +273,8 @@ def test_the_estimate_is_about_what_the_calls_then_take(
     monkeypatch: pytest.MonkeyPatch,
     model: str,
 ) -> None:
-    # These calls must not change how the engine counts tokens, because the estimate was made before
-    # them.
+    # These calls must not change how the engine counts tokens, because the test compares them with
+    # an estimate that was made before.
     monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
     settings.LLM, settings.MODEL = "openai", model
     provider.enqueue(*(json.dumps(delta_payload(chunk)) for chunk in range(30)))

@@ -196,7 +196,7 @@ def test_a_later_scene_that_cannot_fit_is_refused_before_any_is_paid_for(
     chapter = make_ended_chapter(42)
     Event.objects.update(text="The ice moves under the boats. " * 30)
     job = request_build(chapter.pk)
-    # The build began with another model, whose larger window allowed these scenes.
+    # The build began with another model, whose window had room for the long third scene.
     stretches = [(1, 2), (3, 4), (5, 42)]
     Job.objects.update(
         scenes=[{"first": a, "last": b, "target_words": 300} for a, b in stretches],

@@ -1,4 +1,4 @@
-"""Tests in which two threads do the same or opposite things at once.
+"""Tests in which two threads do the same thing or opposite things at once.
 
 One of the threads has to win, and neither may wait for ever.
 """
@@ -94,8 +94,7 @@ def chapter_with_a_due_summary() -> tuple[Session, Job]:
 
 
 def meet_at_the_answer(provider: ScriptedProvider, agent_word: str) -> threading.Barrier:
-    """Hold back the first answer of this agent until another thread waits at the returned
-    barrier."""
+    """Delay the first answer of this agent until another thread reaches the returned barrier."""
     meeting = threading.Barrier(2)
     calls: list[ModelRequest] = []
 
@@ -196,14 +195,15 @@ def test_memory_is_stored_while_its_last_reply_is_written_again(
         return start_reroll(chapter.pk, submission_key="r")
 
     at_once(lambda: work_on(job.pk), after(meeting, played(write_again)))
-    # The attempt that is chosen at turn 7 may lack its summary. The next prompt asks for it.
+    # The attempt that is chosen at turn 7 may have no summary. This prompt asks for the missing
+    # summary.
     played(lambda: start_prompt(chapter.pk, actor=1, words="Go.", submission_key="n"))()
     do_what_is_due()
     check(chapter)
     assert chapter.last_summarized_prompt_index == 7
     reply = chosen_events(chapter, from_prompt=7, to_prompt=7).last()
     summaries = [r.messages[-1].content for r in provider.history if is_of_agent_8(r)]
-    # The last summary was written from the same reply that the transcript shows.
+    # The latest summary was written from the reply that the transcript now shows.
     assert reply is not None
     assert reply.text in summaries[-1]
 

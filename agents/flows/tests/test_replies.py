@@ -83,8 +83,8 @@ def test_a_try_that_was_rolled_back_leaves_nothing_to_the_next(
 
     def refuse_first(chapter: Session, **_options: float) -> bool:
         tries.append(chapter.prompt_index)
-        # The engine calls this function when the prompt is stored, and again at each try to commit
-        # the reply. The first try to commit fails.
+        # The engine calls this function once when the prompt is stored, and once for each try to
+        # commit the reply. The first try to commit must fail.
         if len(tries) == 2:
             raise OperationalError("database is locked")
         return queue_due_summary(chapter)

@@ -1,4 +1,4 @@
-"""Tests of how a chapter is divided into scenes that each fit into one call."""
+"""Tests of how a chapter is divided into scenes so that each scene fits into one call."""
 
 import pytest
 from hypothesis import given

@@ -212,7 +212,8 @@ def test_a_summary_that_runs_may_end_and_counts_while_its_attempt_is_chosen(
     assert "Another answer." not in provider.history[-1].messages[-1].content
     chapter.refresh_from_db()
     assert (chapter.last_summarized_prompt_index, chapter.state) == (0, State.ACTIVE)
-    # The chosen attempt has no summary yet, because only the next prompt asks for one.
+    # The chosen attempt has no summary yet, because a summary is asked for only with the next
+    # prompt.
     assert run_jobs() == 0
     choose_reply(chapter.pk, 7, first.pk)
     chapter.refresh_from_db()
@@ -311,7 +312,8 @@ def test_no_source_of_memory_tells_a_narrator_the_turn_that_it_writes_again(
         return " ".join(piece.text for piece in source(subject, tier))
 
     assert "The lamp is lit." not in told(14)
-    # In a small window, a character's memory omits a delta whose prompts are in the recent context.
+    # In a small window, the memory of a character omits each delta whose prompts are in the recent
+    # context.
     if budget is None or tier != "minimal" or source is not character_memory:
         assert "The bell is cracked." in told(14)
         assert "The lamp is lit." in told(None)

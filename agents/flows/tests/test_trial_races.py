@@ -87,7 +87,8 @@ def test_of_a_trial_and_the_next_prompt_one_waits(chapter: Session) -> None:
     results = at_once(
         partial(adopt_trial, chapter.pk, trial.pk), opening(chapter, "A bell rings.", "next")
     )
-    # The prompt is stored in any case. If the prompt is stored first, the trial cannot be adopted.
+    # The prompt is stored in any case. If it is stored before the trial is adopted, the trial
+    # cannot be adopted.
     assert not isinstance(results[1], Exception)
     assert chosen_reply(chapter) == ("I wait." if refusals(results) else "I run.")
     fail_attempt(successes(results)[-1].attempt, error="It ends here.", partial_text="")

@@ -1,4 +1,5 @@
-"""A trial runs beside play and does not change it. A trial and a reply are stopped separately."""
+"""A trial does not change the play that goes on at the same time. A trial and a reply are stopped
+separately."""
 
 import asyncio
 from collections.abc import Callable

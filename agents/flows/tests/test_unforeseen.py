@@ -1,6 +1,6 @@
 """An unforeseen error ends the reply in which it occurs.
 
-The user is told that there was an error, but not the error's text.
+The user is told that there was an error, but is not shown the text of the error.
 """
 
 import asyncio
@@ -38,7 +38,8 @@ def chapter() -> Session:
 
 @pytest.fixture(autouse=True)
 def _all_is_asked_for(caplog: pytest.LogCaptureFixture) -> Any:
-    """Fail a test that leaves a task whose error nobody read. The event loop logs such an error."""
+    """Fail a test that leaves a task with an error that was never read. The event loop logs such an
+    error."""
     yield
     gc.collect()
     told = [one for when in ("call", "teardown") for one in caplog.get_records(when)]
@@ -232,7 +233,7 @@ def test_a_stop_that_cannot_be_settled_is_one_too(
 
 
 class TestReadingAhead:
-    """An error while the server reads ahead does not change the reply that was stored before."""
+    """An error while the server reads ahead does not change a reply that is already stored."""
 
     @pytest.fixture(autouse=True)
     def _embedded(self, settings: Any, monkeypatch: Patch) -> None:

@@ -1,6 +1,7 @@
-"""The embedded model reads the next prompt ahead, so that the next reply begins sooner.
+"""The embedded model reads the start of the next request before the prompt is sent, so that the
+next reply begins sooner.
 
-Reading ahead stops as soon as it is not needed.
+The model stops reading ahead as soon as this is not needed.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from sessions.tests.factories import add_prompts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
-# No test takes this many seconds.
+# A number of seconds that is longer than any of these tests takes.
 LONG = 30.0
 
 Task = asyncio.Task[None]

@@ -1,7 +1,7 @@
 """A character's prompt has all that the character witnessed or was told, and nothing else.
 
-The texts have marked words. A stand-in for agent 8 copies the marked words of its request into a
-block, so that the tests see which words agent 8 was sent.
+The texts contain marked words. A stand-in for agent 8 copies the marked words of its request into a
+memory block, so that the block shows which words agent 8 was sent.
 """
 
 import json
@@ -70,8 +70,8 @@ MODELS = [
 
 
 def parrot(request: ModelRequest) -> str:
-    """Answer a request for agent 8 with all its marked words, and any other request without new
-    ones."""
+    """Answer a request to agent 8 with all its marked words, and any other request without marked
+    words."""
     if "turn_delta" not in request.messages[0].content:
         return answer_in_form(request)
     marks = sorted(marks_of(" ".join(message.content for message in request.messages)))
@@ -142,7 +142,7 @@ def test_a_word_for_two_of_three_reaches_no_prompt_of_the_third(
             assert (start, seen) == (({SECRET},) * 2 if one != 3 else (set(), set()))
     assert not any(SECRET in prompt for prompt in asked[3])
     assert all(SECRET in prompt for prompt in asked[1] + asked[2])
-    # Thirty turns later, the secret is still in the block for characters 1 and 2.
+    # Thirty turns later, the memory block for characters 1 and 2 still has the secret.
     assert chapter.last_summarized_prompt_index == 28
     [private] = chapter.memory_blocks.filter(json_payload__icontains=SECRET, to_prompt_index=7)
     assert private.audience == [1, 2]
@@ -194,7 +194,7 @@ def test_each_set_of_witnesses_is_told_once_the_widest_first(
         everybody,
         everybody | {"zq2", "zq5"},
         everybody | {"zq6"},
-        # Characters 2 and 3 both know zq6. Only zq3 is new in the call for character 3 alone.
+        # Both characters 2 and 3 know zq6, so only zq3 is new in the call for character 3 alone.
         everybody | {"zq3", "zq6"},
     ]
     deltas = list(counting_deltas(chapter))
@@ -256,8 +256,7 @@ def test_a_stretch_with_nothing_to_tell_is_known_to_those_for_whom_memory_is_wri
     monkeypatch: pytest.MonkeyPatch,
     for_characters: bool,
 ) -> None:
-    # The declarations of the modes are read first, because reading them later would replace this
-    # rule.
+    # The modes are read before the rule is set, because reading them later would replace the rule.
     installed()
     rule = StretchRule(for_characters=for_characters)
     monkeypatch.setitem(stretches._rules, "gamemaster", rule)
@@ -294,8 +293,8 @@ STEPS = st.lists(
         st.sampled_from(
             ["turn"] * 5 + ["scene", "again", "choose", "edit", "rule", "remember", "end"]
         ),
-        # The next three values are the slot that is addressed, the slots that perceive or read, and
-        # a number that picks an attempt.
+        # The next three strategies give the slot that is addressed, the slots that perceive or
+        # read, and a number that picks an attempt.
         st.integers(1, 3),
         st.none() | st.sets(st.integers(1, 3), min_size=1),
         st.integers(0, 9),
@@ -308,7 +307,7 @@ STEPS = st.lists(
 class Played:
     """A chapter that is played at random.
 
-    Each of its texts has its own marked word. The readers of each ruling are kept.
+    Each of its texts has its own marked word. The test stores who may read each ruling.
     """
 
     def __init__(self) -> None:
@@ -393,8 +392,8 @@ class Played:
             for tier in TIERS:
                 assert prompt_of(chapter, slot, tier) == known
                 if last:
-                    # If the latest turn is written again, the request has the later rulings, but
-                    # not the turn.
+                    # A request for another attempt at the latest turn has the later rulings, but
+                    # not the turn itself.
                     assert prompt_of(chapter, slot, tier, last) == self.known_to(
                         slot, until=last - 1
                     )

@@ -1,4 +1,4 @@
-"""Functions by which tests run trials and read the replies."""
+"""Functions that run trials and read the replies for tests."""
 
 import asyncio
 from typing import Any
@@ -45,7 +45,7 @@ async def begin(
     number: int | None = None,
     **more: Any,
 ) -> Attempt:
-    """Start a trial, and return its attempt. If the trial is refused, raise the refusal."""
+    """Start a trial, and return its attempt. If the engine refuses the trial, raise its error."""
     layer = await in_database(number_of, chapter, name) if number is None else number
     sent: dict[str, Any] = {"layer_number": layer, "text": text, "submission_key": "", **more}
     return (await start_trial(chapter.pk, **sent)).attempt
@@ -65,7 +65,7 @@ def try_again(chapter: Session, text: str = IDENTITY, **more: Any) -> Attempt:
 
 
 def running_elsewhere(chapter: Session, text: str = IDENTITY) -> Attempt:
-    """Store a trial as if another process were writing it."""
+    """Store a trial that, as the row says, another process is writing."""
     tried = read_reply(chapter.pk)
     layer = tried.find_layer(number_of(chapter, "AGENT_IDENTITY"))
     changed: dict[str, object] = {
@@ -86,7 +86,7 @@ async def words_have_come(attempt: Attempt) -> None:
 
 
 def tried(chapter: Session, provider: ScriptedProvider) -> Attempt:
-    """Return a committed trial."""
+    """Return a committed trial of the latest reply."""
     provider.enqueue("I run to the quay.")
     return try_again(chapter)
 

@@ -10,7 +10,7 @@ from agents.embedded.supervisor import Supervisor
 
 class Command(BaseCommand):
     help = "Fetch the embedded model, run it on loopback, and start it again when it dies."
-    # `prepare` runs the checks once for all processes.
+    # The command `prepare` has already run the checks for all processes.
     requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:

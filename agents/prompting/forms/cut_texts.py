@@ -1,24 +1,24 @@
-"""Shortens texts that a grammar has cut off within a word. They then end with their last whole
+"""Shortens texts that a grammar has cut off within a word, so that each ends with its last complete
 word.
 
 If a server turns the schema into a grammar, a text ends at its maximum length, even within a word.
-Memory must not say "the lanter" for "the lantern". The record of the call keeps the original reply.
+But memory must not say "the lanter" for "the lantern". The record of the call keeps the original
+reply.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 _ELLIPSIS = "…"
-# The most characters that are removed at the end of a text. A longer piece without a space is no
-# single word, because some languages write no spaces.
+# The most characters that are removed at the end of a text. A longer piece without a space stays,
+# because it may be in a language that writes no spaces.
 _LONGEST_WORD = 30
 
 
 def end_at_words(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return the value. Each text in it that fills its `maxLength` is shortened to its last whole
-    word."""
+    """Return the value with each text that fills its `maxLength` cut to its last complete word."""
     match value:
-        # A text that is longer than `maxLength` shows that the server used no grammar.
+        # If a text is longer than `maxLength`, the server used no grammar, so the text was not cut.
         case str() if len(value) == schema.get("maxLength"):
             return _end_at_word(value)
         case dict():

@@ -1,4 +1,4 @@
-"""Chooses JSON or XML as the form in which the model of agent 0 or 8 writes."""
+"""Chooses JSON or XML as the form of the answers of agents 0 and 8, and reads these answers."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -16,19 +16,19 @@ _RELIABLE = ("high", "very_high")
 
 
 def form_for(facts: ModelFacts) -> Form:
-    """Return the form for a model.
+    """Return the form in which this model should answer.
 
-    XML is returned only if no JSON schema can be sent and the model writes XML better than JSON.
+    The form is XML only if no JSON schema can be sent and the model writes XML better than JSON.
     """
     is_better_at_xml = _RANKS.index(facts.xml_reliability) > _RANKS.index(facts.json_reliability)
     return "xml" if is_better_at_xml and not facts.json_schema else "json"
 
 
 def format_reminder(facts: ModelFacts, shape: type[Shape]) -> str:
-    """Return the text at the end of a request that reminds the model of the form, or "" if none is
-    needed.
+    """Return a text for the end of the request that reminds the model of the form of its answer.
+    Returns "" if the model needs no reminder.
 
-    The agent's instructions show the shape as JSON. So a model that has to write XML needs this
+    The agent's instructions show the shape as JSON, so a model that has to write XML needs this
     text.
     """
     if form_for(facts) == "xml":
@@ -41,10 +41,10 @@ def format_reminder(facts: ModelFacts, shape: type[Shape]) -> str:
 def read_reply(
     text: str, shape: type[Shape], check: Check, *, form: Form = "json", is_last_try: bool = False
 ) -> Reading:
-    """Read a reply in the form that was asked for, or else in the other form.
+    """Read a reply in the form that the request asked for, or else in the other form.
 
     Raises InvalidReply, and no other error, if `check` accepts the reply in neither form. The
-    message is about the form that the reply has.
+    message is about the form in which the reply seems to be written.
     """
     readers: dict[Form, Callable[[], Reading]] = {
         "json": lambda: read_json(text, check, is_last_try=is_last_try),

@@ -1,8 +1,8 @@
 """The objects that agents 0 and 8 return, with their shapes, JSON schemas and checks.
 
-A payload is stored as the model returned it. These shapes only decide whether it is acceptable.
-They accept other forms of the same value, such as a number instead of text or null instead of
-nothing. They never fill in missing values.
+A payload is stored as the model returned it. The shapes only decide whether the payload is
+acceptable. They accept a number in place of a text and null in place of an empty value, but never
+fill in missing values.
 """
 
 import json
@@ -25,21 +25,21 @@ _MAX_PROBLEMS = 5
 
 
 class InvalidReply(UnusableReply):
-    """A reply does not have the form that was asked for. The message tells the model what to
-    repair."""
+    """A reply does not have the form that the request asked for. The message tells the model what
+    to repair."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The payload of a reply. `remark` says what was mended in it, or is "" if nothing was."""
+    """The payload of a reply. `remark` says what was repaired, or is "" if nothing was."""
 
     payload: Payload
     remark: str = ""
 
 
 def _as_text(value: object) -> object:
-    """Return null and booleans as text. The validator turns numbers into text, and refuses
-    everything else."""
+    """Return null and booleans as text, and any other value unchanged. The validator then turns
+    numbers into text and refuses the rest."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -119,7 +119,7 @@ class MajorEvent(_Shape):
 
 
 class CharacterAction(_Shape):
-    # None stands for a person of the GM. Such a person also acts, but has no slot.
+    # The slot is None for a person. A person also acts in the story, but has no panel.
     agent_slot: Annotated[int | None, WithJsonSchema({"type": "integer"})]
     name: Text
     did: Text
@@ -170,9 +170,9 @@ class TurnDelta(_Shape):
 
 Shape = WorldChapterLock | TurnDelta
 
-# The limits for a small model: the most characters of a text, and the most entries of a list. With
-# them its answer comes to an end, because an object that fills them all is still below the output
-# limit.
+# The limits for a small model: the most characters of a text, and the most entries of a list. An
+# answer that fills them all is still below the output limit, so the model always completes its
+# object.
 _TIGHT_LENGTH = 80
 _TIGHT_LENGTHS = {
     "premise": 200,
@@ -214,20 +214,21 @@ _TIGHT_LISTS = {
 def json_schema_for(model: type[BaseModel], *, tight: bool = False) -> dict[str, Any]:
     """Return the shape as a JSON schema without references, in which every key is required.
 
-    The schema has only keywords that the strict modes of hosted servers take. `tight` adds limits
-    of length for servers that turn the schema into a grammar (llama.cpp), because a small model
-    would otherwise write up to its output limit.
+    The schema has only keywords that the strict modes of hosted servers accept. If `tight` is True,
+    it also has limits of length for llama.cpp, which turns the schema into a grammar. Without these
+    limits a small model would write up to its output limit.
     """
     source = model.model_json_schema()
     return _plain_schema(source, source.get("$defs", {}), name="", tight=tight)
 
 
 def lock_schema_for(roster: Sequence[Character], *, tight: bool = False) -> dict[str, Any]:
-    """Return agent 0's schema for this roster. With it a model cannot give anybody a wrong name."""
+    """Return agent 0's schema for this roster. A server that enforces the schema keeps the model
+    from giving a character a wrong name."""
     schema = json_schema_for(WorldChapterLock, tight=tight)
     agents = schema["properties"]["agents"]
     if tight:
-        # A grammar of llama.cpp reads this list of schemas as a list with exactly these entries in
+        # llama.cpp makes a grammar from this list of schemas: a list with exactly these entries in
         # this order.
         agents["items"] = [_roster_entry([character]) for character in roster]
         agents.pop("maxItems")
@@ -239,7 +240,8 @@ def lock_schema_for(roster: Sequence[Character], *, tight: bool = False) -> dict
 def delta_schema_for(
     first: int, last: int, roster: Sequence[Character], *, tight: bool = False
 ) -> dict[str, Any]:
-    """Return agent 8's schema. With it a model can name only these prompts and slots.
+    """Return agent 8's schema, which allows only these numbers of prompts and the slots of the
+    roster.
 
     Slot 0 stands for people without a slot.
     """
@@ -254,8 +256,8 @@ def delta_schema_for(
 
 
 def check_payload(payload: Payload, model: type[Model]) -> Model:
-    """Return the object in its shape. Raises InvalidReply unless it has the shape and can be
-    stored."""
+    """Return the payload as an instance of `model`. Raises InvalidReply if the payload does not
+    have this shape or cannot be stored."""
     check_storable(payload)
     try:
         return model.model_validate(payload)
@@ -282,9 +284,9 @@ def check_roster(payload: Payload, roster: Sequence[Character]) -> None:
 
 
 def _loosely(entry: tuple[int, str, str]) -> tuple[int, str, str]:
-    """Return the entry in a form for a tolerant comparison.
+    """Return the entry in a form that allows for small differences when two entries are compared.
 
-    The name is escaped, because it was escaped in the request.
+    The name is escaped, because the model was shown the escaped name.
     """
     slot, color, name = entry
     written = without_forgeries(" ".join(name.split()))
@@ -309,8 +311,7 @@ def _roster_entry(roster: Sequence[Character]) -> dict[str, Any]:
 def _plain_schema(
     node: dict[str, Any], definitions: dict[str, Any], *, name: str, tight: bool
 ) -> dict[str, Any]:
-    """Return pydantic's schema of one field with only the keywords that every server
-    understands."""
+    """Return pydantic's schema of one field, reduced to keywords that every server understands."""
     if "$ref" in node:
         target = definitions[node["$ref"].rpartition("/")[2]]
         return _plain_schema(target, definitions, name=name, tight=tight)
@@ -346,8 +347,7 @@ def check_storable(payload: Payload) -> None:
 
 
 def _describe(details: ErrorDetails) -> str:
-    """Return a description of one problem: its place, and then what is wrong, without the text
-    itself."""
+    """Return a description of one problem: its place and its kind, without the payload's words."""
     where = ".".join(str(part) for part in details["loc"]) or "the object"
     bounds = details.get("ctx", {})
     match details["type"]:

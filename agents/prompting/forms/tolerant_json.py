@@ -1,16 +1,17 @@
-"""Reads the one JSON object in a reply, and mends it with care if it is malformed.
+"""Reads the one JSON object in a reply, and repairs it with care if it is malformed.
 
 There are three steps, and each is taken only if the step before found no object: read valid JSON
-without the fence or prose around it; remove trailing commas; mend with json-repair (missing commas,
-other quotes, comments).
+without the fence or prose around it; remove trailing commas; repair the text with json-repair
+(missing commas, other quotes, comments).
 
-On the first try a mended object is accepted only if it has every word of the reply. An object that
-breaks off is refused unless only closing brackets are missing, because a model that is asked again
-writes a shorter, complete object. On the last try both are accepted.
+On the first try a repaired object is accepted only if it has every word of the reply. An object
+that breaks off is refused unless only closing brackets are missing, because a model that is asked
+again writes a shorter, complete object. On the last try both kinds of object are accepted.
 
-Even then a cut entry is left out, because half a sentence may say the opposite. A key that the
-reply did not reach stays missing, because an empty list would say that nothing was new, and the
-check refuses such an object. The record of the call keeps the text that was left out.
+But even on the last try an incomplete entry is left out, because half a sentence may say the
+opposite. A key that the reply did not reach stays missing, because an empty list would say that
+nothing was new. The check then refuses the object. The record of the call keeps the text that was
+left out.
 """
 
 import json
@@ -31,8 +32,8 @@ FoundT = TypeVar("FoundT")
 
 # The most opening braces that are tried as the start of the object.
 _MAX_STARTS = 50
-# The most characters of a reply that is mended. An agent's own reply is shorter, and the time for
-# mending grows with the square of the length.
+# The most characters of a reply that is repaired. The answers of agents 0 and 8 are shorter. The
+# limit is needed because the time for repairs grows with the square of the length.
 _MAX_CHARACTERS = 20_000
 
 _CLOSING = {"{": "}", "[": "]"}
@@ -46,8 +47,7 @@ _MENDING_ERRORS = (ValueError, TypeError, LookupError, AttributeError, Recursion
 
 
 def read_json(text: str, check: Check, *, is_last_try: bool) -> Reading:
-    """Return the object in the text. Raises InvalidReply if there is none or `check` does not
-    accept it."""
+    """Return the object in the text. Raises InvalidReply if `check` accepts no object in it."""
     if "{" not in text:
         raise InvalidReply("the reply holds no JSON object")
     payload = _read_strictly(text)
@@ -75,9 +75,9 @@ def count_lost_words(text: str, payload: Payload) -> int:
 class _Source:
     """The text of an object that is not valid JSON, from its opening brace on.
 
-    Its entries are complete up to the position `whole`. `open_brackets` are the brackets that are
-    open at that position. An object that is nested too deeply is not read further, so it counts as
-    cut too.
+    The entries of the object are complete up to the position `whole`. `open_brackets` are the
+    brackets that are open at that position. An object that is nested too deeply is not read to its
+    end, so `is_cut` is True for it too.
     """
 
     text: str
@@ -97,8 +97,8 @@ class _Source:
 
 
 def _read_strictly(text: str) -> Payload | None:
-    # A model that thinks aloud may write other objects first, and a broken object may contain valid
-    # ones. Only the reply itself has the key memory_type.
+    # A model may write other objects before its reply, and a broken object may contain valid
+    # objects. So only an object with the key memory_type counts, because the reply has this key.
     return _only_one([one for one in _objects_in(text) if "memory_type" in one])
 
 
@@ -148,16 +148,15 @@ def _find_object(text: str) -> _Source | None:
 
 
 class _Scan:
-    """A scanner for an object that may be malformed. It finds where the object and its entries
-    end."""
+    """A scanner that finds the end of an object, and the ends of its entries, although the object
+    may be malformed."""
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
         self._at = start
         self._open: list[str] = []
         self._quote = ""
-        # The last character outside of strings that is not a space. The next variable is its
-        # position.
+        # The last character outside of strings that is not a space, and its position.
         self._before, self._before_at = "", start
         self._trailing_commas: list[int] = []
         self._whole, self._open_at_whole = start, ""
@@ -204,16 +203,16 @@ class _Scan:
         self._before, self._before_at = character, self._at
 
     def _without_trailing_commas(self) -> str:
-        """Return the text with spaces instead of trailing commas, so that json-repair need not
-        guess."""
+        """Return the text with spaces instead of trailing commas, because json-repair might read
+        them in a wrong way."""
         characters = list(self._text)
         for at in self._trailing_commas:
             characters[at] = " "
         return "".join(characters)
 
     def _ends_text(self) -> bool:
-        """Return whether a quotation mark ends its string. The mark does if a comma, a colon or a
-        bracket follows it."""
+        """Return whether a quotation mark ends its string. It does if a comma, a colon or a bracket
+        follows the mark."""
         rest = self._text[self._at + 1 : self._at + 200].lstrip()
         return not rest or rest[0] in ",:}]\"'/#"
 
@@ -225,19 +224,20 @@ class _Scan:
             self._note_whole_entry(self._at + 1)
 
     def _note_whole_entry(self, end: int) -> None:
-        # A value on a deeper level is only a part of an entry.
+        # Only the end of a whole entry counts. A value on a deeper level is a part of an entry.
         if self._open in (["{"], ["{", "["]):
             self._whole, self._open_at_whole = end, "".join(self._open)
 
 
 def _mend(source: _Source, *, is_last_try: bool) -> Reading | None:
-    """Return the malformed object, mended as far as this try allows, or None."""
+    """Return the repaired object, or None if it needs more repairs than this try allows."""
     if source.is_cut and not (is_last_try or source.lacks_only_brackets):
         return None
     payload, comments = _repair(source.without_cut_entry if source.is_cut else source.text)
     if payload is None:
         return None
-    # This check comes before the words are counted, because counting descends into each level.
+    # An object that is nested too deeply is refused before its words are counted, because the
+    # function that counts them is recursive.
     check_storable(payload)
     lost = max(count_lost_words(source.text, payload) - comments, 0)
     if lost and not is_last_try:
@@ -247,8 +247,8 @@ def _mend(source: _Source, *, is_last_try: bool) -> Reading | None:
 
 
 def _repair(text: str) -> tuple[Payload | None, int]:
-    """Return the object, read by json-repair if needed. Also return the number of words in its
-    comments."""
+    """Return the object in the text, read by json-repair if necessary, and the number of words in
+    the comments that json-repair removed."""
     with suppress(ValueError, RecursionError):
         return json.loads(text, strict=False), 0
     try:

@@ -1,14 +1,14 @@
-"""Describes a shape as XML, and reads it from the XML that a model writes.
+"""Describes a shape as XML, and reads an object of this shape from the XML that a model writes.
 
-The reader knows the shape, so the text need not be well-formed. Tags that the shape does not name
-are skipped. A tag that is not closed ends where the next tag belongs elsewhere. Text around the
-outermost tag is ignored.
+The reader knows the shape, so the XML need not be well-formed. Tags that the shape does not have
+are skipped. An element that is not closed ends at the next tag that cannot be inside it. Text
+around the outermost element is ignored.
 
-This module has its own scanner, because XML parsers refuse such text. The scanner knows no DTDs and
-only HTML's fixed entities, so no text can make it expand anything.
+This module has its own scanner, because XML parsers refuse malformed XML. The scanner resolves no
+entities but HTML's fixed ones, so a short text cannot expand into a long one.
 
-A list is a tag with an `item` for each entry. The reader also accepts one tag for each entry
-instead.
+A list is an element with an `item` for each entry. The reader also accepts a list without the outer
+element, as one element for each entry.
 """
 
 import html
@@ -33,14 +33,13 @@ _WHOLE_NUMBER = re.compile(r"[+-]?\d{1,9}")
 
 
 def root_tag(model: type[Shape]) -> str:
-    """Return the name of the outermost tag. In XML it takes the place of `memory_type`."""
+    """Return the name of the outermost tag, which in XML is the value of `memory_type`."""
     name: str = get_args(model.model_fields["memory_type"].annotation)[0]
     return name
 
 
 def describe_as_xml(model: type[Shape]) -> str:
-    """Return the shape as one line of XML, with "..." in place of each text and 0 in place of each
-    number."""
+    """Return the shape as one line of XML, with "..." for each text and 0 for each number."""
     return describe_element(root_tag(model), json_schema_for(model))
 
 
@@ -62,18 +61,19 @@ def describe_element(name: str, schema: Mapping[str, Any]) -> str:
 
 
 def read_element(text: str, name: str, schema: Mapping[str, Any]) -> Payload:
-    """Return the content of an element, read by its schema. Tags that the schema does not have are
-    ignored."""
+    """Return the content of an element, read by its schema. Tags inside it that the schema does not
+    have are ignored."""
     tree = _Tree(name, dict(schema))
     tree.read(f"<{name}>{text}</{name}>")
     return _object(tree.root)
 
 
 def read_xml(text: str, model: type[Shape], check: Check, *, is_last_try: bool) -> Reading:
-    """Return the payload in the reply's tags. Raises InvalidReply if `check` does not accept it.
+    """Return the payload in the reply's XML. Raises InvalidReply if `check` does not accept the
+    payload.
 
-    A reply that breaks off inside an entry is refused. On the last try the entry is left out
-    instead. A list that the reply did not reach stays missing.
+    A reply that breaks off inside an entry is refused, but on the last try only this entry is left
+    out. A list that the reply did not reach stays missing.
     """
     root = root_tag(model)
     text = _UNFINISHED_TAG.sub("", text)
@@ -106,7 +106,7 @@ class _Element:
     schema: dict[str, Any]
     texts: list[str] = field(default_factory=list)
     children: list["_Element"] = field(default_factory=list)
-    # The names of the children. With this set, a new tag need not be compared with each child.
+    # The names of the children. This set makes it unnecessary to compare a new tag with each child.
     names: set[str] = field(default_factory=set)
 
     @property
@@ -114,30 +114,30 @@ class _Element:
         return "".join(self.texts).strip()
 
     def schema_of(self, name: str) -> dict[str, Any] | None:
-        """Return the schema of a tag inside this element, or None if the tag does not belong
-        here."""
+        """Return the schema of a tag inside this element, or None if the tag must be elsewhere."""
         properties: dict[str, Any] = self.schema.get("properties", {})
         if self.schema["type"] == "array":
             entry: dict[str, Any] = self.schema["items"]
             if name == _ITEM:
                 return entry
-            # The model may have forgotten the tag around the entry.
+            # The model may have left out the tag around the entry, and begun with a tag in it.
             properties = entry.get("properties", {})
         elif name in self.names and properties[name]["type"] != "array":
-            # The element has this tag already, so the new one belongs to the next entry.
+            # The element already has this tag, so the new tag must belong to the next entry.
             return None
         known: dict[str, Any] | None = properties.get(name)
         return known
 
 
 class _Tree:
-    """The elements of one reply. A scan of its tags finds them."""
+    """The elements of one reply, as found by a scan of its tags."""
 
     def __init__(self, root: str, schema: dict[str, Any]) -> None:
         self.root = _Element(root, schema)
         self._open: list[_Element] = []
         self._is_done = False
-        # The open tag that the shape does not name, if any. Text inside it is no part of the reply.
+        # The name of the open tag that the shape does not have, or "". Text inside such a tag is no
+        # part of the reply.
         self._unknown = ""
         # The texts of the reply in places where the shape allows no text.
         self.passed_over: list[str] = []
@@ -160,8 +160,7 @@ class _Tree:
         self._take_text(_unescape(text[at:]))
 
     def drop_cut_entry(self) -> None:
-        """Leave out the list entry that was open at the end. If there is none, leave out the whole
-        key."""
+        """Remove the list entry that was open at the end, or else the key that was open."""
         of_root = self._open[1]
         if of_root.schema["type"] != "array" or of_root.text:
             self.root.children.remove(of_root)
@@ -200,14 +199,15 @@ class _Tree:
                 return
         parent = self._open[-1]
         if parent.schema["type"] == "array":
-            # The model gave the item another name, such as <theme>.
+            # The model gave the tag of the entry another name than `item`, such as <theme>.
             self._push(parent, _Element(name, parent.schema["items"]))
         elif parent.schema["type"] == "object" and not self._unknown:
             self._unknown = name
 
     def _push(self, parent: _Element, element: _Element) -> _Element:
         if parent.texts:
-            # This text looked like the only entry of a list, but other entries follow it.
+            # The parent's text seemed to be the only entry of a list. But here another entry
+            # follows, so the text was in a wrong place.
             self.passed_over += parent.texts
             parent.texts = []
         parent.children.append(element)
@@ -227,8 +227,8 @@ class _Tree:
 
 
 def _unescape(text: str) -> str:
-    """Return the text with its character references resolved. If a number in one is too long,
-    return the text unchanged."""
+    """Return the text with its character references resolved. If the number in a reference is too
+    long, return the text unchanged."""
     try:
         return html.unescape(text)
     except ValueError:
@@ -266,6 +266,6 @@ def _entries(element: _Element) -> list[Any]:
 
 
 def _is_blank(element: _Element) -> bool:
-    """Return whether the element is empty. A model writes an empty element if there is nothing to
-    say."""
+    """Return whether the element and all its children are empty. A model writes such an element if
+    there is nothing to say."""
     return not element.text and all(map(_is_blank, element.children))

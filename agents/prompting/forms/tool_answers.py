@@ -1,7 +1,7 @@
 """Reads an answer with tool calls while it arrives, and separates the text to show from the calls.
 
-Only calls that the model writes in this answer are read. A call that is incomplete, or not in the
-form that was asked for, does not count as a call.
+Only calls that the model writes in this answer are read. A call does not count if it is incomplete
+or not in the form that the request asked for.
 """
 
 import json
@@ -25,8 +25,8 @@ from agents.providers.tool_calls import (
     arguments_text,
 )
 
-# The part by which an unfinished object has to grow before it is read again. If it were read at
-# each piece, the time would grow with the square of the object's length.
+# The fraction by which an unfinished object has to grow before it is read again. If it were read
+# again for each piece, the time would grow with the square of the object's length.
 _GROWTH = 1 / 64
 _OBJECT = re.compile(r"\s*+(?:```\w*+\s*+)?\{")
 _MAY_BECOME_ONE = re.compile(r"\s*+(?:`{1,3}\w{0,9}+\s*+)?")
@@ -37,7 +37,8 @@ BROKEN_CALL = "A call broke off before its end and was not made."
 
 @dataclass(frozen=True)
 class AnswerEnd:
-    """The end of an answer. `problem` tells the model which part could not be read, or is ""."""
+    """The end of an answer. `problem` tells the model which part could not be read, or is "" if
+    everything could be read."""
 
     text: str = ""
     calls: Sequence[ToolCall] = ()
@@ -46,10 +47,10 @@ class AnswerEnd:
 
 class AnswerReader(Protocol):
     def take(self, piece: str) -> str:
-        """Take a piece of the answer as it arrives, and return the text that can be shown now."""
+        """Read the next piece of the answer, and return the text that can be shown now."""
 
     def end(self) -> AnswerEnd:
-        """Finish the answer. This may be called only once."""
+        """Return the rest of the text and the calls. This method may be called only once."""
 
 
 def reader_for(form: ToolForm, tools: Sequence[Tool]) -> AnswerReader:
@@ -62,7 +63,7 @@ def reader_for(form: ToolForm, tools: Sequence[Tool]) -> AnswerReader:
 
 
 class PlainAnswer:
-    """An answer that is only text, because the server sends calls separately."""
+    """A reader of an answer that is only text, because the server sends tool calls separately."""
 
     def take(self, piece: str) -> str:
         return piece
@@ -72,7 +73,8 @@ class PlainAnswer:
 
 
 class JsonAnswer:
-    """One object with a text and a list of calls. An answer in another form is taken as text."""
+    """A reader of an answer that is one JSON object with a text and a list of calls. An answer in
+    another form counts as text."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -114,8 +116,8 @@ class JsonAnswer:
         return text if isinstance(text, str) else ""
 
     def _show(self, text: str) -> str:
-        """Return the new part of the text, or "" if the text does not continue the text that was
-        shown."""
+        """Return the part of the text that was not shown yet, or "" if the text does not begin with
+        the part that was shown."""
         if not text.startswith(self._shown):
             return ""
         new = text[len(self._shown) :]
@@ -130,15 +132,14 @@ _LONGEST_TAG = 200
 
 
 class XmlAnswer:
-    """A text with calls in it. A call is never shown, even if it breaks off."""
+    """A reader of a text with calls in XML. A call is never shown, even if it breaks off."""
 
     def __init__(self, parameters: Mapping[str, Mapping[str, Any]]) -> None:
         self._parameters = parameters
-        # The end of the text so far, if a mark may begin in it: the mark at the start or at the end
-        # of a call.
+        # The end of the text so far, if the start or end tag of a call may begin there.
         self._held = ""
-        # The name of the open call, or None between calls. The next field is the call's content, or
-        # None if the content is too long.
+        # The name of the tool in the open call, or None if no call is open. The next field has the
+        # content of the call, or None if the content is too long.
         self._name: str | None = None
         self._inside: list[str] | None = []
         self._length = 0
@@ -157,14 +158,14 @@ class XmlAnswer:
         return AnswerEnd(text, _bounded(self._calls), BROKEN_CALL if is_broken else "")
 
     def _step(self, shown: list[str]) -> bool:
-        """Take the part of the held text that is complete. Returns False if more text has to arrive
-        first."""
+        """Read the part of the held text that is complete. Return False if more text has to arrive
+        before anything else can be read."""
         return self._step_in_text(shown) if self._name is None else self._step_in_call()
 
     def _step_in_text(self, shown: list[str]) -> bool:
         at = self._held.find(_BEGIN)
         if at < 0:
-            # A call may begin in the last characters.
+            # The start tag of a call may begin in the last characters.
             last = max(len(self._held) - len(_BEGIN) + 1, 0)
             at = self._held.find("<", last)
             if at < 0 or not _BEGIN.startswith(self._held[at:]):
@@ -225,7 +226,7 @@ def _call_in(said: object) -> ToolCall:
 
 
 def _bounded(calls: Sequence[ToolCall]) -> list[ToolCall]:
-    """Return the calls that may be run. If there are more, add one that says that the rest is not
-    run."""
+    """Return the first MOST_CALLS calls. If there are more, add one call, whose problem says that
+    the rest is not run."""
     more = [ToolCall("", calls[MOST_CALLS].name, "{}", TOO_MANY)] if calls[MOST_CALLS:] else []
     return [*calls[:MOST_CALLS], *more]

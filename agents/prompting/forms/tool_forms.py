@@ -14,9 +14,10 @@ from agents.prompting.tools import Tool, ToolForm
 
 
 def tool_form_for(facts: ModelFacts, preferred: ToolForm) -> ToolForm:
-    """Return the agent's preferred form if its model can write it.
+    """Return the form in which a model should write tool calls: the form that the agent prefers, if
+    the model can write it.
 
-    Otherwise return the form that the model writes better, JSON or XML.
+    Otherwise return JSON or XML, whichever the model writes better.
     """
     if preferred == "native" and facts.tools:
         return "native"
@@ -30,8 +31,8 @@ TOOLS = "TOOLS"
 
 
 def tools_layer(form: ToolForm, tools: Sequence[Tool]) -> Layer:
-    """Return the layer that explains the tools. It is empty if the server explains them to the
-    model."""
+    """Return the layer that explains the tools to the model. The layer is empty if the server
+    explains the tools."""
     if form == "native":
         return Layer(TOOLS, (), role="system")
     describe = _as_json if form == "json" else _as_xml
@@ -41,8 +42,8 @@ def tools_layer(form: ToolForm, tools: Sequence[Tool]) -> Layer:
 
 
 def answer_schema(tools: Sequence[Tool]) -> dict[str, Any]:
-    """Return the schema of the JSON object with text and calls. The text comes first, so that it
-    can be shown while it arrives."""
+    """Return the schema of a JSON object with a text and tool calls. The text comes first, because
+    it is shown while the answer arrives."""
     call = [
         _object(name={"type": "string", "enum": [tool.name]}, arguments=tool.schema.parameters)
         for tool in tools

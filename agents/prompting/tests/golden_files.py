@@ -1,6 +1,7 @@
-"""Prompts are kept in golden files, so that a review shows each change of their wording as a diff.
+"""Compares prompts with golden files, so that a review shows each change of their wording as a
+diff.
 
-`UPDATE_GOLDEN=1` writes the files anew. Read the diff before you commit it.
+`UPDATE_GOLDEN=1` writes the golden files again. Read the diff before you commit it.
 """
 
 import os

@@ -136,7 +136,8 @@ def assert_read_or_refused(read: Callable[[], Reading]) -> None:
 
 
 def assert_says_no_more(cut: Payload, whole: Payload) -> None:
-    """Check that a payload from a cut text lacks nothing but the end of its last list."""
+    """Check that a payload from a cut text equals the whole payload, except that the end of its
+    last list may be missing."""
     *earlier, last = whole
     assert list(cut) == list(whole)
     assert all(cut[key] == whole[key] for key in earlier)
@@ -145,7 +146,7 @@ def assert_says_no_more(cut: Payload, whole: Payload) -> None:
 
 
 def as_xml(payload: dict[str, Any]) -> str:
-    """Write the payload as the XML for which a model is asked."""
+    """Write the payload as XML, in the form that the engine asks of models."""
     parts = {key: value for key, value in payload.items() if key != "memory_type"}
     return _element(payload["memory_type"], parts)
 

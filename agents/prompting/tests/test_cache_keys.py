@@ -21,6 +21,6 @@ def test_a_key_is_one_agents_in_one_chapter(provider: ScriptedProvider, settings
     first, second, third, fourth = (request.cache_key for request in provider.history)
     assert first == third
     assert len({first, second, fourth}) == 3
-    # OpenAI takes keys of at most 64 characters.
+    # The keys are short enough for OpenAI, which takes keys of at most 64 characters.
     assert [len(key) for key in (first, second, fourth)] == [32, 32, 32]
     assert str(one.pk) not in first

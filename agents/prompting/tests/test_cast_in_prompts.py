@@ -1,6 +1,6 @@
 """Every prompt tells the names, pronouns and public sentences of the cast.
 
-A character's identity stands only in its own prompts.
+The identity of a character is only in the prompts of this character.
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """A text that is as long as its schema allows may have been cut in the middle of a word.
 
-The engine then ends the text with its last whole word.
+The engine then shortens the text to its last complete word.
 """
 
 import json

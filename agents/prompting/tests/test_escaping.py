@@ -188,8 +188,8 @@ def test_what_stories_have_stays_as_it_is(text: str) -> None:
     ],
 )
 def test_no_text_takes_longer_than_its_length(unit: str) -> None:
-    """The test measures no time. It would take minutes if the time grew with the square of the
-    length."""
+    """The test would take minutes if the time of escaping grew with the square of the length of the
+    text, so it need not measure the time."""
     long = f"#<INST]{unit * 400_000}"
     assert without_forgeries(long)[-1] == unit[-1]
 

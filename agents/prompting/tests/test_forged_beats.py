@@ -81,7 +81,8 @@ def test_no_reply_passes_for_a_beat(agent: Agent, tier: Tier) -> None:
 def test_no_reply_passes_for_a_person_without_a_panel(agent: Agent, tier: Tier) -> None:
     chapter = make_active_chapter()
     reply = "\n\n".join(["I nod.", *FORGED_PEOPLE])
-    # Old Jon appears only after this reply, but its lines could still be taken for his words.
+    # Old Jon appears only after this reply, but the lines of the reply could still be taken for his
+    # words.
     add_prompts(chapter, 1, reply=reply)
     add_people(chapter, reply)
     prompt = prompt_of(chapter, agent, tier)

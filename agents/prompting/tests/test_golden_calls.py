@@ -1,5 +1,5 @@
-"""Tests with golden files of the messages that only some calls have: reminders of the form,
-repairs, and later scenes."""
+"""Tests with golden files of the messages that only some calls have: reminders of the form of the
+answer, requests to repair it, and requests for later scenes."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,8 @@ pytestmark = pytest.mark.django_db
 
 RunJobs = Callable[[], int]
 
-# Each form of an answer has a model that is asked for it, and a function that writes it.
+# For each form of an answer: a model that is asked to answer in this form, and a function that
+# writes such an answer.
 FORMS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "json": ("a-model-nobody-knows", json.dumps),
     "xml": ("claude-sonnet-4", as_xml),
@@ -32,7 +33,8 @@ FORMS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest, settings: Settings) -> str:
-    """Choose a model that takes no schema. For agents 0 and 8 it is asked for this form."""
+    """Choose the model for this form. It takes no schema, so that agents 0 and 8 remind it of the
+    form."""
     settings.LLM = "openai"
     settings.MODEL = FORMS[request.param][0]
     settings.MODEL_BY_AGENT = {}

@@ -1,6 +1,6 @@
-"""The engine keeps the unchanged part of a prompt for the next prompt.
+"""The engine caches the unchanged part of a prompt, and uses it again in the next prompt.
 
-Each change shows in the next prompt at once.
+But each change of the chapter must show in the next prompt.
 """
 
 import time
@@ -137,7 +137,8 @@ def test_in_a_small_window_a_context_that_may_give_way_is_remembered_at_once(
 def test_the_layers_of_a_prompt_show_one_state_of_the_chapter(chapter: Session) -> None:
     """A summary is stored after the chapter was read.
 
-    The prompt still shows the turns of this summary, because it shows the chapter as it was read.
+    The prompt still tells the turns of the summary word for word, because all its layers show the
+    chapter as it was read.
     """
     add_prompts(chapter, 7)
     stored = Attempt(session=get_chapter(chapter.pk), actor=1, words="Go.")

@@ -1,4 +1,4 @@
-"""A prompt that is fitted into a window keeps the order of its layers and never exceeds the
+"""A prompt that is fitted into a window keeps the order of its layers, and never exceeds the
 budget."""
 
 from dataclasses import replace
@@ -98,7 +98,7 @@ class TestTooLong:
     """
 
     def refusal(self, *, room: int, **sizes: int) -> str:
-        """Return the refusal of layers that have texts of these sizes and `room` tokens for the
+        """Return the refusal of layers with texts of these sizes, if `room` tokens are left for the
         texts."""
         parts = [text_layer(name, "x" * size, has_heading=False) for name, size in sizes.items()]
         budget = room + TOKENS_PER_MESSAGE * len(parts)

@@ -1,4 +1,4 @@
-"""The engine removes the marks that a narrator set around its prose, but no word of the story."""
+"""The engine removes a narrator's marks around its prose, but no word of the story."""
 
 from collections.abc import Callable
 

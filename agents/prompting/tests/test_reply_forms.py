@@ -1,4 +1,5 @@
-"""Tests of which form a model is asked for, JSON or XML, and of answers in the other form."""
+"""Tests of the form in which a model is asked to answer, JSON or XML, and of answers in the other
+form."""
 
 import json
 from typing import Any

@@ -25,7 +25,7 @@ from agents.prompting.forms.schemas import (
 from agents.prompting.tests.payloads import DELTA, LOCK, SHAPES, changed
 from sessions.roster import Character
 
-# Every measured JSON text in English had at least this many characters per token.
+# A number of characters per token that every measured JSON text in English reached or exceeded.
 CHARACTERS_PER_TOKEN = 2.3
 
 ROSTER = [Character(1, "red", "Mara Venn"), Character(2, "orange", "Agent Orange")]

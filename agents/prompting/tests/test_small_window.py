@@ -50,13 +50,14 @@ def filling(slot: int) -> str:
 def long_beat(number: int) -> str:
     """Return a long beat.
 
-    The latest prompts with such beats do not all fit beside the identity and the memory.
+    If the latest prompts have such beats, the window has no room for all of them beside the
+    identity and the memory.
     """
     return "\n".join(beat_text(number * 10 + part) for part in range(8))
 
 
 def answer(request: ModelRequest) -> str:
-    """Answer like a model: with memory that grows as in a real chapter, or with a reply of the
+    """Answer as a model would: with memory that grows as in a real chapter, or with a reply of the
     usual length."""
     system, prompt = request.messages[0].content, request.messages[-1].content
     if "turn_delta" in system:

@@ -1,4 +1,4 @@
-"""A thought is told only in the recent context of its thinker.
+"""A thought is told only to its thinker, and only in the recent context.
 
 When a person appears, the prompts of all characters name the person.
 """

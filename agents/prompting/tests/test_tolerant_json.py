@@ -1,6 +1,6 @@
 """The engine reads a payload from the JSON of an answer, or refuses the answer with InvalidReply.
 
-No part of canon may be lost without a sign.
+If a part of the answer is left out, a remark must say so.
 """
 
 import json

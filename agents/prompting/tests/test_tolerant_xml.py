@@ -29,7 +29,7 @@ from agents.prompting.tests.payloads import (
     payloads_of,
 )
 
-# Some lists have two entries here, because a reader could treat a single entry differently.
+# Some lists have two entries, because a reader could treat a single entry differently.
 RICH = {
     **DELTA,
     "major_events": [

@@ -1,4 +1,4 @@
-"""Tests of how answers with tool calls are read in each form while the model still writes them."""
+"""Tests of how answers with tool calls are read, in each form, while they arrive."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -125,7 +125,8 @@ class TestJson:
         assert (shown, end.calls, end.problem) == (answer, (), "")
 
     def test_an_object_within_words_calls_nothing(self) -> None:
-        """A JSON object within other words may be a quotation from the story."""
+        """A JSON object within other words calls no tool, because it may be a quotation from the
+        story."""
         answer = f"She reads: {as_json('', ('look', {}))}"
         shown, end = read(reader_for("json", TOOLS), [answer])
         assert (shown, end.calls) == (answer, ())
@@ -243,8 +244,8 @@ class TestBounds:
     ],
 )
 def test_no_answer_takes_longer_than_its_length(form: ToolForm, begin: str, unit: str) -> None:
-    """The test measures no time. It would take minutes if the time grew with the square of the
-    length."""
+    """The test would take minutes if the time of reading grew with the square of the answer's
+    length, so it need not measure the time."""
     read(reader_for(form, TOOLS), begin + unit * (300_000 // len(unit)))
 
 

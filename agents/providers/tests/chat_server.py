@@ -51,13 +51,13 @@ class Exchange:
 
 @dataclass
 class ChatServer:
-    """A server that gives the queued answers in order and keeps the requests."""
+    """A server that gives the queued answers in order and stores the requests."""
 
     answers: deque[Answer]
     exchanges: list[Exchange] = field(default_factory=list)
     connections: int = 0
     port: int = 0
-    # The event is set when a client hangs up before the end of an answer.
+    # The event is set when a client closes the connection before the end of an answer.
     is_left: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -142,7 +142,7 @@ def says_at_once(
 
 
 def streams(*events: str) -> Answer:
-    """Make a stream of these events and a proper end. The events may be malformed."""
+    """Make a stream of these events with a well-formed end. The events may be malformed."""
 
     async def answer(exchange: Exchange) -> None:
         await exchange.send_raw(STREAM_HEAD)
@@ -156,7 +156,7 @@ def streams(*events: str) -> Answer:
 def responds(status: int, body: object = "", *, headers: Mapping[str, str] | None = None) -> Answer:
     """Make a response that is not streamed.
 
-    A body that is no string is sent as JSON.
+    A body that is not a string is sent as JSON.
     """
 
     async def answer(exchange: Exchange) -> None:
@@ -175,7 +175,7 @@ def refuses(status: int, message: str = "", **fields: object) -> Answer:
 
 
 def hangs_up(*texts: str) -> Answer:
-    """Make an answer that sends these texts and then drops the connection."""
+    """Make an answer that sends these texts and then closes the connection without an end."""
 
     async def answer(exchange: Exchange) -> None:
         if texts:
@@ -188,7 +188,8 @@ def hangs_up(*texts: str) -> Answer:
 
 
 def falls_silent(*texts: str) -> Answer:
-    """Make an answer that sends these texts and then nothing until the client has gone."""
+    """Make an answer that sends these texts and then nothing, until the client closes the
+    connection."""
 
     async def answer(exchange: Exchange) -> None:
         if texts:

@@ -1,7 +1,7 @@
-"""A hostile model server, which listens on loopback and answers in threads of its own.
+"""A hostile model server, which listens on loopback and answers in its own threads.
 
-`ANSWERS` has each answer by its kind and name, as the bytes that the server sends. An answer
-without an end is sent until the client closes the connection.
+`ANSWERS` has each answer, by its kind and name, as the bytes that the server sends. An endless
+answer is sent until the client closes the connection.
 """
 
 import json
@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
 
-# An answer "without end" really has this many bytes, which is more than a client may ever read.
+# The number of bytes of an "endless" answer, which is more than a client may ever read.
 WITHOUT_END = 1_000_000_000
-# The server sends endless answers in blocks of this size, so that it is never slower than the
-# client.
+# The server sends endless answers in large blocks, so that it is never slower than the client.
 _BLOCK = 64 * 1024
-# The server closes the connection after this many seconds if the client neither reads nor leaves.
+# The server closes the connection after this many seconds if the client neither reads data nor
+# closes the connection.
 _PATIENCE_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class HostileAnswer:
-    """The bytes of an answer, in pieces, and words of the error that the user sees because of it.
+    """The pieces of an answer, and words of the error that the user sees because of this answer.
 
-    `told` is "" if the answer makes a reply.
+    `told` is "" if the answer causes no error.
     """
 
     pieces: Callable[[], Iterable[bytes]]
@@ -59,7 +59,7 @@ def _without_end(piece: bytes) -> Iterator[bytes]:
 def _sent(told: str, *pieces: bytes, then: bytes = b"") -> HostileAnswer:
     """Make an answer of these pieces.
 
-    If `then` is given, its bytes follow again and again without end.
+    If `then` is given, it follows the pieces again and again without end.
     """
     return HostileAnswer(lambda: chain(pieces, _without_end(then) if then else ()), told)
 
@@ -84,7 +84,7 @@ def _nested(depth: int) -> bytes:
 
 
 def _packed(megabyte: bytes, wbits: int) -> tuple[bytes, bytes]:
-    """Return the start of a compressed stream, and a block that can follow it any number of
+    """Return the start of a compressed stream, and a block that may follow the start any number of
     times."""
     packer = zlib.compressobj(9, zlib.DEFLATED, wbits)
     start = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH)
@@ -94,7 +94,7 @@ def _packed(megabyte: bytes, wbits: int) -> tuple[bytes, bytes]:
 def _bomb(told: str, status: str, encoding: str, *, text: bytes = b"\0") -> HostileAnswer:
     """Make a small answer that grows to a gigabyte when the client unpacks it.
 
-    `encoding` names each compression that was applied to the answer.
+    `encoding` names each method by which the answer is compressed.
     """
     wbits = -zlib.MAX_WBITS if encoding == "deflate" else zlib.MAX_WBITS | 16
 
@@ -212,8 +212,8 @@ _LENGTH = {
     "a chunk's size without end": _sent(_UNREACHABLE, _CHUNKED, b"1;", then=b"x"),
     "chunks of one byte without end": _sent(_TOO_MUCH, _CHUNKED, then=_chunks(b":")),
     "trailers without end": _sent("", _CHUNKED, _chunks(*_REPLY), b"0\r\n", then=b"X: x\r\n"),
-    # The second answer begins in the same piece in which the first answer ends. If it began in a
-    # separate piece, it could come so late that it answers the client's next request.
+    # The second answer begins in the same piece in which the first answer ends. In a separate piece
+    # it could arrive so late that the client takes it for the answer to its next request.
     "an answer to nothing": _sent(
         "", _CHUNKED, _chunks(*_REPLY), b"0\r\n\r\n" + _head(), then=_WORDS
     ),
@@ -362,10 +362,10 @@ ANSWERS: dict[str, dict[str, HostileAnswer]] = {
 
 @dataclass
 class HostileServer:
-    """A server that gives hostile answers to requests in which it finds certain words.
+    """A server that gives a hostile answer to each request that contains certain words.
 
-    `answers` has the hostile answers by these words. Any other request gets an ordinary answer,
-    whose text `write` makes from the request's body.
+    `answers` maps these words to the hostile answers. Any other request gets an ordinary answer,
+    whose text `write` makes from the body of the request.
     """
 
     write: Callable[[dict[str, Any]], str]
@@ -391,7 +391,8 @@ def hostile_server(write: Callable[[dict[str, Any]], str]) -> Iterator[HostileSe
         timeout = _PATIENCE_SECONDS
 
         def handle(self) -> None:
-            # These tests want the client to close the connection, even in the middle of an answer.
+            # The client may close the connection in the middle of an answer, and some tests check
+            # that it does.
             with suppress(OSError):
                 self._answer()
 

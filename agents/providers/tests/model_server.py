@@ -1,6 +1,6 @@
-"""A small HTTP server for questions about models.
+"""A small HTTP server that answers questions about models.
 
-Tests write its answers. The server runs in its own thread.
+Tests write the answers. The server runs in its own thread.
 """
 
 import json
@@ -76,7 +76,7 @@ def model_server(routes: Routes) -> Iterator[ModelServer]:
         do_POST = do_GET  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Log nothing to the terminal."""
+            pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("calls_allowed")
 in_both_loops = pytest.mark.anyio
 
 CLOSED_ON_RESET = struct.pack("ii", 1, 0)
-# Data on loopback arrives long before the event loop has made this many rounds.
+# The number of rounds of the event loop within which data on loopback certainly arrives.
 ROUNDS = 200
 
 
@@ -73,8 +73,8 @@ class TestReading:
                 assert isinstance(part, TextDelta)
                 texts.append(part.text)
                 is_read.set()
-                # The words and the end of the connection have both arrived before the reader goes
-                # on.
+                # Both the words and the end of the connection have arrived before the reader
+                # continues.
                 await has_ended.wait()
                 await let_others_run()
 
@@ -84,7 +84,7 @@ class TestReading:
         assert "".join(texts) == "I step inside and look."
 
     async def test_a_server_waits_for_a_reader_that_sleeps(self) -> None:
-        # The data is several times as long as the system's buffers for a connection.
+        # The data is several times as long as the system's buffers for one connection.
         part, count = bytes(64 * 1024), 1_600
         sent = received = 0
 
@@ -151,8 +151,8 @@ class TestClosing:
                 assert outcome.text == "Yes."
                 kept.append(still_open(server.exchanges[0].writer))
 
-        # Objects that earlier tests left are collected first, so that their warnings are not
-        # counted here.
+        # Objects that earlier tests left are collected first, because the warnings about them must
+        # not be counted here.
         gc.collect()
         recwarn.clear()
         kept: list[socket.socket] = []

@@ -1,4 +1,4 @@
-"""The data of server-sent events is the same however the network cuts the stream."""
+"""Tests that the data of server-sent events is the same however the network divides the stream."""
 
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ from agents.providers.bounds import TooMuch
 from agents.providers.event_data import EventData
 
 LINE_ENDS = st.sampled_from(["\n", "\r\n"])
-# The texts have no carriage return. It would end a line too, but no server ends lines with a
+# The texts have no carriage return, because it would end a line too. No server ends lines with a
 # carriage return alone.
 TEXTS = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), min_size=1)
 

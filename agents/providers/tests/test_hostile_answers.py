@@ -1,6 +1,6 @@
-"""A hostile answer takes little memory and ends in a reply or an error.
+"""Tests that a hostile answer takes little memory and ends in a reply or an error.
 
-The client's next call then succeeds.
+The client's next call must succeed.
 """
 
 import asyncio
@@ -89,8 +89,8 @@ def test_a_call_ends_in_words_and_the_next_one_works(
     with hostile_server(lambda _: "Yes.") as server:
         server.answers["hostile"] = answer
         hostile, ordinary = asyncio.run(run(server.base_url))
-    # Bytes that follow an answer may come so late that the client takes them for the answer to its
-    # next request. This is allowed, because a server may give any answer.
+    # Bytes after the end of an answer may come so late that the client takes them for the answer to
+    # its next request. This is allowed, because a server may give any answer to a request.
     may_come_late = answer is ANSWERS["length"]["an answer to nothing"]
     assert ordinary.text == "Yes." or (may_come_late and ordinary.text.startswith("I step"))
     assert len(hostile.text) <= MOST_CHARACTERS
@@ -100,15 +100,15 @@ def test_a_call_ends_in_words_and_the_next_one_works(
     else:
         assert hostile.text or str(hostile.error)
     assert len(str(hostile.failure)) < 700
-    # The failure is stored and shown, so that it must be text whatever the server sent.
+    # The failure is stored and shown, so its message must be valid text whatever the server sent.
     assert "\0" not in str(hostile.failure).encode().decode()
 
 
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", ANSWERS["tool calls"])
 def test_with_tools_to_call_it_ends_too(name: str, *, is_stream: bool) -> None:
-    """The client keeps at most MOST_CALLS calls of limited length. One more call may say that it is
-    not run."""
+    """The client keeps at most MOST_CALLS calls of limited length, and perhaps one more, which says
+    that it is not run."""
 
     async def run(base_url: str) -> list[Outcome]:
         provider = provider_at(base_url)
@@ -131,7 +131,7 @@ def test_with_tools_to_call_it_ends_too(name: str, *, is_stream: bool) -> None:
     for each in hostile.tool_calls:
         assert 0 < len(each.name) <= 64
         assert len(each.arguments) <= MOST_ARGUMENTS
-        # The arguments are stored and sent back to the server, so that they must be text.
+        # The arguments are stored and sent back to the server, so they must be valid text.
         assert "\0" not in each.arguments.encode().decode()
         assert len(each.call_id) <= 100
 
@@ -145,8 +145,7 @@ def test_a_question_about_windows_ends(answer: HostileAnswer) -> None:
 
 
 class TestTheLimit:
-    """The text of a reply is cut at the limit. Text that is not shown counts towards the limit
-    too."""
+    """The text of a reply is cut at the limit. Hidden text counts towards the limit too."""
 
     @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])
     def test_words_beyond_it_are_left_out(self, *, is_stream: bool) -> None:
@@ -208,7 +207,8 @@ class TestTheDeadline:
         async def answer(exchange: Exchange) -> None:
             await exchange.send_raw(STREAM_HEAD)
             while not exchange.is_left.is_set():
-                # Some servers send blanks before the JSON. The blanks belong to the answer.
+                # Some servers send blanks before the JSON. The client must accept these blanks as
+                # part of the answer.
                 await exchange.send_raw(b"1\r\n \r\n")
                 await asyncio.sleep(SHORT / 10)
 

@@ -1,6 +1,6 @@
-"""The time to read a long text is in proportion to its length.
+"""Tests that the time to read a long text is in proportion to its length.
 
-No piece makes the engine read the earlier pieces again.
+A new piece must not make the engine read the earlier pieces again.
 """
 
 from itertools import chain, repeat
@@ -12,8 +12,8 @@ from agents.providers.answers import Answer
 from agents.providers.event_data import EventData
 
 PIECES = 100_000
-# Reading takes about a tenth of these seconds. It would take far longer if each piece made the
-# engine read the whole text again.
+# The most seconds that reading may take. Reading takes about a tenth of them, but would take far
+# longer if the engine read the whole text again for each piece.
 MOST_SECONDS = 20
 
 

@@ -1,4 +1,5 @@
-"""Tests of what an OpenAI-compatible server is sent, and of how its answers are read."""
+"""Tests of the requests that an OpenAI-compatible server is sent, and of the reading of its
+answers."""
 
 import asyncio
 from contextlib import aclosing

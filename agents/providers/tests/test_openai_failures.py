@@ -1,4 +1,5 @@
-"""Tests of an OpenAI-compatible server that refuses, fails, breaks off or falls silent."""
+"""Tests of an OpenAI-compatible server that refuses a call, fails, or stops in the middle of an
+answer."""
 
 import asyncio
 import socket

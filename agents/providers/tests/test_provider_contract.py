@@ -1,5 +1,5 @@
-"""Tests that every provider passes: the scripted one, the OpenAI-compatible one and the embedded
-one."""
+"""Tests that every provider has to pass: the scripted, the OpenAI-compatible and the embedded
+provider."""
 
 import asyncio
 import json
@@ -50,8 +50,8 @@ REQUEST = ModelRequest(
         Message("user", "Tell me of the lighthouse, in many words."),
     ),
     max_output_tokens=40,
-    # This field makes llama.cpp write up to the limit. If the model could end earlier, these tests
-    # would depend on luck.
+    # This field makes llama.cpp write until the limit, because the tests must not depend on when
+    # the model ends its text.
     extra_body={"ignore_eos": True},
 )
 USAGE = {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}
@@ -134,13 +134,14 @@ class ProviderContract(ABC):
 
 
 class FailingContract(ABC):
-    """The tests of failures. Every provider whose failures a test can choose has to pass them."""
+    """The tests of failures. Every provider has to pass them if a test can make it fail in a chosen
+    way."""
 
     @abstractmethod
     def failing(self, error: type[ProviderError]) -> Opened:
         """Open a provider whose next reply fails with this error.
 
-        If the error is StreamBroken, the words of TEXT come before it.
+        If the error is StreamBroken, the reply has the words of TEXT before it fails.
         """
 
     @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ class TestScripted(ProviderContract, FailingContract):
 
 @pytest.fixture
 def _own_server(_no_real_calls: None) -> Iterator[None]:
-    """Allow real calls, because the server that is called is the test's own."""
+    """Allow real calls, because they go to a server that the test itself starts."""
     allow_real_calls()
     yield
     forbid_real_calls()
@@ -272,14 +273,13 @@ class TestEmbedded(ProviderContract):
             replace(REQUEST, json_schema={"type": "object"}, is_background=True)
         )
         assert shaped["id_slot"] == BACKGROUND_SLOT
-        # Only the repetition of sentences is made less likely, because JSON has to repeat its marks
-        # and keys.
+        # For JSON, these settings must be missing, because JSON has to repeat its marks and keys.
         assert not {"repeat_penalty", "xtc_probability"} & shaped.keys()
         assert shaped["dry_penalty_last_n"] > shaped["dry_allowed_length"] > 3
         assert shaped["dry_multiplier"] > 0
 
     def test_it_writes_nothing_east_asian_unless_its_prompt_does(self) -> None:
-        """The model is made to prefer a Chinese sign to all other tokens."""
+        """The request makes the model prefer a Chinese character to all other tokens."""
         chinese = replace(
             REQUEST,
             messages=(Message("user", "山山山山山山山山"),),
@@ -298,8 +298,8 @@ class TestEmbedded(ProviderContract):
             for request, is_free in [(chinese, True), (english, False)]:
                 text = text_of(await read_all(provider, request))
                 assert is_east_asian([Message("assistant", text)]) is is_free
-                # The model may stop early here, because it would otherwise never close the JSON
-                # object.
+                # Here the model may stop before the limit, because otherwise it would never close
+                # the JSON object.
                 request = replace(
                     request,
                     json_schema=shape,
@@ -313,7 +313,7 @@ class TestEmbedded(ProviderContract):
         self.run(test, replies=4)
 
     def test_it_writes_an_object_with_calls_by_its_schema(self) -> None:
-        """llama.cpp makes a grammar of the schema, so that even the smallest model keeps to the
+        """llama.cpp makes a grammar from the schema, so that even the smallest model keeps to the
         schema."""
         shaped = replace(
             REQUEST,
@@ -329,7 +329,7 @@ class TestEmbedded(ProviderContract):
             async for part in provider.stream(shaped):
                 shown += reader.take(part.text) if isinstance(part, TextDelta) else ""
             end = reader.end()
-            # The limit may cut the answer, but up to there the answer keeps to the schema.
+            # The limit may cut the answer, but the text before the cut must keep to the schema.
             assert shown + end.text
             assert {each.name for each in end.calls} <= {"go", "look"}
 

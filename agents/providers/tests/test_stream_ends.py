@@ -1,4 +1,4 @@
-"""Tests of how a streamed reply ends, and of what may follow its end."""
+"""Tests of the end of a streamed reply, and of events that may follow the end."""
 
 import pytest
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("calls_allowed")
 
 
 def in_one_piece(*events: str) -> Answer:
-    """Make an answer that sends all of these events in one chunk of the response."""
+    """Make an answer that sends all these events in one chunk of the response."""
     payload = "".join(f"data: {event}\n\n" for event in events).encode()
 
     async def answer(exchange: Exchange) -> None:
@@ -21,7 +21,7 @@ def in_one_piece(*events: str) -> Answer:
 
 
 class TestTheEndOfAReply:
-    """A reply ends in the same way if the end and later events arrive together."""
+    """A reply ends in the same way if later events arrive together with its end."""
 
     @pytest.mark.parametrize(
         "after",

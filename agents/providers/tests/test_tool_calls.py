@@ -1,4 +1,5 @@
-"""Tests of how each provider offers tools, gathers the calls of a reply, and sends calls back."""
+"""Tests of how each provider offers tools, gathers the tool calls of a reply, and sends them
+back."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -63,7 +64,8 @@ async def read_all(provider: Provider, request: ModelRequest = REQUEST) -> list[
 def fragments_of(calls: Sequence[ToolCall], size: int = 4) -> list[dict[str, Any]]:
     """Cut the calls into fragments as OpenAI does.
 
-    The first fragment of a call has its name. Each further fragment has a piece of its arguments.
+    The first fragment of a call has the name of the tool. Each further fragment has a piece of the
+    arguments.
     """
     fragments: list[dict[str, Any]] = []
     for index, one in enumerate(calls):
@@ -131,9 +133,9 @@ class TestScripted(ToolContract):
 
 
 class WireContract(ToolContract):
-    """The tests of what a provider sends to a server and receives from it.
+    """The tests of what a provider sends to a server and receives from the server.
 
-    Every provider that calls a server has to pass them.
+    Every provider that calls a server has to pass these tests.
     """
 
     def make(self, base_url: str) -> Provider:

@@ -1,5 +1,5 @@
-"""Tests of how each kind of server reports the windows of its models, and of reports that make no
-sense."""
+"""Tests of how each kind of server reports the context windows of its models, and of reports that
+make no sense."""
 
 import asyncio
 from typing import Any
@@ -45,7 +45,7 @@ def ollama(*, loaded: int = 0, parameters: str = "") -> Routes:
 def lm_studio(**fields: int) -> Routes:
     """Return the routes of LM Studio.
 
-    LM Studio answers an unknown question with an error under status 200.
+    LM Studio answers a question that it does not know with an error under status 200.
     """
     unknown = {"error": "Unexpected endpoint or method."}
     return {
@@ -189,8 +189,8 @@ class TestNonsense:
 
 
 class TestNoAnswer:
-    """If there is no answer, the result has no entry for the model, so that the engine asks
-    again."""
+    """A server that gives no answer must be asked again, so the result has no entry for the
+    model."""
 
     @pytest.mark.parametrize("status", [429, 500, 503])
     def test_a_server_that_has_no_time(self, status: int) -> None:

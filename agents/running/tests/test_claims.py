@@ -27,7 +27,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Renew claims without a pause. Return a list with the number of queries of each renewal."""
+    """Let renewals follow each other without a pause. Return a list with the number of queries of
+    each renewal."""
     counts: list[int] = []
 
     def renew(texts: Sequence[tuple[Attempt, str]]) -> set[UUID]:
@@ -60,7 +61,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 async def one_more(rounds: list[int]) -> None:
-    """Wait until a renewal that begins after this call has ended.
+    """Wait for the end of a renewal that begins after this call.
 
     A renewal that is already running does not count.
     """
@@ -69,7 +70,7 @@ async def one_more(rounds: list[int]) -> None:
 
 
 async def writer_of(attempt: Attempt, text: str) -> "asyncio.Task[None]":
-    """Start a task that holds the claim of this attempt with this text.
+    """Start a task that holds the claim of this attempt, with this text as the text so far.
 
     The task never ends by itself.
     """
@@ -96,8 +97,8 @@ def test_it_takes_as_many_queries_for_three_replies_as_for_one(
         await one_more(rounds)
 
     in_time(scenario)
-    # The five queries are a savepoint, the reading of the rows, the renewal of the leases, the
-    # storing of the texts, and the savepoint's end.
+    # A renewal has five queries: the start of a savepoint, the reading of the rows, the renewal of
+    # the leases, the storing of the texts, and the end of the savepoint.
     assert rounds[-1] == 5
     for number, (attempt, lease) in enumerate(zip(attempts, leases, strict=True)):
         attempt.refresh_from_db()
@@ -163,7 +164,7 @@ def test_who_writes_a_reply_that_was_kept_elsewhere_is_cancelled(rounds: list[in
     keeping = Attempt.objects.get(pk=attempt.pk)
 
     def stop_and_keep() -> None:
-        # Both steps run in one call, so that no renewal happens between them.
+        # The stop and the commit run in one call, so that no renewal happens between them.
         stop_attempt(keeping, partial_text="I step")
         keeping.refresh_from_db()
         assert commit_attempt(start_keeping(keeping), "I step")

@@ -12,9 +12,9 @@ from agents.running.database import in_database, open_connection
 
 
 class Opened:
-    """A stand-in for a thread's database connection.
+    """A stand-in for the database connection of a thread.
 
-    It opens if `error` is None, and fails with the error otherwise.
+    The connection opens if `error` is None, and otherwise fails with this error.
     """
 
     connection = None
@@ -58,8 +58,8 @@ def test_a_database_that_hangs_at_the_start_leaves_a_thread_to_say_so(
 
     async def start_and_ask() -> str:
         opening = asyncio.create_task(open_connection())
-        # Because of this pause, the opening of the connection gets its thread first, as at the
-        # program's start.
+        # During this pause the task that opens the connection gets a thread, before any other task,
+        # as when the program starts.
         await asyncio.sleep(0)
         try:
             return await asyncio.wait_for(in_database(lambda: "told"), 30)

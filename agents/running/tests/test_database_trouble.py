@@ -1,6 +1,6 @@
 """Tests in which the database fails while a reply is committed.
 
-The reply is committed once, or its words are kept.
+The reply must then be committed once, or its words must be kept.
 """
 
 from collections.abc import Callable, Iterator
@@ -48,10 +48,10 @@ def chapter(provider: ScriptedProvider) -> Session:
 
 
 def once(patch: Patch, module: Any, name: str, trouble: Callable[..., Any]) -> list[str]:
-    """Replace a function of a module. Its first call runs `trouble`, and later calls run the
-    function.
+    """Replace a function of a module. The first call runs `trouble`, and each later call runs the
+    original function.
 
-    `trouble` gets the function and its arguments. Return a list that grows with each call.
+    `trouble` gets the original function and its arguments. Return a list that grows with each call.
     """
     function, tries = getattr(module, name), list[str]()
 
@@ -148,7 +148,7 @@ def test_where_it_stays_away_the_words_are_kept_and_the_turn_is_free_again(
     chapter: Session, monkeypatch: Patch
 ) -> None:
     def fail(attempt: Attempt, text: str) -> None:
-        # The claim was renewed with these words before the database failed.
+        # The claim was renewed with this text of the reply before the database failed.
         renew_attempts([(attempt, text)])
         raise OperationalError("the server is away")
 

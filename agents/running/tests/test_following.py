@@ -1,5 +1,5 @@
-"""Tests of replies and their readers: a stop, a reader that leaves, another process, and a
-reset."""
+"""Tests of the readers of a reply: when the reply is stopped, when a reader leaves, when another
+process writes the reply, and when the chapter is reset."""
 
 import asyncio
 import gc

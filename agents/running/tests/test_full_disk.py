@@ -1,4 +1,5 @@
-"""If the disk gets full during a reply, the reply waits for room, and its readers are told."""
+"""If the disk gets full during a reply, the reply waits until there is room, and its readers are
+told."""
 
 import asyncio
 import sqlite3
@@ -52,7 +53,8 @@ def _of_this_database() -> Exception:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     monkeypatch.setattr(database, "FULL_PAUSE_SECONDS", 0.01)
-    # These are the pauses after other errors. A reply that waits for room on the disk needs none.
+    # There are no tries after other errors, because a reply that waits for room on the disk does
+    # not need them.
     monkeypatch.setattr(database, "PAUSES", ())
     monkeypatch.setattr(claims, "FLUSH_SECONDS", 0.01)
     disk = Disk()
@@ -66,9 +68,9 @@ def chapter() -> Session:
 
 
 async def reply_that_meets_it(chapter: Session, provider: ScriptedProvider, disk: Disk) -> Attempt:
-    """Start a reply, let the disk get full, and wait until a reader is told of the full disk.
+    """Start a reply, let the disk get full, and wait until a reader of the reply gets the error.
 
-    By then all words of the reply are shown.
+    All words of the reply are shown before the error.
     """
     gate = asyncio.Event()
     provider.enqueue(Script(REPLY, gate=gate, gate_at=2))
@@ -106,7 +108,8 @@ def test_whoever_takes_it_for_dead_meanwhile_does_not_cut_its_words(
     chapter: Session, provider: ScriptedProvider, disk: Disk
 ) -> None:
     def take_for_dead() -> None:
-        # The row is recovered before the process that writes the reply tries to write again.
+        # Another process recovers the attempt before the process that writes the reply tries to
+        # write again.
         disk.is_full = False
         Attempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1), partial_text="I")
         assert recover_dead_attempts() == 1
@@ -123,9 +126,9 @@ def test_whoever_takes_it_for_dead_meanwhile_does_not_cut_its_words(
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no bound to be set")
 def test_sqlite_itself(chapter: Session, provider: ScriptedProvider) -> None:
-    """SQLite raises the same error on a full disk and for a file that has reached its greatest
-    size."""
-    # These words need more than one page of the file.
+    """The test limits the size of the file. SQLite then raises the same error as for a full
+    disk."""
+    # These words need more than one page of the database file.
     words = "The lamp goes out. " * 250
     with connection.cursor() as cursor:
         cursor.execute("VACUUM")

@@ -1,4 +1,4 @@
-"""A job is claimed once, kept by a lease, and found again after a crash."""
+"""A job is claimed once, kept by a lease, and queued again after its worker has crashed."""
 
 import uuid
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A job that hangs is ended, no matter where it hangs."""
+"""A job that hangs is ended, wherever in its work it hangs."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Late results are worked out in the order of their turns.
 
-The next run that begins takes the results that are ready.
+The next run that begins takes all finished results.
 """
 
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ async def run(job: Job, watch: Watch) -> None:
 
 
 def tidal(**fields: Any) -> Mode:
-    """Make a mode like the Game Master's, with two kinds of jobs of its own."""
+    """Make a mode like the Game Master's, with two kinds of job of its own."""
     mode = find_mode("gamemaster")
     assert mode is not None
     kinds = dict.fromkeys(("simulate", "measure"), JobKind(run))
@@ -278,8 +278,7 @@ def test_the_end_asks_again_for_what_was_cancelled(chapter: Session) -> None:
 
 
 class TestVoid:
-    """Tests of results that can never be taken: play goes on, and such a result is not tried
-    again."""
+    """Play goes on after a result that can never be taken, and such a result is not tried again."""
 
     @pytest.fixture(autouse=True)
     def _fold(
@@ -299,7 +298,7 @@ class TestVoid:
             ("tide", {}, "cannot take it into its world (KeyError)"),
             # The payload refers to a place that is gone.
             ("tide", {"level": 3, "at": "the quay"}, "cannot take it into its world (LookupError)"),
-            # Somebody else has the name by then.
+            # Somebody else in the story already has this name.
             ("person", {"name": "Agent Red"}, "needs a name that nobody else has"),
         ],
     )

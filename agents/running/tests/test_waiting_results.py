@@ -1,4 +1,5 @@
-"""Which late results wait for an attempt: those that nobody before it has taken."""
+"""Tests of which late results wait for an attempt: those that no earlier chosen attempt has
+taken."""
 
 import pytest
 
@@ -22,7 +23,7 @@ def chapter() -> Session:
 
 
 def finish(asker: Attempt, name: str = "done") -> Job:
-    """Store a finished result of the kind of change that these tests have."""
+    """Store a finished late result of the kind of change that these tests use."""
     assert asker.turn is not None
     return Job.objects.create(
         session=asker.session,

@@ -1,5 +1,5 @@
 """Tests of a worker that is stopped and gives its jobs back, and of the other ways in which a job
-ends."""
+can end."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ from sessions.tests.factories import add_prompts, make_active_chapter, make_chap
 pytestmark = pytest.mark.django_db
 
 RunJobs = Callable[[], int]
-# No test takes this many seconds.
+# The number of seconds for waits that must not end by themselves. Every test takes less time.
 LONG = 30.0
 GONE = [ProviderUnreachable("No connection."), StreamBroken("It broke off.")]
 
@@ -71,7 +71,7 @@ START: dict[str, tuple[Callable[[], tuple[Session, Job]], State]] = {
 
 
 def stop_in_the_middle(provider: ScriptedProvider) -> None:
-    """Let the next call stop the worker after the first word of its answer, and then hang."""
+    """Make the next call stop the worker after the first word of the answer, and then hang."""
 
     class Gate(asyncio.Event):
         async def wait(self) -> bool:  # type: ignore[override]
@@ -294,7 +294,8 @@ def test_a_database_that_is_away_leaves_the_job_to_its_lease(
 
 
 def _unforeseen() -> Exception:
-    """Make an error that has words of the story in its own message and in its cause's message."""
+    """Make an error whose message has words of the story, and whose cause has such a message
+    too."""
     error = KeyError("The lamp is dark.")
     error.__cause__ = ValueError("No number: the lamp.")
     return error

@@ -1,4 +1,4 @@
-"""A chapter's world is the same as if only the chosen attempts had ever been made."""
+"""Tests that a chapter's world is the same as if only the chosen attempts had ever been made."""
 
 import uuid
 from collections.abc import Callable
@@ -39,7 +39,7 @@ from sessions.world import (
 
 @dataclass
 class Run:
-    """The changes of a run, the late results that it took first."""
+    """The changes of a run. The first of them are the late results that the run took."""
 
     taken: list[str]
     steps: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Result:
 
 
 def finished_job(asker: Attempt, number: int, name: str) -> Job:
-    """Store a finished late result. No other one has this name."""
+    """Store a finished late result with a name that no other result has."""
     return Job.objects.create(
         session_id=asker.session_id,
         kind="simulate",
@@ -110,7 +110,7 @@ class Play(RuleBasedStateMachine):
         self.trials: list[Try] = []
         self.in_flight: Try | None = None
         self.broken: Try | None = None
-        # The runs of these attempts are over, but their processes do not know it yet.
+        # The attempts whose runs have ended while their processes do not know it yet.
         self.lost: list[Attempt] = []
         self.has_ended = False
         self.count = 0
@@ -384,7 +384,7 @@ class Play(RuleBasedStateMachine):
     def end_and_reopen(self, data: st.DataObject) -> None:
         """End the chapter and reopen it.
 
-        While the chapter is ended, everything is refused, except that a running trial may end.
+        While the chapter is ended, every action is refused, but a running trial may end.
         """
         self.has_ended = True
         Session.objects.filter(pk=self.pk).update(state=State.ENDED)
@@ -402,7 +402,8 @@ class Play(RuleBasedStateMachine):
 
     @rule(data=st.data(), is_finished=st.booleans())
     def ask(self, data: st.DataObject, is_finished: bool) -> None:
-        """Ask for a late result of a random attempt, most often of one at the latest turn."""
+        """Ask for a late result of a random attempt, most often of an attempt at the latest
+        turn."""
         steps = data.draw(st.sampled_from([self.turns, self.turns[-1:]]))
         asker = data.draw(st.sampled_from([one for step in steps for one in step.tries]))
         result = Result(asker, self.name("result"), is_finished)
@@ -447,7 +448,7 @@ class Play(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Check that a second chapter, in which only the chosen attempts are made, has the same
-        world."""
+        world as this chapter."""
         other = make_active_chapter().pk
         rows: dict[int, Attempt] = {}
         for step in self.turns:

@@ -9,29 +9,28 @@ from psycopg_pool import ConnectionPool
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A wrapper that never gives out a connection that the server has closed.
+    """A database wrapper that never returns a connection that the server has closed.
 
-    If it meets such a connection, it has the pool check the others. CONN_HEALTH_CHECKS would do
-    less: the pool would query the server before each use, discard dead connections one at a time,
-    and double its wait before each next one. With a pool of eight, the first request after a
-    restart would fail after half a minute.
+    When the wrapper finds such a connection, it makes the pool check all others. With Django's
+    CONN_HEALTH_CHECKS, the pool would ask the server before each use, discard dead connections one
+    by one, and double its wait after each of them. With a pool of eight, the first request after a
+    restart would then fail after half a minute.
     """
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = super().get_new_connection(conn_params)
         while self.pool and is_dead(connection):
             self.pool.putconn(connection)
-            # The other connections of the pool have most likely been closed too, so they are
-            # checked.
+            # The server has probably closed the other connections of the pool too.
             self.pool.check()
             connection = super().get_new_connection(conn_params)
         return connection
 
     def is_usable(self) -> bool:
-        """Return whether the connection is alive. This makes no query.
+        """Return whether the connection is alive. This takes no query.
 
-        agents.running.database keeps connections, and calls this before each piece of work. Django
-        calls it only if it would otherwise close the connection.
+        agents.running.database keeps connections open, and calls this method before each piece of
+        work. Django itself calls it only before it would close a connection.
         """
         return self.connection is not None and not is_dead(self.connection)
 
@@ -39,7 +38,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 def is_dead(connection: Connection[Any]) -> bool:
     """Return whether the server has closed this idle connection.
 
-    A living idle connection has nothing to read, except for a notice now and then.
+    An idle connection that is alive rarely has anything to read. If there is something to read, the
+    server is asked.
     """
     if connection.closed:
         return True

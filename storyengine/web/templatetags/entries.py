@@ -1,7 +1,7 @@
 """Renders the transcript's entries as HTML.
 
-This is Python code and no template, because the window may have a thousand short entries, and all
-of them are rendered after every reply.
+The window may have a thousand short entries, and all of them are rendered after every reply. Python
+code renders them faster than a template.
 """
 
 import uuid
@@ -18,19 +18,20 @@ from sessions.transcript import Entry
 
 register = template.Library()
 
-# The mark of an attempt that is not chosen. The style sheet draws it, and also the link to what a
-# character was sent. So text that is copied from the page is the same as in the download.
+# The mark of an attempt that is not chosen. The style sheet draws the mark, so that a user who
+# copies text from the page does not copy it.
 _NOT_CHOSEN = '<span class="not-chosen-mark" role="img" aria-label="Not chosen."></span>'
 _THOUGHT = '<span class="thought-mark" role="img" aria-label="Thought."></span>'
 
 
 @register.filter
 def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString:
-    """Return each entry as a paragraph, so that copied text has two line breaks between entries."""
+    """Return the entries as paragraphs, so that there are two line breaks between entries in text
+    that a user copies."""
     calls = reverse("pages:prompt-calls", args=[session_id, 0]).removesuffix("0")
     forks = reverse("pages:confirm-fork", args=[session_id, 0]).removesuffix("0")
     shown = list(entries)
-    # A turn is forked at its end, so the last entry of its chosen attempt has the link.
+    # A fork begins after a turn, so the last entry of a turn's chosen attempt has the link.
     ends = {entry.prompt_index: at for at, entry in enumerate(shown) if entry.is_chosen}
     html = "".join(
         _paragraph(entry, calls, forks if ends.get(entry.prompt_index) == at else "")
@@ -40,10 +41,10 @@ def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString
 
 
 def _paragraph(entry: Entry, calls: str, forks: str) -> str:
-    """Return an entry as HTML. `forks` is the address of the links that fork, or "" for an entry
-    without such a link."""
+    """Return an entry as HTML. `forks` is the address for the link to a fork, or "" if the entry
+    has no such link."""
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
-    # The pages about memory link to this anchor.
+    # Pages about memory link to this anchor.
     is_place = entry.role == Event.Role.USER and entry.is_chosen
     anchor = f' id="prompt-{entry.prompt_index}"' if is_place else ""
     is_reply = entry.role == Event.Role.AGENT and not entry.is_thought
@@ -58,9 +59,9 @@ def _paragraph(entry: Entry, calls: str, forks: str) -> str:
 
 
 def _perceived(names: str) -> str:
-    """Return the names of those who perceived an entry, or "" if everybody did.
+    """Return HTML with the names of the witnesses of an entry.
 
-    The style sheet draws the names, so that they are not copied.
+    The style sheet draws the names, so that a user who copies the text does not copy them.
     """
     by = escape(names)
     label = f'role="img" aria-label="Perceived by {by}."'
@@ -68,10 +69,10 @@ def _perceived(names: str) -> str:
 
 
 def _link(speaker: Character | None, prompt_index: int, calls: str) -> str:
-    """Return the link to what the character was sent, or to what the model was sent if nobody
-    speaks.
+    """Return a link to the page that shows the request for this reply.
 
-    The style sheet draws the words of the link, so that they are not copied.
+    The style sheet draws the words of the link, so that a user who copies the text does not copy
+    them.
     """
     label = f"What {speaker.name if speaker else 'the model'} saw at prompt {prompt_index}"
     return f'<a class="saw" href="{calls}{prompt_index}" aria-label="{escape(label)}"></a>'

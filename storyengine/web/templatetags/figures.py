@@ -28,28 +28,27 @@ def compact(value: int) -> str:
 
 @register.filter
 def dollars(value: Decimal) -> str:
-    """Format an amount of dollars: 0.1234 becomes $0.12. An amount below a cent is shown as
-    such."""
+    """Format an amount of dollars: 0.1234 becomes $0.12. A positive amount below a cent becomes
+    "under $0.01"."""
     return f"${value:,.2f}" if value >= Decimal("0.01") or not value else "under $0.01"
 
 
 @register.filter
 def plural(value: int, forms: str) -> str:
-    """Format a number with its noun: for 2, the filter `plural:"prompt,prompts"` returns "2
-    prompts"."""
+    """Format a number with its noun. With `plural:"prompt,prompts"`, 2 becomes "2 prompts"."""
     one, many = forms.split(",")
     return f"{value:,} {one if value == 1 else many}"
 
 
 @register.filter
 def seconds_since(moment: datetime) -> int:
-    """Return the whole seconds since a moment, or 0 for a moment in the future."""
+    """Return the number of whole seconds since a moment, or 0 if the moment is in the future."""
     return max(0, int((timezone.now() - moment).total_seconds()))
 
 
 @register.filter
 def about_time(seconds: int) -> str:
-    """Format a time that was estimated, such as "a few seconds", "40 seconds" or "12 minutes"."""
+    """Format a number of seconds as an estimate: "a few seconds", "40 seconds" or "12 minutes"."""
     if seconds < 10:
         return "a few seconds"
     if seconds < 95:

@@ -1,4 +1,5 @@
-"""Builds addresses of Tab 3 that keep the page's draft and part of memory."""
+"""Builds the addresses of links on Tab 3, which keep the shown draft and the shown part of
+memory."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -10,7 +11,7 @@ register = template.Library()
 
 
 class NamesWhatItShows(Protocol):
-    """A page whose address names the parts of the chapter that it shows."""
+    """A page whose address names what the page shows, such as a draft."""
 
     @property
     def names(self) -> Mapping[str, int | str]: ...
@@ -18,7 +19,7 @@ class NamesWhatItShows(Protocol):
 
 @register.simple_tag
 def naming(page: NamesWhatItShows, **changes: int | str) -> str:
-    """Return the query of the page's address with these `changes`. A change to "" removes a
+    """Return the query of the page's address with these changes. A change to "" removes the
     name."""
     names = {name: value for name, value in {**page.names, **changes}.items() if value != ""}
     return f"?{urlencode(names)}" if names else ""

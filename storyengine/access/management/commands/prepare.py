@@ -27,13 +27,14 @@ class Command(BaseCommand):
             check_storage()
         except BackupError as error:
             raise CommandError(str(error)) from error
-        # The command makes a backup first if it changes anything; see storyengine.backups.
+        # If there is something to change, `migrate` makes a backup first (see storyengine.backups).
         call_command("migrate", interactive=False, verbosity=0)
         processes = ["web", "worker"]
         if settings.LLM == "embedded":
             processes.append("model")
-            # The row says that the model is being started. Without it, a worker that starts first
-            # would fail jobs because there is no model.
+            # The worker may start before the model's process. This row tells the worker that the
+            # model is being started. Without the row, the worker would fail jobs because there is
+            # no model.
             Report(settings.EMBEDDED_MODEL).show_start()
-        # Without the option for the port, honcho would choose the ports.
+        # Without the option `--port`, honcho would choose other ports.
         return f"--port {settings.PORT} {' '.join(processes)}"

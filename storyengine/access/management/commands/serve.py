@@ -17,39 +17,40 @@ from storyengine.access.connections import BoundedProtocol, Connections, raise_f
 from storyengine.access.listening import CannotListen, describe_address, open_listeners
 
 SECONDS_FOR_OPEN_REQUESTS = 2
-# The seconds in which the words of interrupted replies can be stored.
+# The seconds that a stopping server spends on storing the text of interrupted replies.
 SECONDS_FOR_LAST_WORDS = 2
-# The most seconds for which a thread runs while another thread waits.
+# The most seconds that a Python thread keeps the processor while another thread waits for it.
 SECONDS_OF_A_TURN = 0.000_5
 
 
 class AnnouncedServer(uvicorn.Server):
-    """A server that announces its address only when it can answer."""
+    """A server that announces its address once it can answer."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
         self.announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        # The URLs are imported here, because the first page would otherwise wait for the import.
+        # The URLs are imported before the first request, which would otherwise wait for the import.
         import_module(settings.ROOT_URLCONF)
-        # All objects that exist now live as long as the process. Once they are frozen, the garbage
-        # collector does not search them any more.
+        # All objects of this moment live as long as the process. After `freeze`, the garbage
+        # collector no longer searches them.
         gc.collect()
         gc.freeze()
-        # Threads that ask the database share the processor with the event loop that sends all
-        # replies. With the usual turns of 5 ms and a hundred replies at once, a new reply would
-        # wait 0.2 seconds.
+        # The event loop, which sends all replies, shares the processor with threads that ask the
+        # database. Python lets a thread run for 5 ms by default. With a hundred replies at once, a
+        # new reply would then wait 0.2 seconds.
         sys.setswitchinterval(SECONDS_OF_A_TURN)
         await super().startup(sockets=sockets)
-        # The connection is opened while requests are already served. The attribute keeps the task
-        # alive.
+        # The server answers already while the database connection is opened. The attribute holds
+        # the task, because a task without a reference may be garbage-collected.
         self._connecting = asyncio.create_task(open_connection())
         self.announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # When a reply ends, the streams that follow it end in order and are not cut off. The
-        # replies end during uvicorn's shutdown, because a signal ends the process right after it.
+        # `end_replies` ends the running replies, and with them the streams that clients read. It
+        # runs during uvicorn's shutdown, because a signal ends the process right after the
+        # shutdown.
         await asyncio.gather(super().shutdown(sockets=sockets), end_replies(SECONDS_FOR_LAST_WORDS))
 
 
@@ -58,7 +59,7 @@ class Command(BaseCommand):
         "Serve pages and API: on STORYENGINE_HOST, without it on loopback, or on all addresses if "
         "a password of 12 characters or more is set."
     )
-    # `prepare` runs the checks once for all processes.
+    # `prepare` has run the checks already, for all processes.
     requires_system_checks = []
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -70,13 +71,14 @@ class Command(BaseCommand):
         connections = Connections.for_files(files)
         config = uvicorn.Config(
             "storyengine.asgi:application",
-            # This uses uvloop if it is installed, because uvloop is faster.
+            # The value "auto" chooses uvloop if it is installed. uvloop is faster than asyncio's
+            # own loop.
             loop="auto",
             http=cast(Any, partial(BoundedProtocol, connections)),
-            # With this limit, uvicorn refuses a connection only if no other connection could be
-            # closed instead.
+            # uvicorn refuses connections above this limit. This happens only if `connections` could
+            # close no other connection.
             limit_concurrency=connections.most + 1,
-            # The most connections that wait to be accepted at one time.
+            # The most connections that may wait to be accepted.
             backlog=min(files // 8, 2_048),
             log_config=None,
             access_log=False,

@@ -7,14 +7,15 @@ from storyengine.backups.exceptions import BackupError
 from storyengine.backups.folder import Reason
 from storyengine.backups.taking import back_up, back_up_if_due
 
-# The seconds between two checks whether a backup is due. After this time a failed backup is also
-# tried again.
+# The seconds between two checks whether a backup is due. A failed backup is tried again at the next
+# check.
 LOOK_EVERY_SECONDS = 300.0
 
 
 class Command(BaseCommand):
     help = "Back the database up into the folder STORYENGINE_BACKUPS, while the program runs."
-    # A backup must be possible even if the settings have other faults.
+    # The checks of the settings are left out, because a backup must be possible even if some
+    # settings are faulty.
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:

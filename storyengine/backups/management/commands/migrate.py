@@ -15,7 +15,8 @@ from storyengine.backups.taking import back_up_before_migrating
 
 
 class Command(migrate.Command):
-    """Django's command. If it changes a database that is in use, it makes a backup first."""
+    """Django's command `migrate`. Before it changes a database that is in use, it makes a
+    backup."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         only_looks = options["plan"] or options["check_unapplied"]
@@ -29,8 +30,8 @@ class Command(migrate.Command):
             raise CommandError(DISK_IS_FULL) from error
 
     def _back_up(self, *, to_latest: bool) -> None:
-        """Make a backup. The report goes to stderr, because honcho reads the output of
-        `prepare`."""
+        """Make a backup, and report it on stderr, because the Makefile passes the stdout of
+        `prepare` to honcho."""
         try:
             if path := back_up_before_migrating(to_latest=to_latest):
                 self.stderr.write(f"The tables change; the database as it was is in {path}")

@@ -31,7 +31,7 @@ class Command(BaseCommand):
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Write the file as a whole, or not at all. Only its owner can read it."""
+    """Write the file completely or not at all. Only its owner can read the file."""
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(handle, "wb") as out:
         try:

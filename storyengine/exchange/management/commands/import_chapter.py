@@ -37,7 +37,7 @@ def _import(file: Path) -> Session:
             f"{file} cannot be read: {error.strerror}. Nothing was imported."
         ) from error
     except DatabaseError as error:
-        # The message of the database is left out, because it may have words of the story.
+        # The database's message is left out, because it may quote the story.
         raise CommandError(
             f"The database refused the chapter ({type(error).__name__}). Nothing was imported. "
             f"See whether it runs and has the tables (`{own_command('migrate')}`), then try again."
