@@ -1,5 +1,5 @@
-"""Reads a server's answer, which arrives in pieces or as a whole. It finds the text, the end and
-the numbers of tokens."""
+"""Reads a server's answer, which arrives in pieces or as a whole. This module finds the text of the
+answer, the reason why the answer ended, and the numbers of tokens."""
 
 from typing import Literal
 
@@ -79,8 +79,9 @@ class Answer:
         return text
 
     def end(self) -> str:
-        """Return the text that was held back until the end. Raises Failure if the reply is
-        incomplete or has neither text nor tool calls."""
+        """Return the last text of the answer, which was not shown yet because it could have been
+        the opening tag of hidden reasoning. Raises Failure if the reply is incomplete or has
+        neither text nor tool calls."""
         rest = "" if self.has_text else self._opening.held_text()
         has_text = self.has_text or bool(rest)
         if not self._finish_reason and has_text:
