@@ -67,7 +67,8 @@ _FIGURES = {
 
 
 def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
-    """Return the tokens of `_FIGURES` by model, including the tokens that a fork inherited.
+    """Return the numbers of tokens by model, including the tokens that a fork inherited. The
+    numbers of a model have the names of `_FIGURES`.
 
     The function makes one query, which reads only an index of the artifacts and none of their
     requests.
@@ -112,7 +113,8 @@ def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
 
 
 def uncapped_models() -> list[str]:
-    """Return the models without a known price if only dollars are capped: no cap stops them."""
+    """Return the models whose calls no cap can stop: those without a known price, if the settings
+    cap only dollars."""
     if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
         return []
     models = dict.fromkeys(model_name(agent) for agent in all_agents())

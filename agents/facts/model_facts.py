@@ -56,8 +56,8 @@ class ModelFacts:
     output_price: Dollars = None
     cached_price: Dollars = None
     is_known: bool = True
-    # True if the server or the GM named the window. Otherwise the window is an assumption, and the
-    # real window may be larger.
+    # True if the server or the GM named the window. Otherwise the number comes from the program's
+    # own lists or is an assumption, and the real window may be larger.
     is_window_told: bool = False
 
 
