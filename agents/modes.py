@@ -84,13 +84,12 @@ class Mode:
 
     A page offers the mode by `title` and `sentence`. `answers` returns who answers a prompt, which
     is addressed to a member of the cast or to nobody. It raises InvalidInput if nobody answers such
-    a prompt. `own_pieces` returns the pieces that belong to the request of this attempt only, by
-    the names of their layers. `cues` returns the texts at which a small model is stopped, because
-    it would otherwise leave its role.
+    a prompt. `own_pieces` returns, by the names of their layers, the pieces that belong only to the
+    request of one attempt. `cues` returns the texts at which a small model is stopped. Without
+    these texts, the model would continue with the words of somebody else.
 
     `readable` returns all data that the tools of the attempt's agent may know. It is called again
-    for each step, where the ORM may be used. `outcome` returns the events of a text, of which there
-    is at least one.
+    for each step, where the ORM may be used. `outcome` returns the events of a text, at least one.
     """
 
     name: str
@@ -135,8 +134,8 @@ class Mode:
     # A function that may ask for late results. The transaction that commits an attempt calls it. It
     # is called again for the chosen attempt when a later prompt or a retry is stored or the chapter
     # ends, because an edited attempt is committed without this call. So the function has to be
-    # idempotent. It is if it only calls `ask_for_result`, because a second request for a result
-    # makes no second job.
+    # idempotent. A function that only calls `ask_for_result` is idempotent, because a second
+    # request for a result makes no second job.
     after_commit: Callable[[Attempt], None] = _adds_nothing
 
     @property
@@ -251,8 +250,8 @@ def world_of(attempt: Attempt) -> Any:
 
 
 def chance_of(attempt: Attempt, name: str) -> random.Random:
-    """Return a generator of random numbers, which depends on the chapter's seed, the number of the
-    attempt's turn, and the name."""
+    """Return a generator of random numbers. The numbers depend on the chapter's seed, the number of
+    the attempt's turn, and the name."""
     chapter = attempt.session
     number = attempt.turn.number if attempt.turn else chapter.prompt_index + 1
     return chance.chance(chapter, number, name)

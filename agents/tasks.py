@@ -36,6 +36,6 @@ def _ask_unless_stopping() -> None:
 
 @worker_shutting_down.connect
 def stop_working(**_signal: object) -> None:
-    """Tell running jobs that they have to be given back. Otherwise Celery would wait for their end,
-    and might be killed before."""
+    """Tell running jobs that they have to be given back. Otherwise Celery would wait until the jobs
+    end, and might be killed while it waits."""
     STOPPING.set()

@@ -1,8 +1,8 @@
 """The process that runs llama.cpp on loopback until its standard input closes.
 
-`agents.embedded.server` starts this process, writes one line of JSON to its standard input and
-reads one from its standard output. The process does not import Django, because it only runs the
-model.
+`agents.embedded.server` starts this process. The process reads one line of JSON from its standard
+input, and writes one line of JSON to its standard output. It does not import Django, because it
+only runs the model.
 """
 
 import json
