@@ -13,7 +13,8 @@ from sessions.models import Attempt
 
 @transaction.atomic
 def choose_reply(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> Attempt:
-    """Choose an attempt by `choose_attempt`, and adapt memory to it, without calling a model."""
+    """Choose an attempt by `choose_attempt`, and adapt memory to this choice, without calling a
+    model."""
     attempt = committing.choose_attempt(session_id, number, attempt_id)
     follow_choice(session_id)
     return attempt

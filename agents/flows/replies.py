@@ -49,7 +49,7 @@ from sessions.world import NewChange, room_for_changes, store_changes
 
 logger = logging.getLogger(__name__)
 
-# The most seconds that the end of a job waits until the text so far of its reply is stored.
+# When a job ends, it waits at most this many seconds until the text so far of its reply is stored.
 _BREAKING_OFF_SECONDS = 5.0
 
 # The tasks that write replies. The set keeps them alive, because Python may delete a running task
@@ -124,7 +124,7 @@ async def stop_reply(session_id: uuid.UUID) -> Attempt:
 
 
 async def stop_running(attempt: Attempt) -> Attempt:
-    """Stop the attempt's run, even if another process is writing it."""
+    """Stop the run of the attempt, even if another process is writing the attempt."""
     live = LIVE_REPLIES.get(attempt.pk)
     await in_database(stop_attempt, attempt, partial_text=live.text if live else "")
     if live is not None and live.task is not None:
@@ -188,7 +188,8 @@ def store_prompt(
     answers: Answers = who_answers,
     **sent: Any,
 ) -> OpenedAttempt:
-    """Store the prompt. Ask for memory and late results that a choice or an import left missing."""
+    """Store the prompt. Ask for memory and late results that are missing after a choice or an
+    import."""
     given = given_to_store(session_id, given)
     opened = open_prompt(session_id, given=given, answers=answers, **sent)
     chapter = opened.attempt.session

@@ -365,7 +365,8 @@ def _prepare(
 
 
 def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[Layer]:
-    """Return the layers with the text of one layer replaced. An empty text leaves it out."""
+    """Return the layers with the text of one layer replaced. If the new text is empty, this layer
+    is left out."""
     return [
         one.changed_to(text) if one.number == number else one.layer
         for one in layers
@@ -374,7 +375,8 @@ def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[L
 
 
 def _first_step(behind: CallsBehind, call: CallRecord) -> CallRecord:
-    """Return the call of the first step of the same run, or `call` if that is not stored."""
+    """Return the call of the first step of the same run. Return `call` if the first step has no
+    record."""
     until = behind.calls[: behind.calls.index(call) + 1]
     own = [one for one in until if one.artifact.attempt_id == call.artifact.attempt_id]
     return next((one for one in reversed(own) if one.artifact.step <= 1), call)
