@@ -122,8 +122,8 @@ class _GrowingFold:
         self._scene: Scene | None = None
 
     def add(self, later: Fold) -> None:
-        # These two steps read the earlier records, so they come before the later records are joined
-        # to them.
+        # These two calls read the records of the earlier blocks. So they come before the calls of
+        # `_join`, which change these records.
         self._settle(later.corrections)
         self._place(later.sightings)
         _join(self._truths, later.truths)
@@ -160,8 +160,8 @@ class _GrowingFold:
         )
 
     def _settle(self, corrections: Iterable[Correction]) -> None:
-        """Settle the earlier questions that one of these rulings answers, and the questions that
-        mention a fact that a ruling withdraws."""
+        """Settle earlier questions. A ruling settles the question that it answers, and every
+        question that mentions the fact that it withdraws."""
         for ruling in corrections:
             answered, withdrawn = key_of(ruling.answers), key_of(ruling.replaces)
             for key, question in self._questions.items():
