@@ -34,16 +34,15 @@ def fail_attempt(
 
 
 def stop_attempt(attempt: Attempt, *, partial_text: str = "") -> bool:
-    """Stop the attempt, because the user wants it. If `partial_text` is empty, the stored text
-    stays."""
+    """Stop the attempt at the user's request. If `partial_text` is empty, the stored text stays."""
     return _break(run_of(attempt), attempt, Attempt.Status.STOPPED, "", partial_text)
 
 
 def extend_broken_text(attempt: Attempt, partial_text: str) -> None:
     """Store the latest text of an attempt that another process has broken.
 
-    The other process stopped the attempt for the user, or failed it because this process had not
-    renewed the lease.
+    The other process stopped the attempt for the user. Or it marked the attempt as failed, because
+    this process had not renewed the lease.
     """
     if partial_text:
         broken = Attempt.objects.filter(

@@ -44,8 +44,8 @@ def note_after_commit(logger: logging.Logger, event: str, **fields: object) -> N
 
 @contextmanager
 def working_for(**ids: object) -> Iterator[None]:
-    """Add these ids to every line that is written in the block. Ids that lines already have
-    stay."""
+    """Add these ids to every log line that is written in the `with` block. The ids of an outer
+    `with` block are added too."""
     token = _ids.set(_with(ids))
     try:
         yield
@@ -54,7 +54,7 @@ def working_for(**ids: object) -> Iterator[None]:
 
 
 def go_on_working_for(**ids: object) -> None:
-    """Add these ids to every line that the present task writes from now on."""
+    """Add these ids to every log line that the present task writes from now on."""
     _ids.set(_with(ids))
 
 

@@ -1,7 +1,7 @@
 """Pages of Django's admin that show records and change nothing.
 
-A chapter may change only through functions that know its rules, and a form of the admin would not
-know them. Each app registers its models with a subclass of RecordAdmin.
+The rows of a chapter may be changed only by functions that check the chapter's rules. A form of the
+admin would not check these rules. Each app registers its models with a subclass of RecordAdmin.
 """
 
 import json

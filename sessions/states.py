@@ -59,7 +59,7 @@ def try_move(chapter: "QuerySet[Session]", target: State, **changes: Any) -> boo
 
 
 def move(chapter: "QuerySet[Session]", target: State, *, refusal: str, **changes: Any) -> None:
-    """Move the chapter as `try_move` does. If its state does not allow the move, raise WrongState
-    with the message `refusal`."""
+    """Move the chapter as `try_move` does. Raise WrongState with the message `refusal` if the
+    chapter's state does not allow the move."""
     if not try_move(chapter, target, **changes):
         raise WrongState(refusal)
