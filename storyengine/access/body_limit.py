@@ -39,11 +39,11 @@ LARGEST_FILE = 21_000_000
 # The most bytes of a body for an address that needs no login. They are enough for the login form
 # with the longest password.
 LARGEST_OF_STRANGERS = 20_000
-# The bytes by which a body may exceed Django's limit. Django refuses such a body itself, with a
-# better message.
+# A body that exceeds Django's limit by at most this number of bytes is passed on to Django. Django
+# refuses such a body itself, with a better message.
 _AROUND_TEXTS = 100_000
-# The most bytes of a refused body that are still read and thrown away. Many clients read an answer
-# only after they have sent the whole body.
+# The most bytes of a refused body that are read and thrown away. They are read because many clients
+# read an answer only after they have sent the whole body.
 _THROWN_AWAY = 200_000_000
 # The longest wait for the next part of a body. The whole body may take FIRST_SECONDS, and one
 # second more for each SLOWEST_BYTES_PER_SECOND bytes that have arrived.
@@ -123,8 +123,8 @@ class _Body:
         await self.refuse(refusal, read_on=_THROWN_AWAY)
 
     async def refuse(self, refusal: HttpResponse, *, read_on: int = 0) -> None:
-        """Send the refusal. A body of at most `read_on` bytes is read to its end before, and thrown
-        away."""
+        """Send the refusal. If the body has at most `read_on` bytes, the rest of the body is first
+        read and thrown away."""
         self.is_refused = True
         # A client that sent "Expect: 100-continue" waits for permission. After a refusal it sends
         # no body.

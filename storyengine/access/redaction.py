@@ -51,15 +51,15 @@ def redact(line: str) -> str:
 
 
 def where_it_failed(record: logging.LogRecord) -> str:
-    """Return the traceback of the record's error, or "" if the record has no error. Causes come
-    first.
+    """Return the traceback of the record's error, or "" if the record has no error. If other errors
+    caused this error, their tracebacks come first.
 
     A traceback has lines of source code and the classes of errors, which have no text of a story.
     """
     errors = list(_chain(record.exc_info[1] if record.exc_info else None))
     where = "\n".join(_describe(error) for error in reversed(errors))
-    # An error whose message may be shown can repeat the message of another error. If that message
-    # may not be shown, it is removed here.
+    # The message of an error may contain the message of another error. If the log may show only the
+    # first message, the second one is removed from it here.
     return _without_words(where, errors)
 
 

@@ -80,8 +80,8 @@ def fork_session(
 
 
 def _body(request: HttpRequest) -> bytes:
-    """Return the body of an import, which is read from the stream because `request.body` has a
-    smaller limit."""
+    """Return the body of an import. The body is read from the stream, because Django's
+    `request.body` accepts only smaller bodies."""
     length = request.headers.get("Content-Length", "")
     if not length.isdecimal():
         return request.read(MAX_FILE_BYTES + 1)

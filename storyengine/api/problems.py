@@ -231,8 +231,8 @@ def _on_invalid(request: HttpRequest, error: Any) -> HttpResponse:
 
 def _field_error(entry: dict[str, Any]) -> FieldError:
     loc = [part[:100] if isinstance(part, str) else part for part in entry["loc"]]
-    # Ninja writes the parameter's name `body` twice into the place of an error. A client knows only
-    # the fields of the body.
+    # In Ninja's path to a wrong field, the name `body` of the view's parameter comes twice. One of
+    # the two is removed, because a client does not know the parameter.
     if len(loc) > 1 and loc[:2] == ["body", "body"]:
         del loc[1]
     return FieldError(loc=loc, msg=entry["msg"], type=entry["type"])
