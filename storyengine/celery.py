@@ -37,8 +37,8 @@ class Clock(bootsteps.StartStopStep):
         self.beat.start()
 
     def stop(self, parent: Any) -> None:
-        # The end of the thread is not awaited, because the thread may be sleeping for a second and
-        # has nothing to store.
+        # This method does not wait for the end of the thread, because the thread may be sleeping
+        # for a second and has nothing to store.
         self.beat.service.stop()
 
 

@@ -47,8 +47,8 @@ HOST = read_host("STORYENGINE_HOST", has_password=bool(PASSWORD))
 # because by itself it would trust every program on this machine if the variable is not set.
 PROXIES = read_networks("FORWARDED_ALLOW_IPS")
 HTTPS = read_bool("STORYENGINE_HTTPS")
-# The hosts for which a browser remembers for a year that it must use HTTPS: this host, also its
-# subdomains, or also as an entry of the browsers' preload list.
+# How far the rule reaches by which browsers use only HTTPS for a year: for this host ("host"), also
+# for its subdomains ("subdomains"), or also in the list that browsers are shipped with ("preload").
 HSTS = read_choice("STORYENGINE_HSTS", "host", ("host", "subdomains", "preload"))
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 if HOST.startswith("127.") and HOST not in LOOPBACK_HOSTS:
@@ -159,7 +159,8 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# When the image is built, root collects the static files. This mode lets other users read them.
+# When the image is built, root collects the static files. These permissions let other users of the
+# system read the files.
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o755
 # Whether static files are served from STATIC_ROOT, where a file's name depends on its content.
 # Tests and DEBUG serve them from the source folders.
@@ -209,9 +210,9 @@ else:
         # The seconds after which Redis delivers an unacknowledged message again. Every task takes
         # less time. Even if a job gets two notices, its work is done only once.
         "visibility_timeout": 2 * LONGEST_JOB_SECONDS,
-        # The seconds for which a page waits for a hanging Redis, at each try and at each new
-        # connection. A worker's longest query gets its answer after one second, so it is not cut
-        # off.
+        # The most seconds for which a page waits for a hanging Redis, at each try and at each new
+        # connection. A worker's longest query gets its answer after one second, so this limit does
+        # not interrupt the query.
         "socket_connect_timeout": 3,
         "socket_timeout": 3,
         "socket_keepalive": True,

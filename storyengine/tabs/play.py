@@ -223,9 +223,9 @@ def _accepts_calls(request: HttpRequest) -> bool:
 
 
 def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
-    """Return the words that a browser without scripts asks to have in the prompt cell.
+    """Return the texts for the prompt cell that a browser without scripts asks for in the address.
 
-    These are the words and witnesses of a prompt that broke or was set aside, or the suggested
+    These are the words and witnesses of a prompt that is broken or set aside, or the suggested
     first prompt of the example.
     """
     asked = request.GET.get("words")

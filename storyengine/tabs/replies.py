@@ -123,8 +123,8 @@ async def _frames(
     except STORAGE_ERRORS as error:
         if (refusal := find_storage_refusal(error)) is None:
             raise
-        # After an error the stream ends, and the browser asks again. So only an error that does not
-        # pass by itself needs a message.
+        # The stream ends after an error, and the browser then asks for a new stream. So a message
+        # is needed only for an error that does not pass by itself.
         if refusal.retry_seconds is None:
             yield _frame("trouble", render_to_string("_refusal.html", {"error": refusal}))
 
