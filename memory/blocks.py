@@ -150,8 +150,7 @@ def write_own_block(
     check_payload(payload, most=PAYLOAD_CHAR_LIMIT, label="A block of memory")
     readers, number = sorted(audience), attempt.turn.number
     tell_readers_apart(attempt.session, readers)
-    # Processes keep composed requests in memory. A new `updated_at` makes them compose the requests
-    # anew.
+    # Processes cache composed requests. A new `updated_at` makes them compose the requests anew.
     Session.objects.filter(pk=attempt.session_id).update(updated_at=timezone.now())
     MemoryBlock.objects.create(
         session_id=attempt.session_id,

@@ -15,10 +15,10 @@ from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
 
-# The end of an error message, which says what was kept and what the user can do.
+# The end of error messages. It says what was kept and what the user can do.
 KEPT = "Your words and the text so far are kept; retry, or keep what is there."
 INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
-# The log's name for the failure of a reply that ended because the program ended.
+# The name that the log gives to the failure of a reply whose process was ended with the program.
 _INTERRUPTION = "Interrupted"
 
 

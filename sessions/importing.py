@@ -45,8 +45,8 @@ class ImportLost(ChapterError):
 
 @contextmanager
 def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) -> Iterator[None]:
-    """Store a new chapter. In the block, the caller stores the other rows with `store_rows` and
-    `store_groups`.
+    """Store a new chapter. In the `with` block, the caller stores the other rows with `store_rows`
+    and `store_groups`.
 
     The chapter is invisible until the block ends. Then it becomes visible, in the state that
     `chapter` had at the call. If the block fails, all rows of the chapter are removed.

@@ -23,8 +23,8 @@ LEASE = timedelta(seconds=12)
 
 
 def from_now(pause: timedelta) -> Combinable:
-    """Return an expression for the time `pause` from now, which the database computes with its own
-    clock."""
+    """Return an expression by which the database computes, with its own clock, the time `pause`
+    from now."""
     return ExpressionWrapper(Now() + pause, output_field=DateTimeField())
 
 

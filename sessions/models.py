@@ -453,7 +453,7 @@ class Change(AppendOnly):
     )
     # The id of the run that made the change; None for an act.
     run_id = models.UUIDField(null=True, blank=True)
-    # The place among the changes of the run, or among the acts after the attempt.
+    # The change's place among the changes of the run, or among the acts after the attempt.
     position = models.PositiveIntegerField()
     kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT)
     # A JSON object, whose fields depend on the kind of the change.

@@ -64,8 +64,8 @@ class RecordAdmin(_ModelAdmin):
 
 
 def related_records(record: models.Model) -> SafeString:
-    """Return a list of links for the kinds of record that belong to this one, each with its number
-    of records."""
+    """Return a list of links, one for each kind of record that belongs to this record. Each link
+    shows how many records of its kind there are."""
     links = []
     for relation in record._meta.related_objects:
         related = relation.related_model

@@ -37,8 +37,8 @@ class Clock(bootsteps.StartStopStep):
         self.beat.start()
 
     def stop(self, parent: Any) -> None:
-        # This method does not wait for the end of the thread, because the thread may be sleeping
-        # for a second and has nothing to store.
+        # This method does not wait for the end of the clock's thread, because the thread may be
+        # sleeping for a second and has nothing to store.
         self.beat.service.stop()
 
 

@@ -29,8 +29,8 @@ class _Known:
     fold: Fold = field(default_factory=Fold)
 
 
-# A cache of folds. Its keys are the chapter's id, whether the fold reaches to the chapter's end,
-# and the readers. The readers are None if they know all blocks.
+# A cache of folds. A key has three parts: the chapter's id, whether the fold reaches to the
+# chapter's end, and the readers. The readers are None if each of them knows every block.
 _Readers = frozenset[int]
 _known: KeptRecent[tuple[uuid.UUID, bool, _Readers | None], _Known] = KeptRecent(4_096)
 

@@ -1,5 +1,5 @@
-"""Decides who may send a body, before any part of the body is stored. The middleware has the same
-rules."""
+"""Decides who may send a body, before any part of the body is stored. The middleware of this app
+applies the same rules to every request."""
 
 from io import BytesIO
 from typing import Any

@@ -126,8 +126,8 @@ class _Body:
         """Send the refusal. If the body has at most `read_on` bytes, the rest of the body is first
         read and thrown away."""
         self.is_refused = True
-        # A client that sent "Expect: 100-continue" waits for permission. After a refusal it sends
-        # no body.
+        # A client that sent "Expect: 100-continue" waits for permission, and sends no body after a
+        # refusal. So there is nothing to read.
         asks_first = _header(self.scope, b"expect").lower() == b"100-continue"
         if self.declared <= read_on and not (asks_first and not self.count):
             with suppress(TimeoutError):

@@ -25,9 +25,9 @@ class RedactingFormatter(logging.Formatter):
     """A formatter that replaces every configured secret in the finished line and its traceback.
 
     It also leaves out the messages of errors. PostgreSQL quotes the row that it refused, and the
-    message of a bug may have any words of a story. The messages of errors of files and connections
-    are shown, and those of classes with `is_for_the_log`. With DEBUG, only the messages of database
-    errors are left out.
+    message of a bug may have any words of a story. The messages of two kinds of errors are shown:
+    errors of files and connections, and errors whose class has `is_for_the_log`. With DEBUG, only
+    the messages of database errors are left out.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -58,8 +58,8 @@ def where_it_failed(record: logging.LogRecord) -> str:
     """
     errors = list(_chain(record.exc_info[1] if record.exc_info else None))
     where = "\n".join(_describe(error) for error in reversed(errors))
-    # The message of an error may contain the message of another error. If the log may show only the
-    # first message, the second one is removed from it here.
+    # The message of an error may quote the message of another error. If the log may not have the
+    # quoted message, it is removed here.
     return _without_words(where, errors)
 
 

@@ -68,12 +68,12 @@ def fork_session(
     body: ForkBody,
     idempotency_key: ForkKey = "",
 ) -> Status[SessionDocument]:
-    """Create a chapter that begins as this one was after one of its turns. No model is called.
+    """Create a chapter that begins as this chapter was after one of its turns. No model is called.
 
-    The fork has the turns up to the named one with all their committed attempts, and the memory and
-    rulings of that time. It has no draft, no reply that is being written, and no broken reply. The
-    tokens and dollars that this chapter has spent count towards the caps of the fork. The fork
-    stays when this chapter is deleted.
+    The fork has the turns up to the named turn with all their committed attempts, and the memory
+    and rulings up to this turn. It has no draft, no reply that is being written, and no broken
+    reply. The tokens and dollars that this chapter has spent count towards the caps of the fork.
+    The fork stays when this chapter is deleted.
     """
     fork = fork_chapter(session_id, body.number, submission_key=idempotency_key)
     return answer_created(fork, response)

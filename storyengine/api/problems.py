@@ -188,10 +188,10 @@ def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
 
 
 def refusals(*statuses: int) -> dict[int, type[Problem]]:
-    """Return the declaration of an operation's problems: these statuses, and those of every
-    operation.
+    """Return the declaration of the problems that an operation may answer, for Ninja.
 
-    Every operation may answer 401, 503 (the database cannot be reached) and 507 (the disk is full).
+    `statuses` are the statuses of this operation's own problems. Besides, every operation may
+    answer 401, 503 (the database cannot be reached) and 507 (the disk is full).
     """
     return dict.fromkeys((401, *statuses, 503, 507), Problem)
 
@@ -239,7 +239,8 @@ def _field_error(entry: dict[str, Any]) -> FieldError:
 
 
 def _on_http_error(request: HttpRequest, error: Any) -> HttpResponse:
-    # Ninja wraps the parser's error in an error of its own.
+    # The detail is the message of the parser's error, which Ninja has wrapped in an error of its
+    # own.
     detail = str(error.__cause__ or error)
     return problem_response(
         make_problem(request, error.status_code, "unreadable", "Not readable", detail)

@@ -32,8 +32,8 @@ def wait_seconds(prefer: str) -> int | None:
 
 
 def accept_wait(prefer: str, response: HttpResponse) -> int | None:
-    """Return the result of `wait_seconds`. If the client asks to wait, say in a header of the
-    answer that its wish is granted."""
+    """Return the result of `wait_seconds`. If the client asks to wait, confirm this in a header of
+    the answer."""
     seconds = wait_seconds(prefer)
     if seconds is not None:
         response["Preference-Applied"] = f"wait={seconds}"

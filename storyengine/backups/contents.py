@@ -55,8 +55,8 @@ def refuse_what_is_not_ours(backup: Path, contents: Contents) -> None:
 
 
 def unknown_migrations(migrations: Iterable[Migration]) -> list[str]:
-    """Return the migrations among these that this program lacks, because a newer program has made
-    them."""
+    """Return those of the given migrations that this program lacks, because a newer program has
+    made them."""
     loader = MigrationLoader(None)
     return [
         f"{app}.{name}"

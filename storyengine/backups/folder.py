@@ -27,7 +27,8 @@ from django.utils.timesince import timesince
 from storyengine.backups.exceptions import BackupError
 
 ONE_DAY = timedelta(days=1)
-# The beginning of a draft's name, by which the drafts of killed processes are found.
+# The beginning of the name of an unfinished backup. By this name the files that killed processes
+# have left are found.
 _DRAFT = ".unfinished-"
 _EMPTY = "-empty"
 _TIME = "%Y%m%dT%H%M%S.%fZ"
@@ -107,7 +108,8 @@ def draft() -> Iterator[Path]:
 
 
 def keep(path: Path, reason: Reason, ending: str, *, has_chapters: bool) -> Path:
-    """Write a complete and checked draft to the disk, and then rename it as a backup."""
+    """Write the file of a complete and checked backup to the disk, and then give the file the name
+    of a backup."""
     with path.open("rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()[:16]
         os.fsync(file.fileno())

@@ -44,8 +44,8 @@ def _say_why(error: BaseException) -> str:
     newest, file = _newest_with_chapters(), database_file()
     if newest is None or file is None or not is_damaged(error):
         return say_unreadable(error)
-    # A restore replaces no data that it cannot back up. So the user has to move the damaged file to
-    # another folder first.
+    # A restore backs up the present data first, which is impossible for a damaged file. So the user
+    # has to move the damaged file to another folder first.
     folders = (file.with_name(f"damaged-{number}") for number in count(1))
     aside = shlex.quote(path_as_typed(next(folder for folder in folders if not folder.exists())))
     return (

@@ -136,7 +136,7 @@ async def _counted(parts: AsyncIterable[bytes], ids: Mapping[str, str]) -> Async
     started = time.perf_counter()
     open_streams.inc()
     try:
-        # If the client leaves, `aclosing` closes the source of the parts, which then stops
+        # If the client disconnects, `aclosing` closes the source of the parts, which then stops
         # following the reply.
         async with aclosing(cast(AsyncGenerator[bytes], aiter(parts))) as source:
             async for part in source:

@@ -108,8 +108,8 @@ class ChapterSigns:
             self.chapter.state,
             self.chapter.is_ending,
             self.chapter.prompt_index,
-            # The choice of another attempt can change which blocks count, while their number stays
-            # the same. But it always changes this time.
+            # The choice of another attempt can change which blocks count, while the number of these
+            # blocks stays the same. But each choice sets `last_played_at`.
             self.chapter.last_played_at.isoformat(),
             self.setback.job.error if self.setback else "",
             self.calls_to_accept,

@@ -73,8 +73,8 @@ async def reroll(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_POST
 async def stop(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     await stop_reply(session_id)
-    # A page with a Stop button follows the stream of the reply. When the reply ends, the stream
-    # brings the new content.
+    # A page with a Stop button follows the stream of the reply, and gets its new content from the
+    # stream when the reply ends. So the answer to htmx has no content.
     return nothing_new() if request.htmx else await sync_to_async(answer_play)(request, session_id)
 
 

@@ -19,10 +19,10 @@ _SLOT = "find .refusal, next .refusal, #page-refusal"
 
 
 class RefusalMiddleware(MiddlewareMixin):
-    """A middleware for views that raise a ChapterError. It answers with this refusal, with the
-    status of the error.
+    """A middleware that turns a ChapterError of a view into an answer: a refusal with the status of
+    the error.
 
-    If the database cannot be reached or a disk is full, the middleware answers with a refusal too.
+    If the database cannot be reached or a disk is full, the middleware also answers with a refusal.
     """
 
     def process_exception(
