@@ -20,8 +20,8 @@ _ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=MappingProxy
 def note(logger: logging.Logger, event: str, **fields: object) -> None:
     """Write a line about the event. Fields that are None or empty are left out.
 
-    `event` names a kind of event, and events are counted by this name. So it must never contain
-    values.
+    `event` names a kind of event, and events are counted by this name. So the name must never
+    contain values, such as ids.
     """
     _write(logger, logging.INFO, event, fields)
 

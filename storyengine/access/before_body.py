@@ -1,4 +1,4 @@
-"""Decides who may send a body, before any part of the body is stored. The middleware of this app
+"""Decides who may send a body, before any part of the body is stored. The middleware in this folder
 applies the same rules to every request."""
 
 from io import BytesIO
