@@ -1,5 +1,5 @@
-"""Stores each attempt before a model is called for it. A chapter has one attempt in flight at a
-time."""
+"""Stores each attempt before a model is called for it. A chapter has at most one attempt in flight
+at a time."""
 
 import logging
 import uuid
@@ -354,7 +354,8 @@ def _actor_again(
 
 
 def free_from_dead_attempt(chapter: Session) -> None:
-    """Fail the chapter's attempts whose process died, so that another attempt can be stored."""
+    """Mark the chapter's attempts whose process died as failed, so that another attempt can be
+    stored."""
     running = chapter.attempts.filter(status=Attempt.Status.RUNNING)
     if running.filter(ran_out()).order_by().exists():
         recover_dead_attempts(chapter.pk)
@@ -375,8 +376,8 @@ def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
     attempt.run_id = uuid.uuid4()
     attempt.submitted_at, attempt.lease_until = timezone.now(), from_now(LEASE)
     attempt.save()
-    # The database has computed the lease with its own clock. The value here is close to the stored
-    # value, and saves a query.
+    # The database has computed the lease with its own clock. This value is close to the stored
+    # value, and no query is needed for it.
     attempt.lease_until = attempt.submitted_at + LEASE
     note_attempt(attempt, "attempt stored")
     return attempt
