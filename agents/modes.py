@@ -34,7 +34,7 @@ from sessions.events import NewEvent, reply
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, PAYLOAD_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, PERSON, SAID, THOUGHT, Attempt, Change, Session
-from sessions.payloads import check_payload
+from sessions.payloads import check_stored_size
 from sessions.world import NewChange, changes_that_count, fold_world
 
 
@@ -276,7 +276,7 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
         )
     _check_kinds("event", (one.kind for one in events), mode.all_event_kinds)
     for one in events:
-        check_payload(one.shown or {}, most=PAYLOAD_CHAR_LIMIT, label="What the reply shows")
+        check_stored_size(one.shown or {}, most=PAYLOAD_CHAR_LIMIT, label="What the reply shows")
     return events
 
 

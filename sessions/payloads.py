@@ -36,7 +36,7 @@ def why_not_storable(payload: Mapping[str, Any]) -> str:
     return ""
 
 
-def check_payload(payload: Mapping[str, Any], *, most: int, label: str) -> None:
+def check_stored_size(payload: Mapping[str, Any], *, most: int, label: str) -> None:
     """Raise InvalidInput if the object cannot be stored, or has more characters of JSON."""
     problem = why_not_storable(payload)
     if not problem and len(json.dumps(payload, ensure_ascii=False)) > most:
