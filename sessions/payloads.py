@@ -9,12 +9,14 @@ from sessions.exceptions import InvalidInput
 
 # The greatest depth of nested lists and objects; the shapes of memory need five levels.
 MAX_DEPTH = 20
+# The most keys of one object. A mode's setup and a prompt's `given` have no room for so many.
+MAX_KEYS = 20_000
 
 
 def why_not_storable(payload: Mapping[str, Any]) -> str:
     """Return why some database or a chapter's file does not take the object as JSON; "" if all do.
 
-    They refuse NUL, lone surrogates, numbers without end and endless nesting.
+    They refuse NUL, lone surrogates, numbers without end, endless nesting and endless keys.
     """
     pending: list[tuple[Any, int]] = [(payload, 1)]
     while pending:
@@ -22,16 +24,17 @@ def why_not_storable(payload: Mapping[str, Any]) -> str:
         if depth > MAX_DEPTH:
             return "the JSON object is nested too deeply"
         if isinstance(value, Mapping):
-            pending += [(part, depth + 1) for pair in value.items() for part in pair]
-        elif isinstance(value, list | tuple):
+            if len(value) > MAX_KEYS:
+                return f"an object has more than {MAX_KEYS:,} keys"
+            value = [*value, *value.values()]
+        if isinstance(value, list | tuple):
             pending += [(part, depth + 1) for part in value]
         elif isinstance(value, str):
             if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
                 return "a text holds characters that are not text; leave them out"
-        elif isinstance(value, float):
-            if not math.isfinite(value):
-                return "a number is not finite; write it as text"
-        elif not (value is None or isinstance(value, int)):
+        elif isinstance(value, float) and not math.isfinite(value):
+            return "a number is not finite; write it as text"
+        elif not (value is None or isinstance(value, int | float)):
             return "a value has no form in JSON"
     return ""
 
