@@ -262,8 +262,8 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
     """Return the events that the mode makes from the text.
 
     Raises EmptyReply for an empty text if the mode has no `outcome` of its own, and InvalidInput
-    for more events than an attempt may have, or for an event that cannot be stored. Raises
-    ValueError for a kind of event that the mode does not declare.
+    for more events than an attempt may have, or for an event that cannot be stored, such as a
+    thought without a thinker. Raises ValueError for a kind of event that the mode does not declare.
     """
     mode = mode_of(attempt.session)
     if mode.outcome is reply and not text.strip():
@@ -275,6 +275,11 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
             "be stored. Its text is kept; have it written again."
         )
     _check_kinds("event", (one.kind for one in events), mode.all_event_kinds)
+    if any(one.kind == THOUGHT and one.speaker is None for one in events):
+        raise InvalidInput(
+            "The reply has a thought that nobody has, because no member of the cast acts in it. "
+            "Its text is kept; have it written again."
+        )
     for one in events:
         check_stored_size(one.shown or {}, most=PAYLOAD_CHAR_LIMIT, label="What the reply shows")
     return events

@@ -39,7 +39,7 @@ from memory.stretches import StretchRule
 from sessions.events import NewEvent
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT
-from sessions.models import Attempt, Session
+from sessions.models import THOUGHT, Attempt, Session
 from sessions.tests.factories import make_active_chapter
 
 Install = Callable[..., None]
@@ -253,3 +253,18 @@ class TestOutcomes:
                 keep_reply(chapter.pk)
             attempt.refresh_from_db()
             assert attempt.is_broken
+
+    def test_a_thought_that_nobody_has_breaks_the_attempt_and_says_so(
+        self, with_modes: Install, provider: ScriptedProvider
+    ) -> None:
+        def outcome(attempt: Attempt, text: str) -> list[NewEvent]:
+            return [NewEvent(text, attempt.actor, kind=THOUGHT)]
+
+        with_modes(explorer=replace(EXPLORER, outcome=outcome))
+        provider.enqueue("A wave?")
+        chapter = make_active_chapter(mode="explorer")
+        attempt = play(chapter, "Look.", slot=None)
+        assert (attempt.status, attempt.partial_text) == ("failed", "A wave?")
+        assert "a thought that nobody has" in attempt.error
+        with pytest.raises(InvalidInput, match="a thought that nobody has"):
+            keep_reply(chapter.pk)
