@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pydantic import Field
 from pytest_django import Settings
 
 from agents.calling.model_access import model_name
@@ -32,6 +33,7 @@ from agents.prompting.escaping import without_forgeries
 from agents.prompting.layer_sources import world_text
 from agents.prompting.layers import TIERS, Trim, assemble
 from agents.prompting.sandwich import LayerDeclaration, Subject
+from agents.prompting.tools import ToolArguments
 from agents.providers.scripted import ScriptedProvider
 from agents.running.job_kinds import JobKind, job_kind
 from agents.tests.second_mode import EXPLORER, NARRATOR, added, install
@@ -97,6 +99,18 @@ def of_agent(**changes: Any) -> Mode:
     return other(agents=(replace(NARRATOR, **changes),))
 
 
+class Renamed(ToolArguments):
+    depth: int = Field(3, alias="howDeep")
+
+
+class WithSet(ToolArguments):
+    flags: frozenset[str] = frozenset()
+
+
+class WithinIt(ToolArguments):
+    berths: list[Renamed] = []
+
+
 @pytest.mark.parametrize(
     ("mode", "check_id"),
     [
@@ -117,6 +131,8 @@ def of_agent(**changes: Any) -> Mode:
         (other(event_kinds=frozenset({"e" * 41})), "agents.E012"),
         (other(job_kinds={"j" * 41: JOB}), "agents.E012"),
         (of_agent(name="other.goer", tools=(GO,)), "agents.E009"),
+        *((other(setup=one), "agents.E013") for one in (Renamed, WithSet, WithinIt)),
+        *((other(given=one), "agents.E013") for one in (Renamed, WithSet, WithinIt)),
         (other(stretches=StretchRule(ended_by=frozenset({"over"}))), "agents.E010"),
     ],
 )
