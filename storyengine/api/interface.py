@@ -6,8 +6,6 @@ from functools import cached_property, wraps
 from inspect import iscoroutinefunction
 from typing import Any, NoReturn, cast
 
-from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver, re_path
@@ -28,6 +26,8 @@ from storyengine.api.problems import (
 
 View = Callable[..., HttpResponseBase | Awaitable[HttpResponseBase]]
 
+# The most bytes of a body, except of a file.
+LARGEST_BODY = 1_000_000
 # The name of the view that reads its body itself, because a file may be longer than other bodies.
 _TAKES_FILE = "import_session"
 
@@ -149,13 +149,9 @@ def _without_csrf(view: View) -> Callable[..., HttpResponseBase]:
 
 def _refuse_body(request: HttpRequest) -> Problem | None:
     """Return the refusal of a body that is too large, or that a form on another site could send."""
-    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    try:
-        size = len(request.body)
-    except RequestDataTooBig:
-        size = limit + 1
-    if size > limit:
-        detail = f"The body is larger than {limit:,} bytes. Nothing was changed."
+    size = len(request.body)
+    if size > LARGEST_BODY:
+        detail = f"The body is larger than {LARGEST_BODY:,} bytes. Nothing was changed."
         return make_problem(request, 413, "too-large", "Too large", detail)
     return None if not (size or request.content_type) else _refuse_type(request)
 
