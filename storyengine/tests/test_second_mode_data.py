@@ -14,6 +14,8 @@ from agents.flows.tests.trying import try_again
 from agents.modes import find_mode
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
+from agents.running.jobs import due_jobs
+from agents.running.work import work_on
 from agents.tests.replies import answer_in_form, turn_delta
 from memory.blocks import write_own_block
 from memory.fold.folding import fold_chapter
@@ -220,6 +222,23 @@ class TestMemoryOfItsOwn:
         chapter.refresh_from_db()
         assert chapter.last_summarized_prompt_index == 1
         assert write_delta(attempt, from_prompt_index=1, payload=turn_delta()) is None
+
+    @pytest.mark.parametrize("has_wrong_pointer", [False, True])
+    def test_a_chapter_ends_right_after_it(
+        self, chapter: Session, provider: ScriptedProvider, has_wrong_pointer: bool
+    ) -> None:
+        """A delta that is stored already ends the chapter too, although the pointer denies it."""
+        if has_wrong_pointer:
+            write_delta(chapter.turns.get().chosen, from_prompt_index=1, payload=turn_delta())
+            Session.objects.update(last_summarized_prompt_index=0)
+        provider.fallback = answer_in_form
+        assert call("POST", address(chapter, "end")).status_code == 202
+        work_on(chapter.jobs.get().pk)
+        # A second call would be made and paid for if the same summary were due again.
+        assert not due_jobs().exists()
+        chapter.refresh_from_db()
+        assert (chapter.state, chapter.last_summarized_prompt_index) == ("ENDED", 1)
+        assert chapter.memory_blocks.filter(type="turn_delta").count() == 1
 
     @pytest.mark.parametrize("is_split", [False, True])
     def test_memory_of_an_earlier_stretch_is_written_without_it(
