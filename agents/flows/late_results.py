@@ -43,7 +43,9 @@ def _why_never(job: Job, result: dict[str, Any]) -> str:
 def take_waiting_results(attempt: Attempt) -> None:
     """Store the finished late results that wait for the attempt, as the first changes of its run.
 
-    If a result cannot be stored, or if the world cannot take it, it becomes void instead.
+    If a result cannot be stored, or if the world cannot take it, the run goes on without it. The
+    first attempt at a turn makes such a result void. A re-roll and a trial do not, because play may
+    go on from another attempt, whose world can take it.
     """
     mode = mode_of(attempt.session)
     if not mode.job_kinds or not (waiting := waiting_results(attempt)):
@@ -57,10 +59,11 @@ def take_waiting_results(attempt: Attempt) -> None:
         except DatabaseError:
             raise
         except InvalidInput as error:
-            _give_up(result, str(error))
+            _give_up(attempt, result, str(error))
         except Exception as error:  # noqa: BLE001  (or each further prompt would fail at this)
             name = type(error).__name__
-            _give_up(result, f"The way to play cannot take it into its world ({name}).")
+            reason = f"The way to play cannot take it into its world ({name})."
+            _give_up(attempt, result, reason)
 
 
 def _take(attempt: Attempt, result: LateResult, world: Any) -> Any:
@@ -72,9 +75,10 @@ def _take(attempt: Attempt, result: LateResult, world: Any) -> Any:
     return mode_of(attempt.session).apply_change(world, change)
 
 
-def _give_up(result: LateResult, reason: str) -> None:
-    finished = Job.objects.filter(pk=result.result_id, status=Job.Status.DONE)
-    make_void(result.result_id, finished, reason)
+def _give_up(attempt: Attempt, result: LateResult, reason: str) -> None:
+    if attempt.kind == Attempt.Kind.PROMPT:
+        finished = Job.objects.filter(pk=result.result_id, status=Job.Status.DONE)
+        make_void(result.result_id, finished, reason)
 
 
 def ask_for_lacking_results(chapter: Session) -> None:

@@ -18,7 +18,8 @@ from agents.calling.tests.bookkeeping import expire
 from agents.flows.choosing import choose_reply, edit_reply
 from agents.flows.ending import request_end
 from agents.flows.late_results import finish_with_result
-from agents.flows.tests.playing import play
+from agents.flows.tests.playing import play, reroll
+from agents.flows.tests.trying import try_again
 from agents.models import Job
 from agents.modes import Mode, find_mode
 from agents.prompting.forms.schemas import InvalidReply
@@ -40,7 +41,7 @@ from memory.tests.factories import add_lock
 from sessions.exceptions import WrongState
 from sessions.models import Attempt, Change, Session
 from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
-from sessions.world import changes_that_count
+from sessions.world import NewChange, add_changes, changes_that_count
 
 pytestmark = pytest.mark.django_db
 
@@ -329,6 +330,36 @@ class TestVoid:
         assert (status_of(job), job.error) == (Job.Status.DONE, "")
         assert play(chapter).status == Attempt.Status.COMMITTED
         assert status_of(job) == Job.Status.VOID
+
+    @pytest.mark.parametrize("other", ["re-roll", "trial"])
+    def test_another_attempt_goes_on_without_it_and_the_next_prompt_takes_it(
+        self,
+        chapter: Session,
+        provider: ScriptedProvider,
+        monkeypatch: pytest.MonkeyPatch,
+        settings: Settings,
+        other: str,
+    ) -> None:
+        def at_sea(level: int, change: Change) -> int:
+            if change.result and not level:
+                raise ValueError("The harbour is dry.")
+            return sea(level, change)
+
+        settings.LLM = "scripted"
+        install(monkeypatch, settings, tidal=tidal(**{**FOLD, "apply_change": at_sea}))
+        job = ask(latest(chapter))
+        first = play(chapter)
+        add_changes(first, [NewChange("tide", {"level": 5})], run_id=first.run_id)
+        finish(job, level=3)
+        # The other attempt has the world without the change of the first one.
+        if other == "trial":
+            assert try_again(chapter).status == Attempt.Status.COMMITTED
+        else:
+            provider.enqueue(Script(error=ProviderTimeout("too slow")))
+            assert reroll(chapter).status == Attempt.Status.FAILED
+        assert status_of(job) == Job.Status.DONE
+        play(chapter)
+        assert taken(chapter)[-1] == ("tide", {"level": 3}, "result")
 
     def test_a_world_that_fails_without_it_voids_none(
         self, chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
