@@ -131,9 +131,10 @@ class Mode:
     # `most_turns_alone` turns without a prompt in a row.
     acts_next: Callable[[Session], Writer | None] = _adds_nothing
     most_turns_alone: int = 0
-    # A function that may ask for late results. The transaction that commits the attempt calls it.
-    # It is called again for the chosen attempt whenever a later prompt or a retry is stored or the
-    # chapter ends, because an edited attempt is committed without this call. So it has to be
+    # A function that may ask for late results and store blocks of the mode's own. The transaction
+    # that commits or edits the attempt calls it. It is called again for the chosen attempt whenever
+    # a later prompt or a retry is stored or the chapter ends, because a trial or an imported
+    # attempt may lack what follows it; an error of this call is only logged. So it has to be
     # idempotent. With `ask_for_result` it is, because a second request makes no second job.
     after_commit: Callable[[Attempt], None] = _adds_nothing
 

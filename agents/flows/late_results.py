@@ -1,6 +1,7 @@
 """Late results in play. A job ends with a result, a run takes the results that wait, and a prompt
-asks for those that are missing."""
+asks for those that are missing and for what else follows the turn before."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,10 +12,13 @@ from agents.models import Job
 from agents.modes import check_changes, find_mode, mode_of, world_of
 from agents.running.jobs import finish, owned
 from agents.running.results import ask_again_for_results, make_void, waiting_results
+from agents.running.unforeseen import traceback_of
 from sessions.attempts import find_latest_turn
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
 from sessions.world import LateResult, NewChange, check_change, take_results
+
+logger = logging.getLogger(__name__)
 
 
 def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
@@ -81,12 +85,28 @@ def _give_up(attempt: Attempt, result: LateResult, reason: str) -> None:
         make_void(result.result_id, finished, reason)
 
 
-def ask_for_lacking_results(chapter: Session) -> None:
-    """Ask for late results that a choice, a failure, an edit or an import has left missing."""
+def follow_up_latest_turn(chapter: Session) -> None:
+    """Ask for late results that a choice, a failure or an import has left missing, and let the mode
+    see again to what follows the latest turn.
+
+    If the mode fails in this, the log says so and play goes on: its turn is committed already.
+    """
     mode = find_mode(chapter.mode)
-    if mode is None or not mode.job_kinds:
+    if mode is None:
         return
-    ask_again_for_results(chapter.pk)
+    if mode.job_kinds:
+        ask_again_for_results(chapter.pk)
     latest = find_latest_turn(chapter)
-    if latest is not None:
-        mode.after_commit(latest.chosen)
+    if latest is None:
+        return
+    try:
+        with transaction.atomic():
+            mode.after_commit(latest.chosen)
+    except DatabaseError:
+        raise
+    except Exception as error:  # noqa: BLE001  (or each further prompt and the end would fail)
+        logger.error(
+            "what follows attempt %s met an error of the program:\n%s",
+            latest.chosen_id,
+            traceback_of(error),
+        )
