@@ -23,7 +23,7 @@ from agents.flows.tests.trying import try_again
 from agents.models import Job
 from agents.modes import Mode, find_mode
 from agents.prompting.forms.schemas import InvalidReply
-from agents.providers.exceptions import ProviderRefused, ProviderTimeout
+from agents.providers.exceptions import ProviderRefused, ProviderTimeout, ProviderUnreachable
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.job_kinds import JobKind
 from agents.running.jobs import MAX_ATTEMPTS, claim, fail, latest_jobs, requeue_expired
@@ -423,6 +423,19 @@ class TestVoid:
             assert fail(claimed, "It lacks a level.", cause=InvalidReply("It lacks a level."))
             play(chapter)
         assert (status_of(job), job.error) == (Job.Status.VOID, "It lacks a level.")
+
+    def test_a_last_run_in_which_no_model_answers_does_not_void_it(self, chapter: Session) -> None:
+        job = ask(latest(chapter))
+        Job.objects.update(attempts=MAX_ATTEMPTS - 1)
+        for error, status in [
+            (ProviderUnreachable("Gone."), Job.Status.FAILED),
+            (InvalidReply("It lacks a level."), Job.Status.VOID),
+        ]:
+            claimed = claim(job.pk)
+            assert claimed is not None
+            assert fail(claimed, str(error), cause=error)
+            assert status_of(job) == status
+            play(chapter)
 
     def test_one_that_ends_every_worker_is_void_in_the_end(self, chapter: Session) -> None:
         job = ask(latest(chapter))
