@@ -5,7 +5,6 @@ the attempt of that turn. So the new attempt is stored only once, even if the jo
 times. Its commit may queue the next job.
 """
 
-from contextlib import suppress
 from functools import partial
 
 from django.db import transaction
@@ -32,11 +31,13 @@ _NOT_NOW = "Nobody acts without being asked now."
 
 async def go_on(job: Job, watch: Watch) -> None:
     """Write the attempt that follows. If it fails, the user decides what to do with it."""
-    with suppress(ChapterError):
-        # The attempt is refused if the user was faster or has ended it. It is also refused while
-        # another process writes it.
+    is_refused = False
+    try:
         await write_to_end(partial(_open_next, job))
-    await in_database(_settle, job)
+    except ChapterError:
+        # The user was faster or has ended the attempt, or another process writes it.
+        is_refused = True
+    await in_database(_settle, job, is_refused=is_refused)
 
 
 @transaction.atomic
@@ -62,21 +63,25 @@ def _open_next(job: Job) -> OpenedAttempt:
 
 
 @transaction.atomic
-def _settle(job: Job) -> None:
+def _settle(job: Job, *, is_refused: bool = False) -> None:
     """End the job if its attempt has ended. Otherwise try the job again later, or give it up at
-    last."""
+    last.
+
+    A run that was refused because another process writes the attempt does not count.
+    """
     assert job.attempt_id is not None, "It is queued for an attempt."
-    unfinished = Attempt.objects.filter(
+    attempt = Attempt.objects.filter(
         Q(status=Attempt.Status.RUNNING) | Q(status=Attempt.Status.FAILED, error=INTERRUPTED),
         session=job.session_id,
         submission_key=key_after(job.attempt_id),
         session__state__in=PLAYABLE,
         session__is_ending=False,
-    )
-    if not unfinished.exists():
+    ).first()
+    counts = not (is_refused and attempt and attempt.is_running)
+    if attempt is None:
         finish(job)
-    elif job.attempts < MAX_ATTEMPTS:
-        postpone(job, seconds=LEASE.total_seconds())
+    elif job.attempts < MAX_ATTEMPTS or not counts:
+        postpone(job, seconds=LEASE.total_seconds(), counts=counts)
     else:
         fail_with(job, GIVEN_UP)
 
