@@ -26,21 +26,23 @@ def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
 
     A result that could be stored as a change of no run becomes void at once.
     """
-    result = dict(payload)
-    if reason := _why_never(job, result):
+    if reason := _why_never(job, payload):
         return make_void(job.pk, owned(job), reason)
-    return finish(job, result=result)
+    return finish(job, result=dict(payload))
 
 
-def _why_never(job: Job, result: dict[str, Any]) -> str:
+def _why_never(job: Job, result: Any) -> str:
     if job.result_kind not in mode_of(job.session).all_change_kinds:
         return "The way to play has no such change of its world."
+    no_object = "What was worked out is no JSON object that can be stored."
+    if not isinstance(result, Mapping):
+        return no_object
     try:
         check_change(job.result_kind, result)
     except InvalidInput as error:
         return str(error)
     except (TypeError, ValueError):
-        return "What was worked out is no JSON object that can be stored."
+        return no_object
     return ""
 
 

@@ -376,6 +376,8 @@ class TestVoid:
     @pytest.mark.parametrize(
         ("result_kind", "payload", "reason"),
         [
+            ("tide", ["level", 3], "is no JSON object that can be stored"),
+            ("tide", [], "is no JSON object that can be stored"),
             ("tide", {"level": {1, 2}}, "a value has no form in JSON"),
             ("tide", {"level": 10**5_000}, "is no JSON object that can be stored"),
             ("tide", {"level": float("nan")}, "a number is not finite"),
@@ -385,10 +387,10 @@ class TestVoid:
             ("person", {"name": ""}, "needs a name"),
             ("person", {"name": "Ann", "slot": 3}, "has a name, pronouns and a public text"),
         ],
-        ids=["set", "digits", "nan", "nul", "long", "kind", "nameless", "slot"],
+        ids=["list", "empty", "set", "digits", "nan", "nul", "long", "kind", "nameless", "slot"],
     )
     def test_what_can_be_stored_as_no_change_is_void_as_the_job_ends(
-        self, chapter: Session, result_kind: str, payload: dict[str, object], reason: str
+        self, chapter: Session, result_kind: str, payload: Any, reason: str
     ) -> None:
         claimed = claim(ask(latest(chapter), result_kind).pk)
         assert claimed is not None
