@@ -132,11 +132,11 @@ class Mode:
     # most `most_turns_alone` turns without a prompt in a row.
     acts_next: Callable[[Session], Writer | None] = _adds_nothing
     most_turns_alone: int = 0
-    # A function that may ask for late results. The transaction that commits an attempt calls it. It
-    # is called again for the chosen attempt when a later prompt or a retry is stored or the chapter
-    # ends, because an edited attempt is committed without this call. So the function has to be
-    # idempotent. It is if it only calls `ask_for_result`, because a second request for a result
-    # makes no second job.
+    # A function that may ask for late results and store blocks of the mode's own. The transaction
+    # that commits or edits the attempt calls it. It is called again for the chosen attempt whenever
+    # a later prompt or a retry is stored or the chapter ends, because a trial or an imported
+    # attempt may lack what follows it; an error of this call is only logged. So it has to be
+    # idempotent. With `ask_for_result` it is, because a second request makes no second job.
     after_commit: Callable[[Attempt], None] = _adds_nothing
 
     @property
