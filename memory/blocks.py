@@ -168,9 +168,9 @@ def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
     """Store all deltas of one stretch, and move the summary pointer. The deltas come from
     `make_delta`.
 
-    Returns False and stores nothing if the stretch already has its deltas. The pointer is then set
-    too, or the same summary would be due again. The deltas are stored even if their attempt is not
-    chosen now, because they count when it is chosen again.
+    Returns False and stores no delta if the stretch already has its deltas. The summary pointer is
+    set even then, because otherwise the same summary would be due again. The deltas are stored even
+    if their attempt is not chosen now, because they count when it is chosen again.
     """
     one = deltas[0]
     known = {"attempt": one.attempt, "from_prompt_index": one.from_prompt_index, "type": one.type}

@@ -214,7 +214,7 @@ def add_changes(
 
 
 def check_change(kind: str, payload: Mapping[str, Any]) -> None:
-    """Raise InvalidInput for a change that can be stored in no chapter."""
+    """Raise InvalidInput for a change that no chapter can store."""
     check_stored_size(payload, most=CHANGE_CHAR_LIMIT, label="A change to the world")
     if kind == PERSON:
         _clean_person((), payload)

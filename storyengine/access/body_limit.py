@@ -38,15 +38,16 @@ LARGEST_FILE = 21_000_000
 # The most bytes of a body for an address that needs no login. They are enough for the login form
 # with the longest password.
 LARGEST_OF_STRANGERS = 20_000
-# The most bytes of any other form, which has texts that are percent-encoded. The largest real form
-# is that of a trial with a layer of 60,000 code points. All of Tab 1 has nine texts of 5,000.
+# The most bytes of any other form. The texts in such a form are percent-encoded. The largest form
+# of this kind is that of a trial, with a layer of 60,000 code points. All of Tab 1 has nine texts
+# of 5,000 code points.
 LARGEST_FORM = 1_100_000
-# The form of an edited reply is sent without percent-encoding, because a reply may be so long. It
-# is the largest form that Django reads.
+# The view that takes the form of an edited reply. This form is the largest that Django reads. It is
+# sent without percent-encoding, because a reply may be long.
 EDIT = "pages:save-edit"
 LARGEST_EDIT = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-# The most bytes of a refused body that are still read and dropped, because many clients read an
-# answer only after they have sent everything.
+# The most bytes of a refused body that are read and thrown away. They are read because many clients
+# read an answer only after they have sent the whole body.
 _THROWN_AWAY = 200_000_000
 # The longest wait for the next part of a body. The whole body may take FIRST_SECONDS, and one
 # second more for each SLOWEST_BYTES_PER_SECOND bytes that have arrived.

@@ -26,7 +26,7 @@ from storyengine.api.problems import (
 
 View = Callable[..., HttpResponseBase | Awaitable[HttpResponseBase]]
 
-# The most bytes of a body, except of a file.
+# The most bytes of a body that is not a file.
 LARGEST_BODY = 1_000_000
 # The name of the view that reads its body itself, because a file may be longer than other bodies.
 _TAKES_FILE = "import_session"
@@ -148,7 +148,8 @@ def _without_csrf(view: View) -> Callable[..., HttpResponseBase]:
 
 
 def _refuse_body(request: HttpRequest) -> Problem | None:
-    """Return the refusal of a body that is too large, or that a form on another site could send."""
+    """Return a refusal if the body is too large or is not declared as JSON. A form on another site
+    cannot declare its body as JSON."""
     size = len(request.body)
     if size > LARGEST_BODY:
         detail = f"The body is larger than {LARGEST_BODY:,} bytes. Nothing was changed."
