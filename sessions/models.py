@@ -289,7 +289,7 @@ class Attempt(models.Model):
         COMMITTED = "committed"
         FAILED = "failed"
         STOPPED = "stopped"
-        # A broken attempt without which the user has gone on. The words of the attempt are kept.
+        # A broken attempt after the user has gone on without it. The words of the attempt are kept.
         SET_ASIDE = "set_aside"
 
     # The kinds of attempts that are part of play. A chapter has at most one of them in flight or

@@ -53,8 +53,8 @@ def merge(earlier: Fold, later: Fold) -> Fold:
 def fold_chapter(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
 ) -> Fold:
-    """Return the fold of the blocks that count. With `readers`, only the blocks are folded that
-    each of these readers knows.
+    """Return the fold of the blocks that count. With `readers`, a block is included only if each of
+    these readers knows it.
 
     `counting_blocks` says which blocks count, and explains `before`. Every request needs a fold,
     and blocks never change. So folds are cached, and new blocks are added to a cached fold.
@@ -85,7 +85,8 @@ def fold_with(
     readers: Collection[int],
     before: int | None = None,
 ) -> Fold:
-    """Return the fold of the blocks that all these readers know, with the `waiting` deltas added.
+    """Return the fold of the blocks that each of these readers knows, with the `waiting` deltas
+    added.
 
     The waiting deltas belong to one stretch. They are not stored yet.
     """

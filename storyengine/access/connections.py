@@ -84,8 +84,8 @@ class Connections:
         """Add a new connection, which has not sent a whole request yet."""
         longest = next(iter(self._waiting), None) or next(iter(self._unread), None)
         self._waiting[connection] = None
-        # If `longest` is None, all other connections are being answered and read their answers, so
-        # none can be closed. uvicorn then refuses the new connection with 503.
+        # If `longest` is None, every other connection is being answered and its client reads the
+        # answer. So no connection can be closed, and uvicorn refuses the new connection with 503.
         if len(self) > self.most and longest is not None:
             self.close(longest, "too_many")
 

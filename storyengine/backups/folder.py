@@ -27,8 +27,8 @@ from django.utils.timesince import timesince
 from storyengine.backups.exceptions import BackupError
 
 ONE_DAY = timedelta(days=1)
-# The beginning of the name of an unfinished backup. By this name the files that killed processes
-# have left are found.
+# The beginning of the name of an unfinished backup. A process that was killed may have left such a
+# file, which is found by this beginning.
 _DRAFT = ".unfinished-"
 _EMPTY = "-empty"
 _TIME = "%Y%m%dT%H%M%S.%fZ"
