@@ -170,7 +170,7 @@ def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
 
     Returns False and stores no delta if the stretch already has its deltas. The summary pointer is
     set even then, because otherwise the same summary would be due again. The deltas are stored even
-    if their attempt is not chosen now, because they count when it is chosen again.
+    if their attempt is no longer chosen, because they count when it is chosen again.
     """
     one = deltas[0]
     known = {"attempt": one.attempt, "from_prompt_index": one.from_prompt_index, "type": one.type}

@@ -283,7 +283,7 @@ def _place_of(attempt_id: uuid.UUID | None, places: dict[uuid.UUID, int]) -> int
 
 
 def _blocks(chapter: Session, attempts: set[uuid.UUID]) -> list[MemoryBlock]:
-    """Return the memory blocks, also those of attempts that are not chosen now."""
+    """Return the memory blocks, also those of attempts that are not chosen."""
     blocks = chapter.memory_blocks.filter(to_prompt_index__lte=chapter.prompt_index)
     return [
         block
