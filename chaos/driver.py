@@ -32,7 +32,7 @@ WATCH_SECONDS = 10
 LONGEST_FUSE = 0.6
 REROLL_SHARE = 0.2
 # The share of re-rolled turns at which the client then chooses an attempt.
-CHOICE_SHARE = 0.5
+CHOICE_SHARE = 0.8
 KEEP_SHARE = 0.3
 # If the client did not send a broken prompt itself, it retries the prompt in this share of cases.
 # Another tab may have sent it, or a character may have acted without a prompt.
@@ -244,6 +244,9 @@ class Driver:
             return self._client.ask(self._chapter, verb)
         if self._open is not None and self._may_keep(document):
             told = self._client.keep(*self._open)
+        elif self._wants_choice(document):
+            self._written_again = ("", 0)
+            return self._client.choose(self._chapter, document["prompt_index"], self._chance)
         elif self._wants_reroll(document):
             headers = {"Idempotency-Key": uuid.uuid4().hex}
             path = f"/api/session/{self._chapter}/reroll"
@@ -251,8 +254,6 @@ class Driver:
             return self._client.send("POST", path, headers=headers)
         elif self._wants_act(document):
             return self._client.act(self._chapter, self._chance.choice(self._scenario.acts))
-        elif self._wants_choice(document):
-            return self._client.choose(self._chapter, document["prompt_index"], self._chance)
         else:
             key, words = self._open_prompt(document)
             streams = self._chance.random() < 0.5
