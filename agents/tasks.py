@@ -19,7 +19,8 @@ from agents.running.work import STOPPING, work_on
     retry_jitter=True,
 )
 def run_job(*, job_id: str) -> None:
-    """Do a job if it is still due. Ask the server for its models' windows before and after it."""
+    """Do a job if it is still due. Before and after the job, ask the server for its models'
+    windows."""
     try:
         _ask_unless_stopping()
     finally:

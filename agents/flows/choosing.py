@@ -30,11 +30,11 @@ def edit_reply(
     submission_key: str = "",
     attempt_id: uuid.UUID | None = None,
 ) -> Attempt:
-    """Edit a reply by `sessions.committing.edit_reply`, and adapt memory to it. No model is
-    called.
+    """Edit a reply by `sessions.committing.edit_reply`, and adapt memory to the edited reply. No
+    model is called.
 
-    The edit is refused if the mode refuses what follows it, such as a block of memory that is too
-    long.
+    The mode's function `after_commit` may refuse the edit, for example if a block of the mode would
+    be too long.
     """
     attempt = committing.edit_reply(
         session_id, number, text, submission_key=submission_key, attempt_id=attempt_id
