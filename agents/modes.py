@@ -236,7 +236,8 @@ def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
 
 
 def who_answers(chapter: Session, actor: int | None) -> Writer:
-    """Return who writes the reply to a prompt to this member of the cast. Raises InvalidInput."""
+    """Return who writes the reply to a prompt to this member of the cast. Raises InvalidInput if
+    nobody answers such a prompt."""
     return mode_of(chapter).answers(chapter, actor)
 
 

@@ -204,7 +204,8 @@ def prepare_call(
 def fit_prompt(
     agent: Agent, facts: ModelFacts, compose: Compose, *, beside: float = 0
 ) -> AssembledPrompt:
-    """Compose the request, and fit it into the window without sending it. Raises PromptTooLong.
+    """Compose the request, and fit it into the window without sending it. Raises PromptTooLong if
+    the request cannot fit.
 
     `beside` is the weight of everything that is sent outside of the messages. The weight of the
     result includes this weight.

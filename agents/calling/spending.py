@@ -23,9 +23,9 @@ from sessions.models import Session
 class Spending:
     """The tokens and dollars that a chapter has cost.
 
-    `tokens` is the sum of input and output. `unpriced_tokens` is the part of them that belongs to
-    models without a known price. `estimated_tokens` is the part that no provider reported, because
-    the call was stopped or broke off, or because the server reports no tokens.
+    `tokens` is the sum of input and output. `unpriced_tokens` are the tokens of models without a
+    known price. `estimated_tokens` are the tokens that no provider reported, because the call was
+    stopped or broke off, or because the server reports no tokens.
     """
 
     tokens: int = 0
@@ -35,7 +35,8 @@ class Spending:
 
     @property
     def about(self) -> str:
-        """The word in front of figures: "about " if a part of them is estimated, or else ""."""
+        """The word that a page writes before a figure: "about " if the figure includes estimates,
+        or else ""."""
         return "about " if self.estimated_tokens else ""
 
     @property

@@ -41,7 +41,8 @@ class WheelDownload:
 
     def __init__(self, part: Part, folder: Path) -> None:
         self.part = part
-        # Each download gets a new folder, because an earlier download might still write to its own.
+        # Each download gets a new folder, because an earlier download might still write to its own
+        # folder.
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         self._log = folder / "pip.log"
         with self._log.open("wb") as log:

@@ -152,7 +152,8 @@ def _tasks_of_this_loop() -> "list[asyncio.Task[None]]":
 
 
 def keep_reply(session_id: uuid.UUID) -> Attempt:
-    """Commit the text of the broken attempt as its reply. Raises WrongState."""
+    """Commit the text of the broken attempt as its reply. Raises WrongState if the text cannot be
+    kept."""
     with transaction.atomic():
         attempt = start_keeping(broken_attempt(get_chapter(session_id)))
         if commit_reply(attempt, attempt.partial_text, is_kept=True) is None:

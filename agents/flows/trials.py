@@ -217,7 +217,8 @@ async def start_trial(
 
 
 async def stop_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
-    """Stop a running trial. Its text so far is shown, but cannot be kept. Raises WrongState."""
+    """Stop a running trial. Its text so far is shown, but cannot be kept. Raises WrongState if the
+    trial is over already."""
     attempt = await in_database(lambda: _find(get_chapter(session_id), attempt_id))
     if not attempt.is_running:
         raise WrongState("This trial is over already.")

@@ -27,7 +27,8 @@ class Answer:
     type of every value.
 
     A reply ends when it has more characters, hidden ones included, than its limit of tokens allows.
-    The key `secret` is removed from error messages of the server. Raises Failure.
+    The key `secret` is removed from error messages of the server. Every error in the answer is
+    raised as a Failure.
     """
 
     def __init__(
@@ -118,8 +119,8 @@ class Answer:
     def _within_limit(self, said: object) -> str:
         content, room = _content(said), self._room
         self._room -= len(content)
-        # Most chunks have only content. A search for the other fields in every chunk would take
-        # most of the time.
+        # Most chunks have only the field for content. A search for the other fields in every chunk
+        # would take most of the time.
         if isinstance(said, dict) and not (content and len(said) == 1):
             self._room -= sum(len(_text(said, name)) for name in _HIDDEN)
             if self._calls is not None:

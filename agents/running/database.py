@@ -70,9 +70,10 @@ async def _run_in(
 
 
 async def open_connection() -> None:
-    """Open the connection of one thread early, so that no GM has to wait for it.
+    """Open the connection of one thread early, so that no GM has to wait for this.
 
-    Only one thread is used. If the database hangs, the other thread can still report this.
+    Only one of the threads opens its connection here. If the database hangs, the other thread can
+    still serve a request and report that the database hangs.
     """
     if database_threads is None:
         return
