@@ -54,7 +54,7 @@ def main() -> None:
     try:
         server = start(**json.loads(sys.stdin.readline()))
     except RuntimeError as error:
-        # llama.cpp has already logged the reason.
+        # llama.cpp has already logged why it cannot serve the model.
         sys.exit(f"llama.cpp: {error}")
     os.write(answers, json.dumps({"address": server.listening_address}).encode() + b"\n")
     # Wait until the parent closes standard input. When the parent ends, the system closes it.

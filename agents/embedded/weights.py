@@ -86,7 +86,8 @@ def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _only_one_fetches(path, model, on_progress):
-            # Another process may have fetched the file while this process waited for the lock.
+            # Another process may have fetched the file while this process waited for the lock, so
+            # the size of the file is checked again.
             if not _has_size(path, model.size):
                 _fetch_into(path, model, on_progress)
     except OSError as error:

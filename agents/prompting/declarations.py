@@ -47,8 +47,8 @@ class Agent:
     # How much the model should reason, if the model accepts this option. "" leaves the choice to
     # the model.
     reasoning_effort: Literal["", "low"] = ""
-    # The tools that the agent may call. The next two fields are the form in which it should write
-    # the calls, and the most steps of a reply.
+    # The tools that the agent may call. The next two fields are the form in which the agent should
+    # write the calls, and the most steps of a reply.
     tools: tuple[Tool, ...] = ()
     tool_form: ToolForm = "native"
     most_steps: int = 8

@@ -98,7 +98,7 @@ class Answer:
 
     def _take(self, piece: object, part: Literal["delta", "message"]) -> str:
         if error := _field(piece, "error"):
-            # Streams, and sometimes whole answers, report errors under status 200.
+            # A stream, and sometimes a whole answer, may have an error although its status is 200.
             if self.has_text:
                 raise broken_off(self._subject)
             raise refused_or_busy(self._subject, 0, error, secret=self._secret)

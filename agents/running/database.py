@@ -79,7 +79,7 @@ async def open_connection() -> None:
         return
 
     def connect() -> None:
-        # Each thread has its own connection, so the thread that will use it opens it.
+        # The connection is opened in the thread that will use it, because each thread has its own.
         connection.ensure_connection()
 
     with suppress(DatabaseError):
