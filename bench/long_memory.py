@@ -15,7 +15,7 @@ ROSTER = ("Ashwin", "Berrin", "Calla", "Dorrit", "Edda", "Fenwick", "Gisla")
 CHUNK = 7
 CANON_EVERY = 3
 THREAD_LASTS = 3
-# One of this many threads is never closed.
+# One thread in this many is never closed.
 LOOSE_END_EVERY = 12
 
 _PLACES = ("the harbour", "the customs house", "the drowned chapel", "the ferry", "the rope walk")
