@@ -130,8 +130,8 @@ def _nothing_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def noticed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that gets the id of each job of which the program would tell the broker. No
-    broker is used."""
+    """Replace the broker by a list, and return the list. Instead of a notice to the broker, the
+    job's id is added to the list."""
     ids: list[str] = []
 
     def note(_name: str, *, kwargs: dict[str, Any], countdown: float | None) -> None:
