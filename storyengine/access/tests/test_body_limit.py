@@ -1,5 +1,5 @@
-"""Tests that the body of a request is refused before Django stores it, if it is too large or too
-slow."""
+"""Tests that a request is refused before Django stores its body, if the body is too large or
+arrives too slowly."""
 
 import asyncio
 import json

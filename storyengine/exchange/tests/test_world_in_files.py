@@ -202,7 +202,8 @@ def test_a_copy_leaves_out_what_is_not_finished_and_asks_for_it_at_the_latest_tu
     status: str,
     copy_of: Callable[[Session], Session],
 ) -> None:
-    # The broken attempt has taken the second late result, so the attempt is deleted here.
+    # The broken attempt has taken a late result that shall not be finished in this test. So the
+    # attempt is deleted.
     chapter.attempts.filter(status=Attempt.Status.FAILED).delete()
     first, second = (one.chosen for one in chapter.turns.order_by("number"))
     third = add_turn(chapter)
@@ -500,7 +501,7 @@ def test_the_check_of_a_file_keeps_no_world_of_earlier_turns(
     chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     class World:
-        """A world. `alive` contains the worlds that are still in memory."""
+        """A world. `alive` contains the worlds that Python has not deleted yet."""
 
     alive: WeakSet[World] = WeakSet()
     most: list[int] = []

@@ -37,7 +37,7 @@ TOKEN = "token-of-the-test-0123456789"
 
 @pytest.fixture(autouse=True)
 def _asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the answers that are kept, so that each test asks again."""
+    """Forget the results of earlier checks, so that each test runs the checks again."""
     monkeypatch.setattr(readiness, "_HOLDS_SECONDS", 0.0)
     monkeypatch.setattr(readiness, "_rows", readiness._Question(readiness._ask_database))
     monkeypatch.setattr(readiness, "_broker", readiness._Question(readiness._ask_broker))

@@ -29,8 +29,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 PROMPTS = "**/play/prompt"
 
-# The script scrolls the transcript up. The page notices this in its next frame, earlier than a
-# person could do anything else.
+# The script scrolls the transcript up. The page notices this in its next frame. A person could do
+# nothing else before this frame.
 SCROLL_UP = """() => { document.getElementById("transcript").scrollTop = 40; }"""
 
 SCROLL_UP_AS_WORDS_COME = """() => {
@@ -106,8 +106,8 @@ class TestPrompt:
         expect(box).to_have_value("Sent twice.")
         expect(page.locator("#prompt-notice")).to_be_empty()
         page.unroute(PROMPTS)
-        # The words may be sent again whether the first reply is still being written or is already
-        # committed.
+        # The page sends the words again under the same key. The program makes no second attempt,
+        # even if the first reply is still being written.
         page.locator("[data-send]").click()
         expect(box).to_have_value("")
         expect_turn(page, 1, "Sent twice.")

@@ -31,8 +31,7 @@ COUNT_REQUESTS = """() => {
 
 
 def save_of(route: Route, chapter: ChapterClient) -> str:
-    """Return the address to which the page saves, with the id of this chapter in place of the
-    page's own."""
+    """Return the address to which the page saves Tab 1, but with the id of this chapter."""
     return re.sub(r"(?<=/chapters/)[^/]+", chapter.session_id, route.request.url)
 
 
@@ -369,7 +368,7 @@ def tab1(chapter: ChapterClient) -> dict[str, Any]:
 
 
 class TestTwoWindows:
-    """Tests of two open windows with Tab 1. A program also changes its texts."""
+    """Tests of Tab 1 in two open windows, while a program also changes the texts of Tab 1."""
 
     def test_no_window_takes_back_what_it_has_not_seen(
         self, windows: tuple[Page, Page], draft: ChapterClient, program: ScriptedProgram
