@@ -1,5 +1,6 @@
 """Checks the declarations of modes when the program starts, before a chapter needs them."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -31,6 +32,7 @@ def check_modes(
     faults += _faults_of_kinds("memory block", (ENGINE_BLOCK_KINDS, *kinds_of_blocks))
     faults += _faults_of_names(loaded.modes)
     faults += _faults_of_setups(loaded.modes)
+    faults += _faults_of_fields(loaded.modes)
     faults += _faults_of_stretches(loaded.modes)
     faults += _faults_of_templates(loaded.modes)
     if DEFAULT_MODE not in {mode.name for mode in loaded.modes}:
@@ -114,6 +116,30 @@ def _faults_of_setups(modes: Iterable[Mode]) -> list[Fault]:
             required := [name for name, one in mode.setup.model_fields.items() if one.is_required()]
         )
     ]
+
+
+def _faults_of_fields(modes: Iterable[Mode]) -> list[Fault]:
+    """Return a fault for each model whose fields are not read again as they are stored.
+
+    They are stored by their own names. A set has another order after each start of the program, so
+    a prompt that is sent again would not be found to be the same.
+    """
+    faults = []
+    for mode in modes:
+        for what, model in (("setup", mode.setup), ("given", mode.given)):
+            schema = model.model_json_schema() if model else {}
+            is_renamed = model and schema != model.model_json_schema(by_alias=False)
+            if is_renamed or '"uniqueItems": true' in json.dumps(schema):
+                kind = "an alias" if is_renamed else "a set"
+                faults.append(
+                    Fault(
+                        "agents.E013",
+                        f"A field in the {what} of {mode.name} has {kind}, so what is stored is "
+                        "not what was sent.",
+                        "Leave aliases out, and declare a list in place of a set.",
+                    )
+                )
+    return faults
 
 
 def _faults_of_stretches(modes: Iterable[Mode]) -> list[Fault]:

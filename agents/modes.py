@@ -34,7 +34,7 @@ from sessions.events import NewEvent, reply
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, PAYLOAD_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, PERSON, SAID, THOUGHT, Attempt, Change, Session
-from sessions.payloads import check_payload
+from sessions.payloads import check_stored_size
 from sessions.world import NewChange, changes_that_count, fold_world
 
 
@@ -132,11 +132,11 @@ class Mode:
     # most `most_turns_alone` turns without a prompt in a row.
     acts_next: Callable[[Session], Writer | None] = _adds_nothing
     most_turns_alone: int = 0
-    # A function that may ask for late results. The transaction that commits an attempt calls it. It
-    # is called again for the chosen attempt when a later prompt or a retry is stored or the chapter
-    # ends, because an edited attempt is committed without this call. So the function has to be
-    # idempotent. It is if it only calls `ask_for_result`, because a second request for a result
-    # makes no second job.
+    # A function that may ask for late results and store blocks of the mode's own. The transaction
+    # that commits or edits the attempt calls it. It is called again for the chosen attempt whenever
+    # a later prompt or a retry is stored or the chapter ends, because a trial or an imported
+    # attempt may lack what follows it; an error of this call is only logged. So it has to be
+    # idempotent. With `ask_for_result` it is, because a second request makes no second job.
     after_commit: Callable[[Attempt], None] = _adds_nothing
 
     @property
@@ -261,9 +261,9 @@ def chance_of(attempt: Attempt, name: str) -> random.Random:
 def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
     """Return the events that the mode makes of the text.
 
-    Raises EmptyReply for an empty text if the mode has no `outcome` of its own. Raises InvalidInput
-    for more events than an attempt may have, or for an event that cannot be stored. Raises
-    ValueError for a kind of event that the mode does not declare.
+    Raises EmptyReply for an empty text if the mode has no `outcome` of its own, and InvalidInput
+    for more events than an attempt may have, or for an event that cannot be stored, such as a
+    thought without a thinker. Raises ValueError for a kind of event that the mode does not declare.
     """
     mode = mode_of(attempt.session)
     if mode.outcome is reply and not text.strip():
@@ -275,8 +275,13 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
             "be stored. Its text is kept; have it written again."
         )
     _check_kinds("event", (one.kind for one in events), mode.all_event_kinds)
+    if any(one.kind == THOUGHT and one.speaker is None for one in events):
+        raise InvalidInput(
+            "The reply has a thought that nobody has, because no member of the cast acts in it. "
+            "Its text is kept; have it written again."
+        )
     for one in events:
-        check_payload(one.shown or {}, most=PAYLOAD_CHAR_LIMIT, label="What the reply shows")
+        check_stored_size(one.shown or {}, most=PAYLOAD_CHAR_LIMIT, label="What the reply shows")
     return events
 
 

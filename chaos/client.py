@@ -128,13 +128,14 @@ class Client:
         return told
 
     def choose(self, session_id: str, number: int, chance: random.Random) -> Told:
-        """Choose a random committed attempt of the turn."""
+        """Choose a random committed attempt of the turn, if possible one that is not chosen."""
         path = f"/api/session/{session_id}/turns/{number}"
         turn = self.send("GET", path)
         if turn.status != 200:
             return turn
         committed = [one for one in turn.body["attempts"] if one["status"] == "committed"]
-        attempt = chance.choice(committed)
+        others = [one for one in committed if not one["is_chosen"]]
+        attempt = chance.choice(others or committed)
         told = self.send("POST", f"{path}/choose", {"attempt_id": attempt["attempt_id"]})
         if told.status < 400 and told.status and not attempt["is_chosen"]:
             self.journal.choices += 1

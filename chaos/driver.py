@@ -33,7 +33,7 @@ WATCH_SECONDS = 10
 LONGEST_FUSE = 0.6
 REROLL_SHARE = 0.2
 # The share of re-rolls after which the client chooses one of the attempts of the turn.
-CHOICE_SHARE = 0.5
+CHOICE_SHARE = 0.8
 KEEP_SHARE = 0.3
 # The share in which the client retries a broken prompt of somebody else. Another tab may have sent
 # the prompt, or a character may have acted without a prompt.
@@ -249,6 +249,9 @@ class Driver:
             return self._client.ask(self._chapter, verb)
         if self._open is not None and self._may_keep(document):
             told = self._client.keep(*self._open)
+        elif self._wants_choice(document):
+            self._written_again = ("", 0)
+            return self._client.choose(self._chapter, document["prompt_index"], self._chance)
         elif self._wants_reroll(document):
             headers = {"Idempotency-Key": uuid.uuid4().hex}
             path = f"/api/session/{self._chapter}/reroll"
@@ -256,8 +259,6 @@ class Driver:
             return self._client.send("POST", path, headers=headers)
         elif self._wants_act(document):
             return self._client.act(self._chapter, self._chance.choice(self._scenario.acts))
-        elif self._wants_choice(document):
-            return self._client.choose(self._chapter, document["prompt_index"], self._chance)
         else:
             key, words = self._open_prompt(document)
             streams = self._chance.random() < 0.5

@@ -13,7 +13,7 @@ from memory.models import MemoryBlock
 from sessions.access import tell_readers_apart
 from sessions.limits import PAYLOAD_CHAR_LIMIT
 from sessions.models import Attempt, Session
-from sessions.payloads import check_payload
+from sessions.payloads import check_stored_size
 from sessions.states import State, try_move
 
 # A condition that is true of blocks that count now. The lock and rulings have no attempt, and count
@@ -147,7 +147,7 @@ def write_own_block(
     assert attempt.turn is not None, "A block is about a committed attempt."
     if MemoryBlock.objects.filter(attempt=attempt, type=kind).exists():
         return
-    check_payload(payload, most=PAYLOAD_CHAR_LIMIT, label="A block of memory")
+    check_stored_size(payload, most=PAYLOAD_CHAR_LIMIT, label="A block of memory")
     readers, number = sorted(audience), attempt.turn.number
     tell_readers_apart(attempt.session, readers)
     # Processes keep composed requests in memory. A new `updated_at` makes them compose the requests
@@ -169,12 +169,14 @@ def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
     """Store all deltas of one stretch, and move the summary pointer. The deltas come from
     `make_delta`.
 
-    Returns False and stores nothing if the stretch already has its deltas. The deltas are stored
-    even if their attempt is not chosen now, because they count when it is chosen again.
+    Returns False and stores nothing if the stretch already has its deltas. The pointer is then set
+    too, or the same summary would be due again. The deltas are stored even if their attempt is not
+    chosen now, because they count when it is chosen again.
     """
     one = deltas[0]
     known = {"attempt": one.attempt, "from_prompt_index": one.from_prompt_index, "type": one.type}
     if MemoryBlock.objects.filter(**known).exists():
+        settle_pointer(one.session_id)
         return False
     MemoryBlock.objects.bulk_create(deltas)
     for delta in deltas:

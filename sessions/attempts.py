@@ -77,9 +77,9 @@ def open_prompt(
     prompt would be refused by now. If the first attempt is committed, it is returned. If it is
     broken, it runs again with its stored `given`.
 
-    Raises TurnInFlight if the first attempt is running, and WrongState if it was set aside. Raises
-    KeyReused if the key came with other words, another `given` or another actor. Raises another
-    ChapterError if the prompt is refused.
+    Raises TurnInFlight while the attempt runs, and WrongState once it was set aside. Raises
+    KeyReused if the key came with other words, another `given` or another actor; an `actor` or a
+    `given` that is None fits any. Raises another ChapterError if the prompt is refused.
     """
     words = _clean_words(words)
     chapter = get_chapter_to_change(session_id)
@@ -126,8 +126,7 @@ def open_reroll(
     if earlier := _find_earlier(chapter, key, Attempt.Kind.REROLL):
         sent = {"words": words, "witnesses": _with_actor(witnesses, earlier.actor), "given": given}
         said: dict[str, object] = {name: one for name, one in sent.items() if one is not None}
-        if actor is not None:
-            said["actor"] = _actor_again(earlier, chapter, actor, answers)
+        said["actor"] = _actor_again(earlier, chapter, actor, answers)
         return _open_again(chapter, earlier, said)
     turn = latest_turn(chapter)
     like = turn.chosen
@@ -346,11 +345,12 @@ def _find_earlier(chapter: Session, key: str, kind: str) -> Attempt | None:
 def _actor_again(
     earlier: Attempt, chapter: Session, actor: int | None, answers: Answers
 ) -> int | None:
-    """Return the member of the cast who acts if a client addresses `actor` again.
+    """Return who acts if `actor` is addressed. The mode is asked only if somebody else than the
+    stored attempt's actor is addressed.
 
-    If the stored attempt has this actor, the answer is `actor`. Otherwise the mode decides.
+    If nobody is addressed, the mode chose the stored actor, and the world may have moved on since.
     """
-    return actor if actor == earlier.actor else answers(chapter, actor).actor
+    return earlier.actor if actor in (None, earlier.actor) else answers(chapter, actor).actor
 
 
 def free_from_dead_attempt(chapter: Session) -> None:

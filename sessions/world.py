@@ -21,7 +21,7 @@ from sessions.cast import clean_person
 from sessions.exceptions import InvalidInput
 from sessions.limits import CHANGE_CHAR_LIMIT, MAX_CHANGES_OF_AN_ATTEMPT, MAX_PEOPLE_IN_PLAY
 from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, Attempt, Change, Session, Turn
-from sessions.payloads import check_payload
+from sessions.payloads import check_stored_size
 from sessions.roster import Character, character
 
 World = TypeVar("World")
@@ -211,8 +211,8 @@ def add_changes(
 
 
 def check_change(kind: str, payload: Mapping[str, Any]) -> None:
-    """Raise InvalidInput for a change that no chapter can store."""
-    check_payload(payload, most=CHANGE_CHAR_LIMIT, label="A change to the world")
+    """Raise InvalidInput for a change that can be stored in no chapter."""
+    check_stored_size(payload, most=CHANGE_CHAR_LIMIT, label="A change to the world")
     if kind == PERSON:
         _clean_person((), payload)
 

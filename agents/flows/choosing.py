@@ -5,6 +5,7 @@ import uuid
 from django.db import transaction
 
 from agents.flows.summarizing import cancel_waiting_summary, end_summarizing
+from agents.modes import find_mode
 from agents.running.results import settle_results
 from memory.blocks import settle_pointer
 from sessions import committing
@@ -28,11 +29,17 @@ def edit_reply(
     submission_key: str = "",
     attempt_id: uuid.UUID | None = None,
 ) -> Attempt:
-    """Edit a reply by `sessions.committing.edit_reply`, and adapt memory to the edited reply,
-    without calling a model."""
+    """Edit a reply by `sessions.committing.edit_reply`, and adapt memory to it. No model is
+    called.
+
+    The edit is refused if the mode refuses what follows it, such as a block of memory that is too
+    long.
+    """
     attempt = committing.edit_reply(
         session_id, number, text, submission_key=submission_key, attempt_id=attempt_id
     )
+    if mode := find_mode(attempt.session.mode):
+        mode.after_commit(attempt)
     follow_choice(session_id)
     return attempt
 

@@ -14,6 +14,7 @@ from agents.models import Job
 from agents.modes import mode_of, outcome_of
 from agents.running.jobs import queue_job
 from agents.running.unforeseen import traceback_of
+from agents.running.work import AT_WORK
 from sessions.attempts import Writer
 from sessions.breaking import extend_broken_text
 from sessions.committing import commit_attempt
@@ -48,7 +49,9 @@ def commit_reply(attempt: Attempt, text: str, *, is_kept: bool = False) -> list[
         follow_choice(attempt.session_id)
     if not is_kept and who_acts_after(attempt):
         queue_job(attempt.session_id, Job.Kind.GO_ON, str(attempt.pk), attempt=attempt)
-    transaction.on_commit(lambda: read_ahead(attempt.session), robust=True)
+    elif not AT_WORK:
+        # The user's next prompt comes to this process, which is no worker.
+        transaction.on_commit(lambda: read_ahead(attempt.session), robust=True)
     return events
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from agents.calling.objects import what_the_check_said
-from agents.flows.late_results import ask_for_lacking_results
+from agents.flows.late_results import follow_up_latest_turn
 from agents.flows.memory_calls import accept_memory_calls, check_calls_accepted
 from agents.flows.summarizing import queue_due_summary, settle_memory
 from agents.flows.warmup import stop_warmup
@@ -68,7 +68,7 @@ def request_end(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session
             raise _refusal(chapter)
         if accept_calls:
             accept_memory_calls(chapter, is_ending=True)
-        ask_for_lacking_results(chapter)
+        follow_up_latest_turn(chapter)
         settle_memory(session_id)
     stop_warmup(session_id)
     return get_chapter(session_id)

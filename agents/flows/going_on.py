@@ -5,7 +5,6 @@ key names the attempt of the turn before, so that the new attempt is stored only
 job begins several times. The commit of the new attempt may queue the next job.
 """
 
-from contextlib import suppress
 from functools import partial
 
 from django.db import transaction
@@ -31,13 +30,14 @@ _NOT_NOW = "Nobody acts without being asked now."
 
 
 async def go_on(job: Job, watch: Watch) -> None:
-    """Write the attempt of the actor who acts without a prompt. If the attempt fails, the user
-    decides what to do with it."""
-    with suppress(ChapterError):
-        # A ChapterError means that the attempt must not be written, because the user has sent a
-        # prompt or has ended the attempt, or because another process writes it.
+    """Write the attempt that follows. If it fails, the user decides what to do with it."""
+    is_refused = False
+    try:
         await write_to_end(partial(_open_next, job))
-    await in_database(_settle, job)
+    except ChapterError:
+        # The user was faster or has ended the attempt, or another process writes it.
+        is_refused = True
+    await in_database(_settle, job, is_refused=is_refused)
 
 
 @transaction.atomic
@@ -63,21 +63,25 @@ def _open_next(job: Job) -> OpenedAttempt:
 
 
 @transaction.atomic
-def _settle(job: Job) -> None:
-    """Finish the job if its attempt has ended. Otherwise try the job again later. After
-    MAX_ATTEMPTS runs, fail the job."""
+def _settle(job: Job, *, is_refused: bool = False) -> None:
+    """End the job if its attempt has ended. Otherwise try the job again later, or give it up at
+    last.
+
+    A run that was refused because another process writes the attempt does not count.
+    """
     assert job.attempt_id is not None, "It is queued for an attempt."
-    unfinished = Attempt.objects.filter(
+    attempt = Attempt.objects.filter(
         Q(status=Attempt.Status.RUNNING) | Q(status=Attempt.Status.FAILED, error=INTERRUPTED),
         session=job.session_id,
         submission_key=key_after(job.attempt_id),
         session__state__in=PLAYABLE,
         session__is_ending=False,
-    )
-    if not unfinished.exists():
+    ).first()
+    counts = not (is_refused and attempt and attempt.is_running)
+    if attempt is None:
         finish(job)
-    elif job.attempts < MAX_ATTEMPTS:
-        postpone(job, seconds=LEASE.total_seconds())
+    elif job.attempts < MAX_ATTEMPTS or not counts:
+        postpone(job, seconds=LEASE.total_seconds(), counts=counts)
     else:
         fail_with(job, GIVEN_UP)
 

@@ -1,6 +1,7 @@
-"""Late results in play: jobs end with results, runs take the results that wait, and prompts ask for
-missing results."""
+"""Late results in play. A job ends with a result, a run takes the results that wait, and a prompt
+asks for those that are missing and for what else follows the turn before."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,10 +12,13 @@ from agents.models import Job
 from agents.modes import check_changes, find_mode, mode_of, world_of
 from agents.running.jobs import finish, owned
 from agents.running.results import ask_again_for_results, make_void, waiting_results
+from agents.running.unforeseen import traceback_of
 from sessions.attempts import find_latest_turn
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
 from sessions.world import LateResult, NewChange, check_change, take_results
+
+logger = logging.getLogger(__name__)
 
 
 def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
@@ -23,28 +27,32 @@ def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
     Returns False if the job no longer belongs to this worker. A result that no run could store as a
     change becomes void at once.
     """
-    result = dict(payload)
-    if reason := _why_never(job, result):
+    if reason := _why_never(job, payload):
         return make_void(job.pk, owned(job), reason)
-    return finish(job, result=result)
+    return finish(job, result=dict(payload))
 
 
-def _why_never(job: Job, result: dict[str, Any]) -> str:
+def _why_never(job: Job, result: Any) -> str:
     if job.result_kind not in mode_of(job.session).all_change_kinds:
         return "The way to play has no such change of its world."
+    no_object = "What was worked out is no JSON object that can be stored."
+    if not isinstance(result, Mapping):
+        return no_object
     try:
         check_change(job.result_kind, result)
     except InvalidInput as error:
         return str(error)
     except (TypeError, ValueError):
-        return "What was worked out is no JSON object that can be stored."
+        return no_object
     return ""
 
 
 def take_waiting_results(attempt: Attempt) -> None:
     """Store the finished late results that wait for the attempt, as the first changes of its run.
 
-    A result that cannot be stored, or that the world cannot take, becomes void instead.
+    If a result cannot be stored, or if the world cannot take it, the run goes on without it. The
+    first attempt at a turn makes such a result void. A re-roll and a trial do not, because play may
+    go on from another attempt, whose world can take it.
     """
     mode = mode_of(attempt.session)
     if not mode.job_kinds or not (waiting := waiting_results(attempt)):
@@ -59,10 +67,11 @@ def take_waiting_results(attempt: Attempt) -> None:
         except DatabaseError:
             raise
         except InvalidInput as error:
-            _give_up(result, str(error))
+            _give_up(attempt, result, str(error))
         except Exception as error:  # noqa: BLE001  (or each further prompt would fail at this)
             name = type(error).__name__
-            _give_up(result, f"The way to play cannot take it into its world ({name}).")
+            reason = f"The way to play cannot take it into its world ({name})."
+            _give_up(attempt, result, reason)
 
 
 def _take(attempt: Attempt, result: LateResult, world: Any) -> Any:
@@ -74,17 +83,34 @@ def _take(attempt: Attempt, result: LateResult, world: Any) -> Any:
     return mode_of(attempt.session).apply_change(world, change)
 
 
-def _give_up(result: LateResult, reason: str) -> None:
-    finished = Job.objects.filter(pk=result.result_id, status=Job.Status.DONE)
-    make_void(result.result_id, finished, reason)
+def _give_up(attempt: Attempt, result: LateResult, reason: str) -> None:
+    if attempt.kind == Attempt.Kind.PROMPT:
+        finished = Job.objects.filter(pk=result.result_id, status=Job.Status.DONE)
+        make_void(result.result_id, finished, reason)
 
 
-def ask_for_lacking_results(chapter: Session) -> None:
-    """Ask for the late results that are missing after a choice, a failure, an edit or an import."""
+def follow_up_latest_turn(chapter: Session) -> None:
+    """Ask for late results that a choice, a failure or an import has left missing, and let the mode
+    see again to what follows the latest turn.
+
+    If the mode fails in this, the log says so and play goes on: its turn is committed already.
+    """
     mode = find_mode(chapter.mode)
-    if mode is None or not mode.job_kinds:
+    if mode is None:
         return
-    ask_again_for_results(chapter.pk)
+    if mode.job_kinds:
+        ask_again_for_results(chapter.pk)
     latest = find_latest_turn(chapter)
-    if latest is not None:
-        mode.after_commit(latest.chosen)
+    if latest is None:
+        return
+    try:
+        with transaction.atomic():
+            mode.after_commit(latest.chosen)
+    except DatabaseError:
+        raise
+    except Exception as error:  # noqa: BLE001  (or each further prompt and the end would fail)
+        logger.error(
+            "what follows attempt %s met an error of the program:\n%s",
+            latest.chosen_id,
+            traceback_of(error),
+        )

@@ -17,7 +17,7 @@ from agents.calling.rates import reply_is_over
 from agents.calling.tool_steps import Step, ToolWriting
 from agents.flows.committing import SUMMARY_PAUSE_SECONDS, commit_reply, leave_ended
 from agents.flows.composing import compose_reply, cues_of
-from agents.flows.late_results import ask_for_lacking_results, take_waiting_results
+from agents.flows.late_results import follow_up_latest_turn, take_waiting_results
 from agents.flows.summarizing import queue_due_summary
 from agents.flows.warmup import settle_warmup, warm_next_reply
 from agents.mode_fields import given_to_store
@@ -188,14 +188,15 @@ def store_prompt(
     answers: Answers = who_answers,
     **sent: Any,
 ) -> OpenedAttempt:
-    """Store the prompt. Ask for memory and late results that a choice or an import left missing."""
+    """Store the prompt. Then ask for the memory, the late results and the mode's own blocks that
+    are missing after a choice or an import."""
     given = given_to_store(session_id, given)
     opened = open_prompt(session_id, given=given, answers=answers, **sent)
     chapter = opened.attempt.session
     # If the GM has accepted calls by which memory catches up, each commit asks for one of them, so
     # the prompt asks for no memory.
     if opened.must_run:
-        ask_for_lacking_results(chapter)
+        follow_up_latest_turn(chapter)
     if opened.must_run and not chapter.accepted_calls:
         queue_due_summary(chapter, notice_after=SUMMARY_PAUSE_SECONDS)
     return opened

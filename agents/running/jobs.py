@@ -216,18 +216,19 @@ def finish(job: Job, **changes: Any) -> bool:
 def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
     """Mark the job failed. The finished parts of the job stay for the next try.
 
-    `error` tells the GM what `cause` means for the chapter. A job with a late result becomes void
-    instead if `cause` is an error of the program, or if the job has had MAX_ATTEMPTS runs.
+    `error` tells the GM what `cause` means for the chapter. A late result becomes void instead
+    after an error of the program, and after as many runs as a job may have. A run of its job in
+    which no model answered does not count.
     """
-    is_uncounted = job.result_kind and isinstance(cause, _UNANSWERED)
-    is_void = job.result_kind and (isinstance(cause, ProgramFailed) or job.attempts >= MAX_ATTEMPTS)
+    counted = job.attempts - bool(job.result_kind and isinstance(cause, _UNANSWERED))
+    is_void = job.result_kind and (isinstance(cause, ProgramFailed) or counted >= MAX_ATTEMPTS)
     has_failed = bool(
         owned(job).update(
             status=Job.Status.VOID if is_void else Job.Status.FAILED,
             error=error,
             refusal=_refusal(cause),
             failure=_kind_of(cause),
-            attempts=F("attempts") - 1 if is_uncounted else F("attempts"),
+            attempts=counted,
             updated_at=timezone.now(),
         )
     )

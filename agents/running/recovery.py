@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from agents.models import Job
-from agents.providers.exceptions import ProviderUnreachable
+from agents.providers.exceptions import ProviderError
 from agents.running.job_kinds import job_kind
 from agents.running.jobs import due_jobs, give_notices_now, requeue_expired
 from sessions.access import lock_chapter
@@ -22,7 +22,12 @@ from sessions.states import State, try_move
 
 logger = logging.getLogger(__name__)
 
-GIVEN_UP = ProviderUnreachable(
+
+class GivenUp(ProviderError):
+    """A job has ended as many workers as it may. All of these runs count."""
+
+
+GIVEN_UP = GivenUp(
     "This was tried several times and the program stopped each time. Nothing was lost; try again, "
     "and look at the program's log if it happens once more."
 )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pydantic import Field
 from pytest_django import Settings
 
 from agents.calling.model_access import model_name
@@ -33,6 +34,7 @@ from agents.prompting.escaping import without_forgeries
 from agents.prompting.layer_sources import world_text
 from agents.prompting.layers import TIERS, Trim, assemble
 from agents.prompting.sandwich import LayerDeclaration, Subject
+from agents.prompting.tools import ToolArguments
 from agents.providers.scripted import ScriptedProvider
 from agents.running.job_kinds import JobKind, job_kind
 from agents.tests.second_mode import EXPLORER, NARRATOR, added, install
@@ -40,7 +42,7 @@ from memory.stretches import StretchRule
 from sessions.events import NewEvent
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT
-from sessions.models import Attempt, Session
+from sessions.models import THOUGHT, Attempt, Session
 from sessions.tests.factories import make_active_chapter
 
 Install = Callable[..., None]
@@ -98,6 +100,18 @@ def of_agent(**changes: Any) -> Mode:
     return other(agents=(replace(NARRATOR, **changes),))
 
 
+class Renamed(ToolArguments):
+    depth: int = Field(3, alias="howDeep")
+
+
+class WithSet(ToolArguments):
+    flags: frozenset[str] = frozenset()
+
+
+class WithinIt(ToolArguments):
+    berths: list[Renamed] = []
+
+
 @pytest.mark.parametrize(
     ("mode", "check_id"),
     [
@@ -118,6 +132,8 @@ def of_agent(**changes: Any) -> Mode:
         (other(event_kinds=frozenset({"e" * 41})), "agents.E012"),
         (other(job_kinds={"j" * 41: JOB}), "agents.E012"),
         (of_agent(name="other.goer", tools=(GO,)), "agents.E009"),
+        *((other(setup=one), "agents.E013") for one in (Renamed, WithSet, WithinIt)),
+        *((other(given=one), "agents.E013") for one in (Renamed, WithSet, WithinIt)),
         (other(stretches=StretchRule(ended_by=frozenset({"over"}))), "agents.E010"),
     ],
 )
@@ -254,3 +270,18 @@ class TestOutcomes:
                 keep_reply(chapter.pk)
             attempt.refresh_from_db()
             assert attempt.is_broken
+
+    def test_a_thought_that_nobody_has_breaks_the_attempt_and_says_so(
+        self, with_modes: Install, provider: ScriptedProvider
+    ) -> None:
+        def outcome(attempt: Attempt, text: str) -> list[NewEvent]:
+            return [NewEvent(text, attempt.actor, kind=THOUGHT)]
+
+        with_modes(explorer=replace(EXPLORER, outcome=outcome))
+        provider.enqueue("A wave?")
+        chapter = make_active_chapter(mode="explorer")
+        attempt = play(chapter, "Look.", slot=None)
+        assert (attempt.status, attempt.partial_text) == ("failed", "A wave?")
+        assert "a thought that nobody has" in attempt.error
+        with pytest.raises(InvalidInput, match="a thought that nobody has"):
+            keep_reply(chapter.pk)

@@ -195,6 +195,20 @@ class TestSentAgain:
         commit_attempt(first, "A door.")
         assert open_prompt(chapter.pk, submission_key="k", **sent).attempt == first
 
+    def test_an_actor_whom_the_mode_chose_by_a_world_that_has_moved_on(
+        self, chapter: Session
+    ) -> None:
+        def in_turn(chapter: Session, actor: int | None) -> Writer:
+            return Writer(actor or 1 + chapter.attempts.count() % 3, needs_words=False)
+
+        sent: dict[str, Any] = {"words": "Go on.", "submission_key": "k", "answers": in_turn}
+        first = open_prompt(chapter.pk, actor=None, **sent).attempt
+        commit_attempt(first, "I go.")
+        again = open_prompt(chapter.pk, actor=None, **sent)
+        assert (again.attempt.pk, again.attempt.actor, again.must_run) == (first.pk, 1, False)
+        with pytest.raises(KeyReused):
+            open_prompt(chapter.pk, actor=2, **sent)
+
 
 def test_other_words_under_a_key_that_was_answered_are_refused(chapter: Session) -> None:
     commit_attempt(send(chapter), "Yes.")

@@ -10,12 +10,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import cached_property
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponse
-from django.urls import reverse
+from django.urls import Resolver404, resolve
 
 from storyengine.access.api_access import API_PREFIX
 from storyengine.access.before_body import refuse_before_body
@@ -39,11 +38,15 @@ LARGEST_FILE = 21_000_000
 # The most bytes of a body for an address that needs no login. They are enough for the login form
 # with the longest password.
 LARGEST_OF_STRANGERS = 20_000
-# The bytes by which a body may exceed Django's limit. Django refuses such a body itself, with a
-# better message.
-_AROUND_TEXTS = 100_000
-# The most bytes of a refused body that are still read and thrown away. Many clients read an answer
-# only after they have sent the whole body.
+# The most bytes of any other form, which has texts that are percent-encoded. The largest real form
+# is that of a trial with a layer of 60,000 code points. All of Tab 1 has nine texts of 5,000.
+LARGEST_FORM = 1_100_000
+# The form of an edited reply is sent without percent-encoding, because a reply may be so long. It
+# is the largest form that Django reads.
+EDIT = "pages:save-edit"
+LARGEST_EDIT = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+# The most bytes of a refused body that are still read and dropped, because many clients read an
+# answer only after they have sent everything.
 _THROWN_AWAY = 200_000_000
 # The longest wait for the next part of a body. The whole body may take FIRST_SECONDS, and one
 # second more for each SLOWEST_BYTES_PER_SECOND bytes that have arrived.
@@ -73,15 +76,15 @@ class BodyLimit:
 
     def largest(self, path: str) -> int:
         """Return the most bytes that a body for this address may have."""
-        if path in self._imports:
-            return LARGEST_FILE
         if settings.PASSWORD and path in open_paths():
             return LARGEST_OF_STRANGERS
-        return settings.DATA_UPLOAD_MAX_MEMORY_SIZE + _AROUND_TEXTS
-
-    @cached_property
-    def _imports(self) -> frozenset[str]:
-        return frozenset(reverse(name) for name in IMPORTS)
+        try:
+            view = resolve(path).view_name
+        except Resolver404:
+            view = ""
+        if view in IMPORTS:
+            return LARGEST_FILE
+        return LARGEST_EDIT if view == EDIT else LARGEST_FORM
 
 
 class _Body:

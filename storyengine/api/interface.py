@@ -6,8 +6,6 @@ from functools import cached_property, wraps
 from inspect import iscoroutinefunction
 from typing import Any, NoReturn, cast
 
-from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver, re_path
@@ -28,7 +26,9 @@ from storyengine.api.problems import (
 
 View = Callable[..., HttpResponseBase | Awaitable[HttpResponseBase]]
 
-# The view that reads its body itself, because the file in the body may be longer than other bodies.
+# The most bytes of a body, except of a file.
+LARGEST_BODY = 1_000_000
+# The name of the view that reads its body itself, because a file may be longer than other bodies.
 _TAKES_FILE = "import_session"
 
 HTTP_METHODS = ("get", "put", "post", "delete", "patch")
@@ -147,15 +147,10 @@ def _without_csrf(view: View) -> Callable[..., HttpResponseBase]:
 
 
 def _refuse_body(request: HttpRequest) -> Problem | None:
-    """Return the refusal of a body that is too large or not declared as JSON. A form on another
-    site cannot declare its body as JSON."""
-    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    try:
-        size = len(request.body)
-    except RequestDataTooBig:
-        size = limit + 1
-    if size > limit:
-        detail = f"The body is larger than {limit:,} bytes. Nothing was changed."
+    """Return the refusal of a body that is too large, or that a form on another site could send."""
+    size = len(request.body)
+    if size > LARGEST_BODY:
+        detail = f"The body is larger than {LARGEST_BODY:,} bytes. Nothing was changed."
         return make_problem(request, 413, "too-large", "Too large", detail)
     return None if not (size or request.content_type) else _refuse_type(request)
 

@@ -41,8 +41,9 @@ class BeyondLimits(BadChapterFile):
     """The error of a chapter that exceeds the limits of files."""
 
     def __init__(self, problem: str, limits: Limits) -> None:
-        large = f"The chapter is larger than what a page can import. {_KEPT} {limits.way_on}."
-        super().__init__(limits.refuse(problem), large)
+        large = f"The chapter is larger than what can be imported here. {_KEPT}"
+        way_on = f" {limits.way_on}." if limits.way_on else ""
+        super().__init__(limits.refuse(problem), large + way_on)
 
 
 class ChapterFileTooLarge(BeyondLimits):

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from sessions.limits import MODE_SETUP_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE
+from sessions.payloads import MAX_KEYS
 from storyengine.exchange import chapter_file, version_1
 from storyengine.exchange.chapter_file import FORMAT, Chapter, ChapterFile
 from storyengine.exchange.exceptions import (
@@ -29,9 +29,6 @@ from storyengine.exchange.invariants import check_invariants
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits, count_entries
 from storyengine.exchange.mode_rules import mode_named
 
-# The most keys of an object in a file. In play, the largest object with keys of its own is a mode's
-# setup, and it has fewer keys.
-MAX_KEYS = MODE_SETUP_CHAR_LIMIT // 5
 _KNOWN_KEYS = chapter_file.KNOWN_KEYS | version_1.KNOWN_KEYS
 _MODE_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 _ARCHIVES = (b"PK", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")

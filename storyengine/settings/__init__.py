@@ -184,10 +184,10 @@ CSRF_COOKIE_HTTPONLY = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# The most bytes of a form. The largest form in use is that of a trial: a layer of 60,000 code
-# points, percent-encoded. All of Tab 1 has nine texts of 5,000 code points. A larger body is
-# refused before it is read (see storyengine.access.body_limit).
-DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
+# The most bytes of a form. The largest form is that of an edited reply, with 1,000,000 code points
+# of up to four bytes. storyengine.access.body_limit refuses larger bodies before Django reads them,
+# and sets a lower limit for all other forms.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4_100_000
 
 # The most seconds of a job. The longest job is a narration of 5,000 words, which a small model on a
 # slow machine may write for nearly an hour. Celery only sends notices of jobs, which are rows in

@@ -63,6 +63,24 @@ def test_they_go_on_by_themselves_as_often_as_the_mode_says(
     assert jobs_of(chapter) == [("done", 1), ("done", 2)]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_request_is_composed_ahead_only_for_a_prompt_of_the_user(
+    chapter: Session,
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[Session] = []
+    monkeypatch.setattr("agents.flows.committing.read_ahead", read.append)
+    provider.enqueue("One.", "Two.", "Three.", "Four.")
+    watch(chapter)
+    # Keepers act next, and a worker writes what they do. The user's prompts go to other processes.
+    assert run_jobs() == 2
+    assert read == []
+    play(chapter, "Go on.")
+    assert read == [chapter]
+
+
 def test_whoever_is_not_to_act_waits(chapter: Session, provider: ScriptedProvider) -> None:
     provider.enqueue("One.")
     play(chapter, "Go on.")

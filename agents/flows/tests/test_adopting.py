@@ -230,13 +230,13 @@ def test_a_trial_takes_the_late_results_that_wait_for_its_turn(
     monkeypatch: pytest.MonkeyPatch,
     settings: Settings,
 ) -> None:
-    kinds = {"simulate": JobKind(run_nothing, lambda job, error: None)}
+    kinds = {"sound": JobKind(run_nothing, lambda job, error: None)}
     tidal = replace(all_modes()[0], name="tidal", change_kinds=frozenset({"tide"}))
     install(monkeypatch, settings, tidal=replace(tidal, job_kinds=kinds))
     Session.objects.update(mode="tidal")
     chapter.refresh_from_db()
     asker = chapter.turns.select_related("chosen__turn").get(number=2).chosen
-    job = claim(ask_for_result(asker, "simulate", "tide").pk)
+    job = claim(ask_for_result(asker, "sound", "tide").pk)
     assert job is not None
     assert finish_with_result(job, {"level": 3})
     play(chapter, "The tide turns.")

@@ -18,11 +18,12 @@ from agents.calling.tests.bookkeeping import expire
 from agents.flows.choosing import choose_reply, edit_reply
 from agents.flows.ending import request_end
 from agents.flows.late_results import finish_with_result
-from agents.flows.tests.playing import play
+from agents.flows.tests.playing import play, reroll
+from agents.flows.tests.trying import try_again
 from agents.models import Job
 from agents.modes import Mode, find_mode
 from agents.prompting.forms.schemas import InvalidReply
-from agents.providers.exceptions import ProviderRefused, ProviderTimeout
+from agents.providers.exceptions import ProviderRefused, ProviderTimeout, ProviderUnreachable
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.job_kinds import JobKind
 from agents.running.jobs import MAX_ATTEMPTS, claim, fail, latest_jobs, requeue_expired
@@ -40,7 +41,7 @@ from memory.tests.factories import add_lock
 from sessions.exceptions import WrongState
 from sessions.models import Attempt, Change, Session
 from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
-from sessions.world import changes_that_count
+from sessions.world import NewChange, add_changes, changes_that_count
 
 pytestmark = pytest.mark.django_db
 
@@ -329,6 +330,36 @@ class TestVoid:
         assert play(chapter).status == Attempt.Status.COMMITTED
         assert status_of(job) == Job.Status.VOID
 
+    @pytest.mark.parametrize("other", ["re-roll", "trial"])
+    def test_another_attempt_goes_on_without_it_and_the_next_prompt_takes_it(
+        self,
+        chapter: Session,
+        provider: ScriptedProvider,
+        monkeypatch: pytest.MonkeyPatch,
+        settings: Settings,
+        other: str,
+    ) -> None:
+        def at_sea(level: int, change: Change) -> int:
+            if change.result and not level:
+                raise ValueError("The harbour is dry.")
+            return sea(level, change)
+
+        settings.LLM = "scripted"
+        install(monkeypatch, settings, tidal=tidal(**{**FOLD, "apply_change": at_sea}))
+        job = ask(latest(chapter))
+        first = play(chapter)
+        add_changes(first, [NewChange("tide", {"level": 5})], run_id=first.run_id)
+        finish(job, level=3)
+        # The other attempt has the world without the change of the first one.
+        if other == "trial":
+            assert try_again(chapter).status == Attempt.Status.COMMITTED
+        else:
+            provider.enqueue(Script(error=ProviderTimeout("too slow")))
+            assert reroll(chapter).status == Attempt.Status.FAILED
+        assert status_of(job) == Job.Status.DONE
+        play(chapter)
+        assert taken(chapter)[-1] == ("tide", {"level": 3}, "result")
+
     def test_a_world_that_fails_without_it_voids_none(
         self, chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
     ) -> None:
@@ -344,6 +375,8 @@ class TestVoid:
     @pytest.mark.parametrize(
         ("result_kind", "payload", "reason"),
         [
+            ("tide", ["level", 3], "is no JSON object that can be stored"),
+            ("tide", [], "is no JSON object that can be stored"),
             ("tide", {"level": {1, 2}}, "a value has no form in JSON"),
             ("tide", {"level": 10**5_000}, "is no JSON object that can be stored"),
             ("tide", {"level": float("nan")}, "a number is not finite"),
@@ -353,10 +386,10 @@ class TestVoid:
             ("person", {"name": ""}, "needs a name"),
             ("person", {"name": "Ann", "slot": 3}, "has a name, pronouns and a public text"),
         ],
-        ids=["set", "digits", "nan", "nul", "long", "kind", "nameless", "slot"],
+        ids=["list", "empty", "set", "digits", "nan", "nul", "long", "kind", "nameless", "slot"],
     )
     def test_what_can_be_stored_as_no_change_is_void_as_the_job_ends(
-        self, chapter: Session, result_kind: str, payload: dict[str, object], reason: str
+        self, chapter: Session, result_kind: str, payload: Any, reason: str
     ) -> None:
         claimed = claim(ask(latest(chapter), result_kind).pk)
         assert claimed is not None
@@ -391,6 +424,19 @@ class TestVoid:
             assert fail(claimed, "It lacks a level.", cause=InvalidReply("It lacks a level."))
             play(chapter)
         assert (status_of(job), job.error) == (Job.Status.VOID, "It lacks a level.")
+
+    def test_a_last_run_in_which_no_model_answers_does_not_void_it(self, chapter: Session) -> None:
+        job = ask(latest(chapter))
+        Job.objects.update(attempts=MAX_ATTEMPTS - 1)
+        for error, status in [
+            (ProviderUnreachable("Gone."), Job.Status.FAILED),
+            (InvalidReply("It lacks a level."), Job.Status.VOID),
+        ]:
+            claimed = claim(job.pk)
+            assert claimed is not None
+            assert fail(claimed, str(error), cause=error)
+            assert status_of(job) == status
+            play(chapter)
 
     def test_one_that_ends_every_worker_is_void_in_the_end(self, chapter: Session) -> None:
         job = ask(latest(chapter))

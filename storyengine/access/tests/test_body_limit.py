@@ -7,6 +7,7 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID
 
 import pytest
 from django.conf import settings as django_settings
@@ -18,12 +19,17 @@ from agents.flows.trials import LAYER_CHAR_LIMIT
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_AGENTS, TAB1_CHAR_LIMIT
 from sessions.tests.factories import make_chapter
 from storyengine.access import body_limit
-from storyengine.access.body_limit import LARGEST_FILE, LARGEST_OF_STRANGERS
+from storyengine.access.body_limit import (
+    LARGEST_EDIT,
+    LARGEST_FILE,
+    LARGEST_FORM,
+    LARGEST_OF_STRANGERS,
+)
 from storyengine.access.headers import HEADERS
 from storyengine.access.tests.asgi_calls import Exchange
 from storyengine.exchange.limits import MAX_FILE_BYTES, import_command
 
-SMALL = 1_100_000
+EDIT_OF_A_REPLY = reverse("pages:save-edit", args=[UUID(int=1), 8])
 IMPORTS = ("/chapters/import", "/api/session/import")
 JSON = {"Content-Type": "application/json"}
 # A character with four bytes in UTF-8 and twelve bytes in a URL-encoded form.
@@ -39,7 +45,7 @@ def test_an_imported_chapter_fits(path: str) -> None:
 
 @pytest.mark.parametrize("declared", ["100000000", ""])
 @pytest.mark.parametrize(
-    ("path", "limit"), [("/login", SMALL), *((path, LARGEST_FILE) for path in IMPORTS)]
+    ("path", "limit"), [("/login", LARGEST_FORM), *((path, LARGEST_FILE) for path in IMPORTS)]
 )
 def test_a_hundred_megabytes_are_read_to_their_end_and_not_stored(
     path: str, limit: int, declared: str
@@ -64,13 +70,16 @@ class TestEverythingElse:
     def test_two_megabytes_are_refused(self, path: str, declared: str) -> None:
         large = Exchange(2_000_000, declared=declared, path=path, headers=JSON)
         assert (large.status, large.left) == (413, 0)
-        assert large.application.stored <= SMALL
+        assert large.application.stored <= LARGEST_FORM
 
-    def test_what_django_takes_fits(self) -> None:
-        """The limit leaves room for the largest body that Django reads into memory."""
-        assert Exchange(SMALL).application.stored == SMALL
-        assert SMALL > django_settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        assert Exchange(SMALL + 1).status == 413
+    @pytest.mark.parametrize(
+        ("path", "limit"), [("/", LARGEST_FORM), (EDIT_OF_A_REPLY, LARGEST_EDIT)]
+    )
+    def test_what_fits_is_taken_by_django_too(self, path: str, limit: int) -> None:
+        """Django would refuse a form as if an error had happened in the program."""
+        assert Exchange(limit, path=path).application.stored == limit
+        assert limit <= django_settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        assert Exchange(limit + 1, path=path).status == 413
 
     @pytest.mark.django_db
     @pytest.mark.usefixtures("no_password")
@@ -93,7 +102,7 @@ class TestEverythingElse:
 
     def test_the_longest_layer_to_try_fits(self) -> None:
         size = len(urlencode({"text": WIDE * LAYER_CHAR_LIMIT}))
-        assert size < django_settings.DATA_UPLOAD_MAX_MEMORY_SIZE < SMALL
+        assert size < LARGEST_FORM
 
 
 @pytest.mark.parametrize("declared", ["100000000000", "9" * 5_000])

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 from django.test import Client, RequestFactory
 from django.urls import resolve
-from pytest_django import Settings
 
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
+from storyengine.api.interface import LARGEST_BODY
 from storyengine.api.problems import to_json
 from storyengine.api.tests.calling import address, assert_problem, call
 
@@ -111,18 +111,17 @@ def test_what_is_not_json_at_all_is_a_clear_refusal(content: bytes) -> None:
     assert_problem(response, status, kind)
 
 
-def test_a_body_over_the_limit_is_413(settings: Settings) -> None:
-    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+def test_a_body_over_the_limit_is_413() -> None:
     chapter = make_chapter()
-    filler = b'{"world_text": "' + b"x" * limit + b'"}'
+    filler = b'{"world_text": "' + b"x" * LARGEST_BODY + b'"}'
     problem = assert_problem(send(address(chapter, "tab1"), filler), 413, "too-large")
-    assert f"{limit:,}" in problem["detail"]
+    assert f"{LARGEST_BODY:,}" in problem["detail"]
 
 
-def test_a_body_of_unknown_length_is_measured(settings: Settings) -> None:
-    """The request has no Content-Length header. A body that is sent in chunks has none either."""
+def test_a_body_of_unknown_length_is_measured() -> None:
+    """The request has no Content-Length header, like a body that is sent in chunks."""
     path = address(make_chapter(), "tab1")
-    content = b" " * (settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1)
+    content = b" " * (LARGEST_BODY + 1)
     request = RequestFactory().put(path, content, content_type=JSON)
     del request.META["CONTENT_LENGTH"]
     found = resolve(path)

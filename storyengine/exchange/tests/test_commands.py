@@ -21,7 +21,7 @@ from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Event, Session, Tab1Inputs, Turn
 from storyengine.access.body_limit import LARGEST_FILE
 from storyengine.exchange import importing
-from storyengine.exchange.exceptions import CHANGED, BadChapterFile
+from storyengine.exchange.exceptions import CHANGED, BadChapterFile, BeyondLimits
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.limits import (
@@ -105,7 +105,14 @@ class TestImport:
         with pytest.raises(BadChapterFile) as refused:
             import_chapter(content, tight)
         assert import_command() in str(refused.value)
-        assert "larger than what a page can import" in refused.value.in_short
+        assert "larger than what can be imported here" in refused.value.in_short
+        assert refused.value.in_short.endswith(f"`{import_command()}`.")
+
+    def test_what_is_too_much_for_the_command_too_is_told_in_whole_sentences(self) -> None:
+        error = BeyondLimits("It is endless", OF_THE_OPERATOR)
+        assert str(error) == "It is endless. Nothing was imported."
+        assert error.in_short.endswith("your other chapters are as they were.")
+        assert "page" not in error.in_short
 
     def test_what_a_text_says_makes_no_chapter_too_large(self) -> None:
         error = BadChapterFile(f"It is odd. {OVER_THE_NETWORK.way_on}")

@@ -33,6 +33,7 @@ from sessions.committing import edit_reply
 from sessions.events import NewEvent
 from sessions.exceptions import ChapterError, InvalidInput
 from sessions.models import PERSON, Attempt, Session
+from sessions.payloads import MAX_KEYS
 from sessions.states import State
 from sessions.tests.factories import act, make_chapter
 from sessions.world import NewChange, store_changes
@@ -59,13 +60,20 @@ def object_of(characters: int) -> dict[str, Any]:
     return {"held": held}
 
 
+def keyed(count: int) -> dict[str, Any]:
+    return {"of": dict.fromkeys(map(str, range(count)), 1)}
+
+
 def frame_of(attempt: Attempt, text: str) -> list[NewEvent]:
-    """Return the events that the text asks for: the first number is the count of events, and the
-    second is the length of the last event's frame."""
-    count, _, frame = text.partition(" ")
+    """Return as many events as the text says.
+
+    The last one shows a frame of so many characters or, if a third number follows, so many keys.
+    """
+    count, *shows = text.split()
     if not count.isdigit():
         return [NewEvent(text, attempt.actor)]
-    last = NewEvent("The last.", 1, EVENT, {"frame": "f" * int(frame)})
+    frame, *keys = map(int, shows)
+    last = NewEvent("The last.", 1, EVENT, keyed(*keys) if keys else {"frame": "f" * frame})
     return [*[NewEvent("So.", 1)] * (int(count) - 1), last]
 
 
@@ -136,6 +144,10 @@ def events(chapter: Session, beyond: int) -> None:
 
 def shown(chapter: Session, beyond: int) -> None:
     play(chapter, f"1 {limits.PAYLOAD_CHAR_LIMIT - len(json.dumps({'frame': ''})) + beyond}")
+
+
+def keys_of_shown(chapter: Session, beyond: int) -> None:
+    play(chapter, f"1 0 {MAX_KEYS + beyond}")
 
 
 def attempts(chapter: Session, beyond: int) -> None:
@@ -209,9 +221,14 @@ def own_block(chapter: Session, beyond: int) -> None:
     write_own_block(play(chapter), BLOCK, {"a": "x" * size}, [1])
 
 
+def keys_of_own_block(chapter: Session, beyond: int) -> None:
+    write_own_block(play(chapter), BLOCK, keyed(MAX_KEYS + beyond), [1])
+
+
 AT_A_LIMIT = [
-    *(words, given, events, shown, attempts, changes, steps, acts),
-    *(payload_of_a_change, depth_of_a_change, keys_of_a_change, people, edited, own_block),
+    *(words, given, events, shown, keys_of_shown, attempts, changes, steps, acts),
+    *(payload_of_a_change, depth_of_a_change, keys_of_a_change, people, edited),
+    *(own_block, keys_of_own_block),
 ]
 
 

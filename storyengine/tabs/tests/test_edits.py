@@ -4,14 +4,16 @@ import uuid
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, RequestFactory
 
 from sessions.acts import act
 from sessions.committing import edit_reply, reply_of
+from sessions.limits import REPLY_CHAR_LIMIT
 from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import add_attempt, add_prompts, add_reply
 from sessions.world import NewChange
+from storyengine.access.tests.asgi_calls import Exchange
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
 
@@ -194,6 +196,34 @@ class TestSaving:
             sent = {"text": "By hand.", "submission_key": "k", **named}
             assert htmx.post(address(chapter, "save-edit", 8), sent).status_code in (409, 422)
         assert chapter.turns.get(number=8).attempts.count() == 1
+
+    @pytest.mark.parametrize("character", ["\r\n", "\N{HIRAGANA LETTER A}", "\N{WATER WAVE}"])
+    @pytest.mark.parametrize("more", [0, 1])
+    def test_the_longest_reply_fits_and_words_that_are_too_long_come_back(
+        self,
+        client: Client,
+        chapter: Session,
+        caplog: pytest.LogCaptureFixture,
+        character: str,
+        more: int,
+    ) -> None:
+        html = open_form(client, chapter)
+        [form] = all_of(html, "form", action=address(chapter, "save-edit", 8))
+        # Percent-encoded, a character of this text may have twelve bytes.
+        assert form.attributes["enctype"] == "multipart/form-data"
+        text = "a" * more + character * (REPLY_CHAR_LIMIT - 1) + "z"
+        sent = RequestFactory().post("/", fields_of(html) | {"text": text})
+        length = int(sent.META["CONTENT_LENGTH"])
+        assert Exchange(length, path=address(chapter, "save-edit", 8)).status == 200
+        response = save(client, chapter, html, text)
+        text = text.replace("\r\n", "\n")
+        if more:
+            assert response.status_code == 422
+            assert text in response.content.decode().replace("\r\n", "\n")
+        else:
+            assert response.status_code == 302
+            assert reply_of(chosen_of(chapter)).text == text
+        assert not [one for one in caplog.records if one.levelname == "ERROR"]
 
     def test_another_sites_form_is_refused(self, chapter: Session) -> None:
         form = open_form(Client(), chapter)

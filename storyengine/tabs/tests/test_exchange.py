@@ -103,7 +103,7 @@ class TestImport:
             (_file(version=0), "changed or damaged", "of another one"),
             (_file(chapter={"mode": "elsewhere"}), "not installed here", "chapter.mode is"),
             (_file(chapter={"title": 7}), "changed or damaged", "is missing"),
-            (b"," * 2_000_001, "larger than what a page can import", "more values than any"),
+            (b"," * 2_000_001, "larger than what can be imported here", "more values than any"),
         ],
     )
     def test_whoever_imports_is_told_in_words_and_on_request_what_the_check_said(
