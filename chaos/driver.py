@@ -35,8 +35,8 @@ REROLL_SHARE = 0.2
 # The share of re-rolls after which the client chooses one of the attempts of the turn.
 CHOICE_SHARE = 0.8
 KEEP_SHARE = 0.3
-# The share in which the client retries a broken prompt of somebody else. Another tab may have sent
-# the prompt, or a character may have acted without a prompt.
+# The share of broken prompts of somebody else that the client retries. Another tab may have sent
+# such a prompt, or a character may have acted without a prompt.
 RETRY_SHARE = 0.5
 ACT_SHARE = 0.15
 FORK_SHARE = 0.3
@@ -62,7 +62,8 @@ class Driver:
         # The fork that the program has not confirmed yet: the key of its form, and the number of
         # the turn.
         self._asked_fork: tuple[Key, int] | None = None
-        # The chapter of the last re-roll, and the number of its prompt.
+        # The chapter of the last re-roll and the number of its prompt. The client may choose
+        # another attempt at this prompt in a later step.
         self._written_again = ("", 0)
         self._chance = random.Random(0)  # noqa: S311  (a schedule, no secret)
 

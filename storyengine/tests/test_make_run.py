@@ -127,7 +127,6 @@ def test_it_serves_until_ctrl_c_and_leaves_nothing_running(
     assert set(started) == {"web", "worker"}
 
     os.killpg(make.pid, signal.SIGINT)
-    # Ctrl-C ends make by its signal.
     assert make.wait(timeout=STOP_SECONDS) in (0, -signal.SIGINT), output_of(tmp_path)
     # Each of these processes leads a process group, so this check includes its children.
     assert [name for name, pid in {"make": make.pid, **started}.items() if is_running(pid)] == []

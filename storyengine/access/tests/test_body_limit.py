@@ -76,7 +76,8 @@ class TestEverythingElse:
         ("path", "limit"), [("/", LARGEST_FORM), (EDIT_OF_A_REPLY, LARGEST_EDIT)]
     )
     def test_what_fits_is_taken_by_django_too(self, path: str, limit: int) -> None:
-        """Django would refuse a form as if an error had happened in the program."""
+        """The program's limit must not be above Django's own limit, because Django would answer to
+        a larger form as if the program had an error."""
         assert Exchange(limit, path=path).application.stored == limit
         assert limit <= django_settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         assert Exchange(limit + 1, path=path).status == 413

@@ -65,9 +65,11 @@ def keyed(count: int) -> dict[str, Any]:
 
 
 def frame_of(attempt: Attempt, text: str) -> list[NewEvent]:
-    """Return as many events as the text says.
+    """Return the events that the text asks for.
 
-    The last one shows a frame of so many characters or, if a third number follows, so many keys.
+    The first number of the text is the number of events. The second number is the length of the
+    frame that the last event shows. If there is a third number, the last event instead shows an
+    object with this number of keys.
     """
     count, *shows = text.split()
     if not count.isdigit():
