@@ -46,10 +46,7 @@ _DATABASE = {"db", "transactional_db", "live_server"}
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that may differ with the database or the broker, and sort the long tests to
-    the front.
-
-    A long test mostly waits. The short tests then run while it waits.
-    """
+    the front. A long test mostly waits, so other processes can run the short tests meanwhile."""
     for item in items:
         if isinstance(item, pytest.Function) and _meets_servers(item):
             item.add_marker("servers")

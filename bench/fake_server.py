@@ -63,7 +63,7 @@ class Timing:
 
 @dataclass
 class _Call:
-    """A chat call with its answer."""
+    """A call of the chat API, and the answer to this call."""
 
     body: dict[str, Any]
     agent: int

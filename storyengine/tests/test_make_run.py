@@ -73,7 +73,7 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
 @pytest.fixture
 def make(project: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[Make]:
     with (tmp_path / "output").open("wb") as output:
-        # Each command that is typed into a shell has a process group of its own, too.
+        # The command gets a process group of its own, as a command that is typed into a shell does.
         make = subprocess.Popen(
             ["make", "run"],  # noqa: S607  (which make is the machine's own affair)
             cwd=project,

@@ -115,7 +115,8 @@ def test_but_not_before_one_that_waits_without_a_whole_request(serve: Serve) -> 
 
 
 class Reader:
-    """A transport that returns one of these numbers of unread bytes each time it is asked."""
+    """A transport with a slow reader. Each number of `unread` is the number of unread bytes at one
+    look of the server."""
 
     def __init__(self, *unread: int) -> None:
         self.unread = list(unread)

@@ -239,8 +239,8 @@ def test_a_void_result_is_void_in_the_copy_and_never_asked_for(
     job = copy.jobs.get(status="void")
     assert (job.result, job.to_prompt_index) == (None, 2)
     assert job.error.startswith("The chapter that this one was copied from had no result")
-    # Tab 2 shows only results that became void lately. The job keeps the time of its attempt, so
-    # that Tab 2 does not show it again.
+    # Tab 2 shows only results that became void lately. The copied job has the time of its attempt,
+    # which is earlier. So Tab 2 does not show the void result again.
     assert job.attempt is not None
     assert job.updated_at == job.attempt.committed_at
     play(copy)

@@ -276,7 +276,8 @@ class TestExample:
         page.get_by_role("link", name="Start chapter").click()
         page.get_by_role("button", name="Lock and play").click()
         suggestion = page.locator("#suggested-words").inner_text()
-        # Wait until the page after the lock has loaded its scripts.
+        # After the lock the browser loads another page. Wait until the scripts of this page are
+        # loaded.
         page.wait_for_load_state()
         page.get_by_role("button", name="Put this into the prompt box").focus()
         page.keyboard.press("Enter")
