@@ -19,9 +19,9 @@ NARRATIVE_STYLE = (
     "Keep what was said as dialogue; leave out dice and rules."
 )
 CHUNK = 7
-# The prompts at which the benchmark also checks that the prompt is stored. The check would disturb
-# the measured time. Therefore only a few prompts are checked. No multiple of seven is among them,
-# because the times of every seventh prompt are compared with the times of the others.
+# Only at these prompts does the benchmark check that the prompt is stored, because the check
+# disturbs the measured time. No multiple of seven is among them, because the times of every seventh
+# prompt are compared with the times of the others.
 _CHECKED_EVERY, _CHECKED_AT = 14, 4
 
 
@@ -54,8 +54,8 @@ class PlayedSession:
 def play_session(
     program: Server, model: Server, relay: Server, session: RecordedSession
 ) -> PlayedSession:
-    """Play the session. Prompts with even numbers are streamed. For the others, the client waits
-    for the whole reply."""
+    """Play the session. Prompts with even numbers are streamed. For all other prompts, the client
+    waits for the whole reply."""
     played = PlayedSession(session)
     client = ChapterClient(program)
     client.save_setup(setup_of(session))

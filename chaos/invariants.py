@@ -62,8 +62,8 @@ def attempts_and_events(chapter: Rows, _read_at: float) -> Iterator[str]:
     """A committed attempt has its words as its first event, if it has words. All other events are
     its reply.
 
-    The reply is one event. If the mode makes events of its own, the reply is at least one event. An
-    attempt that is not committed has no event.
+    The reply is one event, or at least one event if the mode makes events of its own. An attempt
+    that is not committed has no event.
     """
     said: dict[str, list[Rows]] = {}
     for event in chapter["events"]:

@@ -132,8 +132,8 @@ def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
 
 
 def _call_rows(chapter: "Session") -> list[dict[str, Any]]:
-    """Return the model calls. Each has the hash of the messages that were sent, and the hash of its
-    layers when they are joined."""
+    """Return the model calls. Each has the hash of the messages that were sent, and the hash of the
+    messages that its stored layers give."""
     from agents.calling.stored_prompts import hash_messages, read_messages
 
     rows = []

@@ -21,8 +21,8 @@ MODEL_FAULTS = {
     "half": "badjson",
     "delay": "delay",
 }
-# The faults of a client. It sends a form twice or ten times, sends from two tabs at once, or leaves
-# before the answer is complete.
+# The faults of a client. It sends a form twice, or ten times, or sends prompts from two tabs at
+# once, or leaves before the answer is complete.
 CLIENT_FAULTS = ("twice", "tenfold", "two-tabs", "leave")
 
 KILL_SHARE = 10

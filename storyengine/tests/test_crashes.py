@@ -293,7 +293,7 @@ def stop_worker(program: ScriptedProgram) -> None:
 
 
 def calls_of_narrator(program: ScriptedProgram) -> list[dict[str, Any]]:
-    """Return the finished calls of the narrator, without those that hung."""
+    """Return the finished calls of the narrator that had no fault."""
     return [call for call in program.model.calls if call["agent"] == 9 and not call["fault"]]
 
 
