@@ -1,10 +1,11 @@
 """Lets agents 0 and 8 write memory on the embedded model, job by job, as a worker does.
 
 This is a separate program (python -m bench.embedded_jobs SESSION_FILE COUNT NUMBER LOCKS), because
-it needs Django's settings. It prints one JSON object for each job. Its other lines tell a person
-how far the model's start is. Each lock is of a new chapter. All deltas are of one chapter, the
-first one that gets a valid lock. The program makes the locks and deltas with the numbers from
-NUMBER to COUNT - 1. LOCKS is the number of locks that earlier runs on this database have made.
+it needs Django's settings. It prints one JSON object for each job. While the model starts, it
+prints the model's messages for people. Each lock is of a new chapter. All deltas are of one
+chapter, the first one that gets a valid lock. The program makes the locks and deltas with the
+numbers from NUMBER to COUNT - 1. LOCKS is the number of locks that earlier runs on this database
+have made.
 """
 
 import json

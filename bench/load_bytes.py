@@ -88,7 +88,8 @@ def _play_and_wait(stack: LoadStack, session_id: str, turn: int) -> None:
 
 
 def wait_until_quiet(stack: LoadStack, session_id: str) -> None:
-    """Wait until the summary that the turn made due is stored, and its call is recorded."""
+    """If the turn has made a summary due, wait until the summary is stored and its call is
+    recorded."""
 
     def is_quiet() -> bool:
         page = call(stack.program, "GET", f"/chapters/{session_id}/play").body

@@ -206,8 +206,8 @@ class TestWorkflow:
         for job in jobs:
             folder = job["env"]["STORYENGINE_TEST_DISK"]
             assert f"--tmpfs {folder}:size=12m" in job["container"]["options"]
-        # Where no disk can be filled, the tests of a full disk are skipped. The script prints this
-        # twice, at its beginning and at its end.
+        # Where no disk can be filled, the tests of a full disk are skipped. The script warns of
+        # this at its beginning and at its end.
         script = (BASE / ".ci/run").read_text(encoding="utf-8").splitlines()
         assert script.count("say_what_is_not_tried") == 2
         assert script[-1] == "say_what_is_not_tried"

@@ -55,7 +55,8 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     inherited = {
         name: value
         for name, value in inherited_environment().items()
-        # The `make` that runs the tests has set these variables.
+        # The `make` that runs the tests has set these variables. The `make` of this test must not
+        # see them.
         if not name.startswith(("MAKE", "MFLAGS"))
     }
     with servers_for_tests() as servers:

@@ -163,8 +163,8 @@ def test_a_database_that_hangs_is_asked_once_and_not_waited_for(
 def test_what_nobody_foresaw_lasts_for_one_ask(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # In this test the readiness check repeats each of its results for 60 seconds. It does not
-    # repeat an unforeseen error.
+    # In this test the readiness check stores its results for 60 seconds. It never stores an
+    # unforeseen error.
     monkeypatch.setattr(readiness, "_HOLDS_SECONDS", 60.0)
     client.raise_request_exception = False
 

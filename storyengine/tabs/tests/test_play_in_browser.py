@@ -430,8 +430,8 @@ def resize(page: Page, width: int, height: int) -> None:
 
 
 def send_slowly(page: Page, program: ScriptedProgram, chapter: ChapterClient) -> Locator:
-    """Send a prompt whose reply is slow. Return the prompt's text field when the first words of the
-    reply are shown."""
+    """Send a prompt whose reply is slow. Return the text field for prompts when the first words of
+    the reply are shown."""
     program.model.timing.tokens_per_second = HELD
     open_play(page, chapter)
     box = send(page, "Slowly.")
@@ -440,7 +440,7 @@ def send_slowly(page: Page, program: ScriptedProgram, chapter: ChapterClient) ->
 
 
 def send(page: Page, words: str) -> Locator:
-    """Send a prompt, and return its text field."""
+    """Send a prompt, and return the text field for prompts."""
     box = page.locator("#prompt-text")
     box.fill(words)
     box.press("Enter")
@@ -448,8 +448,8 @@ def send(page: Page, words: str) -> Locator:
 
 
 def send_in_vain(page: Page, words: str) -> Locator:
-    """Send a prompt whose answer is lost on its way to the page, and return the prompt's text
-    field."""
+    """Send a prompt whose answer is lost on its way to the page, and return the text field for
+    prompts."""
     page.route(PROMPTS, lose_the_answer)
     box = send(page, words)
     expect(page.locator("#prompt-text + .refusal")).to_contain_text("does not answer")
