@@ -48,7 +48,8 @@ class Stack:
 
     @property
     def kills(self) -> tuple[str, ...]:
-        """The kinds of kill that are possible with these processes."""
+        """The kinds of kill that this run can use. Only a run with servers of its own can kill
+        PostgreSQL and Redis."""
         return KILLS_OF_PROGRAM if self._servers is None else KILLS_OF_PROGRAM + KILLS_OF_SERVERS
 
     def kill_and_start(self, kind: str) -> bool:

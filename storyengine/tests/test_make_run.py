@@ -138,8 +138,7 @@ def test_it_serves_until_ctrl_c_and_leaves_nothing_running(
 
 
 def is_ready(server: Server, make: Make) -> bool:
-    """Return whether the program serves pages and a worker has reported. Fail if `make run` has
-    ended."""
+    """Return whether the program and a worker are ready. Fail if `make run` has ended."""
     assert make.poll() is None, "`make run` ended by itself."
     try:
         return call(server, "GET", "/readyz").status == 200

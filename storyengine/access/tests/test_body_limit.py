@@ -60,7 +60,7 @@ def test_a_hundred_megabytes_are_read_to_their_end_and_not_stored(
 
 
 class TestEverythingElse:
-    """Tests of the addresses that take no import. Their limit is lower, because only an import
+    """Tests of the addresses that take no import. Their limits are lower, because only an import
     needs a large body."""
 
     @pytest.mark.parametrize("declared", ["2000000", ""])

@@ -221,8 +221,8 @@ class TestLockedTab1:
         assert world.evaluate(veil) == "rgba(128, 132, 140, 0.38)"
         box = world.bounding_box()
         assert box is not None
-        # A veil lies over the locked text. The user must be able to select the text through it with
-        # the mouse.
+        # A half-transparent layer lies over the locked text. The user must still be able to select
+        # the text with the mouse.
         page.mouse.move(box["x"] + 1, box["y"] + 10)
         page.mouse.down()
         page.mouse.move(box["x"] + box["width"] - 6, box["y"] + 40, steps=5)
