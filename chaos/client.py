@@ -142,7 +142,7 @@ class Client:
         return told
 
     def act(self, session_id: str, act: dict[str, Any]) -> Told:
-        """Send this act. The mode may refuse the act because of what was played before."""
+        """Send this act. The mode may refuse it because of earlier play."""
         told = self.send("POST", f"/api/session/{session_id}/act", act)
         self.journal.acts[session_id] += told.status == 201
         return told

@@ -37,7 +37,7 @@ CHAPTERS: dict[str, tuple[list[int], dict[str, str], dict[str, str], Any, int]] 
 
 @pytest.fixture
 def chapters(transactional_db: None) -> Iterator[dict[str, Session]]:
-    """Yield chapters from before there was a cast. They are migrated already."""
+    """Store chapters as a program without a cast did, run the migration, and yield the chapters."""
     try:
         executor = MigrationExecutor(connection)
         executor.migrate(BEFORE)
