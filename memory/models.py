@@ -29,8 +29,8 @@ class MemoryBlock(AppendOnly):
     block_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="memory_blocks")
     type = models.CharField(max_length=KIND_CHAR_LIMIT)
-    # The attempt at the block's last turn. The block counts while this attempt is chosen. It is
-    # None for the lock and for rulings, which always count.
+    # The attempt at the block's last turn. The block counts while this attempt is chosen. The lock
+    # and rulings have no attempt here, and always count.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="memory_blocks"
     )
@@ -64,8 +64,8 @@ class MemoryBlock(AppendOnly):
 
 
 class NarrativeDraft(AppendOnly):
-    """The narrative of a chapter by agent 9. It names the last prompt and the memory blocks from
-    which it was told."""
+    """The narrative of a chapter by agent 9. The row names the last prompt and the memory blocks
+    that the narrative tells."""
 
     draft_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="narrative_drafts")

@@ -21,9 +21,10 @@ from sessions.models import Session
 from sessions.record import chosen_events
 from sessions.world import changes_that_count
 
-# The GM has to consent if the missing deltas cover more prompts than this number of full stretches
-# has, or if they take more calls than that. One stretch can take many calls: one for each set of
-# witnesses.
+# The number of full stretches whose missing memory is written without the GM's consent. The GM has
+# to consent if the missing deltas cover more prompts than these full stretches have. The GM also
+# has to consent if the deltas take more model calls than these stretches have prompts. One stretch
+# can take many calls: one for each set of witnesses.
 STRETCHES_UNASKED = 2
 # Numbers of members in ascending order, for example the characters who know a block.
 Audience = tuple[int, ...]
@@ -90,8 +91,8 @@ def may_end_early(chapter: Session) -> bool:
 
 
 def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID | None) -> bool:
-    """Return whether this stretch is due in play. It is if it is full, or if the mode ended it. Any
-    other stretch is due only because the chapter ends."""
+    """Return whether this stretch is due during play, because it is full or because the mode ended
+    it. Any other stretch becomes due only when the chapter ends."""
     if stretch.size == chapter.chunk_size_prompts:
         return True
     kinds = _rule_of(chapter).ended_by
@@ -120,7 +121,8 @@ def audiences_in(
     """Return the audiences of the stretch's deltas, the largest audience first.
 
     The delta for each audience takes one call of a model. `last_attempt` is the id of an attempt at
-    the last prompt that is used in place of the chosen one.
+    the stretch's last prompt. With it, the events of this attempt replace the events of the chosen
+    attempt.
     """
     [audiences] = _find_audiences(chapter, [stretch], last_attempt)
     return audiences
@@ -167,8 +169,8 @@ def _find_audiences(
 
 
 def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
-    """Return all due stretches if the GM has to accept their calls first. Otherwise return an empty
-    list."""
+    """Return all due stretches if the GM has to accept the model calls for them first. Otherwise
+    return an empty list."""
     stretches = due_stretches(chapter, is_ending=is_ending)
     accepted, prompts, calls = chapter.accepted_calls, 0, 0
     for stretch, audiences in zip(stretches, audiences_of(chapter, stretches), strict=True):
@@ -181,22 +183,23 @@ def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
 
 
 def calls_to_accept(chapter: Session, *, is_ending: bool) -> int:
-    """Return the number of calls that the GM has to accept before more memory is written, or 0."""
+    """Return the number of model calls that the GM has to accept before more memory is written, or
+    0."""
     return count_calls(chapter, stretches_to_accept(chapter, is_ending=is_ending))
 
 
 @dataclass(frozen=True)
 class CatchingUp:
-    """The number of stretches that are written, and the number of all stretches. It is shown while
-    the calls that the GM accepted are made."""
+    """The number of stretches that are written, and the number of all stretches. Pages show these
+    numbers while the model calls that the GM accepted are made."""
 
     written: int
     count: int
 
 
 def catching_up(chapter: Session) -> CatchingUp | None:
-    """Return how far memory has caught up. Returns None if no stretch is due, or if the GM has not
-    accepted any calls."""
+    """Return how many stretches are written, and how many there are. Returns None if no stretch is
+    due, or if the GM has not accepted any model calls."""
     due = len(due_stretches(chapter, is_ending=chapter.is_ending))
     if not (due and chapter.accepted_calls):
         return None

@@ -147,8 +147,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
     attempts = [attempt for turn in chapter.turns for attempt in turn.attempts]
     changes = (one for attempt in attempts for one in attempt.changes)
     events = [event for attempt in attempts for event in attempt.events]
-    # A person who appeared in play missed the earlier events, and only its thinker knows a thought.
-    # In both cases not everybody knows the same.
+    # A person who appeared in play missed the earlier events, and a thought is known only to its
+    # thinker. In both cases not everybody knows the same.
     if any(one.kind == PERSON for one in changes) or any(one.kind == THOUGHT for one in events):
         return True
     told = (event.witnesses for event in events)
@@ -159,8 +159,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
 def _turns(
     session: Session, turns: Sequence[TurnEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Yield lists of rows that must be stored together: each turn with its attempts, because they
-    refer to each other, and then each event and each change."""
+    """Yield lists of rows that must be stored together. A turn and its attempts are one list,
+    because they refer to each other. Each event and each change is a list of its own."""
     for entry in turns:
         turn_id, ids = names.of_turn(entry.number), names.of_attempts(entry.number)
         attempts = list(zip(ids, entry.attempts, strict=True))
