@@ -95,7 +95,7 @@ def check_prompts(pk: uuid.UUID, expected: ExpectedChapter, *, turn: int | None 
         assert marks_in(told) == expected.known_to(slot)
         thoughts = expected.thoughts_of(slot, first=covered + 1)
         assert thoughts <= thoughts_in([told]) <= expected.thoughts_of(slot)
-        # A prompt for another attempt at the latest turn has nothing of this turn.
+        # The request for another attempt at the latest turn has nothing of this turn.
         told = told_to_keeper(chapter, slot, tier, before=last)
         assert marks_in(told) == expected.known_to(slot, before=last)
         assert thoughts_in([told]) <= expected.thoughts_of(slot, before=last)

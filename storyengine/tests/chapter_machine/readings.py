@@ -79,7 +79,7 @@ def sent_for(attempt: Attempt) -> str:
 
 
 def waiting_levels(session_id: uuid.UUID) -> list[int]:
-    """Return the levels of the late results that the next prompt would take."""
+    """Return the level of each late result that the next prompt would take."""
     following = Attempt(session=read_chapter(session_id))
     return [one.payload["level"] for one in waiting_results(following)]
 
@@ -88,8 +88,8 @@ def counting_stretches(session_id: uuid.UUID) -> dict[Stretch, list[tuple[int, .
     """Return the stretches whose deltas belong to chosen attempts. The value of each stretch is the
     list of its deltas' audiences.
 
-    This function reads the rows itself, because it is there to test the functions that decide which
-    deltas count.
+    This function reads the rows itself, because its result is compared with the functions that
+    decide which deltas count.
     """
     chosen = dict(read_chapter(session_id).turns.values_list("number", "chosen"))
     deltas = MemoryBlock.objects.filter(
