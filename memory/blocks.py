@@ -1,12 +1,13 @@
 """Stores memory blocks, reads those that count, and moves the summary pointer."""
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memory.models import MemoryBlock
@@ -20,7 +21,7 @@ from sessions.states import State, try_move
 # and always count.
 COUNTS = Q(attempt=None) | Q(attempt__chosen_for__isnull=False)
 # The order of blocks of the same turn: rulings were made after the turn, so they come after its
-# delta.
+# deltas.
 _PLACE_AT_ITS_TURN = Case(
     When(type=MemoryBlock.Type.CANON_CORRECTION, then=Value(1)),
     default=Value(0),
@@ -29,7 +30,8 @@ _PLACE_AT_ITS_TURN = Case(
 
 
 def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[MemoryBlock]:
-    """Return the blocks that count, in the order of their turns.
+    """Return the blocks that count, in the order of their turns. The deltas of one stretch are in
+    the order of the last prompts that they tell.
 
     A block of an attempt counts while this attempt is chosen, and a ruling always counts. `before`
     is the number of a turn. With `before`, the result has all rulings, but only those other blocks
@@ -40,8 +42,24 @@ def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[
     if before is not None:
         counts &= is_ruling | Q(to_prompt_index__lt=before)
     return chapter.memory_blocks.filter(counts).order_by(
-        "to_prompt_index", _PLACE_AT_ITS_TURN, "created_at", "pk"
+        "to_prompt_index",
+        _PLACE_AT_ITS_TURN,
+        Coalesce("told_until", "to_prompt_index"),
+        "created_at",
+        "pk",
     )
+
+
+def in_order(blocks: Iterable[MemoryBlock]) -> list[MemoryBlock]:
+    """Return the blocks in the order of `counting_blocks`."""
+
+    def place(block: MemoryBlock) -> tuple[Any, ...]:
+        last = block.to_prompt_index
+        is_ruling = block.type == MemoryBlock.Type.CANON_CORRECTION
+        told_until = last if block.told_until is None else block.told_until
+        return last, is_ruling, told_until, block.created_at, block.pk
+
+    return sorted(blocks, key=place)
 
 
 def knows(audience: Collection[int] | None, readers: Collection[int] | None) -> bool:
@@ -116,6 +134,7 @@ def make_delta(
     from_prompt_index: int,
     audience: Sequence[int],
     payload: dict[str, Any],
+    told_until: int | None = None,
     created_at: datetime | None = None,
 ) -> MemoryBlock:
     """Return a delta of the stretch that ends with this attempt, without storing it."""
@@ -126,6 +145,7 @@ def make_delta(
         attempt=attempt,
         from_prompt_index=from_prompt_index,
         to_prompt_index=attempt.turn.number,
+        told_until=told_until,
         audience=list(audience),
         json_payload=with_known_slots(payload, attempt.session.selected_agent_slots),
         created_at=created_at or timezone.now(),

@@ -36,6 +36,11 @@ class MemoryBlock(AppendOnly):
     )
     from_prompt_index = models.PositiveIntegerField()
     to_prompt_index = models.PositiveIntegerField()
+    # Of a delta, the number of the last prompt of which it tells an event. The deltas of a stretch
+    # are read in this order. The order is imperfect, because a delta counts as one moment: a delta
+    # that tells prompts 1 and 7 comes as a whole after a delta that tells prompt 4. None stands for
+    # `to_prompt_index`, for example in the lock and in deltas that an older program stored.
+    told_until = models.PositiveIntegerField(null=True, blank=True)
     # The numbers of the characters who know the block, in ascending order: the witnesses of
     # everything that a delta tells, or the readers of a ruling. A block that everybody knows lists
     # everybody, so that people who join the cast later do not know it. Only the lock has None:

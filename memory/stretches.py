@@ -124,8 +124,16 @@ def audiences_in(
     the stretch's last prompt. With it, the events of this attempt replace the events of the chosen
     attempt.
     """
-    [audiences] = _find_audiences(chapter, [stretch], last_attempt)
-    return audiences
+    return list(last_prompts_told(chapter, stretch, last_attempt))
+
+
+def last_prompts_told(
+    chapter: Session, stretch: Stretch, last_attempt: uuid.UUID | None
+) -> dict[Audience, int]:
+    """Return the last prompt that each delta of the stretch tells, by the delta's audience.
+    `audiences_in` explains the order and `last_attempt`."""
+    [found] = _find_audiences(chapter, [stretch], last_attempt)
+    return found
 
 
 def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
@@ -135,7 +143,7 @@ def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Au
     state = (chapter.updated_at, tuple(stretches))
     kept = _kept_audiences.get(chapter.pk)
     if kept is None or kept[0] != state:
-        kept = (state, _find_audiences(chapter, stretches))
+        kept = (state, [list(found) for found in _find_audiences(chapter, stretches)])
         _kept_audiences.set(chapter.pk, kept, size=len(stretches))
     return kept[1]
 
@@ -157,15 +165,18 @@ _kept_audiences: KeptRecent[uuid.UUID, tuple[_AudiencesState, list[list[Audience
 
 def _find_audiences(
     chapter: Session, stretches: Sequence[Stretch], last_attempt: uuid.UUID | None = None
-) -> list[list[Audience]]:
+) -> list[dict[Audience, int]]:
     lasts = [stretch.last for stretch in stretches]
-    found: list[set[Audience]] = [set() for _ in stretches]
+    found: list[dict[Audience, int]] = [{} for _ in stretches]
     events = chosen_events(
         chapter, from_prompt=stretches[0].first, to_prompt=lasts[-1], last_attempt=last_attempt
     )
     for number, witnesses in events.values_list("prompt_index", "witnesses"):
-        found[bisect_right(lasts, number - 1)].add(told_to(chapter, witnesses))
-    return [sorted(audiences, key=lambda one: (-len(one), one)) for audiences in found]
+        # The events are in the order of their prompts, so the last prompt's number stays.
+        found[bisect_right(lasts, number - 1)][told_to(chapter, witnesses)] = number
+    return [
+        dict(sorted(numbers.items(), key=lambda one: (-len(one[0]), one[0]))) for numbers in found
+    ]
 
 
 def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:

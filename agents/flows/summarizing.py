@@ -35,6 +35,7 @@ from memory.stretches import (
     audiences_in,
     count_calls,
     due_stretches,
+    last_prompts_told,
     stretches_to_accept,
     told_to,
 )
@@ -164,12 +165,14 @@ def _finished_deltas(job: Job) -> list[MemoryBlock]:
     """Return the finished deltas of the stretch, which are stored with the job until the whole
     stretch is summarised."""
     assert job.attempt is not None, "A summary names the attempt at its last turn."
+    told_until = last_prompts_told(job.attempt.session, job.stretch, job.attempt_id)
     return [
         make_delta(
             job.attempt,
             from_prompt_index=job.from_prompt_index,
             audience=one["audience"],
             payload=one["payload"],
+            told_until=told_until.get(tuple(one["audience"])),
             created_at=datetime.fromisoformat(one["finished_at"]),
         )
         for one in job.finished_deltas

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from memory.blocks import counting_blocks, knows
+from memory.blocks import counting_blocks, in_order, knows
 from memory.fold.names import key_of, mentions
 from memory.fold.reading import read_block
 from memory.fold.records import Block, Correction, Fold, Question, Record, Scene, Sighting
@@ -90,13 +90,9 @@ def fold_with(
 
     The waiting deltas belong to one stretch. They are not stored yet.
     """
-    last = waiting[0].to_prompt_index
     blocks = counting_blocks(chapter, before=before)
-    known = [one for one in blocks if knows(one.audience, readers)]
-    # Rulings at the last turn of the stretch or later come after the deltas of the stretch.
-    earlier = [one for one in known if one.to_prompt_index < last]
-    later = [one for one in known if one.to_prompt_index >= last]
-    return fold(map(block_of, (*earlier, *waiting, *later)))
+    known = (one for one in blocks if knows(one.audience, readers))
+    return fold(map(block_of, in_order((*known, *waiting))))
 
 
 def block_of(block: MemoryBlock) -> Block:

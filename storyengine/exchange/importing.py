@@ -8,7 +8,9 @@ that the latest turn asked for (agents.flows.late_results).
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -20,6 +22,7 @@ from agents.modes import Stage, has_stage
 from agents.running.results import result_key
 from memory.blocks import with_known_slots
 from memory.models import MemoryBlock, NarrativeDraft
+from memory.stretches import Audience, told_to
 from sessions.access import get_chapter
 from sessions.importing import importing, store_groups, store_rows
 from sessions.limits import MAX_AGENTS
@@ -40,6 +43,7 @@ from storyengine.exchange.chapter_file import (
     ChangeEntry,
     Chapter,
     DraftEntry,
+    MemoryBlockEntry,
     ResultEntry,
     TurnEntry,
     UnansweredEntry,
@@ -270,11 +274,45 @@ def _blocks(
     names: NewNames,
 ) -> Iterator[MemoryBlock]:
     slots = chapter.selected_agent_slots
+    told_until = _last_prompts_told(session, chapter.turns)
     for block_id, block in zip(block_ids, chapter.memory_blocks, strict=True):
         fields = dict(block)
         fields["json_payload"] = with_known_slots(block.json_payload, slots)
         fields["attempt_id"] = names.of_attempt(block.to_prompt_index, fields.pop("attempt"))
+        fields["told_until"] = told_until(block)
         yield MemoryBlock(block_id=block_id, session=session, **fields)
+
+
+def _last_prompts_told(
+    session: Session, turns: Sequence[TurnEntry]
+) -> Callable[[MemoryBlockEntry], int | None]:
+    """Return a function that finds the last prompt of which a delta tells an event. For any other
+    block, and for a delta without events, the function returns None."""
+    told = [
+        [
+            {told_to(session, one.witnesses) for one in attempt.events if one.kind != THOUGHT}
+            for attempt in turn.attempts
+        ]
+        for turn in turns
+    ]
+    # For each audience, the turns whose chosen attempts have events for it, in ascending order.
+    # With these lists, many deltas of long stretches are read fast.
+    numbers: dict[Audience, list[int]] = defaultdict(list)
+    for turn, audiences in zip(turns, told, strict=True):
+        for audience in audiences[turn.chosen]:
+            numbers[audience].append(turn.number)
+
+    def find(block: MemoryBlockEntry) -> int | None:
+        if block.type != MemoryBlock.Type.TURN_DELTA or block.attempt is None:
+            return None
+        last, audience = block.to_prompt_index, tuple(block.audience or ())
+        if audience in told[last - 1][block.attempt]:
+            return last
+        earlier = numbers.get(audience, [])
+        at = bisect_left(earlier, last)
+        return earlier[at - 1] if at and earlier[at - 1] >= block.from_prompt_index else None
+
+    return find
 
 
 def _drafts(
