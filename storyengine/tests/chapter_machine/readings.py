@@ -14,6 +14,7 @@ from agents.prompting.sandwich import Subject
 from agents.providers.base import ModelRequest
 from agents.running.results import waiting_results
 from agents.tests.replies import turn_delta
+from memory.blocks import counting_blocks
 from memory.models import MemoryBlock
 from memory.stretches import Stretch
 from sessions.models import Attempt, Event, Session
@@ -135,11 +136,17 @@ def reads(session_id: uuid.UUID, *, until: int) -> dict[str, Any]:
                 one.type,
                 one.from_prompt_index,
                 one.to_prompt_index,
+                one.told_until,
                 one.audience,
                 one.json_payload,
                 names[one.attempt_id] if one.attempt_id else None,
             ]
             for one in blocks.order_by("created_at", "pk")
+        ],
+        "memory": [
+            [one.type, one.to_prompt_index, one.audience, one.json_payload]
+            for one in counting_blocks(chapter)
+            if one.to_prompt_index <= until
         ],
         "seed": chapter.seed,
         "chunk": chapter.chunk_size_prompts,
