@@ -140,6 +140,11 @@ class Mode:
     after_commit: Callable[[Attempt], None] = _adds_nothing
 
     @property
+    def follows_up(self) -> bool:
+        """Whether the mode declares an `after_commit` of its own."""
+        return self.after_commit is not _adds_nothing
+
+    @property
     def all_event_kinds(self) -> frozenset[str]:
         """The kinds of event of the mode and of the engine."""
         return self.event_kinds | {SAID, THOUGHT}

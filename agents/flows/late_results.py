@@ -102,7 +102,7 @@ def follow_up_latest_turn(chapter: Session) -> None:
         return
     if mode.job_kinds:
         ask_again_for_results(chapter.pk)
-    latest = find_latest_turn(chapter)
+    latest = find_latest_turn(chapter) if mode.follows_up else None
     if latest is None:
         return
     try:
