@@ -138,14 +138,14 @@ class Job(models.Model):
     kind = models.CharField(max_length=KIND_CHAR_LIMIT)
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
-    # For a summary or a narration, the attempt at the last turn that the job tells. For a late
-    # result, the attempt that asked for the result. For GO_ON, the attempt after which somebody
-    # acts.
+    # A summary or a narration names the attempt at the last turn that it tells. A job for a late
+    # result names the attempt that asked for the result. A job GO_ON names the attempt after which
+    # somebody acts.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="jobs"
     )
-    # For a summary, the first and the last turn of its stretch. For a late result, both are the
-    # turn of the attempt that asked for it.
+    # A summary has the first and the last turn of its stretch here. A job for a late result has
+    # the turn of the attempt that asked for the result in both fields.
     from_prompt_index = models.PositiveIntegerField(default=0)
     to_prompt_index = models.PositiveIntegerField(default=0)
     attempts = models.PositiveSmallIntegerField(default=0)
@@ -166,8 +166,9 @@ class Job(models.Model):
     scenes = models.JSONField(default=list, blank=True)
     # The texts of the finished scenes, which a resumed narration does not write again.
     finished_scenes = models.JSONField(default=list, blank=True)
-    # The finished deltas, one for each call: {"audience": [int, ...], "payload": {...},
-    # "finished_at": str}. A summary that is resumed does not write these deltas again.
+    # The finished deltas, one for each call: {"audience": [int, ...], "told_until": int,
+    # "payload": {...}, "finished_at": str}. A summary that is resumed does not write these deltas
+    # again.
     finished_deltas = models.JSONField(default=list, blank=True)
     # The kind of change that a late result becomes. "" if the job has no late result.
     result_kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT, blank=True, default="")

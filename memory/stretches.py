@@ -117,21 +117,14 @@ def _early_ends(chapter: Session, first: int) -> set[int]:
 
 def audiences_in(
     chapter: Session, stretch: Stretch, *, last_attempt: uuid.UUID | None = None
-) -> list[Audience]:
-    """Return the audiences of the stretch's deltas, the largest audience first.
+) -> dict[Audience, int]:
+    """Return the audiences of the stretch's deltas, the largest audience first. The value of each
+    is the number of the last prompt that the delta for this audience tells.
 
     The delta for each audience takes one call of a model. `last_attempt` is the id of an attempt at
     the stretch's last prompt. With it, the events of this attempt replace the events of the chosen
     attempt.
     """
-    return list(last_prompts_told(chapter, stretch, last_attempt))
-
-
-def last_prompts_told(
-    chapter: Session, stretch: Stretch, last_attempt: uuid.UUID | None
-) -> dict[Audience, int]:
-    """Return the last prompt that each delta of the stretch tells, by the delta's audience.
-    `audiences_in` explains the order and `last_attempt`."""
     [found] = _find_audiences(chapter, [stretch], last_attempt)
     return found
 

@@ -35,7 +35,6 @@ from memory.stretches import (
     audiences_in,
     count_calls,
     due_stretches,
-    last_prompts_told,
     stretches_to_accept,
     told_to,
 )
@@ -128,13 +127,13 @@ def cancel_waiting_summary(session_id: uuid.UUID) -> None:
 async def write_memory_deltas(job: Job, watch: Watch) -> None:
     """Let agent 8 write a delta for each set of witnesses of the stretch, the largest first."""
     chapter, audiences = await in_database(_read_stretch, job)
-    for audience in audiences:
+    for audience, told_until in audiences.items():
         deltas = await in_database(_finished_deltas, job)
         if list(audience) in [delta.audience for delta in deltas]:
             continue
         waiting = [delta for delta in deltas if knows(delta.audience, audience)]
         payload = await _tell(job, chapter, audience, waiting, watch)
-        if not await in_database(_keep_delta, job, audience, payload):
+        if not await in_database(_keep_delta, job, audience, told_until, payload):
             return
     await in_database(_store, job)
 
@@ -165,27 +164,31 @@ def _finished_deltas(job: Job) -> list[MemoryBlock]:
     """Return the finished deltas of the stretch, which are stored with the job until the whole
     stretch is summarised."""
     assert job.attempt is not None, "A summary names the attempt at its last turn."
-    told_until = last_prompts_told(job.attempt.session, job.stretch, job.attempt_id)
     return [
         make_delta(
             job.attempt,
             from_prompt_index=job.from_prompt_index,
             audience=one["audience"],
             payload=one["payload"],
-            told_until=told_until.get(tuple(one["audience"])),
+            # An older program stored no `told_until`.
+            told_until=one.get("told_until"),
             created_at=datetime.fromisoformat(one["finished_at"]),
         )
         for one in job.finished_deltas
     ]
 
 
-def _keep_delta(job: Job, audience: Audience, payload: Payload) -> bool:
+def _keep_delta(job: Job, audience: Audience, told_until: int, payload: Payload) -> bool:
     """Store a delta with the job, so that it is not lost if a later call fails.
 
     Returns False if the job no longer belongs to this worker.
     """
-    finished_at = timezone.now().isoformat()
-    one = {"audience": list(audience), "payload": payload, "finished_at": finished_at}
+    one = {
+        "audience": list(audience),
+        "told_until": told_until,
+        "payload": payload,
+        "finished_at": timezone.now().isoformat(),
+    }
     job.finished_deltas = [*job.finished_deltas, one]
     return bool(owned(job).update(finished_deltas=job.finished_deltas))
 
@@ -263,7 +266,7 @@ def settle_memory(session_id: uuid.UUID) -> None:
         try_move(row.filter(state=State.SUMMARIZING), State.ACTIVE)
 
 
-def _read_stretch(job: Job) -> tuple[Session, list[Audience]]:
+def _read_stretch(job: Job) -> tuple[Session, dict[Audience, int]]:
     chapter = get_chapter_with_cast(job.session_id)
     try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
     return chapter, audiences_in(chapter, job.stretch, last_attempt=job.attempt_id)

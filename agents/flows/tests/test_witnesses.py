@@ -412,7 +412,7 @@ class Played:
             assert not ends & set(range(stretch.first, stretch.last))
             assert stretch.first == covered + 1
             covered = stretch.last
-            audiences = audiences_in(self.chapter, stretch)
+            audiences = list(audiences_in(self.chapter, stretch))
             deltas = counting_deltas(self.chapter).filter(from_prompt_index=stretch.first)
             made = [tuple(one.audience or ()) for one in deltas.order_by("created_at", "pk")]
             assert made == audiences

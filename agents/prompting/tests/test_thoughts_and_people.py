@@ -62,7 +62,7 @@ def test_a_thought_reaches_its_thinker_alone(chapter: Session, agent: Agent, tie
 
 def test_a_thought_enters_no_stretch_of_memory(chapter: Session) -> None:
     play(chapter, NewEvent("I go.", 1), NewEvent(SECRET, 2, kind=THOUGHT))
-    assert audiences_in(chapter, Stretch(1, 1)) == [(1, 2, 3)]
+    assert list(audiences_in(chapter, Stretch(1, 1))) == [(1, 2, 3)]
     for audience in ((1, 2, 3), (2,)):
         told = told_pieces(chapter, Stretch(1, 1), audience)
         assert SECRET not in "\n".join(piece.text for piece in told)
@@ -122,4 +122,4 @@ def test_memory_is_written_with_the_people_of_its_attempt(chapter: Session) -> N
 def test_who_appears_is_a_reader_of_what_follows_and_of_nothing_before(chapter: Session) -> None:
     play(chapter)
     play(chapter, people=("Old Jon",))
-    assert audiences_in(chapter, Stretch(1, 2)) == [(1, 2, 3, JON), (1, 2, 3)]
+    assert list(audiences_in(chapter, Stretch(1, 2))) == [(1, 2, 3, JON), (1, 2, 3)]
