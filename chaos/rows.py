@@ -64,26 +64,8 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
         "world_text": chapter.tab1.world_text,
         "chapter_text": chapter.tab1.chapter_text,
         "identities": chapter.agent_texts("identity_text"),
-        "events": [
-            {
-                "event_id": str(event.pk),
-                "attempt_id": str(event.attempt_id),
-                "prompt_index": event.prompt_index,
-                "role": event.role,
-                "text": event.text,
-            }
-            for event in chapter.events.all()
-        ],
-        "blocks": [
-            {
-                "type": block.type,
-                "attempt_id": block.attempt_id and str(block.attempt_id),
-                "audience": block.audience,
-                "from_prompt_index": block.from_prompt_index,
-                "to_prompt_index": block.to_prompt_index,
-            }
-            for block in chapter.memory_blocks.all()
-        ],
+        "events": _event_rows(chapter),
+        "blocks": _block_rows(chapter),
         "drafts": [
             {"draft_id": str(draft.pk), "text": draft.chapter_text}
             for draft in chapter.narrative_drafts.all()
@@ -92,19 +74,49 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
             {"number": turn.number, "chosen": str(turn.chosen_id)} for turn in chapter.turns.all()
         ],
         "attempts": _attempt_rows(chapter),
-        "changes": [
-            {
-                "attempt_id": str(change.attempt_id),
-                "run_id": change.run_id and str(change.run_id),
-                "kind": change.kind,
-                "payload": change.payload,
-                "result": change.result and str(change.result),
-            }
-            for change in chapter.changes.all()
-        ],
+        "changes": _change_rows(chapter),
         "jobs": _job_rows(chapter),
         "calls": _call_rows(chapter),
     }
+
+
+def _event_rows(chapter: "Session") -> list[dict[str, Any]]:
+    return [
+        {
+            "event_id": str(event.pk),
+            "attempt_id": str(event.attempt_id),
+            "prompt_index": event.prompt_index,
+            "role": event.role,
+            "text": event.text,
+        }
+        for event in chapter.events.all()
+    ]
+
+
+def _block_rows(chapter: "Session") -> list[dict[str, Any]]:
+    return [
+        {
+            "type": block.type,
+            "attempt_id": block.attempt_id and str(block.attempt_id),
+            "audience": block.audience,
+            "from_prompt_index": block.from_prompt_index,
+            "to_prompt_index": block.to_prompt_index,
+        }
+        for block in chapter.memory_blocks.all()
+    ]
+
+
+def _change_rows(chapter: "Session") -> list[dict[str, Any]]:
+    return [
+        {
+            "attempt_id": str(change.attempt_id),
+            "run_id": change.run_id and str(change.run_id),
+            "kind": change.kind,
+            "payload": change.payload,
+            "result": change.result and str(change.result),
+        }
+        for change in chapter.changes.all()
+    ]
 
 
 def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:

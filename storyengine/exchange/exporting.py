@@ -234,8 +234,8 @@ def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[Chang
     counting = chapter.changes.filter(Q(run_id=None) | Q(run_id=run)).exclude(
         attempt__status=Attempt.Status.SET_ASIDE
     )
-    done = [(job.pk, at) for at, job in enumerate(results) if job.status == Job.Status.DONE]
-    places = dict(done)
+    done = Job.Status.DONE
+    places = {job.pk: place for place, job in enumerate(results) if job.status == done}
     of_attempts: dict[uuid.UUID, list[ChangeEntry]] = defaultdict(list)
     for one in counting.order_by("attempt", F("run_id").asc(nulls_last=True), "position"):
         taken = None if one.result is None else places.get(one.result)
