@@ -4,9 +4,11 @@ API."""
 from typing import Any
 
 import pytest
+from django.test import Client
 from pytest_django import Settings
 
 from agents.modes import world_now
+from agents.providers.scripted import ScriptedProvider
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import address, call
@@ -21,6 +23,17 @@ def lighthouse(settings: Settings) -> None:
     start, so this fixture must add the app to both settings."""
     settings.MODES = [*settings.MODES, APP]
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, APP]
+
+
+@pytest.fixture
+def scripted(lighthouse: None, settings: Settings, provider: ScriptedProvider) -> None:
+    """Install the lighthouse, and let the scripted model answer."""
+    settings.LLM = "scripted"
+
+
+@pytest.fixture
+def htmx() -> Client:
+    return Client(headers={"HX-Request": "true"})
 
 
 @pytest.fixture

@@ -25,31 +25,18 @@ from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, read
 from storyengine.tests.lighthouse.setup import Lamp, Tower
 from storyengine.tests.playing_the_lighthouse import chapter as chapter
+from storyengine.tests.playing_the_lighthouse import htmx as htmx
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
+from storyengine.tests.playing_the_lighthouse import played
+from storyengine.tests.playing_the_lighthouse import scripted as scripted
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("lighthouse")]
-
-
-@pytest.fixture(autouse=True)
-def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
-    settings.LLM = "scripted"
-
-
-@pytest.fixture
-def htmx() -> Client:
-    return Client(headers={"HX-Request": "true"})
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("scripted")]
 
 
 @pytest.fixture
 def fresh() -> Session:
     """Return a chapter whose Tab 1 is still open."""
     return begin_chapter(mode="lighthouse")
-
-
-def play(chapter: Session, slot: int | None = 1, words: str = "Go on.") -> None:
-    body = {"agent_slot": slot, "user_text": words}
-    answer = call("POST", api_address(chapter, "prompt"), body)
-    assert answer.status_code == 201, answer.content
 
 
 def entries(html: str) -> list[Element]:
@@ -145,7 +132,7 @@ class TestCells:
     ) -> None:
         htmx.post(address(fresh, "save-world"), {"setup.oil": "7"})
         provider.enqueue("I climb.")
-        play(fresh)
+        played(fresh)
         for text in ("8", "much"):
             answer = htmx.post(address(fresh, "save-world"), {"setup.oil": text})
             assert answer.status_code == 423
@@ -178,8 +165,8 @@ class TestThoughts:
     @pytest.fixture(autouse=True)
     def _thought(self, chapter: Session, provider: ScriptedProvider) -> None:
         provider.enqueue("I climb.\n\n*thinks* He lies.", "*thinks* I wait.")
-        play(chapter)
-        play(chapter, 2, "")
+        played(chapter)
+        played(chapter, 2, "")
 
     def test_they_are_shown_only_when_they_are_asked_for(
         self, htmx: Client, chapter: Session
@@ -246,9 +233,9 @@ class TestSpeakers:
             says("native", "I call.", ("hail", {"name": "Ann <b>"})),
             "*says:1* Who is it?\n\n*sea* A wave.",
         )
-        play(chapter, 2, "")
+        played(chapter, 2, "")
         provider.enqueue(f"*says:{FIRST_NUMBER_IN_PLAY}* At last.")
-        play(chapter, 2, "")
+        played(chapter, 2, "")
         html = get_page(client, chapter, "play")
         assert [one.text for one in entries(html)] == [
             "1)",
@@ -335,7 +322,7 @@ class TestStages:
                 state=State.ACTIVE, tab1_locked=Stage.LOCK in stages
             )
             provider.enqueue("Masts, and gulls.")
-            play(chapter, None)
+            played(chapter, None)
         if state == "ended":
             Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
         provider.fallback = lambda request: "Masts."

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
-from pytest_django import Settings
 
 from agents.calling.tests.exploring import says
 from agents.flows.tests.playing import replies_are_over
@@ -18,32 +17,19 @@ from storyengine.api.tests.calling import call
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, get_page
 from storyengine.tests.playing_the_lighthouse import chapter as chapter
+from storyengine.tests.playing_the_lighthouse import htmx as htmx
 from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
+from storyengine.tests.playing_the_lighthouse import played
+from storyengine.tests.playing_the_lighthouse import scripted as scripted
 from storyengine.tests.url_map import text_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("lighthouse")]
-
-
-@pytest.fixture(autouse=True)
-def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
-    settings.LLM = "scripted"
-
-
-@pytest.fixture
-def htmx() -> Client:
-    return Client(headers={"HX-Request": "true"})
-
-
-def play(chapter: Session, slot: int | None = 1, words: str = "Go on.") -> None:
-    body = {"agent_slot": slot, "user_text": words}
-    answer = call("POST", api_address(chapter, "prompt"), body)
-    assert answer.status_code == 201, answer.content
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("scripted")]
 
 
 def test_a_late_result_that_the_world_cannot_take_is_told_of_until_the_turn_after(
     client: Client, chapter: Session, provider: ScriptedProvider
 ) -> None:
-    play(chapter, None, "")
+    played(chapter, None, "")
     done = {"status": Job.Status.DONE, "result": {"depth": 3}}
     assert chapter.jobs.filter(attempt__isnull=False).update(**done) == 1
     said = (
@@ -52,7 +38,7 @@ def test_a_late_result_that_the_world_cannot_take_is_told_of_until_the_turn_afte
     )
     for is_told in (False, True, False):
         assert (said in get_page(client, chapter, "play")) == is_told
-        play(chapter, 1, "Go on.")
+        played(chapter, 1, "Go on.")
     [job] = [
         one
         for one in call("GET", api_address(chapter)).json()["jobs"]
@@ -65,7 +51,7 @@ class TestPanel:
     @pytest.fixture(autouse=True)
     def _begun(self, chapter: Session, provider: ScriptedProvider) -> None:
         provider.enqueue("I climb.")
-        play(chapter)
+        played(chapter)
 
     def fields(self, chapter: Session, client: Client, **typed: str) -> dict[str, str]:
         """Return the fields that the form in the panel sends. `typed` gives the arguments that the

@@ -5,6 +5,7 @@ import pytest
 
 from agents.models import Job
 from agents.running.results import waiting_results
+from agents.running.tests.finished_results import store_finished_result
 from sessions.attempts import open_prompt, open_reroll
 from sessions.breaking import fail_attempt, stop_attempt
 from sessions.committing import choose_attempt, commit_attempt, edit_reply
@@ -23,18 +24,8 @@ def chapter() -> Session:
 
 
 def finish(asker: Attempt, name: str = "done") -> Job:
-    """Store a finished late result of the kind of change that these tests use."""
     assert asker.turn is not None
-    return Job.objects.create(
-        session=asker.session,
-        kind="simulate",
-        key=name,
-        status=Job.Status.DONE,
-        attempt=asker,
-        to_prompt_index=asker.turn.number,
-        result_kind="note",
-        result={"name": name},
-    )
+    return store_finished_result(asker, asker.turn.number, name)
 
 
 def take(attempt: Attempt) -> bool:

@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 
 from agents.models import Job
 from agents.running.results import waiting_results
+from agents.running.tests.finished_results import store_finished_result
 from sessions.attempts import open_prompt, open_reroll, open_trial, start_keeping
 from sessions.breaking import fail_attempt, recover_dead_attempts, stop_attempt
 from sessions.committing import choose_attempt, commit_attempt, edit_reply
@@ -71,20 +72,6 @@ class Result:
     asker: Try
     name: str
     is_finished: bool = False
-
-
-def finished_job(asker: Attempt, number: int, name: str) -> Job:
-    """Store a finished late result with a name that no other result has."""
-    return Job.objects.create(
-        session_id=asker.session_id,
-        kind="simulate",
-        key=name,
-        status=Job.Status.DONE,
-        attempt=asker,
-        to_prompt_index=number,
-        result_kind="note",
-        result={"name": name},
-    )
 
 
 def take(attempt: Attempt) -> None:
@@ -408,7 +395,7 @@ class Play(RuleBasedStateMachine):
         asker = data.draw(st.sampled_from([one for step in steps for one in step.tries]))
         result = Result(asker, self.name("result"), is_finished)
         self.results.append(result)
-        job = finished_job(asker.row, asker.turn, result.name)
+        job = store_finished_result(asker.row, asker.turn, result.name)
         if not is_finished:
             Job.objects.filter(pk=job.pk).update(status=Job.Status.QUEUED)
 
@@ -457,7 +444,7 @@ class Play(RuleBasedStateMachine):
             attempt = open_prompt(other, **sent).attempt  # type: ignore[arg-type]
             for one in self.results:
                 if one.name in run.taken:
-                    finished_job(rows[id(one.asker)], one.asker.turn, one.name)
+                    store_finished_result(rows[id(one.asker)], one.asker.turn, one.name)
             take(attempt)
             assert store_changes(attempt, notes(*run.steps))
             assert commit_attempt(attempt, "I go.")
