@@ -48,7 +48,7 @@ class TestLink:
         add_reply(chapter, 8, "Or so.")
         Session.objects.filter(pk=chapter.pk).update(shows_all_replies=True)
         html = get_page(client, chapter, "play")
-        assert len(all_of(html, "p", "not-chosen")) == 1
+        assert len(all_of(html, "div", "not-chosen")) == 1
         links = all_of(html, "a", "fork")
         assert len(links) == 8
         assert "Or so." in links[-1].parents[-1].text
