@@ -179,7 +179,7 @@ def _with_attempts(
     attempts = committed_attempts(chapter.pk).filter(turn__number__range=numbers)
     rows = attempts.values_list("turn__number", "pk", "kind", "changed_layer__layer_name")
     by_turn: dict[int, list[uuid.UUID]] = {}
-    made = {}
+    made: dict[uuid.UUID | None, str] = {}
     for number, attempt_id, kind, layer in rows:
         by_turn.setdefault(number, []).append(attempt_id)
         made[attempt_id] = _MADE.get(Attempt.Kind(kind), "").format(layer)
