@@ -46,10 +46,7 @@ _DATABASE = {"db", "transactional_db", "live_server"}
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that may differ with the database or the broker, and sort the long tests to
-    the front.
-
-    A long test mostly waits. The short tests then run while it waits.
-    """
+    the front. A long test mostly waits, so other processes can run the short tests meanwhile."""
     for item in items:
         if isinstance(item, pytest.Function) and _meets_servers(item):
             item.add_marker("servers")
@@ -130,8 +127,8 @@ def _nothing_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def noticed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that gets the id of each job of which the program would tell the broker. No
-    broker is used."""
+    """Replace the broker by a list, and return the list. Instead of a notice to the broker, the
+    job's id is added to the list."""
     ids: list[str] = []
 
     def note(_name: str, *, kwargs: dict[str, Any], countdown: float | None) -> None:

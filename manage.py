@@ -16,7 +16,8 @@ if __name__ == "__main__":
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
-        # The message names the variable that has a bad value. A traceback would bury the message.
+        # This error's text names the variable that has a bad value. A traceback would hide the
+        # text.
         sys.exit(f"Story Engine cannot start: {error}")
     except OSError as error:
         # The settings are not loaded yet, so the disk may have been full when they read or created

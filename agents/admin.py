@@ -76,7 +76,7 @@ class LLMArtifactAdmin(RecordAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list with the totals of all calls that fit the filter, not only of this page."""
+        """Show the list, with totals over the calls on all pages that fit the filter."""
         response = super().changelist_view(request, extra_context)
         context = response.context_data if isinstance(response, TemplateResponse) else None
         if context is not None and "cl" in context:

@@ -119,10 +119,11 @@ def _faults_of_setups(modes: Iterable[Mode]) -> list[Fault]:
 
 
 def _faults_of_fields(modes: Iterable[Mode]) -> list[Fault]:
-    """Return a fault for each model whose fields are not read again as they are stored.
+    """Return a fault for each model with a field that has an alias or is a set.
 
-    They are stored by their own names. A set has another order after each start of the program, so
-    a prompt that is sent again would not be found to be the same.
+    A stored field has its own name, so it cannot be read by its alias. The entries of a set have
+    another order after each start of the program. So if a prompt with a set is sent again, the
+    program would not recognise the prompt.
     """
     faults = []
     for mode in modes:

@@ -84,13 +84,12 @@ class Mode:
 
     A page offers the mode by `title` and `sentence`. `answers` returns who answers a prompt, which
     is addressed to a member of the cast or to nobody. It raises InvalidInput if nobody answers such
-    a prompt. `own_pieces` returns the pieces that belong to the request of this attempt only, by
-    the names of their layers. `cues` returns the texts at which a small model is stopped, because
-    it would otherwise leave its role.
+    a prompt. `own_pieces` returns, by the names of their layers, the pieces that belong only to the
+    request of one attempt. `cues` returns the texts at which a small model is stopped, because
+    after such a text it would write the words of somebody else.
 
     `readable` returns all data that the tools of the attempt's agent may know. It is called again
-    for each step, where the ORM may be used. `outcome` returns the events of a text, of which there
-    is at least one.
+    for each step, where the ORM may be used. `outcome` returns the events of a text, at least one.
     """
 
     name: str
@@ -133,10 +132,11 @@ class Mode:
     acts_next: Callable[[Session], Writer | None] = _adds_nothing
     most_turns_alone: int = 0
     # A function that may ask for late results and store blocks of the mode's own. The transaction
-    # that commits or edits the attempt calls it. It is called again for the chosen attempt whenever
-    # a later prompt or a retry is stored or the chapter ends, because a trial or an imported
-    # attempt may lack what follows it; an error of this call is only logged. So it has to be
-    # idempotent. With `ask_for_result` it is, because a second request makes no second job.
+    # that commits or edits an attempt calls it. When a later prompt or a retry is stored, or the
+    # chapter ends, the function is called again for the chosen attempt at the latest turn, because
+    # a trial or an imported attempt may lack late results and blocks. An error of this later call
+    # is only logged. The function has to be idempotent. A call of `ask_for_result` is idempotent,
+    # because a second request for the same result makes no second job.
     after_commit: Callable[[Attempt], None] = _adds_nothing
 
     @property
@@ -236,7 +236,8 @@ def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
 
 
 def who_answers(chapter: Session, actor: int | None) -> Writer:
-    """Return who writes the reply to a prompt to this member of the cast. Raises InvalidInput."""
+    """Return who writes the reply to a prompt to this member of the cast. Raises InvalidInput if
+    nobody answers such a prompt."""
     return mode_of(chapter).answers(chapter, actor)
 
 
@@ -251,8 +252,8 @@ def world_of(attempt: Attempt) -> Any:
 
 
 def chance_of(attempt: Attempt, name: str) -> random.Random:
-    """Return a generator of random numbers, which depends on the chapter's seed, the number of the
-    attempt's turn, and the name."""
+    """Return a generator of random numbers. The numbers depend on the chapter's seed, the number of
+    the attempt's turn, and the name."""
     chapter = attempt.session
     number = attempt.turn.number if attempt.turn else chapter.prompt_index + 1
     return chance.chance(chapter, number, name)

@@ -19,7 +19,8 @@ from agents.running.work import STOPPING, work_on
     retry_jitter=True,
 )
 def run_job(*, job_id: str) -> None:
-    """Do a job if it is still due. Ask the server for its models' windows before and after it."""
+    """Do a job if it is still due. Before and after the job, ask the server for its models'
+    windows."""
     try:
         _ask_unless_stopping()
     finally:
@@ -36,6 +37,6 @@ def _ask_unless_stopping() -> None:
 
 @worker_shutting_down.connect
 def stop_working(**_signal: object) -> None:
-    """Tell running jobs that they have to be given back. Otherwise Celery would wait for their end,
-    and might be killed before."""
+    """Tell running jobs that they have to be given back. Otherwise Celery would wait until the jobs
+    end, and might be killed while it waits."""
     STOPPING.set()

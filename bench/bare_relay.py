@@ -2,15 +2,15 @@
 the delay of this relay.
 
 python -m bench.bare_relay PORT [--pool] serves POST /api/session/<id>/prompt as server-sent events.
-The relay stores the prompt, sends the model only the prompt, passes each piece of the answer on,
-and stores the reply. It stores them in the engine's tables, with the engine's own functions. Under
-the path /smallest it stores only one row, which has the prompt and the reply. The body of a request
-may name the model and `max_tokens`.
+The relay stores the prompt, sends the model only this prompt, passes each piece of the model's
+answer on to the client, and stores the whole answer as the reply. The engine's own functions store
+prompt and reply in the engine's tables. Under the path /smallest the relay instead stores one row,
+which has the prompt and the reply. The body of a request may name the model and `max_tokens`.
 
 The relay has no middleware, no memory and no lease, and it records no call. If the client leaves,
-the reply ends. As in any Django program under ASGI, each request has a thread of its own and opens
-a new connection to the database. With --pool a request takes its connection from a pool for
-PostgreSQL, as in the engine.
+the relay stops reading the model's answer. As in any Django program under ASGI, each request has a
+thread of its own and opens a new connection to the database. With --pool a request takes its
+connection from a pool for PostgreSQL, as in the engine.
 """
 
 import json
@@ -38,8 +38,7 @@ MODEL = "agent-1"
 
 
 def _database() -> dict[str, Any]:
-    """Return the engine's settings of the database. Leave out the connection pool unless --pool is
-    given."""
+    """Return the engine's database settings, without the connection pool unless --pool is given."""
     database = read_database(Path(os.environ["STORYENGINE_DATA"]))
     if "--pool" not in sys.argv:
         database["OPTIONS"].pop("pool", None)
@@ -139,7 +138,7 @@ urlpatterns = [
 
 
 def main(port: int) -> None:
-    # The table exists already if another relay uses the same database.
+    # Another relay that uses this database may have made the table already.
     if Prompt._meta.db_table not in connection.introspection.table_names():
         with connection.schema_editor() as schema:
             schema.create_model(Prompt)

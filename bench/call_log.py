@@ -6,8 +6,8 @@ from typing import Any
 
 
 class CallLog:
-    """The log of calls. A record has the whole prompt of its call, or only the last `prompt_end`
-    characters of the prompt."""
+    """The log of calls. A record has the whole prompt of its call. If `prompt_end` is given, the
+    record has only the last `prompt_end` characters of the prompt."""
 
     def __init__(self, path: Path | None, prompt_end: int | None = None) -> None:
         self._prompt_end = prompt_end

@@ -9,8 +9,8 @@ from bench.http_calls import Answer, BenchError, Server, StreamEvent, call, stre
 from bench.session_data import Setup
 
 POLL_SECONDS = 0.25
-# The longest wait for an answer, in seconds. The proxies between a client and a server keep a
-# connection open for longer than this.
+# The longest time in seconds for which the client asks the program to wait before it answers.
+# Proxies usually close a silent connection only after a longer time.
 PREFERRED_WAIT = 25
 
 

@@ -12,8 +12,8 @@ from bench.http_calls import Server
 from bench.session_data import Setup, beat_text
 
 PROMPTS = 21
-# The pause between a reply and the next prompt, in seconds. Even a quick reader needs twice this
-# time for a reply of eighty words.
+# The pause between a reply and the next prompt, in seconds. A person would take longer, because
+# even a quick reader needs twenty seconds for a reply of eighty words.
 PAUSE_SECONDS = 10.0
 # The longest wait for a lock, in seconds. In the first run, this time includes fetching the model's
 # weights.

@@ -9,8 +9,9 @@ from bench.figure import Figure
 from bench.token_figures import estimate_figure
 
 MOST_SECONDS = 6.0
-# The target for prompts after the first prompt of each character. It applies if the pause between
-# prompts is at most WARM_PAUSE_SECONDS.
+# The target, in seconds, for the median time to the first token. The first prompt of each character
+# does not count. The target applies only if the pause between prompts is at most
+# WARM_PAUSE_SECONDS.
 MOST_WARM_SECONDS = 3.0
 WARM_PAUSE_SECONDS = 10.0
 CHARACTERS = 3
@@ -72,8 +73,8 @@ def _warm(seconds: Sequence[float], pause_seconds: float) -> Figure:
 def _cached(calls: Sequence[dict[str, Any]]) -> list[Figure]:
     """Return a figure of the share of the requests' tokens that the model server had in its cache.
 
-    The model server itself reports this share. It had read the tokens for an earlier prompt, or
-    when it read ahead.
+    The model server itself reports this share. Its cache has tokens that the server read for an
+    earlier request or while the engine read ahead.
     """
     replies = [one for one in calls if one["turn_id"] and one["input_tokens"]]
     read = sum(one["input_tokens"] for one in replies[CHARACTERS:])

@@ -1,10 +1,11 @@
 """Lets agents 0 and 8 write memory on the embedded model, job by job, as a worker does.
 
 This is a separate program (python -m bench.embedded_jobs SESSION_FILE COUNT NUMBER LOCKS), because
-it needs Django's settings. It prints one JSON object for each job, and lines for people. All deltas
-are of one chapter, the first that gets a valid lock. The program makes locks and deltas from the
-number NUMBER to the number COUNT - 1. LOCKS is the number of locks that earlier runs on the same
-data have made.
+it needs Django's settings. It prints one JSON object for each job. While the model starts, it
+prints the model's messages for people. Each lock is of a new chapter. All deltas are of one
+chapter, the first one that gets a valid lock. The program makes the locks and deltas with the
+numbers from NUMBER to COUNT - 1. LOCKS is the number of locks that earlier runs on this database
+have made.
 """
 
 import json
@@ -36,7 +37,8 @@ def main(file: Path, count: int, start: int, locks: int) -> None:
     session = load_session(file)
     wait_for_model()
     played = first_locked()
-    # Locks and deltas take turns, so that a run that is stopped early has made some of each.
+    # The program makes a lock and a delta alternately. So a run that is stopped early has made some
+    # locks and some deltas.
     for number in range(start, count):
         if number >= locks:
             chapter = lock_chapter_of(session, number)
@@ -161,7 +163,7 @@ def time_job(kind: str, job: "Job", is_written: Callable[[], bool]) -> bool:
 
 
 def pass_over(chapter: "Session", first: int, last: int) -> None:
-    """Store an empty delta in place of an invalid one, so that the next stretch can be
+    """Store an empty delta where agent 8 wrote an invalid one, so that the next stretch can be
     summarised."""
     from agents.models import Job
     from agents.running.jobs import cancel_jobs

@@ -1,10 +1,11 @@
 """A small OpenAI-compatible model server for measurements and journeys: python -m bench.fake_server
 
-The server answers on loopback with fixed timing, plays back a recorded session, and fails on
-request. POST /control with {"faults": ["500", "cut", ...], "agent": 0 | 1 | 8 | 9 | null} queues
-faults. Each fault hits one of the next calls of that agent, in which 1 stands for any character.
-{"clear": true} drops the queued faults, and {"first_token_ms": ..., "tokens_per_second": ...}
-changes the timing. GET /control returns the number of calls and the faults that are left.
+The server answers on loopback with fixed timing, and plays back a recorded session. It can be asked
+to fail: POST /control with {"faults": ["500", "cut", ...], "agent": 0 | 1 | 8 | 9 | null} queues
+faults. Each fault hits one of the next calls of that agent. The number 1 stands for every
+character, and null for every agent. {"clear": true} drops the queued faults, and {"first_token_ms":
+..., "tokens_per_second": ...} changes the timing. GET /control returns the number of calls and the
+faults that are still queued.
 """
 
 import argparse
@@ -62,7 +63,7 @@ class Timing:
 
 @dataclass
 class _Call:
-    """A chat call with its answer."""
+    """A call of the chat API, and the answer to this call."""
 
     body: dict[str, Any]
     agent: int
@@ -119,7 +120,8 @@ class _Call:
 
 
 class FakeServer:
-    """The server. Another thread may change its faults and its timing while it serves."""
+    """The fake model server. Another thread may change its faults and its timing while the server
+    runs."""
 
     def __init__(
         self,
@@ -216,8 +218,8 @@ class FakeServer:
     async def _chat(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        # The arrival is noted before the request is parsed, because parsing a long request takes
-        # long.
+        # The time of arrival is read before the request is parsed, because parsing a long request
+        # takes long.
         received_at = time.perf_counter()
         try:
             call = self._open_call(json.loads(request.body), received_at)

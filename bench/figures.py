@@ -10,8 +10,8 @@ from bench.replay import PROBE_MODEL, TARGET_WORDS, PlayedSession, PromptTiming
 
 CHARACTER_AGENTS = range(1, 8)
 CHUNK = 7
-# The engine may take at most this many times as long as the bare relay. The delay of the relay
-# shows how fast the machine is.
+# The engine's delay may be at most this many times the delay of the bare relay. The delay of the
+# relay shows how fast the machine is.
 RELAY_FACTOR = 2.5
 
 
@@ -29,8 +29,8 @@ def session_figures(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> l
 
 
 def page_figures(seconds: dict[int, list[float]], queries: dict[int, int]) -> list[Figure]:
-    """Return the figures of Tab 2. The arguments map a chapter's number of events to the times and
-    queries of its page."""
+    """Return the figures of Tab 2. `seconds` maps the number of events of a chapter to the times
+    that its page took, and `queries` maps the number of events to the number of SQL queries."""
     times = {events: median(taken) * 1_000 for events, taken in seconds.items()}
     shown = ", ".join(f"{value:.1f} ms at {events:,}" for events, value in times.items())
     counted = ", ".join(f"{count} at {events:,}" for events, count in queries.items())
@@ -122,8 +122,8 @@ def _characters_sent(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> 
 
 
 def _full_history(played: PlayedSession, first_prompt: int) -> int:
-    """Return the number of characters that the same requests would have if each had all earlier
-    turns instead of memory."""
+    """Return the number of characters that all requests to characters would have together, if each
+    request had all earlier turns instead of memory."""
     names = played.session.roster
     total = history = 0
     fixed = first_prompt - len(played.session.pairs[0].beat)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 
 class BenchError(Exception):
-    """An error after which the run cannot go on. The message has the request and its answer."""
+    """An error after which the run cannot go on."""
 
 
 @dataclass(frozen=True)

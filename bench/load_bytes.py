@@ -17,7 +17,8 @@ from bench.program import wait_until
 from bench.session_data import beat_text
 
 EARLY, LATE = 50, 5_000
-# The number of turns that are measured: one stretch. The summary of the stretch is measured too.
+# The number of turns that are measured, which is one stretch. The summary of the stretch is
+# measured too.
 CHUNK = 7
 MOST_RATIO = 1.2
 # The database's tables of artifacts and of the texts of their requests.
@@ -31,8 +32,8 @@ class Meter(Protocol):
     def start(self) -> None: ...
 
     def stop(self) -> tuple[int, int]:
-        """Return the bytes that were written since the start: first those of artifacts, then all
-        others."""
+        """Return two numbers of bytes that were written since the start: the bytes of artifacts,
+        and all other bytes."""
 
 
 def measure_bytes(stack: LoadStack, *, late: int) -> list[Figure]:
@@ -42,8 +43,8 @@ def measure_bytes(stack: LoadStack, *, late: int) -> list[Figure]:
 
 
 def bytes_figure(per_turn: dict[int, tuple[float, float]]) -> Figure:
-    """Return the figure. `per_turn` maps the number of a turn to the bytes that such a turn writes:
-    first those of artifacts, then all others."""
+    """Return the figure. `per_turn` maps the number of a turn to two numbers of bytes that a turn
+    at this place writes: the bytes of artifacts, and all other bytes."""
     early, late = (per_turn[number] for number in sorted(per_turn))
     ratio = late[1] / early[1]
     shown = ", ".join(
@@ -87,7 +88,8 @@ def _play_and_wait(stack: LoadStack, session_id: str, turn: int) -> None:
 
 
 def wait_until_quiet(stack: LoadStack, session_id: str) -> None:
-    """Wait until the summary that the turn made due is stored, and its call is recorded."""
+    """If the turn has made a summary due, wait until the summary is stored and its call is
+    recorded."""
 
     def is_quiet() -> bool:
         page = call(stack.program, "GET", f"/chapters/{session_id}/play").body
@@ -173,7 +175,7 @@ class PostgresMeter:
         return str(row[0]) if row else ""
 
     def _files_of_artifacts(self) -> list[int]:
-        """Return the numbers of the files of PostgreSQL that store artifacts: those of their
+        """Return the numbers of PostgreSQL's files that store artifacts. They are the files of the
         tables, of the TOAST tables with long values, and of all indexes."""
         rows = self._database.execute(
             "WITH held AS (SELECT unnest(ARRAY[oid, reltoastrelid]) AS oid FROM pg_class "

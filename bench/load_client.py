@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from bench.http_calls import BenchError, Server
 
-# The text of each prompt. By this text, the log of the model server shows which call belongs to
-# which prompt.
+# The text of each prompt. The log of the model server has this text too, and so shows which call
+# belongs to which prompt.
 MARK = "Turn {}-{} of the load."
 ANSWER_SECONDS = 120.0
 _TOKEN, _TURN, _ERROR = b"event: token", b"event: turn", b"event: error"
@@ -95,8 +95,8 @@ async def stream_turn(
 
 @dataclass
 class Played:
-    """The turns that were sent while the load was steady. `seconds` is the length of the steady
-    time."""
+    """The turns whose prompts were sent while the load was steady. `seconds` is the length of this
+    steady time."""
 
     turns: list[StreamedTurn] = field(default_factory=list)
     seconds: float = 0.0
@@ -110,8 +110,8 @@ class Played:
 class Load:
     """The times of a load, in seconds.
 
-    The first prompts of the chapters are spread over `ramp` seconds. The measurement lasts for the
-    `steady` seconds after them, and only prompts that are sent during it count.
+    During `ramp` seconds the chapters begin one after the other. Then the measurement lasts for
+    `steady` seconds. Only prompts that are sent in these seconds count.
     """
 
     ramp: float
@@ -122,8 +122,8 @@ async def play_at_once(server: Server, chapters: Sequence[str], load: Load) -> P
     """Play all chapters at once. Each chapter sends its next prompt as soon as its reply is
     complete.
 
-    The first prompts are spread over the ramp, because people would not send them all at once.
-    Raise BenchError if most turns fail.
+    The chapters begin one after the other, spread over the ramp, because people would not all begin
+    at once. Raise BenchError if most turns fail.
     """
     played = Played()
     begin = time.perf_counter()

@@ -26,8 +26,8 @@ NAMES = ("web", "worker")
 
 
 def measure_memory(stack: LoadStack, *, streams: int, prompts: int) -> list[Figure]:
-    """Measure the memory. In place of an hour of play, each of seven chapters plays this number of
-    `prompts`."""
+    """Measure the memory. In place of the prompts of an hour of play, each of seven chapters plays
+    `prompts` prompts."""
     hour = stack.build("play", HOUR_CHAPTERS)
     stack.set_pace(100_000, first_token_ms=1)
     # Each chapter plays one stretch before the measurement, so that everything that is loaded only

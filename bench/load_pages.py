@@ -22,8 +22,8 @@ MOST_PAGE_MS, MOST_POLL_MS, MOST_POLL_QUERIES = 100.0, 5.0, 2
 
 @dataclass(frozen=True)
 class PageTimes:
-    """The times of a page: the milliseconds of requests that one client sends one after the other,
-    and the number of answers a second when four clients send requests at once."""
+    """The times of a page: the milliseconds of each request while one client sends requests one
+    after the other, and the answers in a second while four clients send requests at once."""
 
     name: str
     status: int
@@ -88,8 +88,8 @@ class _Reader:
         self._connection.close()
 
     def get(self, path: str, status: int) -> float:
-        """Request a page, and return the seconds until it was read. Raise BenchError if the answer
-        has another status."""
+        """Request a page, and return the seconds until it was read. Raise BenchError if the
+        answer's status is not `status`."""
         started = time.perf_counter()
         self._connection.request("GET", path)
         response = self._connection.getresponse()

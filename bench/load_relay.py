@@ -37,7 +37,8 @@ def relay_figure(engine: Sequence[float], bare: Sequence[float], pooled: Sequenc
 
     `bare` has the delays of a relay that opens a connection to the database for each request, as
     Django does by default. `pooled` has the delays of a relay with a connection pool, as the engine
-    has. The figure shows these delays too, and they have no target.
+    has. The engine must not be slower than `bare`. The figure also shows `pooled`, but has no
+    target for it.
     """
     ours, theirs = percentile(engine, 95), percentile(bare, 95)
     middles = f"medians {percentile(engine, 50):.1f} and {percentile(bare, 50):.1f}"

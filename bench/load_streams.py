@@ -1,5 +1,4 @@
-"""Measures how many chapters can stream at once before the delay that the engine adds grows too
-long."""
+"""Measures how many chapters can stream at once while the engine still adds only a short delay."""
 
 import math
 import os
@@ -67,8 +66,8 @@ def measure_step(stack: LoadStack, streams: int, load: Load) -> Step:
 
 def search(measure: Callable[[int], Step], target: int, *, tries: int = TRIES) -> list[Step]:
     """Search for the largest number of streams with a good delay. The target is tried first. Then
-    larger numbers are tried until one is bad, or smaller ones until one is good. At the end numbers
-    in between are tried."""
+    larger numbers are tried until one of them has a bad delay, or smaller numbers until one of them
+    has a good delay. At the end, numbers between the best good and the best bad one are tried."""
     steps: list[Step] = []
     good, bad = 0, 0
     streams = target
@@ -103,8 +102,8 @@ def stream_figure(steps: Sequence[Step], pace: int, target: int) -> Figure:
 
 
 def added_delays(played: Played, calls: Sequence[dict[str, Any]]) -> list[float]:
-    """Return for each turn the milliseconds that the engine added to the time of the first token:
-    the time that the client measured, less the time that the model server took."""
+    """Return for each turn the milliseconds that the engine added to the time until the first
+    token. This is the time that the client measured, less the time that the model server took."""
     own = {
         mark: call["first_token_ms"]
         for call in calls
@@ -124,8 +123,8 @@ def _mark_in(prompt: str) -> str:
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """Return the smallest of the values that this percentage of the values does not exceed. Return
-    infinity if there are no values."""
+    """Return the smallest of the values that at least `percent` percent of the values do not
+    exceed. Return infinity if there are no values."""
     if not values:
         return math.inf
     return sorted(values)[math.ceil(len(values) * percent / 100) - 1]

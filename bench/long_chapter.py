@@ -16,10 +16,10 @@ from bench.program import Processes, open_processes
 from bench.report import report
 
 MOST_MILLISECONDS = 20
-# The last prompt is compared with an early one: the first prompt after prompt COMPARED that is at
-# the same place of a period. A period is two stretches, because in a small window the recent
-# context moves on by two stretches at a time. The sizes of the two requests may differ by
-# LARGEST_CHANGE.
+# The request of the last prompt is compared with the request of an early prompt, which comes soon
+# after prompt COMPARED. In a small window the recent context becomes shorter after every two
+# stretches. The two prompts are therefore a multiple of PERIOD apart, so that the context has the
+# same length in both requests. The sizes of the requests may differ by LARGEST_CHANGE.
 COMPARED = 200
 PERIOD = 2 * CHUNK
 LARGEST_CHANGE = 0.1
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def measure_long_chapter(processes: Processes) -> list[Figure]:
-    """Measure with the database of these processes, which is migrated already."""
+    """Measure with the database of these processes, whose tables exist already."""
     figures = []
     for tier in MODELS:
         print(f"building a chapter of 2,000 prompts, for a model of the {tier} tier", flush=True)

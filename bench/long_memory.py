@@ -1,9 +1,9 @@
 """Invented memory of a very long chapter. It is always the same, and as varied as real memory.
 
-Each delta covers seven prompts. It has some events, a deed and changes of state, and every second
-delta has a discovery. Every third delta makes a fact canon. Each delta opens a thread, and most
-threads end three deltas later. A delta has about 2,000 characters of JSON, as many as a delta of
-the embedded model.
+Each delta covers seven prompts. It has some events, an action of a character and changes of state.
+Every second delta has a discovery, and every third delta makes a fact canon. Each delta opens a
+thread, and most threads end three deltas later. A delta has about 2,000 characters of JSON, as many
+as a delta of the embedded model.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ ROSTER = ("Ashwin", "Berrin", "Calla", "Dorrit", "Edda", "Fenwick", "Gisla")
 CHUNK = 7
 CANON_EVERY = 3
 THREAD_LASTS = 3
-# One of this many threads is never closed.
+# One thread in this many is never closed.
 LOOSE_END_EVERY = 12
 
 _PLACES = ("the harbour", "the customs house", "the drowned chapel", "the ferry", "the rope walk")

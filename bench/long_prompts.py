@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 PROMPTS = 2_000
 REPLY_WORDS = 80
-# Maps each tier to the environment that chooses a model of this tier. The model of the minimal tier
-# is the embedded one. The engine does not know the model of the medium tier.
+# Maps each tier to environment variables that choose a model of this tier. The model of the minimal
+# tier is the embedded one. The engine does not know the model of the medium tier.
 MODELS = {
     "minimal": {"STORYENGINE_LLM": "embedded"},
     "medium": {

@@ -10,8 +10,8 @@ from bench.session_data import Pair, RecordedSession, beat_text, reply_text
 
 COLORS = ("red", "orange", "yellow", "green", "blue", "indigo", "violet")
 UNRECORDED_REPLY_WORDS = 70
-# The beat is within this many characters at the end of a request. The text before them may repeat
-# earlier beats.
+# The beat is searched for only in this many characters at the end of a request, because the text
+# before them may repeat earlier beats.
 _PROMPT_END_CHARACTERS = 8_000
 _NUMBERED_PROMPT = re.compile(r"^(\d{1,5})\) (.+)$", re.MULTILINE)
 _ASKED_WORDS = re.compile(r"(\d[\d,]*)[ -]words?\b")
@@ -118,7 +118,7 @@ class ModelReplies:
         return lock_payload(agents)
 
     def _prose(self, prompt: str) -> str:
-        """Return prose of beats and replies that are not in the prompt yet."""
+        """Return prose made of those beats and replies that the prompt does not contain yet."""
         asked = [int(number.replace(",", "")) for number in _ASKED_WORDS.findall(prompt[-1_200:])]
         wanted = min([self._chapter_words, *asked[-1:]])
         return "\n\n".join(_paragraphs(self._pairs_told(prompt), prompt, wanted))

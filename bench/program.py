@@ -37,7 +37,7 @@ class Processes:
         self.environment = environment
         self._log_folder = log_folder
         self._stack = ExitStack()
-        # The process that was last started under each name.
+        # Maps each name to the process that was last started under this name.
         self.by_name: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, command: list[str]) -> "subprocess.Popen[bytes]":
@@ -196,7 +196,8 @@ def start_model_server(processes: Processes, arguments: list[str]) -> str:
 
 
 def start_relay(processes: Processes, *, with_pool: bool = False) -> Server:
-    """Start bench.bare_relay, with whose delay the engine's delay is compared."""
+    """Start bench.bare_relay. The benchmark compares the engine's delay with the delay of this
+    relay."""
     server = Server(LOOPBACK, free_port())
     command = [sys.executable, "-m", "bench.bare_relay", str(server.port)]
     if with_pool:

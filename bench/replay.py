@@ -10,7 +10,7 @@ from bench.http_calls import BenchError, Server, call, stream
 from bench.session_data import RecordedSession, setup_of
 
 TARGET_WORDS = 5_000
-# The name of the model in the benchmark's own calls, by which they can be told apart from the
+# The name of the model in the benchmark's own calls. The name distinguishes these calls from the
 # program's calls.
 PROBE_MODEL = "bench-probe"
 PROBE_TOKENS = 8
@@ -19,9 +19,9 @@ NARRATIVE_STYLE = (
     "Keep what was said as dialogue; leave out dice and rules."
 )
 CHUNK = 7
-# The prompts at which the benchmark also checks that the prompt is stored. The check would disturb
-# the measured time. Therefore only a few prompts are checked. No multiple of seven is among them,
-# because the times of every seventh prompt are compared with the times of the others.
+# Only at these prompts does the benchmark check that the prompt is stored, because the check
+# disturbs the measured time. No multiple of seven is among them, because the times of every seventh
+# prompt are compared with the times of the others.
 _CHECKED_EVERY, _CHECKED_AT = 14, 4
 
 
@@ -54,8 +54,8 @@ class PlayedSession:
 def play_session(
     program: Server, model: Server, relay: Server, session: RecordedSession
 ) -> PlayedSession:
-    """Play the session. Prompts with even numbers are streamed. For the others, the client waits
-    for the whole reply."""
+    """Play the session. Prompts with even numbers are streamed. For all other prompts, the client
+    waits for the whole reply."""
     played = PlayedSession(session)
     client = ChapterClient(program)
     client.save_setup(setup_of(session))
@@ -66,8 +66,8 @@ def play_session(
             timing = PromptTiming(number, client.prompt(pair.slot, pair.beat))
         else:
             is_checked = number % _CHECKED_EVERY == _CHECKED_AT
-            # The first call of the model server is not recorded. While it runs, the engine finishes
-            # its work after the last reply.
+            # The time of this first call of the model server is not recorded. While the call runs,
+            # the engine finishes its work after the last reply.
             measure_first_token(model)
             relayed = measure_relay(relay, pair.beat)
             own = measure_first_token(model)
@@ -144,8 +144,8 @@ def _is_stored(chapter: dict[str, Any], number: int, beat: str) -> bool:
 
 
 def measure_page(program: Server, path: str, times: int) -> list[float]:
-    """Return the seconds of each of `times` GET requests. Three earlier requests are not
-    counted."""
+    """Return the seconds of each of `times` GET requests. Three requests are sent before them and
+    are not counted."""
     seconds = []
     for _ in range(times + 3):
         answer = call(program, "GET", path)

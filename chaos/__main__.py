@@ -105,7 +105,8 @@ def run(stack: Stack, faults: Sequence[Fault], *, seed: int, minutes: float) -> 
 
 
 def _played_alone(chapters: Sequence[dict[str, Any]]) -> str:
-    """Tell how much was played that the client sent no prompt for."""
+    """Return a text with the numbers of turns without a prompt, of late results that were taken,
+    and of acts."""
     attempts = [one for chapter in chapters for one in chapter["attempts"]]
     changes = [one for chapter in chapters for one in chapter["changes"]]
     alone = sum(one["status"] == "committed" and one["key"].startswith(AFTER) for one in attempts)

@@ -36,10 +36,8 @@ NOTHING = Told(0)
 
 
 class Client:
-    """The client.
-
-    `broken` is True while a process or a server is down. Then an error is no violation.
-    """
+    """The client. `broken` is True while a process or a server is down. While `broken` is True, no
+    error counts as a violation."""
 
     def __init__(self, server: Server, journal: Journal) -> None:
         self._server = server
@@ -69,8 +67,8 @@ class Client:
         work."""
         headers = {"Prefer": "wait=20"}
         if verb == "end":
-            # If summaries have failed, memory may be far behind. The client accepts the calls that
-            # memory needs.
+            # If summaries have failed, memory may be far behind. The program then asks the client
+            # to accept the number of model calls that memory needs. The client accepts any number.
             body = {"accept_calls": True}
         return self.send("POST", f"/api/session/{session_id}/{verb}", body, headers=headers)
 
@@ -84,7 +82,7 @@ class Client:
 
     def leave(self, key: Key, words: Words) -> bool:
         """Send a prompt, and close the connection after the first event. Return whether this event
-        had a word."""
+        was a token of the reply."""
         session_id, submission = key
         events = stream(
             self._server,
@@ -144,7 +142,7 @@ class Client:
         return told
 
     def act(self, session_id: str, act: dict[str, Any]) -> Told:
-        """Send this act. The mode may refuse the act because of what was played before."""
+        """Send this act. The mode may refuse it because of earlier play."""
         told = self.send("POST", f"/api/session/{session_id}/act", act)
         self.journal.acts[session_id] += told.status == 201
         return told
@@ -156,8 +154,8 @@ class Client:
         return told
 
     def read(self, session_id: str) -> dict[str, Any]:
-        """Return the chapter as the API shows it. Raise BenchError if it cannot be read for a
-        minute."""
+        """Return the chapter as the API shows it. Raise BenchError if every try within a minute
+        fails."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             told = self.send("GET", f"/api/session/{session_id}")
@@ -198,9 +196,10 @@ class Client:
         return self.send("POST", path, body, headers={"Idempotency-Key": submission})
 
     def _stream(self, path: str, body: Any, submission: str) -> Told:
-        """Read a stream, and return the answer that a client without a stream would get.
+        """Send a prompt, and read the stream of its reply. Return the answer that a client without
+        a stream would get.
 
-        The text that the stream showed must contain the texts of the events in the stream's last
+        Record a violation if the streamed text lacks the text of an event in the stream's last
         message.
         """
         headers = {"Idempotency-Key": submission}
@@ -211,8 +210,8 @@ class Client:
         except TimeoutError:
             self._complain("every request is answered", path, "the stream hung for a minute")
         except BenchError as error:
-            # The program refused the prompt before the stream began. The driver learns the
-            # chapter's state when it reads the chapter again.
+            # The program refused the prompt before the stream began. Here the status 409 stands for
+            # every refusal, because the driver reads the chapter again before its next step.
             if f"{path}: 500" in str(error) and not self.broken:
                 self._complain("refusals are foreseen", path, str(error))
             return Told(409)

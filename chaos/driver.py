@@ -1,7 +1,8 @@
 """Plays chapter after chapter as a Game Master. There is one fault in each step.
 
-A step does what the chapter needs next, while the fault is caused. It also repeats what an earlier
-step could not finish: a prompt is sent again under the same key until the program has answered it.
+A step sends the request that the chapter needs next, and causes its fault meanwhile. If a prompt
+gets no answer, later steps send the prompt again under the same key until the program has answered
+it.
 """
 
 import random
@@ -31,11 +32,11 @@ WATCH_SECONDS = 10
 # The longest time in seconds between a request and the kill that shall interrupt the request.
 LONGEST_FUSE = 0.6
 REROLL_SHARE = 0.2
-# The share of re-rolled turns at which the client then chooses an attempt.
+# The share of re-rolls after which the client chooses one of the attempts of the turn.
 CHOICE_SHARE = 0.8
 KEEP_SHARE = 0.3
-# If the client did not send a broken prompt itself, it retries the prompt in this share of cases.
-# Another tab may have sent it, or a character may have acted without a prompt.
+# The share of broken prompts of somebody else that the client retries. Another tab may have sent
+# such a prompt, or a character may have acted without a prompt.
 RETRY_SHARE = 0.5
 ACT_SHARE = 0.15
 FORK_SHARE = 0.3
@@ -47,7 +48,7 @@ FOLLOW_SHARE = 0.5
 class Driver:
     def __init__(self, stack: Stack, client: Client, scenarios: Sequence[Scenario]) -> None:
         self._stack = stack
-        # The chapters take these scenarios in turn.
+        # Each new chapter gets the next of these scenarios.
         self._scenarios = scenarios
         self._scenario = scenarios[0]
         self._client = client
@@ -58,10 +59,11 @@ class Driver:
         self._length = 0
         # The prompt that the program has not answered yet, and its key.
         self._open: tuple[Key, Words] | None = None
-        # The key of the form of a fork that the program has not answered yet, and the number of the
-        # turn.
+        # The fork that the program has not confirmed yet: the key of its form, and the number of
+        # the turn.
         self._asked_fork: tuple[Key, int] | None = None
-        # The chapter and the prompt that were re-rolled last.
+        # The chapter of the last re-roll and the number of its prompt. The client may choose
+        # another attempt at this prompt in a later step.
         self._written_again = ("", 0)
         self._chance = random.Random(0)  # noqa: S311  (a schedule, no secret)
 
@@ -84,9 +86,11 @@ class Driver:
         return self._as_bad_client(fault.kind, document, verb)
 
     def finish(self) -> None:
-        """Play the chapter to its end without further faults. This must be possible.
+        """Play the chapter to its end without further faults. Record a violation if this takes too
+        long.
 
-        A short run may have left out some scenarios. Play a chapter of one prompt for each of them.
+        Then begin and finish a chapter of one prompt for each scenario that a short run has left
+        out.
         """
         self._stack.unmet_faults()
         self._finish_chapter()
@@ -106,8 +110,8 @@ class Driver:
             self._complain("chapters can be finished", "no draft after the faults were over")
 
     def _settled(self) -> dict[str, Any] | None:
-        """Wait until the chapter can take a step, and return the chapter. If it is complete, begin
-        another chapter first."""
+        """Wait until the chapter can take a step, and return the chapter. If the chapter is
+        complete, begin another one first."""
         if not self._chapter and not self._begin():
             return None
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -160,7 +164,8 @@ class Driver:
         before = document["last_summarized_prompt_index"]
         self._do(document, verb)
         if agent == 8:
-            # The summary begins only after the reply is committed.
+            # The summary begins only after the reply is committed. Until then the fault cannot
+            # happen.
             self._await_memory(before)
         return self._stack.unmet_faults() < fault.repeats
 
@@ -208,8 +213,8 @@ class Driver:
         return _were_all_sent(told)
 
     def _in_two_tabs(self, document: dict[str, Any], verb: str) -> bool:
-        """Send another prompt from a second tab at the same time. In a step without a prompt, let
-        the second tab save an old setup instead."""
+        """Send two prompts at the same time, as two tabs would. If the next step of the chapter is
+        not a prompt, send an old setup at the same time as the step."""
         if verb != "prompt":
             return self._with_stale_setup(document, verb)
         mine, others = self._open_prompt(document), self._new_prompt(document)
@@ -233,7 +238,8 @@ class Driver:
         return self._client.leave(*self._open_prompt(document))
 
     def _do(self, document: dict[str, Any], verb: str) -> Told:
-        """Do what the chapter needs next once, and wait for the answer."""
+        """Send the request of the next step, and return the answer. In a step with a prompt, the
+        client may instead keep a broken reply, re-roll, act or choose an attempt."""
         if verb == "fork":
             return self._fork(document)[0]
         if verb == "build-narrative":
@@ -301,8 +307,8 @@ class Driver:
         return may and self._chance.random() < CHOICE_SHARE
 
     def _open_prompt(self, document: dict[str, Any]) -> tuple[Key, Words]:
-        """Return the prompt that waits for its answer, or the next one. The waiting prompt may be a
-        broken one that the client did not send itself."""
+        """Return the prompt that has no answer yet, or else a new prompt. The prompt without an
+        answer may be a broken one that the client did not send itself."""
         pending = document["pending_turn"]
         is_others = self._open is None and pending and pending["kind"] == "prompt"
         if is_others and self._chance.random() < RETRY_SHARE:

@@ -53,8 +53,8 @@ def _wrongly_taken(
 
 
 def _left(job: Rows, asker: Rows, chosen: dict[str, Rows]) -> Iterator[str]:
-    """Yield a violation for each run that began after the late result was finished and did not take
-    it."""
+    """Yield a violation for each run that did not take the late result, although the result was
+    finished before the run began."""
     for later in chosen.values():
         # A reply that was edited, or kept after it broke off, has the changes of an earlier run.
         # Its own run takes no late result.

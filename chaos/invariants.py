@@ -1,6 +1,6 @@
-"""Checks by the rows of the chapters what must be true of every chapter at every moment.
+"""Checks rules that hold for every chapter at every moment.
 
-The rows are those that chaos.rows prints. Each rule yields a sentence for each violation. This
+The rules read the rows that chaos.rows prints. Each rule yields a sentence for each violation. This
 module uses no code of the program, so that a mistake in the program cannot hide itself.
 """
 
@@ -59,10 +59,11 @@ def numbered_turns(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def attempts_and_events(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """The events of a committed attempt are its words, unless it has none, and then its reply.
+    """A committed attempt has its words as its first event, if it has words. All other events are
+    its reply.
 
-    The reply is one event. If the mode makes events of its own, the reply is at least one event. An
-    attempt that is not committed has no event.
+    The reply is one event, or at least one event if the mode makes events of its own. An attempt
+    that is not committed has no event.
     """
     said: dict[str, list[Rows]] = {}
     for event in chapter["events"]:
@@ -134,8 +135,8 @@ def legal_state(chapter: Rows, _read_at: float) -> Iterator[str]:
 
 
 def one_attempt_in_flight(chapter: Rows, _read_at: float) -> Iterator[str]:
-    """If an attempt is in flight, it is the only one, and the chapter names it. Otherwise the
-    chapter names none."""
+    """If an attempt is in flight, no other is, and the row of the chapter names this attempt. If no
+    attempt is in flight, the row names none."""
     running = [
         attempt
         for attempt in chapter["attempts"]
@@ -157,8 +158,8 @@ def memory_is_asked_for(chapter: Rows, _read_at: float) -> Iterator[str]:
     """If memory does not cover a full stretch, there is a summary job that waits, runs or has
     failed.
 
-    After a fork or another attempt at the latest turn the summary job may be missing, because the
-    next prompt makes it.
+    After a fork, or after another attempt at the latest turn, the summary job may be missing,
+    because the next prompt makes it.
     """
     if chapter["forked_at_prompt"] == chapter["prompt_index"] > 0 or not chapter["is_remembered"]:
         return

@@ -1,4 +1,4 @@
-"""The record of what the program has told the client. The client may rely on all of it."""
+"""The facts that the program has confirmed to its client, and which it therefore must not lose."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -32,19 +32,19 @@ Key = tuple[str, str]
 
 @dataclass
 class Journal:
-    """The facts that the client was told. All of them must stay in the database, word for word."""
+    """The facts that the program has confirmed to the client. Each of them must stay in the
+    database, word for word."""
 
     setups: dict[str, Setup] = field(default_factory=dict)
-    # The submissions of which the client knows that the program has stored them. Some have no
-    # answer yet.
+    # The submissions that the program has stored, as its answers show. Some have no reply yet.
     kept: dict[Key, Words] = field(default_factory=dict)
     answered: dict[Key, Reply] = field(default_factory=dict)
-    # Maps the id of the origin and the key of the form to the id of the fork.
+    # Maps (id of the origin, submission key of the form) to the id of the fork.
     forks: dict[Key, str] = field(default_factory=dict)
     # Maps the id of a draft to the id of its chapter and to its text.
     drafts: dict[str, tuple[str, str]] = field(default_factory=dict)
     # The submissions that the client sent several times at once while the model server had no
-    # fault.
+    # fault. Each of them may call the model only once.
     called_once: set[Key] = field(default_factory=set)
     # For each id of a chapter, the number of acts whose success the program has confirmed.
     acts: Counter[str] = field(default_factory=Counter)

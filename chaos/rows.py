@@ -28,8 +28,8 @@ def read_rows() -> dict[str, Any]:
     with transaction.atomic():
         if connection.vendor == "postgresql" and not connection.savepoint_ids:
             with connection.cursor() as cursor:
-                # At this isolation level all queries see the database at the same moment. On SQLite
-                # they always do.
+                # On PostgreSQL, all queries of the transaction see the database at one moment only
+                # at this isolation level. On SQLite they always do.
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         chapters = Session.everything.select_related("tab1").order_by("created_at")
         return {
@@ -132,8 +132,8 @@ def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
 
 
 def _call_rows(chapter: "Session") -> list[dict[str, Any]]:
-    """Return the model calls. Each has the hash of the messages that were sent, and the hash of its
-    layers when they are joined."""
+    """Return the model calls. Each has the hash of the messages that were sent, and the hash of the
+    messages that its stored layers give."""
     from agents.calling.stored_prompts import hash_messages, read_messages
 
     rows = []

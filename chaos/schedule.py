@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 KILLS_OF_PROGRAM = ("kill-web", "kill-worker", "kill-model")
 KILLS_OF_SERVERS = ("kill-postgres", "kill-redis")
 
-# The faults of the model server. The value is the fault's name in bench.fake_server.
+# Maps each fault of the model server to its name in bench.fake_server.
 MODEL_FAULTS = {
     "cut": "cut",
     "drop": "drop",
@@ -21,13 +21,13 @@ MODEL_FAULTS = {
     "half": "badjson",
     "delay": "delay",
 }
-# The faults of a client. It sends a form twice or ten times, sends from two tabs at once, or leaves
-# before the answer is complete.
+# The faults of a client. It sends a form twice, or ten times, or sends prompts from two tabs at
+# once, or leaves before the answer is complete.
 CLIENT_FAULTS = ("twice", "tenfold", "two-tabs", "leave")
 
 KILL_SHARE = 10
-# How many times in a row the model server causes one of the PASSING faults, at most. The engine
-# tries a call again after such a fault, but not so many times.
+# The model server causes a PASSING fault at most this many times in a row. The engine tries a call
+# again after such a fault, but fewer times than this.
 MOST_REPEATS = 5
 PASSING = frozenset({"429", "500", "drop"})
 
@@ -49,7 +49,8 @@ class Fault:
         return self.kind.startswith("kill-")
 
     def again(self) -> "Fault":
-        """Return the fault with another seed, for a new try after one that had no effect."""
+        """Return the same fault with another seed. The fault is tried again in this form if it had
+        no effect."""
         chance = random.Random(self.choices)  # noqa: S311  (a schedule, no secret)
         return replace(self, choices=chance.getrandbits(32))
 

@@ -48,7 +48,8 @@ class Stack:
 
     @property
     def kills(self) -> tuple[str, ...]:
-        """The kinds of kill that are possible with these processes."""
+        """The kinds of kill that this run can use. Only a run with servers of its own can kill
+        PostgreSQL and Redis."""
         return KILLS_OF_PROGRAM if self._servers is None else KILLS_OF_PROGRAM + KILLS_OF_SERVERS
 
     def kill_and_start(self, kind: str) -> bool:
@@ -89,13 +90,13 @@ class Stack:
         self._control({"clear": True, "faults": [name] * repeats, "agent": agent})
 
     def unmet_faults(self) -> int:
-        """Drop the queued faults that no call has had, and return their number."""
+        """Drop the faults that are still queued in the model server, and return their number."""
         left = len(self._control({})["faults"])
         self._control({"clear": True})
         return left
 
     def read_rows(self) -> dict[str, Any]:
-        """Return the rows of the program's database, which a separate program reads."""
+        """Let a separate program read the rows of the program's database, and return them."""
         command = [sys.executable, "-m", "chaos.rows"]
         rows: dict[str, Any] = json.loads(self.processes.run("rows", command).splitlines()[-1])
         return rows
@@ -133,8 +134,8 @@ def was_killed(processes: Processes, name: str) -> bool:
 
 @contextmanager
 def open_stack(*, with_servers: bool) -> Iterator[Stack]:
-    """Run the program on SQLite and a broker in a folder. With `with_servers`, run it on a
-    PostgreSQL and a Redis of its own, which may be killed."""
+    """Yield the running program. It runs on SQLite and a broker in a folder. With `with_servers`,
+    it runs on a PostgreSQL and a Redis of its own, which may be killed."""
     environment = {
         "STORYENGINE_LLM": "openai",
         "OPENAI_API_KEY": "unused",

@@ -1,4 +1,4 @@
-"""Facts about this mode, by which `python -m chaos` can play it."""
+"""The facts about the Game Master's mode that `python -m chaos` needs to play it."""
 
 from typing import Any
 

@@ -23,10 +23,11 @@ from sessions.roster import SLOTS, default_name
 def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
     """Return the rules for the character who reads the request.
 
-    In the full and the medium tier, the rules are the same for all characters, so that their
-    requests share a prefix cache. The minimal tier is for the embedded model, which has a separate
-    cache for each character. If requests of different characters began alike, the model would mix
-    up these caches. So the rules of the minimal tier name the character.
+    In the full and the medium tier, the rules are the same for all characters, so that the requests
+    of all characters share a provider's cache. The minimal tier is for the embedded model. Its
+    server has a separate cache for each character, and finds this cache by the beginning of the
+    request. So the rules of the minimal tier begin with the character's name, and differ for each
+    character.
     """
     if tier != "minimal":
         return [file_piece("gamemaster.character")]
@@ -83,7 +84,8 @@ def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
 
 
 def others_cues(attempt: Attempt) -> list[str]:
-    """Return the texts at which the embedded model has to stop, so that it does not go on as
-    somebody else: another character's name, or a heading."""
+    """Return the texts at which the embedded model is stopped: the names of the other characters at
+    the beginning of a line, and a heading. After such a text, the model would write the words of
+    somebody else."""
     others = (one for one in attempt.session.characters if one.slot != attempt.actor)
     return [*(f"\n{one.name}:" for one in others), "\n## "]

@@ -1,4 +1,4 @@
-"""The kinds of memory block that modes declare. The engine's own kinds are declared elsewhere."""
+"""The kinds of memory block that modes declare. The engine's own kinds are in memory.models."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ ENGINE_BLOCK_KINDS = frozenset(MemoryBlock.Type.values)
 class BlockKind:
     """A kind of memory block that a mode declares.
 
-    `read` takes a payload and returns a fold, so that requests tell characters and narrators what
-    the payload says. `sections` takes a payload and returns its texts under labels, for pages and
-    for models with a large window.
+    `read` takes a payload and returns its facts as a fold. Requests tell these facts to characters
+    and narrators. `sections` takes a payload and returns its texts under labels, for pages and for
+    models with a large window.
     """
 
     title: str

@@ -1,12 +1,13 @@
 """Stores memory blocks, reads those that count, and moves the summary pointer."""
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memory.models import MemoryBlock
@@ -16,11 +17,11 @@ from sessions.models import Attempt, Session
 from sessions.payloads import check_stored_size
 from sessions.states import State, try_move
 
-# A condition that is true of blocks that count now. The lock and rulings have no attempt, and count
-# always.
+# The condition of a query for the blocks that count now. The lock and rulings belong to no attempt,
+# and always count.
 COUNTS = Q(attempt=None) | Q(attempt__chosen_for__isnull=False)
 # The order of blocks of the same turn: rulings were made after the turn, so they come after its
-# delta.
+# deltas.
 _PLACE_AT_ITS_TURN = Case(
     When(type=MemoryBlock.Type.CANON_CORRECTION, then=Value(1)),
     default=Value(0),
@@ -29,19 +30,36 @@ _PLACE_AT_ITS_TURN = Case(
 
 
 def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[MemoryBlock]:
-    """Return the blocks that count, in the order of their turns.
+    """Return the blocks that count, in the order of their turns. The deltas of one stretch are in
+    the order of the last prompts that they tell.
 
-    A block of an attempt counts while this attempt is chosen, and a ruling always counts. With
-    `before`, the result has only rulings and blocks that end before that turn. Another attempt at
-    that turn needs the memory of the time before it.
+    A block of an attempt counts while this attempt is chosen, and a ruling always counts. `before`
+    is the number of a turn. With `before`, the result has all rulings, but only those other blocks
+    that end before this turn. A new attempt at the turn needs this earlier memory.
     """
     is_ruling = Q(type=MemoryBlock.Type.CANON_CORRECTION)
     counts = COUNTS
     if before is not None:
         counts &= is_ruling | Q(to_prompt_index__lt=before)
     return chapter.memory_blocks.filter(counts).order_by(
-        "to_prompt_index", _PLACE_AT_ITS_TURN, "created_at", "pk"
+        "to_prompt_index",
+        _PLACE_AT_ITS_TURN,
+        Coalesce("told_until", "to_prompt_index"),
+        "created_at",
+        "pk",
     )
+
+
+def in_order(blocks: Iterable[MemoryBlock]) -> list[MemoryBlock]:
+    """Return the blocks in the order of `counting_blocks`."""
+
+    def place(block: MemoryBlock) -> tuple[Any, ...]:
+        last = block.to_prompt_index
+        is_ruling = block.type == MemoryBlock.Type.CANON_CORRECTION
+        told_until = last if block.told_until is None else block.told_until
+        return last, is_ruling, told_until, block.created_at, block.pk
+
+    return sorted(blocks, key=place)
 
 
 def knows(audience: Collection[int] | None, readers: Collection[int] | None) -> bool:
@@ -116,6 +134,7 @@ def make_delta(
     from_prompt_index: int,
     audience: Sequence[int],
     payload: dict[str, Any],
+    told_until: int | None = None,
     created_at: datetime | None = None,
 ) -> MemoryBlock:
     """Return a delta of the stretch that ends with this attempt, without storing it."""
@@ -126,6 +145,7 @@ def make_delta(
         attempt=attempt,
         from_prompt_index=from_prompt_index,
         to_prompt_index=attempt.turn.number,
+        told_until=told_until,
         audience=list(audience),
         json_payload=with_known_slots(payload, attempt.session.selected_agent_slots),
         created_at=created_at or timezone.now(),
@@ -139,10 +159,10 @@ def write_own_block(
     """Store a block about the attempt's turn. `kind` is one of the kinds of block that the mode
     declares.
 
-    The block counts while the attempt is chosen, and it moves no pointer. The caller must make sure
-    that the audience knows everything that the block tells. If the attempt already has a block of
-    this kind, nothing is stored, so that `Mode.after_commit` may be called twice for an attempt.
-    Raises InvalidInput for a payload that cannot be stored.
+    The block counts while the attempt is chosen. The summary pointer does not move. The caller must
+    make sure that the audience knows everything that the block tells. If the attempt already has a
+    block of this kind, nothing is stored, so that `Mode.after_commit` may be called twice for an
+    attempt. Raises InvalidInput for a payload that cannot be stored.
     """
     assert attempt.turn is not None, "A block is about a committed attempt."
     if MemoryBlock.objects.filter(attempt=attempt, type=kind).exists():
@@ -150,8 +170,7 @@ def write_own_block(
     check_stored_size(payload, most=PAYLOAD_CHAR_LIMIT, label="A block of memory")
     readers, number = sorted(audience), attempt.turn.number
     tell_readers_apart(attempt.session, readers)
-    # Processes keep composed requests in memory. A new `updated_at` makes them compose the requests
-    # anew.
+    # Processes cache composed requests. A new `updated_at` makes them compose the requests anew.
     Session.objects.filter(pk=attempt.session_id).update(updated_at=timezone.now())
     MemoryBlock.objects.create(
         session_id=attempt.session_id,
@@ -169,9 +188,9 @@ def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
     """Store all deltas of one stretch, and move the summary pointer. The deltas come from
     `make_delta`.
 
-    Returns False and stores nothing if the stretch already has its deltas. The pointer is then set
-    too, or the same summary would be due again. The deltas are stored even if their attempt is not
-    chosen now, because they count when it is chosen again.
+    Returns False and stores no delta if the stretch already has its deltas. The summary pointer is
+    set even then, because otherwise the same summary would be due again. The deltas are stored even
+    if their attempt is no longer chosen, because they count when it is chosen again.
     """
     one = deltas[0]
     known = {"attempt": one.attempt, "from_prompt_index": one.from_prompt_index, "type": one.type}
@@ -187,8 +206,8 @@ def write_deltas(deltas: Sequence[MemoryBlock]) -> bool:
 
 
 def covered_until(chapter: Session, *, up_to: int | None = None) -> int:
-    """Return the last prompt up to which deltas that count cover every prompt. With `up_to`, leave
-    out deltas that end later."""
+    """Return the number of the last prompt that memory reaches without a gap: the deltas that count
+    cover it and all earlier prompts. With `up_to`, leave out deltas that end later."""
     deltas = counting_deltas(chapter)
     if up_to is not None:
         deltas = deltas.filter(to_prompt_index__lte=up_to)
@@ -200,7 +219,7 @@ def covered_until(chapter: Session, *, up_to: int | None = None) -> int:
 
 
 def settle_pointer(session_id: uuid.UUID) -> None:
-    """Set the summary pointer to the last prompt up to which memory covers every prompt."""
+    """Set the summary pointer to the last prompt that memory reaches without a gap."""
     chapter = Session.objects.get(pk=session_id)
     end = covered_until(chapter)
     if end != chapter.last_summarized_prompt_index:

@@ -42,8 +42,8 @@ class Contradiction:
 
 
 def read_contradiction(question: str, sections: Sequence[NowSection]) -> Contradiction:
-    """Return the two facts that a question is about. `sections` are the sections of the Now view,
-    which have the present canon."""
+    """Return the two facts that a question is about. `sections` are the sections of the Now view.
+    One of the sections has the present canon."""
     canon = canon_facts(sections)
     said = _AS_ASKED.match(question)
     if said is None:
@@ -71,7 +71,7 @@ def _share(words: set[str], others: set[str]) -> float:
 
 
 def _named_fact(text: str, facts: Iterable[str]) -> str:
-    """Return the fact that equals the text, is a part of it, or has the text as a part.
+    """Return the fact that equals the text, that is a part of the text, or that contains the text.
 
     Returns "" if there is no such fact, or if there are several.
     """

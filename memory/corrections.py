@@ -135,7 +135,7 @@ def _chapter_to_correct(session_id: uuid.UUID) -> Session:
 
 
 def _check_that_it_changes(old: str, new: str, sections: Iterable[NowSection]) -> None:
-    """Raise InvalidInput if canon would stay as it is although the GM takes the new fact."""
+    """Raise InvalidInput if the GM takes the new fact, but this would not change canon."""
     held = {
         key_of(item.replaces): section.key
         for section in reversed(list(sections))
@@ -165,8 +165,8 @@ def _check_that_it_changes(old: str, new: str, sections: Iterable[NowSection]) -
 
 
 def _holds(known: Fold, cast: Sequence[Character], settled: str) -> bool:
-    """Return whether this memory has the fact with the key `settled`, or a fact that contains it or
-    is contained in it."""
+    """Return whether the fold has a fact whose key contains, or is contained in, the key
+    `settled`."""
     items = (item for section in now_view(known, cast) for item in section.items)
     held = (key_of(item.replaces) for item in items if item.replaces)
     return bool(settled) and any(mentions(key, settled) or mentions(settled, key) for key in held)

@@ -12,8 +12,8 @@ from sessions.models import Attempt, Session
 def drafts_of(chapter: Session) -> QuerySet[NarrativeDraft]:
     """Return the chapter's drafts, oldest first, each with the field `is_current`.
 
-    A draft is current if the attempt at its last turn is still chosen, or if this attempt was not
-    recorded.
+    A draft is current while the last attempt that it tells is chosen. A draft whose last attempt
+    was not recorded counts as current.
     """
     drafts: QuerySet[NarrativeDraft] = chapter.narrative_drafts.annotate(
         is_current=ExpressionWrapper(COUNTS, output_field=BooleanField())

@@ -29,13 +29,18 @@ class MemoryBlock(AppendOnly):
     block_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="memory_blocks")
     type = models.CharField(max_length=KIND_CHAR_LIMIT)
-    # The attempt at the block's last turn. The block counts while this attempt is chosen. It is
-    # None for the lock and for rulings, which always count.
+    # The attempt at the block's last turn. The block counts while this attempt is chosen. The lock
+    # and rulings have no attempt here, and always count.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="memory_blocks"
     )
     from_prompt_index = models.PositiveIntegerField()
     to_prompt_index = models.PositiveIntegerField()
+    # Of a delta, the number of the last prompt of which it tells an event. The deltas of a stretch
+    # are read in this order. The order is imperfect, because a delta counts as one moment: a delta
+    # that tells prompts 1 and 7 comes as a whole after a delta that tells prompt 4. None stands for
+    # `to_prompt_index`, for example in the lock and in deltas that an older program stored.
+    told_until = models.PositiveIntegerField(null=True, blank=True)
     # The numbers of the characters who know the block, in ascending order: the witnesses of
     # everything that a delta tells, or the readers of a ruling. A block that everybody knows lists
     # everybody, so that people who join the cast later do not know it. Only the lock has None:
@@ -64,8 +69,8 @@ class MemoryBlock(AppendOnly):
 
 
 class NarrativeDraft(AppendOnly):
-    """The narrative of a chapter by agent 9. It names the last prompt and the memory blocks from
-    which it was told."""
+    """The narrative of a chapter by agent 9. The row names the last prompt and the memory blocks
+    that the narrative tells."""
 
     draft_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="narrative_drafts")

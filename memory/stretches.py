@@ -21,9 +21,10 @@ from sessions.models import Session
 from sessions.record import chosen_events
 from sessions.world import changes_that_count
 
-# The GM has to consent if the missing deltas cover more prompts than this number of full stretches
-# has, or if they take more calls than that. One stretch can take many calls: one for each set of
-# witnesses.
+# The number of full stretches whose missing memory is written without the GM's consent. The GM has
+# to consent if the missing deltas cover more prompts than these full stretches have. The GM also
+# has to consent if the deltas take more model calls than these stretches have prompts. One stretch
+# can take many calls: one for each set of witnesses.
 STRETCHES_UNASKED = 2
 # Numbers of members in ascending order, for example the characters who know a block.
 Audience = tuple[int, ...]
@@ -90,8 +91,8 @@ def may_end_early(chapter: Session) -> bool:
 
 
 def is_asked_in_play(chapter: Session, stretch: Stretch, last_attempt: uuid.UUID | None) -> bool:
-    """Return whether this stretch is due in play. It is if it is full, or if the mode ended it. Any
-    other stretch is due only because the chapter ends."""
+    """Return whether this stretch is due during play, because it is full or because the mode ended
+    it. Any other stretch becomes due only when the chapter ends."""
     if stretch.size == chapter.chunk_size_prompts:
         return True
     kinds = _rule_of(chapter).ended_by
@@ -120,10 +121,19 @@ def audiences_in(
     """Return the audiences of the stretch's deltas, the largest audience first.
 
     The delta for each audience takes one call of a model. `last_attempt` is the id of an attempt at
-    the last prompt that is used in place of the chosen one.
+    the stretch's last prompt. With it, the events of this attempt replace the events of the chosen
+    attempt.
     """
-    [audiences] = _find_audiences(chapter, [stretch], last_attempt)
-    return audiences
+    return list(last_prompts_told(chapter, stretch, last_attempt))
+
+
+def last_prompts_told(
+    chapter: Session, stretch: Stretch, last_attempt: uuid.UUID | None
+) -> dict[Audience, int]:
+    """Return the last prompt that each delta of the stretch tells, by the delta's audience.
+    `audiences_in` explains the order and `last_attempt`."""
+    [found] = _find_audiences(chapter, [stretch], last_attempt)
+    return found
 
 
 def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Audience]]:
@@ -133,7 +143,7 @@ def audiences_of(chapter: Session, stretches: Sequence[Stretch]) -> list[list[Au
     state = (chapter.updated_at, tuple(stretches))
     kept = _kept_audiences.get(chapter.pk)
     if kept is None or kept[0] != state:
-        kept = (state, _find_audiences(chapter, stretches))
+        kept = (state, [list(found) for found in _find_audiences(chapter, stretches)])
         _kept_audiences.set(chapter.pk, kept, size=len(stretches))
     return kept[1]
 
@@ -155,20 +165,23 @@ _kept_audiences: KeptRecent[uuid.UUID, tuple[_AudiencesState, list[list[Audience
 
 def _find_audiences(
     chapter: Session, stretches: Sequence[Stretch], last_attempt: uuid.UUID | None = None
-) -> list[list[Audience]]:
+) -> list[dict[Audience, int]]:
     lasts = [stretch.last for stretch in stretches]
-    found: list[set[Audience]] = [set() for _ in stretches]
+    found: list[dict[Audience, int]] = [{} for _ in stretches]
     events = chosen_events(
         chapter, from_prompt=stretches[0].first, to_prompt=lasts[-1], last_attempt=last_attempt
     )
     for number, witnesses in events.values_list("prompt_index", "witnesses"):
-        found[bisect_right(lasts, number - 1)].add(told_to(chapter, witnesses))
-    return [sorted(audiences, key=lambda one: (-len(one), one)) for audiences in found]
+        # The events are in the order of their prompts, so the last prompt's number stays.
+        found[bisect_right(lasts, number - 1)][told_to(chapter, witnesses)] = number
+    return [
+        dict(sorted(numbers.items(), key=lambda one: (-len(one[0]), one[0]))) for numbers in found
+    ]
 
 
 def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
-    """Return all due stretches if the GM has to accept their calls first. Otherwise return an empty
-    list."""
+    """Return all due stretches if the GM has to accept the model calls for them first. Otherwise
+    return an empty list."""
     stretches = due_stretches(chapter, is_ending=is_ending)
     accepted, prompts, calls = chapter.accepted_calls, 0, 0
     for stretch, audiences in zip(stretches, audiences_of(chapter, stretches), strict=True):
@@ -181,22 +194,23 @@ def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
 
 
 def calls_to_accept(chapter: Session, *, is_ending: bool) -> int:
-    """Return the number of calls that the GM has to accept before more memory is written, or 0."""
+    """Return the number of model calls that the GM has to accept before more memory is written, or
+    0."""
     return count_calls(chapter, stretches_to_accept(chapter, is_ending=is_ending))
 
 
 @dataclass(frozen=True)
 class CatchingUp:
-    """The number of stretches that are written, and the number of all stretches. It is shown while
-    the calls that the GM accepted are made."""
+    """The number of stretches that are written, and the number of all stretches. Pages show these
+    numbers while the model calls that the GM accepted are made."""
 
     written: int
     count: int
 
 
 def catching_up(chapter: Session) -> CatchingUp | None:
-    """Return how far memory has caught up. Returns None if no stretch is due, or if the GM has not
-    accepted any calls."""
+    """Return how many stretches are written, and how many there are. Returns None if no stretch is
+    due, or if the GM has not accepted any model calls."""
     due = len(due_stretches(chapter, is_ending=chapter.is_ending))
     if not (due and chapter.accepted_calls):
         return None

@@ -40,18 +40,18 @@ def get_chapter_with_cast(session_id: uuid.UUID) -> Session:
 
 
 def get_chapter_to_change(session_id: uuid.UUID) -> Session:
-    """Return the chapter without Tab 1. Its row is locked, as `lock_chapter` would lock it. Raises
+    """Return the chapter without Tab 1, and lock its row until the transaction ends. Raises
     UnknownChapter."""
     return _get(Session.objects.select_for_update(), session_id)
 
 
 def read_at_one_moment(session_id: uuid.UUID, read: Callable[[Session], Found]) -> Found:
-    """Call `read` with the chapter and return its result. All rows that `read` reads must be from
-    one moment.
+    """Call `read` with the chapter, so that all rows that `read` reads are from one moment. Return
+    the result of the last call of `read`.
 
-    If the chapter's row has changed while `read` ran, `read` is called again, MAX_READINGS times at
-    most. A transaction is not used, because on SQLite it would make readers wait for writers.
-    Raises UnknownChapter.
+    If the chapter's row has changed during a call, `read` is called again, MAX_READINGS times in
+    all. A transaction is not used, because on SQLite it would make readers wait for writers. Raises
+    UnknownChapter.
     """
     chapter = get_chapter(session_id)
     for _ in range(MAX_READINGS):
@@ -85,8 +85,8 @@ def _get(chapters: QuerySet[Session], session_id: uuid.UUID) -> Session:
 
 
 def tell_readers_apart(chapter: Session, readers: Collection[int]) -> None:
-    """Mark the chapter as one in which not everybody knows the same, unless `readers` are the whole
-    cast.
+    """Mark the chapter as one whose members do not all know the same, unless `readers` are the
+    whole cast.
 
     For a marked chapter, each character's request is composed separately.
     """

@@ -1,5 +1,5 @@
-"""Stores each attempt before a model is called for it. A chapter has one attempt in flight at a
-time."""
+"""Stores each attempt before a model is called for it. A chapter has at most one attempt in flight
+at a time."""
 
 import logging
 import uuid
@@ -77,9 +77,10 @@ def open_prompt(
     prompt would be refused by now. If the first attempt is committed, it is returned. If it is
     broken, it runs again with its stored `given`.
 
-    Raises TurnInFlight while the attempt runs, and WrongState once it was set aside. Raises
-    KeyReused if the key came with other words, another `given` or another actor; an `actor` or a
-    `given` that is None fits any. Raises another ChapterError if the prompt is refused.
+    Raises TurnInFlight if the first attempt is running, and WrongState if it was set aside. Raises
+    KeyReused if the key came with other words, another actor or another `given`. An actor or a
+    `given` that is None does not count as another one. Raises another ChapterError if the prompt is
+    refused.
     """
     words = _clean_words(words)
     chapter = get_chapter_to_change(session_id)
@@ -345,16 +346,18 @@ def _find_earlier(chapter: Session, key: str, kind: str) -> Attempt | None:
 def _actor_again(
     earlier: Attempt, chapter: Session, actor: int | None, answers: Answers
 ) -> int | None:
-    """Return who acts if `actor` is addressed. The mode is asked only if somebody else than the
-    stored attempt's actor is addressed.
+    """Return the member of the cast who acts if a client addresses `actor` again.
 
-    If nobody is addressed, the mode chose the stored actor, and the world may have moved on since.
+    The result is the actor of the stored attempt if the client addresses this actor or nobody. The
+    mode is not asked then, because it may give another answer now that the world has changed. If
+    the client addresses somebody else, the mode decides.
     """
     return earlier.actor if actor in (None, earlier.actor) else answers(chapter, actor).actor
 
 
 def free_from_dead_attempt(chapter: Session) -> None:
-    """Fail the chapter's attempts whose process died, so that another attempt can be stored."""
+    """Mark the chapter's attempts whose process died as failed, so that another attempt can be
+    stored."""
     running = chapter.attempts.filter(status=Attempt.Status.RUNNING)
     if running.filter(ran_out()).order_by().exists():
         recover_dead_attempts(chapter.pk)
@@ -375,8 +378,8 @@ def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
     attempt.run_id = uuid.uuid4()
     attempt.submitted_at, attempt.lease_until = timezone.now(), from_now(LEASE)
     attempt.save()
-    # The database has computed the lease with its own clock. The value here is close to the stored
-    # value, and saves a query.
+    # The database has computed the lease with its own clock. This value is close to the stored
+    # value, and no query is needed for it.
     attempt.lease_until = attempt.submitted_at + LEASE
     note_attempt(attempt, "attempt stored")
     return attempt

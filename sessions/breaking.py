@@ -15,10 +15,10 @@ from sessions.text import scrub_reply
 
 logger = logging.getLogger(__name__)
 
-# The end of an error message, which says what was kept and what the user can do.
+# The end of error messages. It says what was kept and what the user can do.
 KEPT = "Your words and the text so far are kept; retry, or keep what is there."
 INTERRUPTED = f"The program stopped while this reply was being written. {KEPT}"
-# The log's name for the failure of a reply that ended because the program ended.
+# The name that the log gives to the failure of a reply whose process was ended with the program.
 _INTERRUPTION = "Interrupted"
 
 
@@ -34,16 +34,15 @@ def fail_attempt(
 
 
 def stop_attempt(attempt: Attempt, *, partial_text: str = "") -> bool:
-    """Stop the attempt, because the user wants it. If `partial_text` is empty, the stored text
-    stays."""
+    """Stop the attempt at the user's request. If `partial_text` is empty, the stored text stays."""
     return _break(run_of(attempt), attempt, Attempt.Status.STOPPED, "", partial_text)
 
 
 def extend_broken_text(attempt: Attempt, partial_text: str) -> None:
     """Store the latest text of an attempt that another process has broken.
 
-    The other process stopped the attempt for the user, or failed it because this process had not
-    renewed the lease.
+    The other process stopped the attempt for the user. Or it marked the attempt as failed, because
+    this process had not renewed the lease.
     """
     if partial_text:
         broken = Attempt.objects.filter(

@@ -145,8 +145,8 @@ def _clean(field: str, slot: int, text: str, present: str) -> str:
 
 
 def _check_namesakes(cast: Sequence[Character], before: Sequence[Character]) -> None:
-    """Refuse a changed name that another member of the cast has. Members who had equal names before
-    may keep them."""
+    """Refuse a changed name that another member of the cast has. Two members who already had the
+    same name may keep it."""
     borne = {(one.slot, one.name) for one in before}
     kept = [one for one in cast if (one.slot, one.name) in borne]
     named = {person_as_read(one.name): one for one in kept}

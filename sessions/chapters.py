@@ -38,8 +38,8 @@ PLAYED = (
 
 @dataclass(frozen=True)
 class SetupChange:
-    """Changes to Tab 1. A field that is None stays as it is. A slot that is missing in a mapping
-    keeps its text."""
+    """Changes to Tab 1. A field is not changed if its value is None. The text of a slot is not
+    changed if the mapping has no such slot."""
 
     world_text: str | None = None
     chapter_text: str | None = None
@@ -55,8 +55,8 @@ class SetupChange:
 def create_chapter(
     title: str = "", *, mode: str = DEFAULT_MODE, is_in_play: bool = False
 ) -> Session:
-    """Create a chapter. `is_in_play` is True if its mode has no lock, because play then begins at
-    once."""
+    """Create a chapter. `is_in_play` must be True for a mode without a lock, in which play begins
+    at once."""
     state = State.ACTIVE if is_in_play else State.DRAFT_TAB1
     chapter = Session(title=_clean_title(title) or UNTITLED, mode=mode, state=state)
     return _store_new(chapter, Tab1Inputs(), default_cast())
@@ -215,7 +215,7 @@ def title_of_copy(title: str) -> str:
         stem, last = counted[1], int(counted[2])
     endings = (f" ({number})" for number in count(last + 1))
     titles = (stem[: TITLE_CHAR_LIMIT - len(ending)].rstrip() + ending for ending in endings)
-    # A long title is cut, so that the number fits.
+    # A long title is cut, so that there is room for the number.
     start = stem[: TITLE_CHAR_LIMIT - 12]
     taken = set(Session.objects.filter(title__startswith=start).values_list("title", flat=True))
     return next(title for title in titles if title not in taken)

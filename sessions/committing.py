@@ -195,7 +195,8 @@ def _last_said(attempt: Attempt) -> Event | None:
 
 
 def _land(attempt: Attempt, turn: Turn | None) -> bool:
-    """Free the chapter for the next attempt. If the attempt is a prompt, count a new turn.
+    """Mark that the chapter's attempt is no longer in flight. If the attempt is a prompt, count a
+    new turn.
 
     Returns False if the attempt is not in flight or the chapter is not in play.
     """
@@ -221,12 +222,13 @@ def _choose(chapter: Session, turn: Turn, attempt: Attempt) -> None:
 
 
 def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case | F:
-    """Return the panel that Tab 2 shows after this attempt. It is the panel of the character after
-    the actor, unless the user has chosen another panel meanwhile.
+    """Return an SQL expression for the panel that Tab 2 shows after this attempt.
 
-    The user has chosen a panel if the stored panel is not the expected one. For a prompt (`turn` is
-    None), the actor's panel is expected. For another attempt, the panel of the character after the
-    actor of the earlier chosen attempt is expected.
+    This is the panel of the next character after the actor. But if the user has chosen a panel, the
+    user's panel stays. The user has chosen one if the stored panel is not the panel that the engine
+    itself has stored. For a prompt (`turn` is None), the engine has stored the actor's panel. For
+    another attempt at a turn, it has stored the panel of the next character after the actor of the
+    turn's chosen attempt.
     """
     before = actor if turn is None else turn.chosen.actor
     if actor is None or before is None:

@@ -18,8 +18,8 @@ class NewEvent:
     """Something that was said, shown or thought, by a member of the cast or by somebody else.
 
     `witnesses` are the members who could perceive the event, or None for the witnesses of the
-    attempt. The speaker and the attempt's actor are always added. Only the thinker is a witness of
-    a thought. `shown` is data that a page draws beside the event's text.
+    attempt. The speaker and the attempt's actor are always witnesses too. But a thought has only
+    its thinker as a witness. `shown` is data that a page draws beside the event's text.
     """
 
     text: str
@@ -66,8 +66,8 @@ def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
         for position, one in enumerate([*words, *outcome])
     ]
     for row in rows:
-        # After a thought, not everybody knows the same. This holds even if the thinker is the whole
-        # cast, because the narrator may not know the thought.
+        # After a thought, its thinker knows something that others do not. This holds even in a cast
+        # of one character, because the narrator may not know the thought.
         tell_readers_apart(chapter, () if row.kind == THOUGHT else row.witnesses)
     return Event.objects.bulk_create(rows)
 

@@ -14,8 +14,8 @@ class ChapterError(Exception):
     status = 409
     title = "The chapter cannot do that now"
     retry_seconds: int | None = None
-    # A short text that a page shows in place of the message if the message is for programs. A click
-    # shows the message.
+    # A short text for pages, for a refusal whose message is for programs. A page shows this text,
+    # and shows the message after a click.
     in_short = ""
 
     @property
@@ -25,8 +25,8 @@ class ChapterError(Exception):
 
     @classmethod
     def kind(cls) -> str:
-        """Return the name of the class in the form that jobs and problems use. For WrongState it is
-        `wrong-state`."""
+        """Return the class's name in the form that jobs and problems use, such as `wrong-state` for
+        WrongState."""
         return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
 

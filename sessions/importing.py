@@ -24,8 +24,8 @@ from sessions.states import State, try_move
 
 Row = TypeVar("Row", bound=models.Model)
 
-# A process that has stored no piece for so long counts as dead. The database's clock sets
-# `Session.updated_at` with each piece.
+# The time after which a process that has stored no further piece counts as dead. The database's
+# clock sets `Session.updated_at` with each piece.
 IMPORT_LEASE = timedelta(minutes=2)
 # The most rows and the most characters of a piece. Only a single row or group may be larger.
 PIECE_ROWS, PIECE_CHARACTERS = 200, 1_000_000
@@ -45,8 +45,8 @@ class ImportLost(ChapterError):
 
 @contextmanager
 def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) -> Iterator[None]:
-    """Store a new chapter. In the block, the caller stores the other rows with `store_rows` and
-    `store_groups`.
+    """Store a new chapter. In the `with` block, the caller stores the other rows with `store_rows`
+    and `store_groups`.
 
     The chapter is invisible until the block ends. Then it becomes visible, in the state that
     `chapter` had at the call. If the block fails, all rows of the chapter are removed.
@@ -155,8 +155,8 @@ def _remove(chapter: "models.QuerySet[Session]") -> None:
     that stores the chapter renews its lease late.
     """
     for relation in Session._meta.related_objects:
-        # A fork of the chapter would have to stay. An unfinished chapter has no forks, so none is
-        # looked for.
+        # Chapters are not looked for among the related rows. Only forks of this chapter could be
+        # found, and an unfinished chapter has no forks.
         if relation.related_model is Session:
             continue
         rows = relation.related_model._base_manager.filter(

@@ -20,8 +20,8 @@ _ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=MappingProxy
 def note(logger: logging.Logger, event: str, **fields: object) -> None:
     """Write a line about the event. Fields that are None or empty are left out.
 
-    `event` names a kind of event, and events are counted by this name. So it must never contain
-    values.
+    `event` names a kind of event, and events are counted by this name. So the name must never
+    contain values, such as ids.
     """
     _write(logger, logging.INFO, event, fields)
 
@@ -44,8 +44,8 @@ def note_after_commit(logger: logging.Logger, event: str, **fields: object) -> N
 
 @contextmanager
 def working_for(**ids: object) -> Iterator[None]:
-    """Add these ids to every line that is written in the block. Ids that lines already have
-    stay."""
+    """Add these ids to every log line that is written in the `with` block. The ids of an outer
+    `with` block are added too."""
     token = _ids.set(_with(ids))
     try:
         yield
@@ -54,7 +54,7 @@ def working_for(**ids: object) -> Iterator[None]:
 
 
 def go_on_working_for(**ids: object) -> None:
-    """Add these ids to every line that the present task writes from now on."""
+    """Add these ids to every log line that the present task writes from now on."""
     _ids.set(_with(ids))
 
 

@@ -89,7 +89,7 @@ class Session(models.Model):
     # the file.
     imported_at = models.DateTimeField(null=True, blank=True, editable=False)
     # The origin of a fork, or None if the origin was deleted. `origin_title` is the origin's title
-    # when it was forked, `forked_at_prompt` is the last turn that the two have in common, and
+    # when it was forked. `forked_at_prompt` is the last turn that the fork has from its origin.
     # `fork_key` is the key of the form that asked for the fork.
     origin = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="forks"
@@ -289,7 +289,7 @@ class Attempt(models.Model):
         COMMITTED = "committed"
         FAILED = "failed"
         STOPPED = "stopped"
-        # The attempt was broken, and the user went on without it. Its words are kept.
+        # A broken attempt after the user has gone on without it. The words of the attempt are kept.
         SET_ASIDE = "set_aside"
 
     # The kinds of attempts that are part of play. A chapter has at most one of them in flight or
@@ -302,7 +302,7 @@ class Attempt(models.Model):
 
     attempt_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="attempts")
-    # The turn at which this is an attempt. A prompt has no turn until it is committed.
+    # The turn to which the attempt belongs. A prompt has no turn until it is committed.
     turn = models.ForeignKey(
         "Turn", on_delete=models.CASCADE, null=True, blank=True, related_name="attempts"
     )
@@ -324,7 +324,7 @@ class Attempt(models.Model):
     # The numbers of the members who can perceive the events. None means everybody who takes part
     # when the attempt is committed.
     witnesses = models.JSONField(null=True, blank=True)
-    # The text so far, from the latest run that brought text.
+    # The text so far. It comes from the latest run that has written text.
     partial_text = models.TextField(blank=True)
     # The id of the run that wrote `partial_text`. If the user keeps this text, the changes of this
     # run count.
@@ -345,8 +345,8 @@ class Attempt(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["status", "lease_until"], name="attempt_lease"),
-            # By this index the database finds the pending attempt, which every page of a chapter
-            # asks for.
+            # With this index the database quickly finds the pending attempt, which every page of a
+            # chapter needs.
             models.Index(fields=["session", "status"], name="attempt_pending"),
             models.Index(fields=["session", "submitted_at"], name="attempt_newest"),
         ]
@@ -453,7 +453,7 @@ class Change(AppendOnly):
     )
     # The id of the run that made the change; None for an act.
     run_id = models.UUIDField(null=True, blank=True)
-    # The place among the changes of the run, or among the acts after the attempt.
+    # The change's place among the changes of the run, or among the acts after the attempt.
     position = models.PositiveIntegerField()
     kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT)
     # A JSON object, whose fields depend on the kind of the change.

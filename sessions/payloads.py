@@ -10,14 +10,16 @@ from sessions.exceptions import InvalidInput
 # The greatest depth of nested lists and objects that can be stored. Memory blocks need only five
 # levels.
 MAX_DEPTH = 20
-# The most keys of one object. A mode's setup and a prompt's `given` have no room for so many.
+# The most keys of one object. The limits on a mode's setup and on a prompt's `given` leave no room
+# for more keys.
 MAX_KEYS = 20_000
 
 
 def why_not_storable(payload: Mapping[str, Any]) -> str:
     """Return the reason why the object cannot be stored as JSON, or "" if it can.
 
-    They refuse NUL, lone surrogates, numbers without end, endless nesting and endless keys.
+    Databases and files of chapters refuse NUL, lone surrogates, numbers that are not finite, deep
+    nesting, and objects with too many keys.
     """
     pending: list[tuple[Any, int]] = [(payload, 1)]
     while pending:
@@ -41,7 +43,8 @@ def why_not_storable(payload: Mapping[str, Any]) -> str:
 
 
 def check_stored_size(payload: Mapping[str, Any], *, most: int, label: str) -> None:
-    """Raise InvalidInput if the object cannot be stored, or has more characters of JSON."""
+    """Raise InvalidInput if the object cannot be stored, or if it has more than `most` characters
+    as JSON."""
     problem = why_not_storable(payload)
     if not problem and len(json.dumps(payload, ensure_ascii=False)) > most:
         problem = f"it has more than {most:,} characters"

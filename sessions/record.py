@@ -18,8 +18,9 @@ def chosen_events(
     """Return the events of the chosen attempts at the turns `from_prompt` to `to_prompt`, both
     included.
 
-    `last_attempt` is the id of an attempt at turn `to_prompt` that is used in place of the chosen
-    one. Thoughts are included only with `with_thoughts`.
+    `last_attempt` is the id of an attempt at turn `to_prompt`. With it, the events of this attempt
+    replace those of the chosen attempt at this turn. Thoughts are included only with
+    `with_thoughts`.
     """
     told = Q(attempt__chosen_for__isnull=False)
     if last_attempt is not None:
@@ -52,8 +53,8 @@ def other_events(
 
 def has_thoughts(chapter: Session) -> bool:
     """Return whether a committed attempt of the chapter has a thought."""
-    # `differs_by_reader` is checked first, because this takes no query. It is True in every chapter
-    # with a thought, because only its thinker witnesses a thought.
+    # `differs_by_reader` is checked first, because no query is needed for this check. The field is
+    # True in every chapter with a thought, because only the thinker witnesses it.
     return chapter.differs_by_reader and chapter.events.filter(kind=THOUGHT).exists()
 
 

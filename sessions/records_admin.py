@@ -1,7 +1,7 @@
 """Pages of Django's admin that show records and change nothing.
 
-A chapter may change only through functions that know its rules, and a form of the admin would not
-know them. Each app registers its models with a subclass of RecordAdmin.
+The rows of a chapter may be changed only by functions that check the chapter's rules. A form of the
+admin would not check these rules. Each app registers its models with a subclass of RecordAdmin.
 """
 
 import json
@@ -64,8 +64,8 @@ class RecordAdmin(_ModelAdmin):
 
 
 def related_records(record: models.Model) -> SafeString:
-    """Return a list of links for the kinds of record that belong to this one, each with its number
-    of records."""
+    """Return a list of links, one for each kind of record that belongs to this record. Each link
+    shows how many records of its kind there are."""
     links = []
     for relation in record._meta.related_objects:
         related = relation.related_model

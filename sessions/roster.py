@@ -25,7 +25,7 @@ class Character:
 
     @property
     def says_more(self) -> bool:
-        """Whether there is more to say about this member than a slot, a colour and a name."""
+        """Whether the member has pronouns or a public text, or is a person without a slot."""
         return bool(self.pronouns or self.public_text or not self.slot)
 
 

@@ -110,13 +110,14 @@ def as_read(text: str) -> str:
 
 
 def name_as_read(name: str) -> str:
-    """Return the name in the form in which the beginnings of lines are compared with it."""
+    """Return the name in a form without capitals and look-alikes. The beginnings of lines are
+    compared with this form."""
     return as_read(name).casefold().strip()
 
 
 def person_as_read(name: str) -> str:
-    """Return a form of the name that is the same for all names that a reader would take for the
-    same person.
+    """Return a form of the name that is equal for two names that a reader would take for the same
+    person.
 
     This form keeps accents, while `as_read` drops them. So Rene and René are two people.
     """
@@ -146,7 +147,8 @@ def _is_unseen(character: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _cue_of(names: tuple[str, ...]) -> Callable[[str], bool]:
-    """Return a function that tells whether a line begins like the words of one of these speakers.
+    """Return a function that takes a line, and returns whether the line begins like the words of
+    one of these speakers.
 
     The beginning is recognised even if signs and spaces are put between its letters. The
     quantifiers are possessive, because the computing time has to be proportional to the text's
@@ -167,8 +169,8 @@ def _cue_of(names: tuple[str, ...]) -> Callable[[str], bool]:
     label = rf"(?:{'|'.join(labels)}){rest}:"
     beat = r"\d++(?:[^\w)\\]|_)*+\)"
     cue = re.compile("|".join([rf"(?:[^\w\\]|_)*+(?:{beat}|{label})", *signs]))
-    # `hint` is a quick pattern, and most lines do not match it. So the slow pattern `cue` is seldom
-    # tried.
+    # `hint` is a quick pattern that most lines do not match. Only the other lines are compared with
+    # the slow pattern `cue`.
     letter = rf"[^\W_{UNSEEN_LETTERS}{_SIGN}]"
     read_first = rf"(?:{letter}{_BETWEEN}){{0,{longest}}}+(?:\d{_BETWEEN})*+"
     hint = re.compile(rf"{_BETWEEN}{read_first}[{_SIGN}]")

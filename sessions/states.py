@@ -36,12 +36,12 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     # The chapter returns to ACTIVE when the GM reopens it.
     State.ENDED: frozenset({State.NARRATING, State.ACTIVE, State.RESETTING}),
     State.NARRATING: frozenset({State.ENDED, State.RESETTING}),
-    # The specification lets DRAFT_TAB1 follow RESETTING. Here a reset deletes the chapter, and
-    # makes a new one with a new id.
+    # The specification lets DRAFT_TAB1 follow RESETTING. In this program no state follows, because
+    # a reset deletes the chapter and makes a new one with a new id.
     State.RESETTING: frozenset(),
 }
 
-# Play continues while a summary is being written.
+# The states in which a chapter can be played. Play continues while a summary is being written.
 PLAYABLE = (State.ACTIVE, State.SUMMARIZING)
 
 
@@ -59,7 +59,7 @@ def try_move(chapter: "QuerySet[Session]", target: State, **changes: Any) -> boo
 
 
 def move(chapter: "QuerySet[Session]", target: State, *, refusal: str, **changes: Any) -> None:
-    """Move the chapter as `try_move` does. If its state does not allow the move, raise WrongState
-    with the message `refusal`."""
+    """Move the chapter as `try_move` does. Raise WrongState with the message `refusal` if the
+    chapter's state does not allow the move."""
     if not try_move(chapter, target, **changes):
         raise WrongState(refusal)

@@ -30,8 +30,8 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 @dataclass(frozen=True)
 class Entry:
-    """An event in the form in which it is shown. `character` is None if the GM or the system
-    speaks."""
+    """An event in the form in which it is shown. `character` is None if the event belongs to the GM
+    or the system."""
 
     prompt_index: int
     role: str
@@ -124,8 +124,8 @@ def read_transcript(
     """Read the newest events that fit `limit` when they are rendered. If `limit` is None, read all
     events.
 
-    With `with_all_replies` and `with_thoughts`, attempts that are not chosen and thoughts are read
-    too. These do not count towards the limit.
+    With `with_all_replies`, attempts that are not chosen are read too. With `with_thoughts`,
+    thoughts are read too. Neither of them counts towards the limit.
     """
     events = chosen_events(chapter, with_thoughts=True).reverse()
     entries = (render_event(event, chapter) for event in events.iterator(chunk_size=200))
@@ -217,9 +217,10 @@ def _without_repeated_words(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> Transcript:
-    """Return a transcript with as many of the newest entries as fit `limit` together. No entry is
-    cut, unless even the newest one is too large."""
-    # Room for the dashed line and both notes is reserved first, so that they always fit.
+    """Return a transcript with as many of the newest entries as fit `limit` together. Entries are
+    not cut, except the newest entry if it is larger than `limit`."""
+    # The room for the dashed line and for the two other notes is reserved first, so that all three
+    # always fit.
     room = limit - sum(
         len(_SEPARATOR) + len(note) for note in (DASHED_LINE, TRUNCATION_NOTE, BOUNDARY_ABOVE_NOTE)
     )
@@ -281,9 +282,9 @@ def chosen_entries(
     """Yield an entry for each event that `chosen_events` returns. No model objects are made,
     because there may be ten thousand events.
 
-    `perceived` gets the witnesses of an event, and says whether the event is included. Without it,
-    every turn has an entry: if a turn has nothing but thoughts, the entry has only the turn's
-    number.
+    `perceived` takes the witnesses of an event, and returns whether the event is included. Without
+    `perceived`, every turn has an entry: if a turn has nothing but thoughts, the entry has only the
+    turn's number.
     """
     events = chosen_events(
         chapter,

@@ -47,7 +47,7 @@ class NewChange:
 
 @dataclass(frozen=True)
 class LateResult:
-    """The late result of a job. When a run takes the result, it becomes a change of the kind
+    """The late result of a job. A run that takes the result stores it as a change of the kind
     `kind`."""
 
     result_id: uuid.UUID
@@ -59,11 +59,12 @@ def changes_that_count(
     chapter: Session, *, before: int | None = None, attempt: Attempt | None = None
 ) -> "QuerySet[Change]":
     """Return the changes that count, in the order of turns. The changes of an attempt come before
-    those of the acts after it.
+    the changes of the acts after the attempt.
 
-    With `before`, only changes of turns before that one are returned. With `attempt`, the result
-    has the changes of the turns before this attempt, then the changes of its present run, and then
-    those of the acts after it. The present run need not be committed.
+    `before` is the number of a turn. With `before`, the result has only the changes of earlier
+    turns. With `attempt`, the result has the changes of the turns before this attempt, then the
+    changes of the attempt's present run, and then the changes of the acts after the attempt. The
+    present run need not be committed.
     """
     if attempt is not None and attempt.turn is not None:
         before = attempt.turn.number
@@ -83,9 +84,10 @@ def changes_that_count(
 def fold_world(
     initial: World, changes: Iterable[Change], apply: Callable[[World, Change], World]
 ) -> World:
-    """Fold the changes into the world, and return the world after them.
+    """Fold the changes into the initial state, and return the resulting world.
 
-    `apply` returns the world after one change. It must not modify the world that it gets.
+    `apply` takes a world and one change, and returns the world after the change. It must not modify
+    the world that it is given.
     """
     return reduce(apply, changes, initial)
 
@@ -95,8 +97,8 @@ def everybody_at(
 ) -> tuple[Character, ...]:
     """Return the members of the cast of Tab 1, and then the people who have appeared in play.
 
-    A person appears by a change. `before` and `attempt` say which changes count, as in
-    `changes_that_count`.
+    Each of these people appeared through a change. `before` and `attempt` say which changes count,
+    as in `changes_that_count`.
     """
     # A person who appears in play missed the earlier events, so `differs_by_reader` is True from
     # then on. If it is False, nobody has appeared.
@@ -110,7 +112,7 @@ def everybody_at(
 def take_part_once(chapter: Session, numbers: Sequence[int], *, before: int | None = None) -> bool:
     """Return whether the numbers are all different and each belongs to a member who takes part.
 
-    With `before`, the members must have taken part before that turn.
+    With `before`, which is the number of a turn, the members must have taken part before this turn.
     """
     everybody = {one.number for one in everybody_at(chapter, before=before)}
     return len(set(numbers)) == len(numbers) and set(numbers) <= everybody
@@ -137,7 +139,8 @@ def store_changes(attempt: Attempt, changes: Sequence[NewChange]) -> bool:
 def take_results(attempt: Attempt, waiting: Iterable[LateResult]) -> bool:
     """Store late results as changes of the attempt's present run, before its first step.
 
-    Returns what `store_changes` returns, and raises its errors.
+    Returns False and stores nothing if this run may no longer write to the attempt. Raises
+    InvalidInput for a result that cannot be stored.
     """
     taken = [
         NewChange(one.kind, one.payload, cause="result", result=one.result_id) for one in waiting
@@ -153,8 +156,8 @@ def turns_before(attempt: Attempt) -> "QuerySet[Turn]":
 
 
 def taken_before(attempt: Attempt) -> "QuerySet[Change]":
-    """Return those changes that take a late result, of the changes that count before the attempt's
-    turn."""
+    """Return the changes that count before the attempt's turn, but only those that take a late
+    result."""
     before = attempt.turn.number if attempt.turn else None
     return changes_that_count(attempt.session, before=before).filter(result__isnull=False)
 
@@ -178,8 +181,8 @@ def room_for_changes(attempt: Attempt) -> int:
 def add_changes(
     attempt: Attempt, changes: Sequence[NewChange], *, run_id: uuid.UUID | None
 ) -> list[Change]:
-    """Store changes of the run `run_id`, or of an act if `run_id` is None. They come after the
-    stored changes of the same run or of earlier acts.
+    """Store changes of the run `run_id`, or of an act if `run_id` is None. The new changes come
+    after the stored changes of the same run or of earlier acts.
 
     The chapter's row has to be locked. Raises InvalidInput.
     """
@@ -211,7 +214,7 @@ def add_changes(
 
 
 def check_change(kind: str, payload: Mapping[str, Any]) -> None:
-    """Raise InvalidInput for a change that can be stored in no chapter."""
+    """Raise InvalidInput for a change that no chapter can store."""
     check_stored_size(payload, most=CHANGE_CHAR_LIMIT, label="A change to the world")
     if kind == PERSON:
         _clean_person((), payload)
@@ -230,8 +233,8 @@ def _clean_person(everybody: Iterable[Character], told: Mapping[str, Any]) -> di
 def _person(attempt: Attempt, told: dict[str, Any], new: Sequence[Change]) -> dict[str, Any]:
     """Return the payload of a person who appears, with a new number.
 
-    The number belongs to nobody else in a run that is committed or may still be committed. So two
-    people of different attempts are never mistaken for each other.
+    The number is not used in any run that is committed or may still be committed. So two people of
+    different attempts are never mistaken for each other.
     """
     chapter = attempt.session
     before = [one.payload for one in new if one.kind == PERSON]

@@ -37,9 +37,9 @@ def _forbid_sniffing(headers: Headers, path: str, url: str) -> None:
     headers["X-Content-Type-Options"] = "nosniff"
 
 
-# Django calls these receivers when a request begins. Under ASGI each request has a new thread and
-# new connections, so there is nothing to reset or to close. The receivers would only delay each
-# reply by a change of thread.
+# Django calls these receivers when a request begins, to reset and close database connections. They
+# have nothing to do under ASGI, where each request has a new thread and new connections. They would
+# only delay each reply by a change of thread.
 for receiver in (reset_queries, close_old_connections):
     request_started.disconnect(receiver)
 

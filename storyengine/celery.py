@@ -37,8 +37,8 @@ class Clock(bootsteps.StartStopStep):
         self.beat.start()
 
     def stop(self, parent: Any) -> None:
-        # The end of the thread is not awaited, because the thread may be sleeping for a second and
-        # has nothing to store.
+        # This method does not wait for the end of the clock's thread, because the thread may be
+        # sleeping for a second and has nothing to store.
         self.beat.service.stop()
 
 
@@ -61,7 +61,8 @@ class Heartbeat(bootsteps.StartStopStep):
     """The part of a worker that stores that the worker is alive (see
     storyengine.operations.heartbeat).
 
-    It stops after all other parts. Otherwise a restore could begin while a job is still ending.
+    It stops after all other parts. A restore may begin as soon as no worker counts as alive, and no
+    job may be running then.
     """
 
     def start(self, parent: Any) -> None:
@@ -84,7 +85,8 @@ def end_with_what_started_it(**_signal: object) -> None:
 
 @setup_logging.connect
 def keep_django_s_logging(**_signal: object) -> None:
-    """Do nothing. Celery configures the root logger only if this signal has no receiver."""
+    """Keep Celery from configuring the root logger. Celery does so only if this signal has no
+    receiver, so this receiver need not do anything."""
 
 
 app.steps["worker"].add(Clock)

@@ -50,7 +50,8 @@ RegisteredCheck = Callable[..., list[CheckMessage]]
 def check(*tags: str, deploy: bool = False) -> Callable[[Check], RegisteredCheck]:
     """Register a check, which is a function without arguments that yields messages.
 
-    Django also passes arguments, which name the apps to check. The check does not get them.
+    Django calls a check with arguments that name the apps to check. These arguments are not passed
+    on to the function.
     """
 
     def register_check(find_faults: Check) -> RegisteredCheck:

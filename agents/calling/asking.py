@@ -1,5 +1,5 @@
-"""Asks the server for the windows of those models for which the server's report has priority over
-settings and files."""
+"""Asks the server for the windows of its models. Only those models are asked about for which the
+server's report has priority over settings and files."""
 
 import asyncio
 import logging
@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 # How long a server's report is used before the server is asked again: a server on this machine, and
 # any other server. A local server often gets another window, and asking it is free.
 _AFTER_HERE, _AFTER_ELSEWHERE = timedelta(minutes=10), timedelta(days=1)
-# How long a report is used that has only a model's upper limit. This time is short, because some
-# servers load a model at its first call, and know the real window only after that.
+# How long a report is used if it has only a model's upper limit. This time is short, because some
+# servers load a model at its first call, and know the real window only after that call.
 _AFTER_CEILING = timedelta(minutes=1)
 
 

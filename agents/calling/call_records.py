@@ -25,8 +25,8 @@ from sessions.roster import SLOTS
 
 
 class Outcome(TextChoices):
-    """The ways in which a call can end. In a warm-up, the model reads the start of a request and
-    its text is not used."""
+    """The ways in which a call can end. In a warm-up, the model reads the start of a request, and
+    no text of the model is used."""
 
     FINISHED = "finished"
     STOPPED = "stopped"
@@ -63,7 +63,7 @@ class CallRecord:
 
     @property
     def tokens(self) -> dict[str, int]:
-        """The tokens of the call that the provider reported. Empty if it reported no tokens."""
+        """The numbers of tokens that the provider reported for the call, or an empty dictionary."""
         counts: dict[str, int] = self.artifact.token_counts
         return counts
 
@@ -102,8 +102,9 @@ class CallsBehind:
 
     @property
     def chosen(self) -> CallRecord | None:
-        """The call that a page shows first: the chosen one, or else the first of the calls that
-        wrote the text, or else the first call."""
+        """The call that a page shows first. This is the call that wrote the chosen reply or the
+        block. If there is no such call, it is the first call that wrote a text, or else the first
+        call."""
         chosen = [call for call in self.calls if call.is_chosen]
         listed = chosen or [call for call in self.calls if call.use] or self.calls
         return listed[0] if listed else None
@@ -148,8 +149,8 @@ def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
     calls_by_attempt: dict[uuid.UUID | None, list[LLMArtifact]] = defaultdict(list)
     for one in artifacts:
         calls_by_attempt[one.attempt_id].append(one)
-    # The chosen attempt comes last. An edited reply has the same call as its source, and the later
-    # entry for a call replaces the earlier one.
+    # The chosen attempt comes last, because an edited reply and its source have the same call. The
+    # entry that is made last for a call replaces the earlier one.
     committed = sorted(attempts_at(turn), key=lambda one: one.pk == turn.chosen_id)
     replies = [one for one in committed if not one.is_trial or one.pk == turn.chosen_id]
     trials = [one for one in artifacts if one.attempt and one.attempt.is_trial]
@@ -166,7 +167,8 @@ def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
 def calls_behind_block(chapter: Session, block: MemoryBlock) -> CallsBehind:
     """Find all calls for this block, with their repairs. A ruling by the GM has no calls.
 
-    A block of a mode's own kind has the calls of the reply that the mode made it from.
+    If the block is of a mode's own kind, the calls are those of the reply from which the mode made
+    the block.
     """
     is_lock = block.type == MemoryBlock.Type.WORLD_CHAPTER_LOCK
     if not is_lock and block.type != MemoryBlock.Type.TURN_DELTA:
@@ -288,7 +290,8 @@ def _call_that_wrote(
 ) -> LLMArtifact | None:
     """Return the call that wrote the reply of a committed attempt.
 
-    This is the attempt's last call that brought text. An edited reply has the call of its source.
+    This is the last call of the attempt in which the model wrote any text. The reply of an edit has
+    the call of the reply that was edited.
     """
     made = [one for one in calls.get(_origin_of(attempt).pk, ()) if one.raw_output_ref]
     return made[-1] if made else None

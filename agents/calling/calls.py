@@ -65,11 +65,11 @@ Compose = Callable[[], Sequence[Layer]]
 OnText = Callable[[str], None]
 IsEnough = Callable[[str], bool]
 
-# The error in the record of a call that was stopped, either by the GM or because the program ended.
+# The error in the record of a call that was stopped by the GM or by the end of the program.
 STOPPED = "Stopped before the end."
 
-# The fraction by which a reply has to grow before `is_enough` is asked again. If it were asked for
-# each piece, the time would grow with the square of the reply's length.
+# The fraction by which a reply has to grow before `is_enough` is called again. If it were called
+# for each piece, the time would grow with the square of the reply's length.
 _GROWTH = 0.01
 
 # The errors for which a provider charges nothing, because it made no reply.
@@ -172,9 +172,9 @@ def prepare_call(
     """Compose a call, and fit its layers into the window of the agent's model.
 
     `output_tokens` lowers the output limit of this call below the agent's own limit. `stop` has the
-    words at which a small model is stopped. `tools` are for models whose server takes tools. Raises
-    PromptTooLong, ModelNotReady, or another ChapterError that `compose` raises. The caller must
-    call `let_through` before it sends the call.
+    words at which a small model is stopped. `tools` are the tools for a model whose server accepts
+    tools. Raises PromptTooLong, ModelNotReady, or another ChapterError that `compose` raises. The
+    caller must call `let_through` before it sends the call.
     """
     provider, model = current_provider(), model_name(agent)
     facts = model_facts(agent)
@@ -204,7 +204,8 @@ def prepare_call(
 def fit_prompt(
     agent: Agent, facts: ModelFacts, compose: Compose, *, beside: float = 0
 ) -> AssembledPrompt:
-    """Compose the request, and fit it into the window without sending it. Raises PromptTooLong.
+    """Compose the request, and fit it into the window without sending it. Raises PromptTooLong if
+    the request cannot fit.
 
     `beside` is the weight of everything that is sent outside of the messages. The weight of the
     result includes this weight.
@@ -253,7 +254,7 @@ async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> N
     call = await in_database(let_through, session_id, prepare)
     async with _recorded(call) as outcome:
         # This call costs nothing, because only the embedded model is warmed up. The tokens of this
-        # request are counted with the next call.
+        # request are counted later, with the reply whose request begins in the same way.
         outcome.may_cost = False
         async with aclosing(call.provider.stream(call.request)) as parts:
             await anext(parts, None)
@@ -358,7 +359,8 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
     """Store the call's artifact unless its chapter was reset meanwhile."""
     now = time.perf_counter()
     # The texts are prepared before the transaction, so that other writers need not wait for this
-    # work. Stored texts cannot be deleted meanwhile, except together with their chapter.
+    # work. A text that is already stored is not prepared. It will still be stored in the
+    # transaction, because stored texts are deleted only together with their chapter.
     layers, texts = pack_layers(call.session_id, call.prompt.layers)
     input_hash = hash_messages(call.request.messages)
     with transaction.atomic():

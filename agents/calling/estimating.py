@@ -47,7 +47,8 @@ def estimate_calls(
 
     Raises ModelNotReady while the window of the embedded model is not known.
     """
-    # The facts are read before the name, because this finds out which embedded model runs.
+    # The facts are read before the model's name, because reading the facts finds out which embedded
+    # model runs.
     facts = model_facts(agent)
     model = model_name(agent)
     hidden = agent.reasoning_tokens * calls if facts.reasons else 0

@@ -75,7 +75,8 @@ def model_facts(agent: Agent) -> ModelFacts:
     sources. Raises ModelNotReady while the window of the embedded model is not known.
     """
     if settings.LLM == "embedded" and _substitute is None:
-        # The row of the embedded server is read first, because the server may run a new model.
+        # The row of the embedded server is read before the model's name, because the server may now
+        # run another model.
         window = _ready_server().context_window
         facts = facts_of(model_name(agent))
         return replace(facts, context_window=window, is_window_told=True)
@@ -142,7 +143,8 @@ def tier_of(agent: Agent) -> Tier:
 
 
 def is_small_model(agent: Agent) -> bool:
-    """Return whether the agent's model needs the shortest requests and the tightest shapes.
+    """Return whether the agent's model needs the shortest requests and shapes with the lowest
+    limits.
 
     This function makes no query, because the answer depends on the model's name and not on its
     window.
@@ -178,9 +180,10 @@ def substitute_provider(provider: Provider) -> Iterator[Provider]:
 def _may_server_tell(facts: ModelFacts) -> bool:
     """Return whether the server's report of a window has priority over the other sources.
 
-    A window that the GM has set always has priority over the report. A window in a file has
-    priority too, unless the server is on this machine or the model has open weights, because the
-    server may then run the model with another window than the file says.
+    If a capability file names the model, and the model has no open weights, the window in the file
+    has priority over the report of a distant server. But a server on this machine may run the model
+    with another window than the file says. For any other model, only the window in the settings has
+    priority over the report.
     """
     if settings.LLM != "openai" or _substitute is not None:
         return False

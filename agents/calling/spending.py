@@ -23,9 +23,9 @@ from sessions.models import Session
 class Spending:
     """The tokens and dollars that a chapter has cost.
 
-    `tokens` is the sum of input and output. `unpriced_tokens` is the part of them that belongs to
-    models without a known price. `estimated_tokens` is the part that no provider reported, because
-    the call was stopped or broke off, or because the server reports no tokens.
+    `tokens` is the sum of input and output. `unpriced_tokens` are the tokens of models without a
+    known price. `estimated_tokens` are the tokens that no provider reported, because the call was
+    stopped or broke off, or because the server reports no tokens.
     """
 
     tokens: int = 0
@@ -35,7 +35,8 @@ class Spending:
 
     @property
     def about(self) -> str:
-        """The word in front of figures: "about " if a part of them is estimated, or else ""."""
+        """The word that a page writes before a figure: "about " if the figure includes estimates,
+        or else ""."""
         return "about " if self.estimated_tokens else ""
 
     @property
@@ -67,7 +68,8 @@ _FIGURES = {
 
 
 def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
-    """Return the tokens of `_FIGURES` by model, including the tokens that a fork inherited.
+    """Return the numbers of tokens by model, including the tokens that a fork inherited. The
+    numbers of a model have the names of `_FIGURES`.
 
     The function makes one query, which reads only an index of the artifacts and none of their
     requests.
@@ -112,7 +114,8 @@ def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
 
 
 def uncapped_models() -> list[str]:
-    """Return the models without a known price if only dollars are capped: no cap stops them."""
+    """Return the models whose calls no cap can stop: those without a known price, if the settings
+    cap only dollars."""
     if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
         return []
     models = dict.fromkeys(model_name(agent) for agent in all_agents())

@@ -112,7 +112,8 @@ def _gathered(parts: Iterable[str], separator: str) -> Iterator[str]:
 
 
 def _hash(text: str) -> str:
-    """Return a hash of the text: 20 characters with 120 bits, so that no two hashes are equal."""
+    """Return a hash of the text, in 20 characters. It has 120 bits, which are enough to tell all
+    texts of a chapter apart."""
     return urlsafe_b64encode(hashlib.blake2b(text.encode(), digest_size=15).digest()).decode()
 
 

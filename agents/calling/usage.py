@@ -52,7 +52,7 @@ class Usage:
 @dataclass(frozen=True)
 class AgentUsage:
     """The usage of one model by one agent. If `agent_id` is None and `agent` is "Before the fork",
-    it is the usage of all agents of a fork's origin."""
+    the usage is that of all agents of a fork's origin."""
 
     agent_id: int | None
     agent: str

@@ -1,8 +1,8 @@
 """The process that runs llama.cpp on loopback until its standard input closes.
 
-`agents.embedded.server` starts this process, writes one line of JSON to its standard input and
-reads one from its standard output. The process does not import Django, because it only runs the
-model.
+`agents.embedded.server` starts this process. The process reads one line of JSON from its standard
+input, and writes one line of JSON to its standard output. It does not import Django, because it
+only runs the model.
 """
 
 import json
@@ -54,7 +54,7 @@ def main() -> None:
     try:
         server = start(**json.loads(sys.stdin.readline()))
     except RuntimeError as error:
-        # llama.cpp has already logged the reason.
+        # llama.cpp has already logged why it cannot serve the model.
         sys.exit(f"llama.cpp: {error}")
     os.write(answers, json.dumps({"address": server.listening_address}).encode() + b"\n")
     # Wait until the parent closes standard input. When the parent ends, the system closes it.

@@ -13,8 +13,8 @@ from agents.storage import describe
 
 logger = logging.getLogger(__name__)
 
-# The seconds between two renewals of the row. They are far fewer than
-# agents.embedded.status.ALIVE_FOR, the age at which a row no longer counts.
+# The seconds between two renewals of the row. This time is much shorter than
+# agents.embedded.status.ALIVE_FOR, the age from which a row no longer counts.
 _RENEWAL_SECONDS = 5.0
 _PROGRESS_SECONDS = 1.0
 

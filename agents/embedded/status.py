@@ -16,8 +16,8 @@ NOT_RUNNING = (
 )
 
 
-# The model's name, as this process last read it from the row. Each call of a model and each page
-# reads the row first. So other code can use this name without asking the database.
+# The name of the model, as this process last read it from the row. Every call of a model and every
+# page reads the row before it uses the name. So other code need not ask the database for the name.
 _last_read = ""
 
 

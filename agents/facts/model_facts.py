@@ -1,4 +1,5 @@
-"""Facts about models, from models.toml and from the user's own file, which has priority."""
+"""Facts about models. They come from models.toml and from the user's capability file, which has
+priority over models.toml."""
 
 import tomllib
 from dataclasses import replace
@@ -15,7 +16,7 @@ from pydantic.dataclasses import dataclass
 from agents.facts.model_list import find_listed
 
 # An unknown model gets the full tier if its window has at least this many tokens. A request of the
-# full tier needs about a tenth of them.
+# full tier has about a tenth of this number of tokens.
 _FULL_TIER_WINDOW = 100_000
 # No model gets the full tier if its window has fewer tokens than this.
 _FULL_TIER_LEAST = 16_384
@@ -55,7 +56,8 @@ class ModelFacts:
     output_price: Dollars = None
     cached_price: Dollars = None
     is_known: bool = True
-    # True if the server or the GM named the window. Otherwise the real window may be larger.
+    # True if the server or the GM named the window. Otherwise the number comes from the program's
+    # own lists or is an assumption, and the real window may be larger.
     is_window_told: bool = False
 
 
@@ -77,12 +79,14 @@ def facts_of(model: str) -> ModelFacts:
     )
 
 
-# The result is cached, because each request needs it often, and only tests change settings.
+# The facts are cached, because each request needs them several times. The cached facts stay right,
+# because only tests change settings while the program runs.
 @lru_cache(maxsize=64)
 def _facts_of(
     model: str, own_file: str, base_url: str, context_window: int, max_output: int
 ) -> ModelFacts:
-    """Return the facts about a model under these settings. A number that is not set is 0."""
+    """Return the facts about a model under these settings. 0 stands for a number that is not
+    set."""
     if known := _find_known(model, own_file):
         is_set = known.open_weights and context_window
         return with_window(known, context_window, is_told=True) if is_set else known
@@ -121,11 +125,11 @@ def _find_known(model: str, own_file: str) -> ModelFacts | None:
 
 @cache
 def read_known_models(own_file: str) -> list[tuple[str, ModelFacts]]:
-    """Return pairs of a pattern for names in lower case and the facts of the models that it
-    matches.
+    """Return the entries of the capability files as pairs. Each pair has a pattern, which matches
+    names in lower case, and the facts about the models with these names.
 
     The first pattern that matches a name counts. `own_file` is "" if the user has no capability
-    file. Raises CapabilityFileError.
+    file. Raises CapabilityFileError if a file cannot be used.
     """
     defaults = _read(_FILE)["default"]
     files = [Path(own_file).expanduser(), _FILE] if own_file else [_FILE]

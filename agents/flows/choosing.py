@@ -14,7 +14,8 @@ from sessions.models import Attempt
 
 @transaction.atomic
 def choose_reply(session_id: uuid.UUID, number: int, attempt_id: uuid.UUID) -> Attempt:
-    """Choose an attempt by `choose_attempt`, and adapt memory to it, without calling a model."""
+    """Choose an attempt by `choose_attempt`, and adapt memory to this choice, without calling a
+    model."""
     attempt = committing.choose_attempt(session_id, number, attempt_id)
     follow_choice(session_id)
     return attempt
@@ -29,11 +30,11 @@ def edit_reply(
     submission_key: str = "",
     attempt_id: uuid.UUID | None = None,
 ) -> Attempt:
-    """Edit a reply by `sessions.committing.edit_reply`, and adapt memory to it. No model is
-    called.
+    """Edit a reply by `sessions.committing.edit_reply`, and adapt memory to the edited reply. No
+    model is called.
 
-    The edit is refused if the mode refuses what follows it, such as a block of memory that is too
-    long.
+    The mode's function `after_commit` may refuse the edit, for example if a block of the mode would
+    be too long.
     """
     attempt = committing.edit_reply(
         session_id, number, text, submission_key=submission_key, attempt_id=attempt_id

@@ -22,8 +22,8 @@ from sessions.models import Attempt, Event
 
 logger = logging.getLogger(__name__)
 
-# The pause before a summary that a reply made due, so that a prompt which follows at once is
-# answered before the summary is written.
+# The seconds between a reply and the summary that the reply made due. If a prompt follows at once,
+# it is answered before the summary is written.
 SUMMARY_PAUSE_SECONDS = 1.0
 
 _ACTS_AFTER = "after "
@@ -34,7 +34,7 @@ def commit_reply(attempt: Attempt, text: str, *, is_kept: bool = False) -> list[
     """Commit the attempt, and ask for all work that follows it.
 
     If the user kept the text, nobody acts next without a prompt. Returns None if the run may no
-    longer write. The text then stays in the attempt.
+    longer write. In this case the text stays with the attempt.
     """
     events = commit_attempt(attempt, outcome_of(attempt, text))
     if events is None:
@@ -50,7 +50,8 @@ def commit_reply(attempt: Attempt, text: str, *, is_kept: bool = False) -> list[
     if not is_kept and who_acts_after(attempt):
         queue_job(attempt.session_id, Job.Kind.GO_ON, str(attempt.pk), attempt=attempt)
     elif not AT_WORK:
-        # The user's next prompt comes to this process, which is no worker.
+        # A worker does not read ahead, because the user's next prompt comes to another process,
+        # which has its own caches.
         transaction.on_commit(lambda: read_ahead(attempt.session), robust=True)
     return events
 

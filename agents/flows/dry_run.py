@@ -68,7 +68,8 @@ class DryRun:
 
     @property
     def most_dollars(self) -> Decimal | None:
-        """The price if the reply is as long as the model may write. None if it is not known."""
+        """The price if the reply is as long as the model may write. None if the price is not
+        known."""
         if self.price is None:
             return None
         return self.price.of({"input": self.tokens, "output": self.output_limit})

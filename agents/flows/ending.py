@@ -40,7 +40,7 @@ def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
     job = jobs.get(Job.Kind.SUMMARIZE)
     if job is None or job.status == Job.Status.DONE or not job.error:
         return None
-    # If play asks for this memory, the end of the chapter did not ask for it.
+    # Memory that is due in play was not asked for by the end of the chapter.
     if is_asked_in_play(chapter, job.stretch, job.attempt_id):
         return Setback(job, is_of_end=False)
     # If the user has sent further prompts since then, this memory is not missing, because a later

@@ -19,8 +19,9 @@ from sessions.exceptions import WrongState
 from sessions.models import Session
 from sessions.states import State
 
-# A text in place of the end of the earlier scene. The request of each scene after the first has
-# such an end, but at the time of the estimate the earlier scene is not written.
+# A text of the usual length of a scene's end. The request of each scene after the first has the end
+# of the scene before. At the time of the estimate that scene is not written, so its end is replaced
+# by this text.
 _SCENE_BEFORE = "words " * 150
 
 

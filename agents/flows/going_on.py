@@ -30,12 +30,14 @@ _NOT_NOW = "Nobody acts without being asked now."
 
 
 async def go_on(job: Job, watch: Watch) -> None:
-    """Write the attempt that follows. If it fails, the user decides what to do with it."""
+    """Write the attempt of the actor who acts without a prompt. If the attempt fails, the user
+    decides what to do with it."""
     is_refused = False
     try:
         await write_to_end(partial(_open_next, job))
     except ChapterError:
-        # The user was faster or has ended the attempt, or another process writes it.
+        # A ChapterError means that the attempt must not be written, because the user has sent a
+        # prompt or has ended the attempt, or because another process writes it.
         is_refused = True
     await in_database(_settle, job, is_refused=is_refused)
 
@@ -64,8 +66,8 @@ def _open_next(job: Job) -> OpenedAttempt:
 
 @transaction.atomic
 def _settle(job: Job, *, is_refused: bool = False) -> None:
-    """End the job if its attempt has ended. Otherwise try the job again later, or give it up at
-    last.
+    """Finish the job if its attempt has ended. Otherwise try the job again later. After
+    MAX_ATTEMPTS runs, fail the job.
 
     A run that was refused because another process writes the attempt does not count.
     """

@@ -1,5 +1,6 @@
-"""Late results in play. A job ends with a result, a run takes the results that wait, and a prompt
-asks for those that are missing and for what else follows the turn before."""
+"""Late results in play. A job ends with a result, and a later run takes the results that wait. When
+a prompt is stored, missing results are asked for, and the mode can add other work that the turn
+before lacks."""
 
 import logging
 from collections.abc import Mapping
@@ -50,9 +51,9 @@ def _why_never(job: Job, result: Any) -> str:
 def take_waiting_results(attempt: Attempt) -> None:
     """Store the finished late results that wait for the attempt, as the first changes of its run.
 
-    If a result cannot be stored, or if the world cannot take it, the run goes on without it. The
-    first attempt at a turn makes such a result void. A re-roll and a trial do not, because play may
-    go on from another attempt, whose world can take it.
+    A result is left out if it cannot be stored or the world cannot take it. The first attempt at a
+    turn makes such a result void. A re-roll and a trial do not, because the story may go by another
+    attempt, whose world can take the result.
     """
     mode = mode_of(attempt.session)
     if not mode.job_kinds or not (waiting := waiting_results(attempt)):
@@ -90,10 +91,11 @@ def _give_up(attempt: Attempt, result: LateResult, reason: str) -> None:
 
 
 def follow_up_latest_turn(chapter: Session) -> None:
-    """Ask for late results that a choice, a failure or an import has left missing, and let the mode
-    see again to what follows the latest turn.
+    """Ask for late results that are missing after a choice, a failure or an import, and call the
+    mode's `after_commit` again for the chosen attempt at the latest turn.
 
-    If the mode fails in this, the log says so and play goes on: its turn is committed already.
+    An error of the mode is only logged, because it must not stop play: the latest turn is already
+    committed.
     """
     mode = find_mode(chapter.mode)
     if mode is None:

@@ -167,8 +167,8 @@ def give_up(job: Job, error: Exception) -> None:
 async def _write_scene(
     job: Job, material: Material, number: int, finished: list[str], watch: Watch
 ) -> str:
-    """Write a scene and return its text. A first call writes it. Further calls continue it while it
-    is too short and the narrator has more to tell."""
+    """Write a scene and return its text. After the first call, further calls continue the scene
+    while it is too short and the narrator has more to tell."""
     scene = material.scenes[number - 1]
     base = watch.text
     layers = await in_database(scene_layers, job, material, number, finished)
@@ -319,8 +319,8 @@ def _ending(text: str) -> str:
 def _as_long_as_can_be(material: Material, number: int) -> str:
     """Return the scene's transcript, repeated until it is as long as the end of a scene can be.
 
-    It takes the place of the scene's text, which is not written yet. Transcript and text are in the
-    same script, so their weights are similar.
+    The transcript stands in for the scene's text, which is not written yet. Both are in the same
+    script, so their weights are similar.
     """
     scene = material.scenes[number - 1]
     words = [word for piece in material.transcript_of(scene) for word in piece.text.split()]

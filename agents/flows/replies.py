@@ -49,7 +49,7 @@ from sessions.world import NewChange, room_for_changes, store_changes
 
 logger = logging.getLogger(__name__)
 
-# The most seconds that the end of a job waits until the text so far of its reply is stored.
+# When a job ends, it waits at most this many seconds until the text so far of its reply is stored.
 _BREAKING_OFF_SECONDS = 5.0
 
 # The tasks that write replies. The set keeps them alive, because Python may delete a running task
@@ -124,7 +124,7 @@ async def stop_reply(session_id: uuid.UUID) -> Attempt:
 
 
 async def stop_running(attempt: Attempt) -> Attempt:
-    """Stop the attempt's run, even if another process is writing it."""
+    """Stop the run of the attempt, even if another process is writing the attempt."""
     live = LIVE_REPLIES.get(attempt.pk)
     await in_database(stop_attempt, attempt, partial_text=live.text if live else "")
     if live is not None and live.task is not None:
@@ -152,7 +152,8 @@ def _tasks_of_this_loop() -> "list[asyncio.Task[None]]":
 
 
 def keep_reply(session_id: uuid.UUID) -> Attempt:
-    """Commit the text of the broken attempt as its reply. Raises WrongState."""
+    """Commit the text of the broken attempt as its reply. Raises WrongState if the text cannot be
+    kept."""
     with transaction.atomic():
         attempt = start_keeping(broken_attempt(get_chapter(session_id)))
         if commit_reply(attempt, attempt.partial_text, is_kept=True) is None:

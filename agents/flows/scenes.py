@@ -63,7 +63,8 @@ def plan_scenes(
         for span in _split(chunk, fits):
             joined = (spans[-1][0], span[1]) if spans else span
             is_short = bool(spans) and words_of(*spans[-1]) < MIN_SCENE_WORDS
-            # A narrator cannot tell thoughts, so a span of thoughts is joined with its neighbour.
+            # The narrator is told no thoughts. So a span that has only thoughts is joined with its
+            # neighbour.
             is_empty = bool(spans) and not (told(*span) and told(*spans[-1]))
             if is_empty or (is_short and fits(*joined)):
                 spans[-1] = joined

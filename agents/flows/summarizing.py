@@ -35,6 +35,7 @@ from memory.stretches import (
     audiences_in,
     count_calls,
     due_stretches,
+    last_prompts_told,
     stretches_to_accept,
     told_to,
 )
@@ -63,7 +64,8 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
     """
     if not has_stage(chapter.mode, Stage.MEMORY):
         return False
-    # In a chapter that is ending, the GM was asked when the end was requested.
+    # If the chapter is ending, the GM is not asked here, because the request to end it has asked
+    # already.
     if not chapter.is_ending and stretches_to_accept(chapter, is_ending=False):
         return False
     # An unfinished summary comes first, because a new stretch could overlap its stretch.
@@ -163,12 +165,14 @@ def _finished_deltas(job: Job) -> list[MemoryBlock]:
     """Return the finished deltas of the stretch, which are stored with the job until the whole
     stretch is summarised."""
     assert job.attempt is not None, "A summary names the attempt at its last turn."
+    told_until = last_prompts_told(job.attempt.session, job.stretch, job.attempt_id)
     return [
         make_delta(
             job.attempt,
             from_prompt_index=job.from_prompt_index,
             audience=one["audience"],
             payload=one["payload"],
+            told_until=told_until.get(tuple(one["audience"])),
             created_at=datetime.fromisoformat(one["finished_at"]),
         )
         for one in job.finished_deltas
@@ -219,7 +223,8 @@ def _store(job: Job) -> None:
     if Turn.objects.filter(chosen=job.attempt).exists():
         settle_memory(job.session_id)
     else:
-        # The attempt is not chosen any more. The next prompt asks for the missing memory.
+        # The attempt is not chosen any more, so no further summary is queued here. The next prompt
+        # asks for the missing memory.
         end_summarizing(job.session_id)
 
 
@@ -283,7 +288,8 @@ def compose_summary(
     # request.
     attempts = chapter.attempts.select_related("turn")
     attempt = attempts.get(pk=last_attempt) if last_attempt else None
-    # A mode may have stored blocks of its own about later turns, which may yet be played otherwise.
+    # Blocks about turns after the stretch are left out by `before`. A mode may have stored such
+    # blocks, but another attempt at one of these turns may still be chosen.
     subject = Subject(
         chapter,
         before=stretch.last + 1,

@@ -217,7 +217,8 @@ async def start_trial(
 
 
 async def stop_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Attempt:
-    """Stop a running trial. Its text so far is shown, but cannot be kept. Raises WrongState."""
+    """Stop a running trial. Its text so far is shown, but cannot be kept. Raises WrongState if the
+    trial is over already."""
     attempt = await in_database(lambda: _find(get_chapter(session_id), attempt_id))
     if not attempt.is_running:
         raise WrongState("This trial is over already.")
@@ -365,7 +366,8 @@ def _prepare(
 
 
 def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[Layer]:
-    """Return the layers with the text of one layer replaced. An empty text leaves it out."""
+    """Return the layers with the text of one layer replaced. If the new text is empty, this layer
+    is left out."""
     return [
         one.changed_to(text) if one.number == number else one.layer
         for one in layers
@@ -374,7 +376,8 @@ def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[L
 
 
 def _first_step(behind: CallsBehind, call: CallRecord) -> CallRecord:
-    """Return the call of the first step of the same run, or `call` if that is not stored."""
+    """Return the call of the first step of the same run. Return `call` if the first step has no
+    record."""
     until = behind.calls[: behind.calls.index(call) + 1]
     own = [one for one in until if one.artifact.attempt_id == call.artifact.attempt_id]
     return next((one for one in reversed(own) if one.artifact.step <= 1), call)

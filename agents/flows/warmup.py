@@ -2,8 +2,8 @@
 prompt.
 
 A laptop reads about 100 tokens a second. If the request was read while the GM typed, the reply
-begins seconds earlier. Other providers are never called for this. A prompt to another character or
-the end of the chapter stops the warm-up at once, so that the server is free for other calls.
+begins seconds earlier. No other provider is warmed up. A prompt to another character or the end of
+the chapter stops the warm-up at once, so that the server is free for other calls.
 """
 
 import asyncio

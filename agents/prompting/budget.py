@@ -1,5 +1,5 @@
-"""Estimates the tokens of a text without a tokenizer. The numbers of tokens that servers report
-correct the estimates."""
+"""Estimates the tokens of a text without a tokenizer. The estimates of a model's tokens are
+corrected by the numbers of tokens that its server reports."""
 
 import math
 import time
@@ -24,12 +24,12 @@ TOKENS_PER_MESSAGE = 8
 _KEPT = 0.75
 # A report within this fraction of the known weight per token is not stored.
 _SAME = 0.01
-# The weight per token that this process last computed or read for a model and an agent. The second
-# number is the time of this, in seconds.
+# The weight per token for each model and agent, with the time in seconds at which this process
+# computed or read it.
 _weight_per_token: dict[tuple[str, str], tuple[float, float]] = {}
-# A process uses its number for this many seconds, although other processes may have stored a newer
-# one. The shorter time applies at the end of a reply, so that the number is read then and not at
-# the next prompt, which would have to wait.
+# A process uses the number that it has for this many seconds, although other processes may have
+# stored a newer one. At the end of a reply the shorter time applies. So a newer number is read
+# then, and the next prompt need not wait for it.
 _HELD_SECONDS = 600.0
 _FRESH_SECONDS = 60.0
 

@@ -44,17 +44,19 @@ class Agent:
     reasoning_tokens: int
     temperature: float
     layers: tuple[LayerDeclaration, ...]
-    # How much the model should reason, if it takes this option. "" leaves the choice to it.
+    # How much the model should reason, if the model accepts this option. "" leaves the choice to
+    # the model.
     reasoning_effort: Literal["", "low"] = ""
-    # The tools that the agent may call. The next two fields are the form in which it should write
-    # the calls, and the most steps of a reply.
+    # The tools that the agent may call. The next two fields are the form in which the agent should
+    # write the calls, and the most steps of a reply.
     tools: tuple[Tool, ...] = ()
     tool_form: ToolForm = "native"
     most_steps: int = 8
     # True if the agent works in the background. A local model must then serve replies first.
     is_background: bool = False
-    # True if the agent's output is limited by the number for characters in the model's facts. The
-    # next field does the same with the number for narrators.
+    # The facts about a model have one output limit for characters and one for narrators. The first
+    # field is True if the limit for characters applies to the agent, and the second field if the
+    # limit for narrators does.
     is_character: bool = False
     is_narrator: bool = False
 
@@ -188,7 +190,8 @@ NARRATOR = Agent(
         memory_layer(
             "STRUCTURED_MEMORY", present_memory, tiers=("medium", "minimal"), is_kept=True
         ),
-        # A small model does not get this layer, because it would tell the layer's numbers.
+        # A small model does not get this layer, because it would copy the layer's numbers into the
+        # story.
         LayerDeclaration("SESSION_STATE", session_state, tiers=("full", "medium")),
         LayerDeclaration(
             "FULL_CHAPTER_CONTEXT", own_pieces("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN

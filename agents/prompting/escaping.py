@@ -66,7 +66,8 @@ def without_forgeries(text: str, *, has_elements: bool = False, has_calls: bool 
 
 
 def guard_heading(name: str) -> None:
-    """Declare the name of a layer. Other texts then have headings with this name escaped.
+    """Declare the name of a layer. From then on, a heading with this name is escaped in all other
+    texts.
 
     Raises ValueError for a name that could begin a line of a story.
     """
@@ -78,7 +79,8 @@ def guard_heading(name: str) -> None:
 
 
 def guard_elements(names: Iterable[str]) -> None:
-    """Declare names of elements. Other texts then have elements with these names escaped."""
+    """Declare names of elements. From then on, elements with these names are escaped in all other
+    texts."""
     _elements.update(names)
     _element_pattern.cache_clear()
 

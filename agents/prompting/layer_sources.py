@@ -104,7 +104,8 @@ def title(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def session_state(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return a piece that says how far play has come. The memory layer has the events."""
+    """Return a piece that says how far play has come. It tells no events, because the layer of
+    memory tells them."""
     lines = play_lines(subject.chapter, Detail(tier))
     text = "\n".join([f"<{_SESSION_STATE}>", *lines, f"</{_SESSION_STATE}>"])
     return [Piece(text, has_elements=True)]
@@ -137,8 +138,8 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
     word. If the context may be trimmed, memory has all events.
 
     In a small window the fold ends where the context begins. So the start of the request changes
-    when the context moves on, but not when a summary arrives. A change is expensive there, because
-    a local model has to read everything after it again.
+    when the context moves on, but not when a summary arrives. Such changes should be rare, because
+    a local model has to read everything after the change again.
     """
     chapter, detail = subject.chapter, Detail(tier)
     before, readers = subject.before, subject.readers
@@ -152,7 +153,8 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the cast and the unchanged text of every block. The lock and the newest delta stay."""
+    """Return the cast and the unchanged text of every block. The lock and the newest delta are
+    never trimmed."""
     blocks = recall(subject.chapter, before=subject.before, readers=subject.readers)
     newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
     return _known_cast(subject.everybody) + [
@@ -348,7 +350,8 @@ class _Memory:
             told_before=self.told_before,
         )
         pieces = [Piece(self.lock, must_stay=True)] if self.lock else []
-        # The lock names the characters, so a request that has the lock needs no lines about them.
+        # The lock names the characters. So a request that has the lock needs lines about the cast
+        # only if they tell more than names.
         cast = [] if self.lock and not _is_more_known(self.cast) else cast_lines(self.cast)
         if lines or _is_more_known(self.cast):
             pieces += [

@@ -73,7 +73,8 @@ def without_heading(text: str) -> str:
 
 
 def last_words(text: str, count: int) -> str:
-    """Return the last paragraphs of the text: as few as have at least `count` words together."""
+    """Return the end of the text: as few last paragraphs as possible that have at least `count`
+    words together."""
     paragraphs: list[str] = []
     words = 0
     for paragraph in reversed(text.split("\n\n")):

@@ -65,12 +65,14 @@ class Subject:
 
     @property
     def readers(self) -> Audience | None:
-        """The characters who must know all that is told in the request. None if all may be told."""
+        """The characters who must know all that is told in the request. None if everything may be
+        told."""
         return self.audience if self.slot is None else (self.slot,)
 
     @property
     def whose(self) -> Audience | None:
-        """The part of a cache key for the readers. None as long as all characters know the same."""
+        """The part of a cache key for the readers. None if the chapter's texts are the same for all
+        readers."""
         return self.readers if self.chapter.differs_by_reader else None
 
 

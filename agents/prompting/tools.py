@@ -49,8 +49,8 @@ class ToolContext:
     """All data that a tool may know.
 
     `reader` is the slot of the character for whom the tool reads, or None for the narrator.
-    `readable` is what this character or narrator may know at this step. `changes` are the changes
-    that earlier calls of this run proposed.
+    `readable` is the data that this character or narrator may know at this step. `changes` are the
+    changes that earlier tool calls of this run proposed.
     """
 
     chapter_id: uuid.UUID

@@ -1,5 +1,5 @@
-"""Reads a server's answer, which arrives in pieces or as a whole. It finds the text, the end and
-the numbers of tokens."""
+"""Reads a server's answer, which arrives in pieces or as a whole. This module finds the text of the
+answer, the reason why the answer ended, and the numbers of tokens."""
 
 from typing import Literal
 
@@ -27,7 +27,8 @@ class Answer:
     type of every value.
 
     A reply ends when it has more characters, hidden ones included, than its limit of tokens allows.
-    The key `secret` is removed from error messages of the server. Raises Failure.
+    The key `secret` is removed from error messages of the server. Every error in the answer is
+    raised as a Failure.
     """
 
     def __init__(
@@ -79,8 +80,9 @@ class Answer:
         return text
 
     def end(self) -> str:
-        """Return the text that was held back until the end. Raises Failure if the reply is
-        incomplete or has neither text nor tool calls."""
+        """Return the last text of the answer, which was not shown yet because it could have been
+        the opening tag of hidden reasoning. Raises Failure if the reply is incomplete or has
+        neither text nor tool calls."""
         rest = "" if self.has_text else self._opening.held_text()
         has_text = self.has_text or bool(rest)
         if not self._finish_reason and has_text:
@@ -96,7 +98,7 @@ class Answer:
 
     def _take(self, piece: object, part: Literal["delta", "message"]) -> str:
         if error := _field(piece, "error"):
-            # Streams, and sometimes whole answers, report errors under status 200.
+            # A stream, and sometimes a whole answer, may have an error although its status is 200.
             if self.has_text:
                 raise broken_off(self._subject)
             raise refused_or_busy(self._subject, 0, error, secret=self._secret)
@@ -117,8 +119,8 @@ class Answer:
     def _within_limit(self, said: object) -> str:
         content, room = _content(said), self._room
         self._room -= len(content)
-        # Most chunks have only content. A search for the other fields in every chunk would take
-        # most of the time.
+        # Most chunks have only the field for content. A search for the other fields in every chunk
+        # would take most of the time.
         if isinstance(said, dict) and not (content and len(said) == 1):
             self._room -= sum(len(_text(said, name)) for name in _HIDDEN)
             if self._calls is not None:

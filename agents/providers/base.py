@@ -137,8 +137,8 @@ class Provider(ABC):
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         """Yield TextDelta parts, then each ToolCall, and last exactly one Finished.
 
-        A reply without text has at least one call. There are calls only if the request has tools.
-        The length of the answer is bounded even if the server ignores the limit of the request. If
-        a call fails before anything was yielded, the provider may try it again. Raises
-        ProviderError.
+        A reply without text has at least one tool call. A reply has tool calls only if the request
+        has tools. The length of the answer is bounded even if the server ignores the limit of the
+        request. If a call of the server fails before anything was yielded, the provider may repeat
+        this call. Raises ProviderError.
         """

@@ -54,7 +54,8 @@ def is_packed(response: httpx2.Response) -> bool:
     """Return whether the body is compressed.
 
     No request asks for compression, because a small body could unpack into a giant one. If the
-    header has an unknown word, the server made a mistake, and the body is not compressed.
+    header Content-Encoding has a word that names no method of compression, the body counts as not
+    compressed, because the server has only set the header wrongly.
     """
     named = response.headers.get("content-encoding", "").lower().split(",")
     return not _PACKED.isdisjoint(name.strip() for name in named)
@@ -71,14 +72,16 @@ async def read_pieces(response: httpx2.Response, most: int) -> AsyncGenerator[by
             if most < 0:
                 raise TooMuch
             yield piece
-            # Let other tasks run, because reading data that has arrived suspends no task.
+            # Let other tasks run now. They get no turn while this task reads data that has already
+            # arrived.
             if now() - gave_way > _PATIENCE_SECONDS:
                 await asyncio.sleep(0)
                 gave_way = now()
 
 
 async def read_json(response: httpx2.Response, most: int = MOST_JSON) -> Any:
-    """Return a body's JSON value. Raises ValueError beyond `most` bytes or if it is not JSON."""
+    """Return a body's JSON value. Raises ValueError if the body has more than `most` bytes or is
+    not JSON."""
     async with aclosing(read_pieces(response, most)) as pieces:
         return parse(b"".join([piece async for piece in pieces]))
 

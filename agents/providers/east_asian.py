@@ -31,7 +31,8 @@ def is_east_asian(messages: Iterable[Message]) -> bool:
 
 
 def without_east_asian(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema with a pattern for each string, except for strings from a fixed list."""
+    """Return the schema with a pattern for each string, except for strings whose values the schema
+    lists."""
     inside = {key: _walk(value) for key, value in schema.items() if key != "properties"}
     if "properties" in schema:
         parts = schema["properties"].items()
@@ -40,7 +41,8 @@ def without_east_asian(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _walk(value: Any) -> Any:
-    """Return the value of a keyword, with patterns added to the schemas inside it."""
+    """Return the value of a keyword of a schema. Patterns are added to the schemas inside this
+    value."""
     if isinstance(value, Mapping):
         return without_east_asian(value)
     return [_walk(part) for part in value] if isinstance(value, list) else value

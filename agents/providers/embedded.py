@@ -24,9 +24,9 @@ _PROSE_SAMPLING = {
     "xtc_probability": 0.5,
     "xtc_threshold": 0.1,
 }
-# The settings for JSON. A small model tends to fill every field with the same text. For llama.cpp a
-# quotation mark ends a repetition, so repeated keys do not count. llama.cpp looks back about the
-# length of an answer.
+# The settings for JSON. A small model tends to fill every field with the same text. llama.cpp finds
+# no repetition across a quotation mark, so repeated keys do not count. It searches about as many of
+# the last tokens as an answer has.
 _JSON_SAMPLING = {"dry_multiplier": 0.8, "dry_allowed_length": 5, "dry_penalty_last_n": 400}
 
 

@@ -1,4 +1,5 @@
-"""The failures of a call. Each has a message for the GM, and says if another try may help."""
+"""The failures of a call. Each failure has a message for the GM, and says if another try may
+help."""
 
 import re
 import time
@@ -20,8 +21,8 @@ from agents.providers.exceptions import (
 )
 
 _DETAIL_LENGTH = 300
-# A pattern for the code of an error event. The code may be a word, and matches only if it is an
-# HTTP status of an error.
+# A pattern for the HTTP status of an error. Some servers send such a status as the code of an error
+# event, and others send a word, which the pattern does not match.
 _STATUS = re.compile("[45][0-9]{2}")
 # The greatest length of a host's name, in characters.
 _LONGEST_NAME = 253

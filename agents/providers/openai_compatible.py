@@ -123,7 +123,7 @@ class OpenAICompatibleProvider(Provider):
             except Failure as failure:
                 if request.reasoning_effort and _EFFORT in str(failure):
                     # The server refuses the field for the reasoning effort, alone or together with
-                    # another field. So the call is made again without this field.
+                    # another field. So the call is made again without the reasoning effort.
                     request = replace(request, reasoning_effort="")
                     continue
                 wait = self._retries.wait_before(next_try, failure)
@@ -212,7 +212,7 @@ class OpenAICompatibleProvider(Provider):
     async def _response_to(
         self, request: ModelRequest, options: dict[str, Any]
     ) -> AsyncGenerator[httpx2.Response]:
-        """Open the response without its body, because the library would read a body of any
+        """Open the response without reading its body. The library would read a body of any
         length."""
         async with asyncio.timeout(self._time_outs.first_text):
             held = await self._client_of_this_loop()
@@ -229,7 +229,8 @@ class OpenAICompatibleProvider(Provider):
             await stream.close()
 
     async def _check_head(self, response: httpx2.Response) -> None:
-        """Raise Failure if the status is not a success. The library has not read the body yet."""
+        """Raise Failure if the status is not a success, or if the body is compressed. The body of a
+        refusal is read here within bounds, because the library has not read it."""
         if response.is_success:
             if is_packed(response):
                 raise packed(self.subject)
@@ -322,7 +323,8 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
         follow_redirects=False,
         trust_env=not is_local,
         timeout=timeout,
-        # Connections stay open while the GM thinks. A new one takes up to 0.1 seconds.
+        # Connections stay open while the GM thinks, because making a new connection takes up to 0.1
+        # seconds.
         limits=httpx2.Limits(keepalive_expiry=120),
         verify=_tls_context() if has_tls else _no_tls_context(),
     )
@@ -331,13 +333,14 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
 @dataclass(frozen=True)
 class _HeldClient:
     client: openai.AsyncOpenAI
-    # This reference keeps the generator alive. Without a reference the generator would be deleted,
-    # and the client closed.
+    # This reference keeps the generator alive. Without a reference Python would delete the
+    # generator and so close the client.
     holder: AsyncGenerator[openai.AsyncOpenAI, None]
 
     @cached_property
     def address(self) -> str:
-        """The full address, which the library would otherwise join and parse for each request."""
+        """The full address of chat calls. It is kept, because the library would otherwise join and
+        parse it for each request."""
         base = self.client.base_url
         return str(base.copy_with(raw_path=base.raw_path + b"chat/completions"))
 
@@ -357,11 +360,12 @@ def _address_in_words(base_url: str) -> str:
 
 @cache
 def _tls_context() -> ssl.SSLContext:
-    # All clients share one context, because loading the certificates takes longer than a call.
+    # All clients share one TLS context, because loading the certificates takes longer than a call.
     return httpx2.create_ssl_context()
 
 
 @cache
 def _no_tls_context() -> ssl.SSLContext:
-    """Return a context without certificates, which is built quickly and is enough for HTTP."""
+    """Return a TLS context without certificates. It is built quickly, and plain HTTP needs no
+    other."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -36,7 +36,8 @@ class Script:
 
 @dataclass
 class ScriptedProvider(Provider):
-    """A provider that gives the queued scripts in order, and then answers of `fallback`."""
+    """A provider that plays the queued scripts in order. When the queue is empty, it answers with
+    the text that `fallback` returns."""
 
     name: str = "scripted"
     host: str = ""

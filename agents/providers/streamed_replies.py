@@ -39,9 +39,10 @@ class TimeOuts:
 # sending each word by itself costs much more. With a hundred replies at once, no time would be left
 # for anything else.
 GROUP_SECONDS = 0.05
-# A read that took more seconds than this has waited for the server, because no data was there.
+# A read that takes longer than this number of seconds must have waited for data from the server.
 _WAITED_SECONDS = 0.001
-# The fraction by which a time limit may be too short, so that the timer is set less often.
+# A time limit may be shorter than its nominal value by this fraction. So the timer need not be set
+# again for each text.
 _INEXACT = 0.05
 
 

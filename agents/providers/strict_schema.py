@@ -16,8 +16,8 @@ _NOT_IN_STRICT = {
 def is_strict(schema: Mapping[str, Any]) -> bool:
     """Return whether a JSON schema may be sent in strict mode.
 
-    This is so if the schema has no keyword of _NOT_IN_STRICT, and if each object requires all its
-    fields and allows no others.
+    Strict mode requires that the schema has no keyword of _NOT_IN_STRICT, and that each object
+    requires all its fields and allows no others.
     """
     if _NOT_IN_STRICT & schema.keys():
         return False

@@ -93,7 +93,8 @@ class _Server:
         return await self._ask("GET", f"{self.base_url.rstrip('/')}{path}")
 
     async def of_server(self, path: str, body: Mapping[str, str] | None = None) -> Any:
-        """Ask at a path beside /v1, by POST if there is a body, and return the answer."""
+        """Send a question to a path beside /v1, and return the answer. A question with a body is
+        sent by POST."""
         root = self.base_url.rstrip("/").removesuffix("/v1")
         return await self._ask("GET" if body is None else "POST", f"{root}{path}", body)
 
@@ -128,7 +129,8 @@ async def _ask_window(server: _Server, model: str) -> WindowReport | None:
 
 
 async def _ask_list(server: _Server, model: str) -> WindowReport | None:
-    """Find the window in the protocol's list of models, to which vLLM and OpenRouter add it."""
+    """Find the window in the protocol's list of models. vLLM and OpenRouter add the windows to this
+    list."""
     listed = _find(await server.of_protocol("/models"), "data", model, "id")
     windows = [_tokens(_field(listed, name)) for name in _LISTED_AS]
     # At OpenRouter, the company that runs a model may offer a smaller window than the model's.

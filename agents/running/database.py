@@ -25,9 +25,9 @@ FULL_PAUSE_SECONDS = 1.0
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# The number of threads. On SQLite more threads would not help, because it has one writer at a time.
-# With a database server on the same machine, more threads were slower: the same work used more
-# connections, each of which had to fill its caches again.
+# The number of threads. On SQLite more threads would not help, because SQLite has one writer at a
+# time. With a database server on the same machine, more threads were slower, because each thread
+# has a connection of its own, which has to fill its own caches.
 _THREADS = 2
 # The threads for the work of replies. The thread of a request ends with the request, together with
 # its connection, but a reply continues, so it needs other threads. If this is None, the work runs
@@ -60,8 +60,8 @@ async def _run_in(
 
     def run() -> R:
         # The connection stays open as long as its thread, because opening a connection, or taking
-        # one from a pool, takes longer than most pieces of work. But the database server may have
-        # closed it.
+        # one from a pool, takes longer than most pieces of work. If the database server has closed
+        # the connection, it is closed here too, and the next query opens a new one.
         if connection.connection is not None and not connection.is_usable():
             connection.close()
         return context.run(work, *args, **kwargs)
@@ -70,15 +70,16 @@ async def _run_in(
 
 
 async def open_connection() -> None:
-    """Open the connection of one thread early, so that no GM has to wait for it.
+    """Open the connection of one thread early, so that no GM has to wait for this.
 
-    Only one thread is used. If the database hangs, the other thread can still report this.
+    Only one of the threads opens its connection here. If the database hangs, the other thread can
+    still serve a request and report that the database hangs.
     """
     if database_threads is None:
         return
 
     def connect() -> None:
-        # Each thread has its own connection, so the thread that will use it opens it.
+        # The connection is opened in the thread that will use it, because each thread has its own.
         connection.ensure_connection()
 
     with suppress(DatabaseError):

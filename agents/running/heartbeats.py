@@ -17,7 +17,8 @@ _FORGOTTEN_AFTER = timedelta(days=1)
 
 
 def store_heartbeat(name: str, counts: dict[str, Any], *, is_last: bool = False) -> None:
-    """Store that the worker is alive, or with `is_last` that it has ended, with its counts."""
+    """Store the counts of the worker, and the time of its heartbeat. `is_last` says that the worker
+    has ended."""
     now = timezone.now()
     WorkerHeartbeat.objects.update_or_create(
         name=name, defaults={"beat_at": now - DEAD_AFTER if is_last else now, "counts": counts}

@@ -15,7 +15,7 @@ def fail_with(job: Job, error: Exception) -> None:
 
 @dataclass(frozen=True)
 class JobKind:
-    """A kind of job: the function that does the work, and the function for a failure."""
+    """A kind of job. `run` does the work of a job, and `give_up` settles a failure."""
 
     run: Callable[[Job, Watch], Awaitable[None]]
     give_up: Callable[[Job, Exception], None] = fail_with

@@ -117,7 +117,7 @@ def give_notices_now(job_ids: Iterable[uuid.UUID]) -> bool:
 
 
 def claim(job_id: uuid.UUID) -> Job | None:
-    """Claim a due job. Returns None if it is not due, or if it has to wait for other jobs."""
+    """Claim a due job. Returns None if the job is not due, or if it has to wait for other jobs."""
     token = uuid.uuid4()
     now = timezone.now()
     claimed = (
@@ -172,7 +172,8 @@ def due_jobs() -> "QuerySet[Job]":
 
 
 def owned(job: Job) -> "QuerySet[Job]":
-    """Return a queryset with the job's row. It is empty if this worker may no longer write the row.
+    """Return a queryset with the job's row. The queryset is empty if this worker may no longer
+    write the row.
 
     The caller updates the row by this queryset, and checks the number of changed rows.
     """
@@ -216,9 +217,9 @@ def finish(job: Job, **changes: Any) -> bool:
 def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
     """Mark the job failed. The finished parts of the job stay for the next try.
 
-    `error` tells the GM what `cause` means for the chapter. A late result becomes void instead
-    after an error of the program, and after as many runs as a job may have. A run of its job in
-    which no model answered does not count.
+    `error` tells the GM what `cause` means for the chapter. A job with a late result becomes void
+    instead if `cause` is an error of the program, or after MAX_ATTEMPTS runs. For such a job, a run
+    in which no model answered does not count.
     """
     counted = job.attempts - bool(job.result_kind and isinstance(cause, _UNANSWERED))
     is_void = job.result_kind and (isinstance(cause, ProgramFailed) or counted >= MAX_ATTEMPTS)
@@ -338,8 +339,8 @@ def latest_jobs(chapter: Session) -> dict[str, Job]:
     """
     jobs: dict[str, Job] = {}
     light = chapter.jobs.defer("inputs", "scenes", "finished_scenes", "finished_deltas", "result")
-    # Each stretch leaves a summary job. Only the jobs from the last stretch that memory covers on
-    # are read, because earlier jobs do not matter any more.
+    # Each stretch leaves a summary job. Summaries of earlier stretches than the last one that
+    # memory covers are not read, because they do not matter any more.
     covered = chapter.last_summarized_prompt_index
     recent = Q(
         kind=Job.Kind.SUMMARIZE,

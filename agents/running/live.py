@@ -27,7 +27,7 @@ class ReplyText:
 @dataclass(frozen=True)
 class ReplyEnded:
     """The end of a reply, with its attempt. `refusal` is the error by which the engine refused the
-    reply, if it did.
+    reply. None if the engine did not refuse it.
 
     `events` are the events of the attempt if this process committed it, so that they need not be
     read again.
@@ -63,7 +63,7 @@ class _Timer:
             self._next.cancel()
 
     def has_paused(self) -> bool:
-        """Return whether an interval has ended since the last call of this function."""
+        """Return whether an interval has ended since the last call of this method."""
         has_paused, self._has_paused = self._has_paused, False
         return has_paused
 
@@ -88,7 +88,8 @@ class LiveReply:
     refusal: ChapterError | None = None
     # The error that keeps the text from being stored, such as a full disk.
     trouble: Exception | None = None
-    # The end of the reply, if this process committed it. Other ends are read from the row.
+    # The end of the reply, if this process committed it. Any other end of the reply is read from
+    # the row of the attempt.
     committed: ReplyEnded | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class GivenUp(ProviderError):
-    """A job has ended as many workers as it may. All of these runs count."""
+    """A job has ended as many workers as it may, so it is not queued again. All its runs count."""
 
 
 GIVEN_UP = GivenUp(

@@ -28,8 +28,8 @@ def ask_for_result(attempt: Attempt, kind: str, result_kind: str) -> Job:
     """Queue a job of this kind that works out a result for a committed attempt.
 
     The job gets no other data than the attempt, so that a copy of the chapter can ask for the
-    result again. If the attempt already has such a job, this job is returned. It is queued again if
-    it was cancelled or failed.
+    result again. If the attempt already has such a job, this job is returned. A job that was
+    cancelled or failed is queued again.
     """
     assert attempt.turn is not None, "Only a committed attempt asks for a result."
     asked = Job.objects.filter(attempt=attempt, kind=kind, result_kind=result_kind).first()
@@ -92,10 +92,7 @@ def waiting_results(attempt: Attempt) -> list[LateResult]:
 
 def settle_results(session_id: uuid.UUID) -> None:
     """Adapt late results after another attempt was chosen: cancel the queued jobs of attempts that
-    are not chosen, and make void results wait again.
-
-    The world may have changed so that it can take the void results.
-    """
+    are not chosen, and make void results wait again, because the changed world may take them."""
     asked = Job.objects.filter(session_id=session_id).exclude(result_kind="")
     now = timezone.now()
     waiting = asked.filter(status=Job.Status.QUEUED, attempt__chosen_for__isnull=True)
@@ -107,8 +104,8 @@ def settle_results(session_id: uuid.UUID) -> None:
 def ask_again_for_results(session_id: uuid.UUID) -> None:
     """Queue the cancelled and failed jobs for late results again if their attempts are chosen now.
 
-    Later results of the same kind wait for these jobs. Their earlier runs still count towards the
-    limit.
+    Without this, later results of the same kind would wait for these jobs for ever. The earlier
+    runs of the jobs still count towards the limit.
     """
     ended = Job.objects.filter(session_id=session_id, status__in=_ENDED_WITHOUT)
     for job in ended.filter(attempt__chosen_for__isnull=False).exclude(result_kind=""):

@@ -15,11 +15,12 @@ class Watch:
     plan: dict[str, int] = field(default_factory=dict)
 
     def add(self, text: str) -> None:
-        """Add a piece of text to the list of pieces, because this method is called very often."""
+        """Add a piece of text. The pieces are kept in a list and not joined here, because this
+        method is called very often."""
         self.parts.append(text)
 
     def show(self, text: str) -> None:
-        """Replace the text so far by this text."""
+        """Replace the text so far with this text."""
         self.parts = [text]
 
     @property

@@ -42,7 +42,7 @@ AT_WORK: set[uuid.UUID] = set()
 
 
 class _WorkerStopping(Exception):
-    """The worker has to end, so its work stops. This or another worker will continue it."""
+    """The work stops because this worker has to end. A worker that runs later will continue it."""
 
 
 class TookTooLong(ProviderError):

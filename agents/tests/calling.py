@@ -17,7 +17,7 @@ REQUEST = ModelRequest(
     messages=(Message("system", "Be Mara."), Message("user", "The door opens.")),
     max_output_tokens=50,
 )
-# LONG is a number of seconds that no test takes. SHORT is one for which a test can wait.
+# Times in seconds: no test takes as long as LONG, and a test can wait for SHORT.
 LONG, SHORT = 30.0, 0.05
 
 

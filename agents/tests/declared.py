@@ -1,4 +1,5 @@
-"""The specification's ten agents by their numbers, both the engine's own and those of modes."""
+"""The specification's ten agents by their numbers. Some are the engine's own, and others belong to
+modes."""
 
 from agents.modes import all_agents
 from sessions.roster import SLOTS

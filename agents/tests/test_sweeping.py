@@ -190,8 +190,8 @@ class TestThread:
         monkeypatch.setattr(sweeping, part, fail_once)
         thread = SweepThread(hands=4)
         thread.start()
-        # The test waits until the worker has looked for jobs three times, because the first time it
-        # only gives notice.
+        # The test waits until the worker has looked for jobs three times, because the worker begins
+        # no job when it looks for the first time.
         for _ in range(3):
             assert looks.acquire(timeout=LONG)
         thread.let_go()

@@ -168,8 +168,6 @@ def test_the_exit_code_says_whether_all_was_met_and_nothing_broken(
 
 
 def test_a_run_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run ends when its time is over, even if no fault ever had an effect."""
-
     class Driver:
         def __init__(self, *_: object) -> None:
             self.step = lambda _fault: False

@@ -242,7 +242,8 @@ def test_a_turn_is_made_to_go_by_another_of_its_attempts(monkeypatch: pytest.Mon
         reroll, turn, chosen = client.asked
         assert reroll == "POST reroll "
         assert turn == "GET 5 "
-        # The reply that was chosen before stays unchosen, and a failed attempt cannot be chosen.
+        # The client chooses attempt a, because attempt b is chosen already and the failed attempt
+        # cannot be chosen.
         assert (chosen, client.journal.choices - before) == ("POST choose a", 1)
 
 

@@ -380,7 +380,8 @@ def test_every_rule_notices_what_breaks_it(rule: str, number: int) -> None:
 
 
 def test_an_attempt_comes_to_what_its_mode_makes_of_it() -> None:
-    """Without words it has no event of the user, and a mode may make several events of a reply."""
+    """An attempt without words has no event of the user. A mode may make several events of a
+    reply."""
     chapter = chapter_rows()
     chapter["attempts"][3]["words"] = ""
     assert broken_rules(chapter) == {"attempts are whole"}

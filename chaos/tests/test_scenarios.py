@@ -104,8 +104,8 @@ def test_what_nobody_sent_is_retried_under_its_key(
 
 
 def test_those_who_act_alone_are_watched_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While others act without a prompt, the client waits for some time at most, and then sends its
-    prompt."""
+    """While characters act without a prompt, the client waits, but only for a limited time. Then it
+    sends its prompt."""
     monkeypatch.setattr("chaos.driver.POLL_SECONDS", 0)
     clock = itertools.count()
     monkeypatch.setattr("chaos.driver.time.monotonic", lambda: next(clock))

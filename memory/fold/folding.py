@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from memory.blocks import counting_blocks, knows
+from memory.blocks import counting_blocks, in_order, knows
 from memory.fold.names import key_of, mentions
 from memory.fold.reading import read_block
 from memory.fold.records import Block, Correction, Fold, Question, Record, Scene, Sighting
@@ -29,8 +29,8 @@ class _Known:
     fold: Fold = field(default_factory=Fold)
 
 
-# A cache of folds. Its keys are the chapter's id, whether the fold reaches to the chapter's end,
-# and the readers. The readers are None if they know all blocks.
+# A cache of folds. A key has three parts: the chapter's id, whether the fold reaches to the
+# chapter's end, and the readers. The readers are None if each of them knows every block.
 _Readers = frozenset[int]
 _known: KeptRecent[tuple[uuid.UUID, bool, _Readers | None], _Known] = KeptRecent(4_096)
 
@@ -53,8 +53,8 @@ def merge(earlier: Fold, later: Fold) -> Fold:
 def fold_chapter(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
 ) -> Fold:
-    """Return the fold of the blocks that count. With `readers`, only the blocks are folded that
-    each of these readers knows.
+    """Return the fold of the blocks that count. With `readers`, a block is included only if each of
+    these readers knows it.
 
     `counting_blocks` says which blocks count, and explains `before`. Every request needs a fold,
     and blocks never change. So folds are cached, and new blocks are added to a cached fold.
@@ -85,17 +85,14 @@ def fold_with(
     readers: Collection[int],
     before: int | None = None,
 ) -> Fold:
-    """Return the fold of the blocks that all these readers know, with the `waiting` deltas added.
+    """Return the fold of the blocks that each of these readers knows, with the `waiting` deltas
+    added.
 
     The waiting deltas belong to one stretch. They are not stored yet.
     """
-    last = waiting[0].to_prompt_index
     blocks = counting_blocks(chapter, before=before)
-    known = [one for one in blocks if knows(one.audience, readers)]
-    # Rulings at the last turn of the stretch or later come after the deltas of the stretch.
-    earlier = [one for one in known if one.to_prompt_index < last]
-    later = [one for one in known if one.to_prompt_index >= last]
-    return fold(map(block_of, (*earlier, *waiting, *later)))
+    known = (one for one in blocks if knows(one.audience, readers))
+    return fold(map(block_of, in_order((*known, *waiting))))
 
 
 def block_of(block: MemoryBlock) -> Block:
@@ -122,8 +119,8 @@ class _GrowingFold:
         self._scene: Scene | None = None
 
     def add(self, later: Fold) -> None:
-        # These two steps read the earlier records, so they come before the later records are joined
-        # to them.
+        # These two calls read the records of the earlier blocks. So they come before the calls of
+        # `_join`, which change these records.
         self._settle(later.corrections)
         self._place(later.sightings)
         _join(self._truths, later.truths)
@@ -160,8 +157,8 @@ class _GrowingFold:
         )
 
     def _settle(self, corrections: Iterable[Correction]) -> None:
-        """Settle the earlier questions that one of these rulings answers, and the questions that
-        mention a fact that a ruling withdraws."""
+        """Settle earlier questions. A ruling settles the question that it answers, and every
+        question that mentions the fact that it withdraws."""
         for ruling in corrections:
             answered, withdrawn = key_of(ruling.answers), key_of(ruling.replaces)
             for key, question in self._questions.items():

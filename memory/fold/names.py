@@ -9,8 +9,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
-# The ranges of code points with the punctuation of living scripts. A search of all code points
-# would take long.
+# The ranges of code points with the punctuation of living scripts. Only these ranges are searched
+# when the module is imported, because a search of all code points would take long.
 _BLOCKS = (range(0x3100), range(0xFE10, 0xFF66))
 _MEANINGFUL = "%#@&/\\'-.,:"
 _DASHES = {
@@ -95,12 +95,13 @@ def key_of(text: str) -> str:
     The key is "" only for an empty text.
     """
     folded = unicodedata.normalize("NFC", text.casefold()).translate(_ONE_SPELLING)
-    # If a text has only punctuation, nothing is left of it. Its key is then the text itself.
+    # A text that has only punctuation is its own key. Without the punctuation, the key would be
+    # empty.
     return " ".join(_IDLE.sub(" ", folded).split()) or " ".join(text.casefold().split())
 
 
 def says_nothing(text: str) -> bool:
-    """Return whether the text only fills a field, as "none" and "unchanged" do."""
+    """Return whether the text is only a filler without content, such as "none" or "unchanged"."""
     return key_of(text) in _SAYS_NOTHING or not any(character.isalnum() for character in text)
 
 
@@ -114,8 +115,8 @@ def split_names(text: str) -> list[str]:
 
 
 def mentions(text_key: str, named_key: str) -> bool:
-    """Return whether a text is the named fact or contains it word for word. Both arguments are
-    keys.
+    """Return whether a text equals a named fact or contains the fact word for word. Both arguments
+    are keys.
 
     If the fact is a single word, the text must be this word. Otherwise many texts would contain the
     fact by chance.
@@ -135,14 +136,13 @@ def closed_thread(text: str) -> str:
 
 
 def closed_by(state_key: str) -> list[str]:
-    """Return the keys of the threads that are closed if this state gets a value such as
-    "resolved"."""
+    """Return the keys of the threads that a state can close. The state closes these threads when
+    its value becomes "resolved", for example."""
     return list(dict.fromkeys([state_key, state_key.removeprefix("thread ")]))
 
 
 def is_closing(text: str) -> bool:
-    """Return whether this new value of a state says that something is closed, as "resolved"
-    does."""
+    """Return whether this new value of a state closes threads, as the value "resolved" does."""
     return bool(_CLOSING.match(key_of(text)))
 
 
@@ -151,8 +151,8 @@ def is_scene_place(state_key: str) -> bool:
 
 
 def placed_person(state_key: str) -> str:
-    """Return the key of the person whose place this state key stands for. Return "" for any other
-    state key.
+    """Return the person whose place the state with this key tells, as the person's key. Return ""
+    for any other state key.
 
     For the state key "mara's location", the result is the key of Mara.
     """

@@ -9,8 +9,8 @@ from memory.fold.names import EVERYONE, closed_by, is_scene_place, key_of, perso
 from memory.fold.records import Fold, Prompts, Ruling, Setting, Sighting, Thread, Truth
 from sessions.roster import Character
 
-# The most changes around the scene's place that are shown. More of them may collect until the scene
-# moves on, and only the latest are shown.
+# The most changes at the place of the scene that are shown. If there are more, only the latest are
+# shown.
 _MAX_AROUND = 6
 
 

@@ -63,7 +63,8 @@ _SETTINGS = (
 
 
 def read_block(block: Block) -> Fold:
-    """Return the fold of one block. It is empty if no reader knows the block's type."""
+    """Return the fold of one block. The fold is empty if no function in `block_readers` reads
+    blocks of this type."""
     payload = block.payload if isinstance(block.payload, dict) else {}
     reader = block_readers.get(str(block.type))
     return reader(payload, Prompts(block.from_prompt, block.to_prompt)) if reader else Fold()
@@ -153,8 +154,8 @@ def _read_correction(payload: dict[str, Any], prompts: Prompts) -> Fold:
     return Fold(truths=truths, corrections=(ruling,))
 
 
-# The reader for each type of block. memory.block_kinds adds the readers for the kinds that modes
-# declare.
+# The function that reads a block's payload, for each type of block. memory.block_kinds adds the
+# functions for the kinds that modes declare.
 block_readers: dict[str, Reader] = {
     "world_chapter_lock": _read_lock,
     "turn_delta": _read_delta,
@@ -319,7 +320,7 @@ def _entries(payload: dict[str, Any], key: str, main: str) -> list[dict[str, Any
 
 def _names(entry: dict[str, Any], key: str) -> list[str]:
     """Return the names of people under the key. A plain text such as "Mara and Tom" is split into
-    names, but an entry of a list is one name."""
+    names. An entry of a list is always one name."""
     value = entry.get(key)
     found = _texts(entry, key) if isinstance(value, list) else split_names(_text(entry, key))
     return list(dict.fromkeys(name for name in found if not says_nothing(name)))

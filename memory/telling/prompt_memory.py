@@ -25,8 +25,8 @@ class Recollection:
 def recall(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
 ) -> list[Recollection]:
-    """Return the texts of the blocks that count. With `readers`, only the blocks are included that
-    each of these readers knows.
+    """Return the texts of the blocks that count. With `readers`, a block is included only if each
+    of these readers knows it.
 
     `counting_blocks` explains `before`.
     """

@@ -44,9 +44,9 @@ class ReadableBlock:
 class BlockForm:
     """The form in which blocks of a type are shown.
 
-    The function `sections` returns the texts of a payload. It gets the cast for a page, and an
-    empty roster for a request. A request has these texts under the `heading`, and a page has them
-    under the `title` with the `badge`.
+    The function `sections` takes a payload and a roster, and returns the texts of the payload. The
+    roster has the cast when a page is made, and is empty when a request is made. A request shows
+    the texts under the `heading`. A page shows the texts under the `title` and the `badge`.
     """
 
     sections: Callable[[Any, Sequence[Character]], list[Section]]

@@ -135,8 +135,8 @@ def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
 
 
 def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[StateLine]:
-    """Return the lines of lasting facts, in the order of the prompts that first said them. For a
-    closed thread, the prompts that closed it count."""
+    """Return the lines of lasting facts, in the order of the prompts that first said them. A closed
+    thread has its place at the prompts that closed it."""
     entries: list[tuple[Prompts, StateLine]] = [
         (fact.first, _line("canon", fact.text, Rank.CANON))
         for fact in now.canon
@@ -189,7 +189,8 @@ def _changing(now: Present, detail: Detail, *, beside_lock: bool) -> Iterator[St
 
 
 def _pressing(threads: Sequence[Fact]) -> Iterator[StateLine]:
-    """Yield a line for each open thread that was mentioned last and has something at stake."""
+    """Yield a line for each urgent thread: one that has something at stake, while no other open
+    thread was mentioned later."""
     latest = max((thread.latest for thread in threads), default=None)
     for thread in threads:
         if thread.aside and thread.latest == latest:

@@ -30,7 +30,17 @@ def add_delta(
     known_to = list(chapter.selected_agent_slots if audience is None else audience)
     tell_readers_apart(chapter, known_to)
     kind = MemoryBlock.Type.TURN_DELTA
-    return add_block(chapter, kind, first, last, payload, attempt=attempt, audience=known_to)
+    told_until = last if attempt else None
+    return add_block(
+        chapter,
+        kind,
+        first,
+        last,
+        payload,
+        attempt=attempt,
+        audience=known_to,
+        told_until=told_until,
+    )
 
 
 def add_block(

@@ -1,4 +1,4 @@
-"""Tests of finding the two facts in a question of memory that asks which of them is true."""
+"""Memory may ask which of two facts is true. These tests find the two facts in such a question."""
 
 import pytest
 from hypothesis import given

@@ -327,8 +327,8 @@ class TestReaders:
 def test_a_delta_that_comes_late_stands_before_the_rulings_made_after_its_turn(
     chapter: Session, played_since: int
 ) -> None:
-    """Rulings also apply to a delta that is stored after them, if they were made after the last
-    turn of the delta."""
+    """A ruling also applies to a delta that is stored later, if the ruling was made after the last
+    turn of this delta."""
     add_prompts(chapter, played_since)
     write_correction(chapter.pk, replaces="the bell tolls", canon="the bell is still")
     asked = {

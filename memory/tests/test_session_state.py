@@ -1,4 +1,4 @@
-"""Tests of the XML lines in which a prompt has the fold."""
+"""Tests of the XML lines that tell the fold in a prompt."""
 
 from xml.etree import ElementTree
 
@@ -79,7 +79,8 @@ class TestMemory:
 
     @pytest.mark.parametrize("detail", Detail)
     def test_beside_the_lock_only_what_it_does_not_say(self, detail: Detail) -> None:
-        # This ruling was made before the first prompt. The lock does not contain it.
+        # The lock does not contain this ruling, although the ruling was made before the first
+        # prompt.
         early = correction(0, canon="ice bears weight")
         lines = texts(lock(), early, delta(**DELTA), beside_lock=True, detail=detail)
         assert "<canon>ice bears weight</canon>" in lines

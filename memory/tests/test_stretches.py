@@ -28,7 +28,7 @@ def test_the_context_has_the_last_prompts_and_all_that_memory_lacks(
     start = recent_context_start(prompts, starts, size, stretches=stretches)
     assert 1 <= start <= max(1, min(prompts - size + 1, sum(covered) + 1))
     # The context begins at the first prompt or right after a delta. So each prompt is either in the
-    # context or in a delta before it.
+    # context or in a delta before the context.
     assert start in starts
 
 

@@ -65,7 +65,7 @@ def make_active_chapter(**fields: Any) -> Session:
 
 
 def act(session_id: uuid.UUID, changes: Sequence[NewChange]) -> list[Change]:
-    """Store these changes as an act of the user that does not read the world."""
+    """Store these changes as an act of the user. The changes do not depend on the world."""
     return acts.act(session_id, lambda chapter: changes)
 
 

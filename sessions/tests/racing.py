@@ -11,7 +11,8 @@ from django.db import connection, transaction
 from sessions.exceptions import ChapterError
 
 Work = Callable[[], Any]
-# The seconds after which waiting threads count as being in a deadlock. No test takes so long.
+# After this number of seconds, waiting threads count as being in a deadlock. No test without a
+# deadlock takes so long.
 LONG = 60.0
 
 

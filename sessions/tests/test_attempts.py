@@ -235,7 +235,7 @@ def test_words_that_were_accepted_stay_when_others_come_under_their_key(
     assert chapter.attempts.values().get() == before
     chapter.refresh_from_db()
     assert chapter.turn_in_flight is None
-    # The first words under the first key are sent again, so their attempt runs again.
+    # The first prompt is sent again with its words and its key. So the same attempt runs again.
     assert send(chapter).pk == attempt.pk
 
 

@@ -1,4 +1,4 @@
-"""Tests of choosing one of a turn's attempts, and of what another attempt does not change."""
+"""Tests of choosing, editing and trying the attempts at a turn."""
 
 import uuid
 from typing import Any

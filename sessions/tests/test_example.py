@@ -63,7 +63,8 @@ class TestFillExample:
             SetupChange(agent_pronouns={"2": "he/him"}),
             SetupChange(agent_public_text={"7": "A pilot."}),
             SetupChange(agent_identity_text_by_slot={"1": "x"}),
-            # Character 7 is not selected. Its text is hidden, but counts as typed.
+            # Character 7 is not selected. The page hides its text, but the text still counts as
+            # typed by the user.
             SetupChange(agent_identity_text_by_slot={"7": "x"}),
         ],
     )

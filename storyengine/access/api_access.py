@@ -12,11 +12,11 @@ from storyengine.access.problem import problem
 from storyengine.access.tokens import Verdict, atry_token, try_token, verdict_on
 
 API_PREFIX = "/api/"
-# Addresses whose answers have no text of a story. A program with the token may read them, and so
-# may a browser with a login.
+# Addresses whose answers have no text of a story. A program with the token may read these
+# addresses, and so may a browser with a login.
 READABLE = ("/api/docs", "/api/openapi.json", "/metrics")
-# The accepted values of the header Sec-Fetch-Site. With any other value, a page of another site may
-# have caused the request.
+# The accepted values of the header Sec-Fetch-Site. Any other value means that a page of another
+# site may have caused the request.
 OWN_FETCH_SITES = ("same-origin", "none")
 
 
@@ -41,8 +41,8 @@ class ApiAccessMiddleware(InlineMiddleware):
         return await super()._answer(request)
 
     def before(self, request: HttpRequest) -> JsonResponse | None:
-        """Return the refusal of the request, or None if the request may pass. Its token must have
-        been tried before."""
+        """Return the refusal of the request, or None if the request may pass. `atry_token` must
+        have tried the request's token already."""
         if not is_for_programs(request):
             return None
         if not request.path_info.startswith(API_PREFIX):

@@ -1,5 +1,5 @@
-"""Decides who may send a body, before any part of the body is stored. The middleware has the same
-rules."""
+"""Decides who may send a body, before any part of the body is stored. The middleware in this folder
+applies the same rules to every request."""
 
 from io import BytesIO
 from typing import Any
@@ -63,8 +63,8 @@ def _refuse_other_site(request: HttpRequest) -> HttpResponse | None:
 
 async def _refuse_without_login(request: HttpRequest) -> HttpResponse | None:
     if settings.SESSION_COOKIE_NAME not in request.COOKIES:
-        # The threads that ask the database must stay free for others, so a visitor without a
-        # session cookie is refused without a query.
+        # A visitor without a session cookie is refused without a query, because a query would
+        # occupy a thread that other visitors need.
         return ask_for_login(request)
     try:
         return await in_database(_look_for_login, request)

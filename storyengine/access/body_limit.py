@@ -38,15 +38,16 @@ LARGEST_FILE = 21_000_000
 # The most bytes of a body for an address that needs no login. They are enough for the login form
 # with the longest password.
 LARGEST_OF_STRANGERS = 20_000
-# The most bytes of any other form, which has texts that are percent-encoded. The largest real form
-# is that of a trial with a layer of 60,000 code points. All of Tab 1 has nine texts of 5,000.
+# The most bytes of any other form. The texts in such a form are percent-encoded. The largest form
+# of this kind is that of a trial, with a layer of 60,000 code points. All of Tab 1 has nine texts
+# of 5,000 code points.
 LARGEST_FORM = 1_100_000
-# The form of an edited reply is sent without percent-encoding, because a reply may be so long. It
-# is the largest form that Django reads.
+# The view that takes the form of an edited reply. This form is the largest that Django reads. It is
+# sent without percent-encoding, because a reply may be long.
 EDIT = "pages:save-edit"
 LARGEST_EDIT = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-# The most bytes of a refused body that are still read and dropped, because many clients read an
-# answer only after they have sent everything.
+# The most bytes of a refused body that are read and thrown away. They are read because many clients
+# read an answer only after they have sent the whole body.
 _THROWN_AWAY = 200_000_000
 # The longest wait for the next part of a body. The whole body may take FIRST_SECONDS, and one
 # second more for each SLOWEST_BYTES_PER_SECOND bytes that have arrived.
@@ -126,11 +127,11 @@ class _Body:
         await self.refuse(refusal, read_on=_THROWN_AWAY)
 
     async def refuse(self, refusal: HttpResponse, *, read_on: int = 0) -> None:
-        """Send the refusal. A body of at most `read_on` bytes is read to its end before, and thrown
-        away."""
+        """Send the refusal. If the body has at most `read_on` bytes, the rest of the body is first
+        read and thrown away."""
         self.is_refused = True
-        # A client that sent "Expect: 100-continue" waits for permission. After a refusal it sends
-        # no body.
+        # A client that sent "Expect: 100-continue" waits for permission, and sends no body after a
+        # refusal. So there is nothing to read.
         asks_first = _header(self.scope, b"expect").lower() == b"100-continue"
         if self.declared <= read_on and not (asks_first and not self.count):
             with suppress(TimeoutError):

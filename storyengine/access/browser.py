@@ -54,8 +54,8 @@ class CsrfViewMiddleware(RunInline, csrf.CsrfViewMiddleware):
     def __init__(self, get_response: Any) -> None:
         super().__init__(get_response)
         if self.async_mode:
-            # Django runs the method in a thread unless the instance has this attribute with an
-            # async function.
+            # Django runs this method in a thread unless the attribute `process_view` of the
+            # instance is an async function.
             self.process_view = self._process_view_inline  # type: ignore[assignment]
 
     async def _process_view_inline(self, *args: Any) -> Any:

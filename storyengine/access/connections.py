@@ -57,9 +57,9 @@ def raise_file_limit() -> int:
 class Connections:
     """The open connections, at most `most`. The process also needs files for other things.
 
-    A new connection above this limit displaces another one. It is the connection that has waited
-    longest without sending a whole request. If there is none, it is the one that has left its
-    answer unread for longest.
+    If a new connection exceeds this limit, an older connection is closed. It is the connection that
+    has waited longest without sending a whole request. If no connection waits, it is the connection
+    that has left its answer unread for longest.
     """
 
     most: int
@@ -84,8 +84,8 @@ class Connections:
         """Add a new connection, which has not sent a whole request yet."""
         longest = next(iter(self._waiting), None) or next(iter(self._unread), None)
         self._waiting[connection] = None
-        # If `longest` is None, all other connections are being answered and read their answers, so
-        # none can be closed. uvicorn then refuses the new connection with 503.
+        # If `longest` is None, every other connection is being answered and its client reads the
+        # answer. So no connection can be closed, and uvicorn refuses the new connection with 503.
         if len(self) > self.most and longest is not None:
             self.close(longest, "too_many")
 
@@ -95,7 +95,7 @@ class Connections:
         return len(self._unread)
 
     def wait(self, connection: "BoundedProtocol") -> None:
-        """Note that a connection has got its answer and has sent no further request."""
+        """Note that a connection has got its answer, and that the next request is awaited."""
         if connection in self._busy:
             self.leave(connection)
             self._waiting[connection] = None
@@ -121,8 +121,8 @@ class Connections:
     def close(self, connection: "BoundedProtocol", reason: str) -> None:
         self.leave(connection)
         connection.transport.abort()
-        # uvicorn itself would remove this connection a moment later. Until then it would refuse a
-        # new connection with 503.
+        # uvicorn itself would remove this connection from its set a moment later. Until that
+        # moment, uvicorn would refuse a new connection with 503.
         connection.connections.discard(connection)
         self._closed[reason] += 1
         now = asyncio.get_running_loop().time()
@@ -196,8 +196,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if not has_another:
             self._others.wait(self)
-            # The client may not have read the end of the answer yet. If it never does, uvicorn does
-            # not notice, and the connection would stay open.
+            # The client may not have read the end of the answer yet. uvicorn does not notice a
+            # client that never reads it, and would keep the connection open.
             self._expect_reader()
 
     def pause_writing(self) -> None:
@@ -244,8 +244,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def _look_for_reader(self) -> None:
         self._reading_deadline = None
         unsent = self.transport.get_write_buffer_size()
-        # Nothing is wrong if the client has read everything, or if it keeps up with an answer that
-        # is still being written.
+        # A connection stays open if its client has read everything. It also stays open if the
+        # answer is still being written and the client keeps up with it.
         is_over = not unsent or not (self.flow.write_paused or self._is_idle())
         if is_over:
             return

@@ -7,8 +7,8 @@ from storyengine.access.inline import InlineMiddleware
 
 
 class KnownHostMiddleware(InlineMiddleware):
-    """A middleware that refuses requests with an unknown Host at every address, even where no view
-    reads the Host.
+    """A middleware that refuses every request with an unknown Host, even if no view would read the
+    Host.
 
     Without a password, only this check keeps web pages of other sites from reading the stories.
     Such a page could make its own name resolve to this machine (DNS rebinding).
@@ -18,8 +18,8 @@ class KnownHostMiddleware(InlineMiddleware):
         try:
             request.get_host()
         except DisallowedHost:
-            # The answer is made here, because Django would answer an exception with a traceback in
-            # the log. A scan would then fill the log.
+            # The answer is made here. If this middleware raised an exception, Django would log a
+            # traceback for each refused request, and a scan would fill the log.
             return HttpResponseBadRequest(
                 "Not a host name of this Story Engine; ALLOWED_HOSTS lists those.",
                 content_type="text/plain; charset=utf-8",

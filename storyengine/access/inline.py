@@ -37,7 +37,7 @@ class InlineMiddleware:
         return self.after(response)
 
     def before(self, request: HttpRequest) -> HttpResponseBase | None:
-        """Return a response that refuses the request, or None to let the request through."""
+        """Return a response that refuses the request, or None if the request is not refused."""
         return None
 
     def after(self, response: HttpResponseBase) -> HttpResponseBase:

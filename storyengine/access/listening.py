@@ -17,8 +17,9 @@ class CannotListen(OSError):
 
 
 def listening_host() -> str:
-    """Return the address on which to listen: STORYENGINE_HOST if it is set, otherwise all IPv4
-    addresses if the password is long enough, and loopback if it is not."""
+    """Return the address on which to listen: STORYENGINE_HOST if it is set. Otherwise, if the
+    password is long enough, return the address for all IPv4 addresses. Otherwise return
+    loopback."""
     is_guarded = len(settings.PASSWORD) >= SHORTEST_GOOD_SECRET
     return settings.HOST or (_EVERY_IPV4 if is_guarded else "127.0.0.1")
 
@@ -35,8 +36,8 @@ def is_beyond_loopback() -> bool:
 
 
 def describe_address() -> str:
-    """Return a text with the address for the browser and with the reach of the server, such as "on
-    this machine only"."""
+    """Return a text that names the address for the browser, and says from where the server can be
+    reached, such as "on this machine only"."""
     host = listening_host()
     if host in (_EVERY_IPV4, _EVERY_IPV6):
         name, reach = "localhost", "on every address of this machine"

@@ -1,5 +1,5 @@
-"""Requires the login if a password is set. Without a password, everybody on this machine may
-enter."""
+"""Requires the login if a password is set. Without a password, everybody on this machine may use
+the program."""
 
 from collections.abc import Awaitable
 from typing import Any, cast

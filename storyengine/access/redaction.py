@@ -25,9 +25,9 @@ class RedactingFormatter(logging.Formatter):
     """A formatter that replaces every configured secret in the finished line and its traceback.
 
     It also leaves out the messages of errors. PostgreSQL quotes the row that it refused, and the
-    message of a bug may have any words of a story. The messages of errors of files and connections
-    are shown, and those of classes with `is_for_the_log`. With DEBUG, only the messages of database
-    errors are left out.
+    message of a bug may have any words of a story. The messages of two kinds of errors are shown:
+    errors of files and connections, and errors whose class has `is_for_the_log`. With DEBUG, only
+    the messages of database errors are left out.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -51,15 +51,15 @@ def redact(line: str) -> str:
 
 
 def where_it_failed(record: logging.LogRecord) -> str:
-    """Return the traceback of the record's error, or "" if the record has no error. Causes come
-    first.
+    """Return the traceback of the record's error, or "" if the record has no error. If other errors
+    caused this error, their tracebacks come first.
 
     A traceback has lines of source code and the classes of errors, which have no text of a story.
     """
     errors = list(_chain(record.exc_info[1] if record.exc_info else None))
     where = "\n".join(_describe(error) for error in reversed(errors))
-    # An error whose message may be shown can repeat the message of another error. If that message
-    # may not be shown, it is removed here.
+    # The message of an error may quote the message of another error. If the log may not have the
+    # quoted message, it is removed here.
     return _without_words(where, errors)
 
 

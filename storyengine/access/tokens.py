@@ -36,8 +36,8 @@ _one_try = Lock()
 class Verdict(Enum):
     RIGHT = auto()
     WRONG = auto()
-    # The verdict if too many wrong tokens came from the visitor's address. Even a right token is
-    # then refused.
+    # The verdict after too many wrong tokens from the visitor's address. Even a right token is then
+    # refused.
     PAUSED = auto()
 
 
@@ -122,12 +122,13 @@ def _visitor(request: HttpRequest) -> HttpRequest:
 
 
 def _look_for_pause(visitor: HttpRequest, waiting: int) -> Verdict:
-    """Return the verdict on a right token. `waiting` is the number of the visitor's wrong tokens
-    that the database has not counted yet."""
+    """Return the verdict on a right token: whether the visitor has sent too many wrong tokens.
+    `waiting` is the number of the visitor's wrong tokens that the database has not counted yet."""
     try:
         failures = AxesProxyHandler.get_failures(visitor, _COUNTED_AS) + waiting
     except STORAGE_ERRORS:
-        # The token is right, so the visitor may pass. The view will answer that the database fails.
+        # The token is right, so the visitor may pass. The view itself will report that the database
+        # fails.
         return Verdict.RIGHT
     if failures < settings.AXES_FAILURE_LIMIT:
         return Verdict.RIGHT
@@ -145,7 +146,7 @@ def _count_wrong(visitor: HttpRequest) -> Verdict:
                 AxesProxyHandler.user_login_failed(__name__, _COUNTED_AS, visitor)
                 is_paused = getattr(visitor, "axes_locked_out", False)
     except STORAGE_ERRORS:
-        # The token is wrong, even if the database cannot count it now.
+        # The token is wrong, and is refused even if the database cannot count it now.
         return Verdict.WRONG
     return Verdict.PAUSED if is_paused else Verdict.WRONG
 

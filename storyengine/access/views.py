@@ -19,9 +19,9 @@ logger = logging.getLogger(__name__)
 # The most bytes of a login form, which has a password, an address and a CSRF token. A larger form
 # is refused, because parts of a failed try are stored.
 _LARGEST_FORM = 10_000
-# With this lock, a process tries passwords one after the other. Otherwise many passwords that come
-# at once would all be tried before the first of them is counted. If there are several processes,
-# each can still try one password at the same time.
+# With this lock, a process tries only one password at a time. Otherwise many passwords that come at
+# once would all be tried before the first of them is counted. If there are several processes, each
+# of them can try one password at the same moment.
 _one_try = Lock()
 
 

@@ -22,5 +22,6 @@ def counted_address(request: HttpRequest) -> str | None:
         return str(address)
     if address.ipv4_mapped:
         return str(address.ipv4_mapped)
-    # IPv6Network does not accept an address with a zone. As an integer, the address has no zone.
+    # The zone is left out by converting the address to an integer, because IPv6Network does not
+    # accept an address with a zone.
     return str(IPv6Network((int(address), _IPV6_PREFIX), strict=False).network_address)

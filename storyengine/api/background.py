@@ -63,9 +63,9 @@ async def end(
 ) -> Status[SessionDocument]:
     """End the chapter as soon as memory covers every prompt.
 
-    The answer is 409 if memory is more than two stretches of prompts behind, or needs more calls
-    than two stretches have prompts. The field `calls` of this answer has the number of calls. Send
-    `accept_calls` to accept them.
+    The answer is 409 if memory is more than two stretches of prompts behind, or if it needs more
+    model calls than two stretches have prompts. The field `calls` of this answer has the number of
+    model calls. A client accepts these calls if it sends the request again with `accept_calls`.
     """
     await in_database(request_end, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(is_ending_over, session_id, session_id, prefer, response)
@@ -88,9 +88,10 @@ async def retry_memory(
     """Try again now to write the memory that failed. If the end of the chapter failed, end the
     chapter again.
 
-    The answer is 409 if memory is more than two stretches of prompts behind, or needs more calls
-    than two stretches have prompts. The field `calls` of this answer has the number of calls. Send
-    `accept_calls` to accept them. Then one stretch is written now, and one after each prompt.
+    The answer is 409 if memory is more than two stretches of prompts behind, or if it needs more
+    model calls than two stretches have prompts. The field `calls` of this answer has the number of
+    model calls. A client accepts these calls if it sends the request again with `accept_calls`.
+    Then one stretch is written now, and one after each prompt.
     """
     await in_database(retry_summary, session_id, accept_calls=body.accept_calls)
     was_awaited = await is_awaited(are_summaries_over, session_id, session_id, prefer, response)
@@ -126,7 +127,7 @@ async def _answer_for(
 ) -> Status[SessionDocument]:
     """Ask for a job of the chapter, and return the answer of the API.
 
-    If the client waits, the answer comes when the job is over. Otherwise it comes at once.
+    If the client waits, the answer is sent when the job is over. Otherwise it is sent at once.
     """
     job = await in_database(request_job, session_id)
     was_awaited = await is_awaited(is_job_over, job.job_id, session_id, prefer, response)

@@ -30,7 +30,7 @@ class TitleBody(Body):
 
 
 class Tab1Body(Body):
-    """The fields of Tab 1 to change. A field that is missing or null stays as it is. A slot that is
+    """The fields of Tab 1 to change. A field that is missing or null is not changed. A slot that is
     not named keeps its text."""
 
     world_text: str | None = Field(None, description="At most 5,000 characters.")
@@ -131,7 +131,7 @@ class TrialBody(Body):
 
 
 class NarrativeAgentBody(Body):
-    """The settings of the narrator to change. A field that is missing or null stays as it is."""
+    """The settings of the narrator to change. A field that is missing or null is not changed."""
 
     narrative_agent_definition_text: str | None = Field(
         None, description="Instructions to the narrator; at most 5,000 characters."

@@ -187,10 +187,10 @@ def make_dry_run(request: HttpRequest, session_id: UUID, body: PromptBody) -> Dr
     response={200: CallsEstimateDocument, **READ, **refusals(409, 422)},
 )
 def get_build_estimate(request: HttpRequest, session_id: UUID) -> CallsEstimateDocument:
-    """Estimate the calls for the narrative of an ended chapter, on the assumption that no scene
-    comes out too short.
+    """Estimate the model calls for the narrative of an ended chapter, on the assumption that no
+    scene comes out too short.
 
-    Each call writes one scene. The estimate itself calls no model.
+    Each model call writes one scene. For the estimate itself, no model is called.
     """
     try:
         estimate = estimate_build(get_chapter(session_id))

@@ -39,7 +39,7 @@ def list_sessions(
     limit: Annotated[int, Query(ge=1, le=200)] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> SessionList:
-    """List the chapters. The chapter that was played most recently comes first."""
+    """List the chapters, the most recently played chapter first."""
     return read_sessions(limit=limit, offset=offset)
 
 

@@ -68,20 +68,20 @@ def fork_session(
     body: ForkBody,
     idempotency_key: ForkKey = "",
 ) -> Status[SessionDocument]:
-    """Create a chapter that begins as this one was after one of its turns. No model is called.
+    """Create a chapter that begins as this chapter was after one of its turns. No model is called.
 
-    The fork has the turns up to the named one with all their committed attempts, and the memory and
-    rulings of that time. It has no draft, no reply that is being written, and no broken reply. The
-    tokens and dollars that this chapter has spent count towards the caps of the fork. The fork
-    stays when this chapter is deleted.
+    The fork has the turns up to the named turn with all their committed attempts, and the memory
+    and rulings up to this turn. It has no draft, no reply that is being written, and no broken
+    reply. The tokens and dollars that this chapter has spent count towards the caps of the fork.
+    The fork stays when this chapter is deleted.
     """
     fork = fork_chapter(session_id, body.number, submission_key=idempotency_key)
     return answer_created(fork, response)
 
 
 def _body(request: HttpRequest) -> bytes:
-    """Return the body of an import, which is read from the stream because `request.body` has a
-    smaller limit."""
+    """Return the body of an import. The body is read from the stream, because Django's
+    `request.body` accepts only smaller bodies."""
     length = request.headers.get("Content-Length", "")
     if not length.isdecimal():
         return request.read(MAX_FILE_BYTES + 1)

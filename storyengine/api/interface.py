@@ -26,7 +26,7 @@ from storyengine.api.problems import (
 
 View = Callable[..., HttpResponseBase | Awaitable[HttpResponseBase]]
 
-# The most bytes of a body, except of a file.
+# The most bytes of a body that is not a file.
 LARGEST_BODY = 1_000_000
 # The name of the view that reads its body itself, because a file may be longer than other bodies.
 _TAKES_FILE = "import_session"
@@ -81,14 +81,15 @@ class ProblemAPI(NinjaAPI):
     ) -> OpenAPISchema:
         """Return the API's schema. It is made only once, because making it takes a second.
 
-        The arguments change nothing, because the API has only one address, which has no parameters.
+        This method ignores its arguments. They would choose a prefix for the addresses in the
+        schema, but this API always has the same prefix, which has no parameters.
         """
         return self._schema
 
     @cached_property
     def _schema(self) -> OpenAPISchema:
-        """The API's schema. Ninja gives all answers the media type of JSON, so this gives problems
-        their own media type."""
+        """The API's schema. Ninja declares all answers as plain JSON, so this property gives
+        problems their own media type."""
         schema = super().get_openapi_schema()
         for methods in schema["paths"].values():
             for method in HTTP_METHODS:
@@ -97,8 +98,8 @@ class ProblemAPI(NinjaAPI):
                     if int(status) >= 400 and self.renderer.media_type in content:
                         content[CONTENT_TYPE] = content.pop(self.renderer.media_type)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        # The empty entry allows calls without a token. If neither a password nor a token is set, no
-        # token is needed.
+        # The empty entry says that requests without a token are possible, because no token is
+        # needed if neither a password nor a token is set.
         schema["security"] = [{}, {"token": []}]
         return schema
 
@@ -112,8 +113,8 @@ def _unknown(request: HttpRequest) -> HttpResponseBase:
 
 
 def _in_api_form(view: View, *, takes_file: bool = False) -> Callable[..., HttpResponseBase]:
-    """Return the view with the API's error handling around it. Bodies that are too large or no JSON
-    are refused, and errors become problems."""
+    """Return the view with the API's error handling around it. A body that is too large or is not
+    JSON is refused, and errors become problems."""
     if iscoroutinefunction(view):
 
         @wraps(view)
@@ -147,7 +148,8 @@ def _without_csrf(view: View) -> Callable[..., HttpResponseBase]:
 
 
 def _refuse_body(request: HttpRequest) -> Problem | None:
-    """Return the refusal of a body that is too large, or that a form on another site could send."""
+    """Return a refusal if the body is too large or is not declared as JSON. A form on another site
+    cannot declare its body as JSON."""
     size = len(request.body)
     if size > LARGEST_BODY:
         detail = f"The body is larger than {LARGEST_BODY:,} bytes. Nothing was changed."

@@ -188,10 +188,10 @@ def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
 
 
 def refusals(*statuses: int) -> dict[int, type[Problem]]:
-    """Return the declaration of an operation's problems: these statuses, and those of every
-    operation.
+    """Return the declaration of the problems that an operation may answer, for Ninja.
 
-    Every operation may answer 401, 503 (the database cannot be reached) and 507 (the disk is full).
+    `statuses` are the statuses of this operation's own problems. Besides, every operation may
+    answer 401, 503 (the database cannot be reached) and 507 (the disk is full).
     """
     return dict.fromkeys((401, *statuses, 503, 507), Problem)
 
@@ -231,15 +231,16 @@ def _on_invalid(request: HttpRequest, error: Any) -> HttpResponse:
 
 def _field_error(entry: dict[str, Any]) -> FieldError:
     loc = [part[:100] if isinstance(part, str) else part for part in entry["loc"]]
-    # Ninja writes the parameter's name `body` twice into the place of an error. A client knows only
-    # the fields of the body.
+    # In Ninja's path to a wrong field, the name `body` of the view's parameter comes twice. One of
+    # the two is removed, because a client does not know the parameter.
     if len(loc) > 1 and loc[:2] == ["body", "body"]:
         del loc[1]
     return FieldError(loc=loc, msg=entry["msg"], type=entry["type"])
 
 
 def _on_http_error(request: HttpRequest, error: Any) -> HttpResponse:
-    # Ninja wraps the parser's error in an error of its own.
+    # The detail is the message of the parser's error, which Ninja has wrapped in an error of its
+    # own.
     detail = str(error.__cause__ or error)
     return problem_response(
         make_problem(request, error.status_code, "unreadable", "Not readable", detail)

@@ -48,8 +48,8 @@ def read_session(session_id: UUID, *, with_thoughts: bool = False) -> SessionDoc
 
 
 async def read_whole_session(session_id: UUID) -> SessionDocument:
-    """Return the document of a chapter. It is read in the request's own thread, because a long
-    chapter would block the threads that all requests share."""
+    """Return the document of a chapter. The rows are read in the thread of this request, because a
+    long chapter would block the threads that all requests share."""
     return await sync_to_async(read_session)(session_id)
 
 
@@ -94,7 +94,7 @@ def read_sessions(*, limit: int, offset: int) -> SessionList:
 
 
 def read_answer(attempt: Attempt) -> TurnAnswer:
-    """Return the document of a committed attempt. For the same attempt it is always the same.
+    """Return the document of a committed attempt. The document never changes.
 
     Raises UnknownChapter if the chapter was reset meanwhile.
     """

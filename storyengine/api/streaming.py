@@ -79,8 +79,8 @@ async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator
                         yield _event("token", token)
                 else:
                     answer = await _answer(part)
-                    # If another process wrote the reply, some of its text may not have been sent.
-                    # So the whole reply is compared with the sent text.
+                    # Some text of the reply may not have been sent yet if another process wrote the
+                    # reply. So the whole reply is compared with the sent text.
                     said = (event.text for event in answer.events if event.role == "agent")
                     whole = ReplyText("\n\n".join(said), is_restart=True)
                     if token := _token(whole, shown):
@@ -100,7 +100,8 @@ def _event(name: str, data: dict[str, Any]) -> bytes:
 def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
     """Return the data of the next event `token`, or None if there is no new text.
 
-    With `is_restart`, the client has to replace all earlier text by the text of this event.
+    With `is_restart`, the client has to replace all text that it has received by the text of this
+    event.
     """
     added = part.text
     if part.is_restart:
@@ -116,7 +117,8 @@ def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
 
 
 async def _parts(opened: OpenedAttempt) -> AsyncGenerator[ReplyPart | None]:
-    """Yield the parts of the reply to its end. Yield None from time to time while no part comes."""
+    """Yield the parts of the reply until the reply ends. Yield None from time to time while there
+    is no new part."""
     is_over = not opened.must_run
     if is_over:
         yield ReplyEnded(opened.attempt)

@@ -162,7 +162,8 @@ def adopt(request: HttpRequest, session_id: UUID, trial_id: UUID) -> Status[Turn
     return Status(201, read_answer(adopt_trial(session_id, trial_id)))
 
 
-# The API's names for the states of a trial. They are older than the names of attempts' states.
+# The API's name for each status of a trial's attempt. These names are kept for existing clients,
+# although attempts have other names for their statuses now.
 _STATUS: dict[str, Literal["running", "done", "failed", "cancelled"]] = {
     Attempt.Status.RUNNING: "running",
     Attempt.Status.COMMITTED: "done",

@@ -32,7 +32,7 @@ def wait_seconds(prefer: str) -> int | None:
 
 
 def accept_wait(prefer: str, response: HttpResponse) -> int | None:
-    """Return the result of `wait_seconds`. If the client asks to wait, confirm it by a header of
+    """Return the result of `wait_seconds`. If the client asks to wait, confirm this in a header of
     the answer."""
     seconds = wait_seconds(prefer)
     if seconds is not None:

@@ -19,8 +19,8 @@ Migration = tuple[str, str]
 class Contents:
     """The contents of a backup that was read to its end."""
 
-    # The file from which the database is loaded: the backup itself, or an SQL script of its
-    # contents.
+    # The file from which the database is loaded. It is the backup itself, or an SQL script that was
+    # made from the backup.
     source: Path
     migrations: frozenset[Migration]
 
@@ -55,8 +55,8 @@ def refuse_what_is_not_ours(backup: Path, contents: Contents) -> None:
 
 
 def unknown_migrations(migrations: Iterable[Migration]) -> list[str]:
-    """Return the migrations among these that this program lacks, because a newer program has made
-    them."""
+    """Return those of the given migrations that this program lacks, because a newer program has
+    made them."""
     loader = MigrationLoader(None)
     return [
         f"{app}.{name}"
@@ -66,7 +66,7 @@ def unknown_migrations(migrations: Iterable[Migration]) -> list[str]:
 
 
 def missing_migrations(migrations: frozenset[Migration]) -> Iterator[str]:
-    """Yield the migrations of this program that are not among these."""
+    """Yield the migrations of this program that are not among the given migrations."""
     for app, name in sorted(MigrationLoader(None).disk_migrations):
         if (app, name) not in migrations:
             yield f"{app}.{name}"

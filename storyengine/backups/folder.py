@@ -27,7 +27,8 @@ from django.utils.timesince import timesince
 from storyengine.backups.exceptions import BackupError
 
 ONE_DAY = timedelta(days=1)
-# The beginning of a draft's name, by which the drafts of killed processes are found.
+# The beginning of the name of an unfinished backup. A process that was killed may have left such a
+# file, which is found by this beginning.
 _DRAFT = ".unfinished-"
 _EMPTY = "-empty"
 _TIME = "%Y%m%dT%H%M%S.%fZ"
@@ -65,10 +66,10 @@ class Backup:
 
 @contextmanager
 def only_one_at_a_time(*, wait: bool = True) -> Iterator[bool]:
-    """Lock the folder during the block, and yield True.
+    """Lock the folder during the `with` block, and yield True.
 
-    If another process has the lock, wait for it, or yield False if `wait` is False. The system
-    releases the lock of a process that dies.
+    If another process has the lock, wait until it releases the lock. With `wait=False`, do not wait
+    but yield False. The system releases the lock of a process that dies.
     """
     folder = _made_folder()
     try:
@@ -91,8 +92,8 @@ def only_one_at_a_time(*, wait: bool = True) -> Iterator[bool]:
 
 @contextmanager
 def draft() -> Iterator[Path]:
-    """Create an empty private file in the folder. After the block, delete the file, unless `keep`
-    has given it another name."""
+    """Create an empty private file in the folder. After the `with` block, delete the file, unless
+    `keep` has given it another name."""
     try:
         handle, name = tempfile.mkstemp(prefix=_DRAFT, dir=_made_folder())
         os.close(handle)
@@ -107,7 +108,8 @@ def draft() -> Iterator[Path]:
 
 
 def keep(path: Path, reason: Reason, ending: str, *, has_chapters: bool) -> Path:
-    """Write a complete and checked draft to the disk, and then rename it as a backup."""
+    """Write the file of a complete and checked backup to the disk, and then give the file the name
+    of a backup."""
     with path.open("rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()[:16]
         os.fsync(file.fileno())
@@ -158,8 +160,8 @@ def throw_away_old_ones() -> None:
 
 
 def is_as_named(path: Path) -> bool:
-    """Return whether the file is undamaged, by the hash in its name. A file that was renamed has no
-    hash in its name, and is accepted."""
+    """Return whether the hash in the file's name shows that the file is undamaged. A file that was
+    renamed has no hash in its name, and is accepted."""
     match = _NAME.fullmatch(path.name)
     if not match:
         return True

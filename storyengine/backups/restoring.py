@@ -26,9 +26,10 @@ class Restored:
 
 
 def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
-    """Restore the backup. Raises BackupError if this fails, and then the database is unchanged.
+    """Restore the backup. If this fails, raise BackupError and leave the database unchanged.
 
-    The present data is backed up first. The folder keeps this backup as long as any other.
+    The present data is backed up first. The folder keeps this new backup as long as any other
+    backup.
     """
     with only_one_at_a_time():
         _refuse_unreadable(backup)
@@ -37,11 +38,11 @@ def restore(backup: Path, *, keeps_what_is_there: bool = True) -> Restored:
         with store.opened(backup) as contents:
             refuse_what_is_not_ours(backup, contents)
             replaced = _keep_what_is_there() if keeps_what_is_there else None
-            # The check is repeated, because a worker may have started while the backups were read
-            # and made.
+            # The check is repeated, because a worker may have started while the backup was read and
+            # the present data was backed up.
             _refuse_beside_a_worker()
-            # The connection belongs to the old database. The next query of this process opens a new
-            # connection.
+            # The connection was opened to the replaced data. The next query of this process opens a
+            # new connection.
             connection.close()
             store.load(contents)
             _end_restored_heartbeats()
@@ -88,8 +89,8 @@ def _end_restored_heartbeats() -> None:
     try:
         end_heartbeats()
     except DatabaseError as error:
-        # There is only a warning if the database is away. Any other error means that the backup has
-        # no table of heartbeats, because an older program made it.
+        # A warning is needed only if the database cannot be reached. Any other error means that the
+        # backup has no table of heartbeats, because an older program made the backup.
         if is_database_away(error):
             logger.warning(
                 "workers of the backup count as running for up to %d seconds: %s",

@@ -11,10 +11,10 @@ from storyengine.backups.contents import Contents, Migration
 from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError
 
 _MAGIC = b"SQLite format 3\x00"
-# The most seconds to wait until another process releases its lock on the database.
+# The most seconds for which a backup waits until another process releases its lock on the database.
 PATIENCE_SECONDS = 20.0
-# The most seconds of the check when the program starts. They are enough for a gigabyte on most
-# machines. A larger file is checked in full by the daily backup.
+# The most seconds for the check of the database when the program starts. This time is enough for a
+# gigabyte on most machines. The daily backup checks a larger file to its end.
 LOOKING_SECONDS = 5.0
 
 
@@ -31,8 +31,8 @@ class SqliteStore:
                 closing(_connect(draft, "mode=rw")) as copy,
             ):
                 _copy(database, copy)
-                # The copy is in WAL mode, as the database is. A backup must be a single file, so
-                # the copy leaves this mode.
+                # The copy is in WAL mode, as the database is. It leaves this mode here, because in
+                # WAL mode it would consist of several files, and a backup must be a single file.
                 copy.execute("PRAGMA journal_mode=DELETE")
             with closing(_connect(draft, "mode=ro&immutable=1")) as copy:
                 _check(copy)

@@ -44,8 +44,8 @@ def _say_why(error: BaseException) -> str:
     newest, file = _newest_with_chapters(), database_file()
     if newest is None or file is None or not is_damaged(error):
         return say_unreadable(error)
-    # A restore replaces no data that it cannot back up. So the user has to move the damaged file to
-    # another folder first.
+    # A restore backs up the present data first, which is impossible for a damaged file. So the user
+    # has to move the damaged file to another folder first.
     folders = (file.with_name(f"damaged-{number}") for number in count(1))
     aside = shlex.quote(path_as_typed(next(folder for folder in folders if not folder.exists())))
     return (
@@ -57,8 +57,8 @@ def _say_why(error: BaseException) -> str:
 
 
 def _is_unused() -> bool:
-    # The file is checked before any query. When SQLite opens an empty file, it deletes the log
-    # beside it.
+    # The file is checked before any query. A query would open the file, and SQLite would then
+    # delete the log beside an empty file.
     file = database_file()
     if file and not (file.exists() and file.stat().st_size):
         return True
@@ -66,8 +66,8 @@ def _is_unused() -> bool:
 
 
 def _refuse_beside_backups() -> None:
-    """Raise BackupError if there are backups with chapters. The database is empty, so its chapters
-    may have been lost."""
+    """Raise BackupError if there are backups with chapters. This function is called for an empty
+    database, whose chapters may have been lost."""
     if newest := _newest_with_chapters():
         raise BackupError(
             "The database is empty, though there are backups of one with chapters. It was left as "

@@ -53,8 +53,8 @@ VERSION: Final = 2
 
 # The engine allows fifty attempts at a turn, but a chapter from an older program may have more.
 MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
-# The most events of an attempt in a file. The engine stores at most half as many, but files of
-# version 1 also have events of the system.
+# The most events of an attempt in a file. The engine stores at most half of this number, but
+# attempts from files of version 1 also have events of the system.
 MAX_EVENTS_OF_AN_ATTEMPT: Final = 1_000
 
 Witnesses = Annotated[list[Member], Field(max_length=MOST_MEMBERS, fail_fast=True)]
@@ -151,8 +151,8 @@ class AttemptEntry(Part):
 
     @model_validator(mode="after")
     def _read_older_trial(self) -> Self:
-        """Move the layer that a trial changed to the field `changed_layer`. Older files have it in
-        `given`."""
+        """Move the layer that a trial changed from the field `given`, where older files have it, to
+        the field `changed_layer`."""
         if self.kind == "trial" and self.changed_layer is None:
             self.changed_layer, self.given = self.given, None
         return self

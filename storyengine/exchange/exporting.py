@@ -42,8 +42,8 @@ from storyengine.exchange.chapter_file import (
 )
 from storyengine.exchange.file_parts import ERROR_CHAR_LIMIT, SourceSnapshot, Tab1
 
-# The states of exported chapters. Background work is not exported, so a chapter with such work gets
-# the state that it had before the work.
+# The states of exported chapters. A file has no background work, so a chapter with background work
+# gets the state that it had before this work.
 _SETTLED = {
     State.DRAFT_TAB1: State.DRAFT_TAB1,
     State.LOCKING: State.DRAFT_TAB1,
@@ -80,8 +80,8 @@ def export_until(session_id: uuid.UUID, number: int) -> Chapter:
 
 
 def _read_until(chapter: Session, number: int) -> Chapter:
-    """Read the rows that a fork takes over from its origin. No other code decides which rows these
-    are.
+    """Read the rows that a fork takes over from its origin. Only this function decides which rows
+    these are.
 
     A fork gets the turns up to turn `number` with all their committed attempts, and the memory
     blocks and rulings up to that turn. It gets no draft and no attempt that was not committed.
@@ -90,8 +90,8 @@ def _read_until(chapter: Session, number: int) -> Chapter:
     # UnknownTurn.
     slots = chapter.selected_agent_slots
     latest = find_turn_to_fork(chapter, number).chosen
-    # The fork's values are set on a copy. `chapter` must stay as it was read, because
-    # `read_at_one_moment` compares it with its row again.
+    # The fork's values are set on a copy. `chapter` must not change, because `read_at_one_moment`
+    # compares it with a second reading of the chapter's row.
     cut = copy(chapter)
     cut.state = State.ACTIVE
     cut.prompt_index = number
@@ -141,8 +141,8 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         chapter,
         Chapter,
         state=state.value,
-        # In a file this slot must be selected. The stored slot may have been deselected on Tab 1,
-        # and is then replaced by 1.
+        # In a file, the slot of the panel to show must be selected. If the chapter's slot was
+        # deselected on Tab 1, the file gets slot 1.
         next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
         tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
         cast=[CastEntry.model_construct(**_copy(one, CastEntry)) for one in chapter.cast],
@@ -224,8 +224,8 @@ def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[Chang
     """Return the changes of each attempt, followed by the changes of the acts after the attempt.
 
     For a committed attempt, the changes of the committed run are returned. For a broken attempt,
-    they are those of the run that wrote its text. An attempt that was set aside gets none, because
-    its changes never count.
+    the changes of the run that wrote its text are returned. For an attempt that was set aside, no
+    changes are returned, because its changes never count.
     """
     run = Case(
         When(attempt__status=Attempt.Status.COMMITTED, then=F("attempt__run_id")),
@@ -246,10 +246,10 @@ def _changes(chapter: Session, results: list[Job]) -> dict[uuid.UUID, list[Chang
 
 
 def _results(chapter: Session, attempts: set[uuid.UUID]) -> list[Job]:
-    """Return the jobs for late results that these attempts asked for. The result must be there, or
-    it must be void.
+    """Return the jobs for late results that these attempts asked for. A job that is not done is
+    left out, unless its result is void.
 
-    Results of kinds that the mode does not declare are left out, because no file may have them.
+    Results of kinds that the mode does not declare are left out too, because no file may have them.
     """
     ended = (Job.Status.DONE, Job.Status.VOID)
     asked = chapter.jobs.exclude(result_kind="").filter(status__in=ended)
@@ -283,7 +283,7 @@ def _place_of(attempt_id: uuid.UUID | None, places: dict[uuid.UUID, int]) -> int
 
 
 def _blocks(chapter: Session, attempts: set[uuid.UUID]) -> list[MemoryBlock]:
-    """Return the memory blocks, also those of attempts that are not chosen now."""
+    """Return the memory blocks, also those of attempts that are not chosen."""
     blocks = chapter.memory_blocks.filter(to_prompt_index__lte=chapter.prompt_index)
     return [
         block
@@ -329,8 +329,8 @@ def _unanswered(
                 attempt,
                 UnansweredEntry,
                 status=Attempt.Status.STOPPED.value if attempt.is_running else attempt.status,
-                # A turn may be missing in `number_of` because it was added while these rows were
-                # read. `read_at_one_moment` then reads them again.
+                # A turn that was added while these rows were read may be missing in `number_of`.
+                # `read_at_one_moment` then reads all rows again.
                 turn=None if attempt.turn_id is None else number_of.get(attempt.turn_id),
                 error=scrub_reply(attempt.error)[:ERROR_CHAR_LIMIT],
                 changes=changes[attempt.pk],

@@ -1,6 +1,7 @@
 """The kinds of values in a chapter's file, and the parts that all versions share.
 
-The limits on single values are here, and those on their number are in storyengine.exchange.limits.
+The limits on single values are in this module. The limits on the number of values are in
+storyengine.exchange.limits.
 """
 
 import json
@@ -48,8 +49,8 @@ TOO_MANY: Final = "too_many"
 MODEL_TEXT_CHAR_LIMIT = 1_000_000
 ERROR_CHAR_LIMIT = 5_000
 _LARGEST_NUMBER = 1_000_000
-# The years in which a time may lie. Later times are computed from the latest time in the file, so
-# no time may be near the end of the calendar.
+# The years in which a time may lie. The program computes later times from the times in a file. So
+# no time in a file may be near the end of the calendar.
 _YEARS = range(2000, 2200)
 _TIME = re.compile(
     "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z",
@@ -100,8 +101,8 @@ def at_most(kind: str) -> tuple[Any, ...]:
         return value
 
     schema = {"maxItems": getattr(OVER_THE_NETWORK, kind)}
-    # The length is checked before pydantic reads the entries, so the entries of a list that is too
-    # long are not read.
+    # The length is checked before pydantic reads the entries. So pydantic does not read the entries
+    # of a list that is too long.
     return Field(fail_fast=True, json_schema_extra=schema), BeforeValidator(check)
 
 
@@ -121,7 +122,8 @@ def _write_time(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-# In each type, the length is checked first, so that a text that is too long is not searched.
+# In each type, the length is checked first. So the other check does not search a text that is too
+# long.
 Tab1Text = Annotated[str, Field(max_length=TAB1_CHAR_LIMIT), AfterValidator(_check_text)]
 NarratorText = Annotated[
     str, Field(max_length=NARRATIVE_AGENT_CHAR_LIMIT), AfterValidator(_check_text)

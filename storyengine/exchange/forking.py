@@ -65,8 +65,7 @@ def fork_chapter(session_id: uuid.UUID, number: int, *, submission_key: str = ""
             inherited_usage=used_by_model(origin.pk),
         )
     except IntegrityError:
-        # Two requests with the same key came at the same time, and the other one has stored the
-        # fork.
+        # Another request with the same key came at the same time, and has stored the fork.
         if fork := _find_fork(origin, number, key):
             return fork
         raise
@@ -80,7 +79,8 @@ def _find_fork(origin: Session, number: int, key: str) -> Session | None:
     made = Session.everything.filter(origin=origin, fork_key=key)
     fork = made.first()
     if fork is not None and fork.state == State.IMPORTING:
-        # The process that was storing the fork may have died.
+        # The process that was storing the fork may have died. Then the unfinished fork is removed
+        # here.
         remove_left_behind()
         fork = made.first()
     if fork is None:

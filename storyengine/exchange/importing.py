@@ -8,7 +8,9 @@ that the latest turn asked for (agents.flows.late_results).
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -20,6 +22,7 @@ from agents.modes import Stage, has_stage
 from agents.running.results import result_key
 from memory.blocks import with_known_slots
 from memory.models import MemoryBlock, NarrativeDraft
+from memory.stretches import Audience, told_to
 from sessions.access import get_chapter
 from sessions.importing import importing, store_groups, store_rows
 from sessions.limits import MAX_AGENTS
@@ -40,6 +43,7 @@ from storyengine.exchange.chapter_file import (
     ChangeEntry,
     Chapter,
     DraftEntry,
+    MemoryBlockEntry,
     ResultEntry,
     TurnEntry,
     UnansweredEntry,
@@ -147,8 +151,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
     attempts = [attempt for turn in chapter.turns for attempt in turn.attempts]
     changes = (one for attempt in attempts for one in attempt.changes)
     events = [event for attempt in attempts for event in attempt.events]
-    # A person who appeared in play missed the earlier events, and only its thinker knows a thought.
-    # In both cases not everybody knows the same.
+    # A person who appeared in play missed the earlier events, and a thought is known only to its
+    # thinker. In both cases not everybody knows the same.
     if any(one.kind == PERSON for one in changes) or any(one.kind == THOUGHT for one in events):
         return True
     told = (event.witnesses for event in events)
@@ -159,8 +163,8 @@ def _differs_by_reader(chapter: Chapter) -> bool:
 def _turns(
     session: Session, turns: Sequence[TurnEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
-    """Yield lists of rows that must be stored together: each turn with its attempts, because they
-    refer to each other, and then each event and each change."""
+    """Yield lists of rows that must be stored together. A turn and its attempts are one list,
+    because they refer to each other. Each event and each change is a list of its own."""
     for entry in turns:
         turn_id, ids = names.of_turn(entry.number), names.of_attempts(entry.number)
         attempts = list(zip(ids, entry.attempts, strict=True))
@@ -270,11 +274,45 @@ def _blocks(
     names: NewNames,
 ) -> Iterator[MemoryBlock]:
     slots = chapter.selected_agent_slots
+    told_until = _last_prompts_told(session, chapter.turns)
     for block_id, block in zip(block_ids, chapter.memory_blocks, strict=True):
         fields = dict(block)
         fields["json_payload"] = with_known_slots(block.json_payload, slots)
         fields["attempt_id"] = names.of_attempt(block.to_prompt_index, fields.pop("attempt"))
+        fields["told_until"] = told_until(block)
         yield MemoryBlock(block_id=block_id, session=session, **fields)
+
+
+def _last_prompts_told(
+    session: Session, turns: Sequence[TurnEntry]
+) -> Callable[[MemoryBlockEntry], int | None]:
+    """Return a function that finds the last prompt of which a delta tells an event. For any other
+    block, and for a delta without events, the function returns None."""
+    told = [
+        [
+            {told_to(session, one.witnesses) for one in attempt.events if one.kind != THOUGHT}
+            for attempt in turn.attempts
+        ]
+        for turn in turns
+    ]
+    # For each audience, the turns whose chosen attempts have events for it, in ascending order.
+    # With these lists, many deltas of long stretches are read fast.
+    numbers: dict[Audience, list[int]] = defaultdict(list)
+    for turn, audiences in zip(turns, told, strict=True):
+        for audience in audiences[turn.chosen]:
+            numbers[audience].append(turn.number)
+
+    def find(block: MemoryBlockEntry) -> int | None:
+        if block.type != MemoryBlock.Type.TURN_DELTA or block.attempt is None:
+            return None
+        last, audience = block.to_prompt_index, tuple(block.audience or ())
+        if audience in told[last - 1][block.attempt]:
+            return last
+        earlier = numbers.get(audience, [])
+        at = bisect_left(earlier, last)
+        return earlier[at - 1] if at and earlier[at - 1] >= block.from_prompt_index else None
+
+    return find
 
 
 def _drafts(

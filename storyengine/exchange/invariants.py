@@ -201,7 +201,7 @@ def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: st
 def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
     _check_writer(attempt, chapter, place)
     _check_changes(attempt.changes, chapter, f"{place}.changes")
-    # An attempt with an actor may have an event that nobody speaks only if the mode makes the
+    # An event may lack a speaker only if the attempt has no actor, or if the mode itself makes the
     # events of its attempts.
     may_be_narrated = attempt.actor is None or mode_named(chapter.mode).outcome is not reply
     for at, event in enumerate(attempt.events):

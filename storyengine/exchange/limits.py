@@ -1,7 +1,7 @@
 """The limits on files of chapters. The server's operator may import larger files than users of the
 pages and the API.
 
-The limits on single values are the same for both.
+The limits on single values are the same for everybody.
 """
 
 from dataclasses import dataclass

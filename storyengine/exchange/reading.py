@@ -108,7 +108,7 @@ def _read_json(content: bytes, limits: Limits) -> Any:
     except RecursionError:
         raise BadChapterFile("The file is nested too deeply") from None
     except ValueError:
-        # Python refuses to read a number with thousands of digits.
+        # This error comes from Python, which refuses to read a number with thousands of digits.
         raise BadChapterFile("A number in the file has too many digits") from None
 
 

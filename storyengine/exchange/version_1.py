@@ -52,9 +52,9 @@ from storyengine.exchange.limits import Limits
 
 VERSION: Final = 1
 
-# The most replies to a prompt and the most events of the system at a prompt. Each reply becomes an
-# attempt. The limit for events is half of what an attempt may have, because the first attempt also
-# gets the events from before the first prompt.
+# The most replies to a prompt, and the most events of the system at a prompt. Each reply becomes an
+# attempt. The limit for events of the system is half of the events that an attempt may have,
+# because an attempt at the first turn also gets the events from before the first prompt.
 _MOST_AT_A_PROMPT: Final = {
     "agent": MAX_ATTEMPTS_OF_A_TURN,
     "system": MAX_EVENTS_OF_AN_ATTEMPT // 2 - 1,
@@ -126,8 +126,9 @@ KNOWN_KEYS = keys_of(OldChapterFile, OldChapter, Config, OldTab1, EventEntry, Un
 def upgrade(old: OldChapter, limits: Limits) -> Chapter:
     """Return a chapter of version 2 with the content of a chapter of version 1.
 
-    Raises BadChapterFile if the events make no turns. Also raises it for an invalid part that has
-    another name in version 2. storyengine.exchange.invariants checks all other rules afterwards.
+    Raises BadChapterFile if the events make no turns. The parts that have another name in version 2
+    are checked here, so that the error names the part as the file does.
+    storyengine.exchange.invariants checks all other rules afterwards.
     """
     check_slots(old.selected_agent_slots, "selected_agent_slots")
     check_slot(old.next_agent_slot, old, "next_agent_slot")
@@ -143,7 +144,7 @@ def upgrade(old: OldChapter, limits: Limits) -> Chapter:
         **fields,
         mode=DEFAULT_MODE,
         mode_content={},
-        # Programs of version 1 always used this number, whatever the file says.
+        # Programs of version 1 always used this size of a stretch, whatever the file says.
         chunk_size_prompts=CHUNK_SIZE_PROMPTS,
         tab1=Tab1.model_construct(
             world_text=old.tab1.world_text, chapter_text=old.tab1.chapter_text
@@ -272,7 +273,7 @@ def _is_prompt_of(turn: UnansweredTurn, chapter: OldChapter) -> bool:
 
 def _turns(chapter: OldChapter) -> list[TurnEntry]:
     turns: list[TurnEntry] = []
-    # Events of the system from before the first prompt, which are added to the first turn.
+    # The events of the system from before the first prompt. They are added to the first turn.
     early: list[EventEntry] = []
     for number, of_prompt in groupby(chapter.events, key=attrgetter("prompt_index")):
         events = early + list(of_prompt)

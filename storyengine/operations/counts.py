@@ -12,8 +12,8 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-# The counts of one family, in the form in which a heartbeat stores them: each with its name, its
-# labels and its value.
+# The counts of one family of metrics, in the form in which a heartbeat stores them. Each count has
+# its name, its labels and its value.
 Samples = list[tuple[str, dict[str, str], float]]
 
 REGISTRY = CollectorRegistry()
@@ -65,7 +65,7 @@ class CountingHandler(logging.Handler):
 
 
 def own_samples() -> dict[str, Samples]:
-    """Return all counts of this process, by family."""
+    """Return all counts of this process, by family of metrics."""
     return {
         family.name: [(one.name, dict(one.labels), one.value) for one in family.samples]
         for family in REGISTRY.collect()

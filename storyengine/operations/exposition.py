@@ -50,7 +50,8 @@ def _counted(counts_of_workers: dict[str, dict[str, Any]]) -> Iterable[Metric]:
 
 
 def _rows() -> Iterable[Metric]:
-    """Yield the metrics of jobs and workers. Three queries read them, each with an index."""
+    """Yield the metrics of jobs and workers. Three queries read these metrics, each with an
+    index."""
     now = timezone.now()
     waiting = GaugeMetricFamily(
         "storyengine_waiting_jobs", "Queued or running, by kind.", labels=["kind", "status"]

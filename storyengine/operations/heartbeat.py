@@ -36,8 +36,8 @@ class HeartbeatThread(threading.Thread):
         self._beat(is_last=True)
 
     def end(self) -> None:
-        """Let the thread store that the worker has ended, and then end. Wait for this for a short
-        time."""
+        """Let the thread store that the worker has ended, and then end. Wait at most a short time
+        until the thread has ended."""
         self.is_over.set()
         self.join(_LAST_SECONDS)
 

@@ -64,8 +64,8 @@ class LeaveOutRequests(logging.Filter):
 
 
 class OnlyBugs(logging.Filter):
-    """A filter that drops the lines of Django's logger that have no traceback. They are about error
-    statuses, and the line of the request has the status too."""
+    """A filter that drops the lines of Django's logger that have no traceback. Such a line only
+    reports an error status, which the log line of the request has too."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.exc_info is not None

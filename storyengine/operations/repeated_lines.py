@@ -1,5 +1,4 @@
-"""Holds back repeated lines of the log, because any visitor can cause some lines as often as he
-likes."""
+"""Drops repeated lines of the log, because any visitor can cause some lines without limit."""
 
 import logging
 import time
@@ -16,8 +15,8 @@ class _Line:
 
 
 class OnceAMinute(logging.Filter):
-    """A filter that lets one line a minute pass for each wording. Its field `times` says how many
-    equal lines there were.
+    """A filter that lets one line a minute pass for each wording. If lines were dropped before this
+    line, its field `times` has the number of all of them, with this line.
 
     A web server warns of each request that it refuses. Without this filter, visitors could fill the
     disk.
@@ -26,8 +25,8 @@ class OnceAMinute(logging.Filter):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        # The lines that were held back, by wording. A wording is a message before its arguments are
-        # filled in, so there are only a few wordings.
+        # The number of dropped lines for each wording, and the time of the next line. A wording is
+        # a message before its arguments are filled in, so there are only a few wordings.
         self._lines: dict[str, _Line] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -38,8 +38,8 @@ class RequestLogMiddleware(InlineMiddleware):
     def __init__(self, get_response: GetResponse) -> None:
         super().__init__(get_response)
         if self.is_async:
-            # Django runs the method in a thread unless the instance has this attribute with an
-            # async function.
+            # Django runs this method in a thread unless the attribute `process_view` of the
+            # instance is an async function.
             self.process_view = self._process_view_inline  # type: ignore[assignment, method-assign]
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
@@ -127,15 +127,16 @@ def _note(method: str | None, match: ResolverMatch | None, status: int, started:
 
 
 async def _counted(parts: AsyncIterable[bytes], ids: Mapping[str, str]) -> AsyncGenerator[bytes]:
-    """Yield the parts of a stream. While it lasts, count it as open. At its end, log a line.
+    """Yield the parts of a stream. Count the stream as open until it ends, and then write a log
+    line.
 
-    Other lines get their ids from the middleware. The stream ends after the middleware has ended,
-    so this line gets `ids`.
+    Other log lines get their ids from the middleware. But the stream ends after the middleware, so
+    its log line gets the ids in `ids`.
     """
     started = time.perf_counter()
     open_streams.inc()
     try:
-        # If the client leaves, `aclosing` closes the source of the parts, which then stops
+        # If the client disconnects, `aclosing` closes the source of the parts, which then stops
         # following the reply.
         async with aclosing(cast(AsyncGenerator[bytes], aiter(parts))) as source:
             async for part in source:

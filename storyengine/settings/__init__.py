@@ -47,8 +47,9 @@ HOST = read_host("STORYENGINE_HOST", has_password=bool(PASSWORD))
 # because by itself it would trust every program on this machine if the variable is not set.
 PROXIES = read_networks("FORWARDED_ALLOW_IPS")
 HTTPS = read_bool("STORYENGINE_HTTPS")
-# The hosts for which a browser remembers for a year that it must use HTTPS: this host, also its
-# subdomains, or also as an entry of the browsers' preload list.
+# The hosts for which a browser uses only HTTPS for a year after a visit. "host" means this host
+# alone. "subdomains" adds the subdomains of this host. "preload" also lets this rule be shipped
+# with browsers.
 HSTS = read_choice("STORYENGINE_HSTS", "host", ("host", "subdomains", "preload"))
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 if HOST.startswith("127.") and HOST not in LOOPBACK_HOSTS:
@@ -121,12 +122,12 @@ MIDDLEWARE = [
     "storyengine.web.refusals.RefusalMiddleware",
 ]
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
-# These checks of Django look for Django's own classes by name. The program uses classes that
-# replace them, and storyengine.checks looks for these.
+# These checks of Django look for Django's own classes by name. The program uses other classes
+# instead, and storyengine.checks looks for those other classes.
 SILENCED_SYSTEM_CHECKS = [
     *("security.W001", "security.W002", "security.W003"),
-    # This check looks for AxesMiddleware. It is left out, because the login page itself says that
-    # there were too many tries.
+    # This check looks for AxesMiddleware. The program does not use AxesMiddleware, because the
+    # login page itself says that there were too many tries.
     "axes.W002",
 ]
 
@@ -159,7 +160,8 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# When the image is built, root collects the static files. This mode lets other users read them.
+# When the image is built, root collects the static files. These permissions let other users of the
+# system read the files.
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o755
 # Whether static files are served from STATIC_ROOT, where a file's name depends on its content.
 # Tests and DEBUG serve them from the source folders.
@@ -209,9 +211,9 @@ else:
         # The seconds after which Redis delivers an unacknowledged message again. Every task takes
         # less time. Even if a job gets two notices, its work is done only once.
         "visibility_timeout": 2 * LONGEST_JOB_SECONDS,
-        # The seconds for which a page waits for a hanging Redis, at each try and at each new
-        # connection. A worker's longest query gets its answer after one second, so it is not cut
-        # off.
+        # The most seconds for which a page waits for a hanging Redis, at each try and at each new
+        # connection. A worker's longest query gets its answer after one second, so this limit does
+        # not interrupt the query.
         "socket_connect_timeout": 3,
         "socket_timeout": 3,
         "socket_keepalive": True,
@@ -226,7 +228,8 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 # Celery cannot end a task. So agents.running.work itself ends a job after LONGEST_JOB_SECONDS.
 CELERY_TASK_SOFT_TIME_LIMIT = LONGEST_JOB_SECONDS + 60
 CELERY_TASK_TIME_LIMIT = LONGEST_JOB_SECONDS + 120
-# There are few tries, because a page waits for them. The sweep replaces a notice that is lost.
+# A notice is sent at most twice, because a page waits until it is sent. The sweep replaces a notice
+# that is lost.
 CELERY_TASK_PUBLISH_RETRY_POLICY = {
     "max_retries": 1,
     "interval_start": 0.1,
@@ -262,8 +265,8 @@ CHAPTER_TOKENS = read_int("STORYENGINE_CHAPTER_TOKENS", 0)
 CALLS_PER_MINUTE = read_int("STORYENGINE_CALLS_PER_MINUTE", 600, minimum=1)
 CHAPTER_CALLS_PER_MINUTE = read_int("STORYENGINE_CHAPTER_CALLS_PER_MINUTE", 300, minimum=1)
 
-# A program with a password is a server, and other programs read its log. Without a password, a
-# person reads the log.
+# With a password, the program runs on a server, where other programs read its log. Without a
+# password, a person reads the log.
 LOG_FORMAT = read_choice("STORYENGINE_LOG_FORMAT", "json" if PASSWORD else "text", ("json", "text"))
 _LOG_HANDLERS = read_log_handlers(DATA_FOLDER, LOG_FORMAT, debug=DEBUG)
 # The log has the ids of rows and the classes of errors, and never text of a story.
@@ -291,14 +294,15 @@ LOGGING = {
         # Only bugs are logged, because refusals are ordinary answers.
         "django.request": {"level": "ERROR", "filters": ["only_bugs"]},
         "uvicorn": {"level": "WARNING"},
-        # uvicorn warns of each request that it refuses, and any visitor can send many of these.
+        # uvicorn warns of each request that it refuses, and any visitor can send many such
+        # requests. So the filter drops repeated warnings.
         "uvicorn.error": {"filters": ["once_a_minute"]},
         # The ordinary lines of axes are left out, because storyengine.access logs each failed try
         # in fewer words.
         "axes": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
-        # These libraries log the addresses of requests, and at the level DEBUG also bodies with
-        # text of a story.
+        # Only warnings of these libraries are logged. Their other lines have the addresses of
+        # requests, and at the level DEBUG also bodies with text of a story.
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},

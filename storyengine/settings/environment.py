@@ -200,8 +200,8 @@ def read_secret_key(data_folder: Path) -> str:
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Write a private file completely or not at all. If two processes write it at the same time,
-    the first text stays."""
+    """Write a private file completely or not at all. If two processes write the file at the same
+    time, the text that is written first stays."""
     # mkstemp creates a file that only its owner can read. os.link never replaces an existing file.
     handle, draft = tempfile.mkstemp(dir=path.parent)
     try:

@@ -18,8 +18,8 @@ def keep_files_private(data_folder: Path, database: Mapping[str, Any]) -> None:
     """Make the program's files private, both the existing files and those that this process will
     create.
 
-    A data folder that exists already keeps its mode, because it may contain files of other
-    programs.
+    The permissions of a data folder that exists already are not changed, because the folder may
+    contain files of other programs.
     """
     os.umask(_OTHERS)
     for path in files_for_others(data_folder, database):
@@ -45,7 +45,8 @@ def _files(data_folder: Path, database: Mapping[str, Any]) -> Iterator[Path]:
 
 
 def _mode_of(path: Path) -> int:
-    """Return the file's mode, or 0 if the file does not exist."""
+    """Return the file's type and permissions as the system gives them, or 0 if the file does not
+    exist."""
     try:
         return path.stat().st_mode
     except OSError:

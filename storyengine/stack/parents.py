@@ -10,8 +10,8 @@ import threading
 import time
 from collections.abc import Callable
 
-# The environment variable with the process id of the parent. Without it, a child would not notice
-# that the parent had ended before the child's first check.
+# The environment variable with the process id of the parent. Without this variable, a child whose
+# parent ended before the child's first check would not notice it.
 VARIABLE = "STARTED_BY"
 _LOOK_SECONDS = 0.5
 # The seconds after which a process that does not end by SIGTERM is killed.

@@ -28,8 +28,8 @@ _DOES = {
 class Runner(Process):  # type: ignore[misc]  # honcho has no types
     """A child process of honcho, which starts one process of the Procfile and reads its output.
 
-    Such a child ignores signals. Therefore honcho's own class would go on reading after honcho was
-    killed, but this class ends with honcho.
+    The children of honcho ignore signals. After honcho was killed, a child of honcho's own class
+    would therefore go on reading. A child of this class ends as soon as honcho has ended.
     """
 
     def run(self, *arguments: Any, **options: Any) -> None:

@@ -2,8 +2,8 @@
 connection.
 
 When the connection to Redis is lost, kombu goes on to use channels that it has closed. This raises
-an AttributeError, which would end the worker. With an error of the connection, kombu connects
-again.
+an AttributeError, which would end the worker. This module raises an error of the connection
+instead, after which kombu connects again.
 """
 
 from typing import Any

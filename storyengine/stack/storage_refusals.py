@@ -32,7 +32,7 @@ _SQLITE_AWAY = {
     sqlite3.SQLITE_CANTOPEN,
 }
 # The time.monotonic() at which a request last failed because of a full disk. If the disk is on
-# another machine, nothing else shows that it is full.
+# another machine, only such a failure shows that the disk is full.
 _met_full_disk_at = float("-inf")
 
 

@@ -75,7 +75,7 @@ def show_prompt(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
 @require_safe
 def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
     """Show the calls that wrote a memory block. `number` is the block's place among the blocks that
-    count, and the first block has 1."""
+    count. The first block has the number 1."""
     chapter = get_chapter(session_id)
     # Only the keys of the blocks are read here, because a long chapter has hundreds of blocks.
     keys = list(counting_blocks(chapter).values_list("pk", flat=True))

@@ -108,8 +108,8 @@ class ChapterSigns:
             self.chapter.state,
             self.chapter.is_ending,
             self.chapter.prompt_index,
-            # The choice of another attempt can change which blocks count, while their number stays
-            # the same. But it always changes this time.
+            # The choice of another attempt can change which blocks count, while the number of these
+            # blocks stays the same. But each choice sets `last_played_at`.
             self.chapter.last_played_at.isoformat(),
             self.setback.job.error if self.setback else "",
             self.calls_to_accept,
@@ -128,9 +128,9 @@ class ChapterSigns:
 
 @dataclass(frozen=True)
 class ChapterPage(ChapterSigns):
-    # The memory blocks that are shown, and the number of the last of them. The first block of a
+    # The memory blocks that are shown, and the number of the last shown block. The first block of a
     # chapter has the number 1. The last shown block is the newest one, unless the address names
-    # another.
+    # another block.
     blocks: list[MemoryBlock]
     last_block: int
     drafts: list[NarrativeDraft]
@@ -203,13 +203,14 @@ class ChapterPage(ChapterSigns):
 
     @property
     def is_pinned(self) -> bool:
-        """Whether an address must name the shown draft. Without a name, an address shows the newest
-        draft, or the draft that is being written."""
+        """Whether an address must name the draft that is shown. An address that names no draft
+        shows the newest draft, or the draft that is being written."""
         return self.reads_draft or self.draft_number != len(self.drafts)
 
     @property
     def names_of_memory(self) -> dict[str, str]:
-        """The query parameters that name the shown part of memory. The newest part needs none."""
+        """The query parameters that name the shown part of memory. The newest part needs no
+        parameter."""
         is_earlier = self.last_block < self.block_count
         names = {
             "show": "now" if self.shows_now else "",
@@ -384,8 +385,9 @@ def read_page(
 
 
 def read_status(session_id: uuid.UUID) -> ChapterSigns:
-    """Return the values by which a page learns of news. Two queries read them. If a process has
-    died, the work that it left is ended first."""
+    """Return the values by which a page learns that there is something new to show. Two queries
+    read these values. If a process has died, the attempts and jobs that it left running are ended
+    first."""
     signs, attempt = _read_status(session_id)
     if is_left_behind(signs.chapter, signs.jobs, attempt):
         recover(session_id)

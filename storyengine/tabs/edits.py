@@ -42,8 +42,8 @@ def show_edit(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpR
 def save_edit(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
     get_chapter(session_id)
     text = request.POST.get("text", "")
-    # The key depends on the text. So a form that is sent twice makes one attempt. If its text was
-    # changed in between, it makes two.
+    # The key depends on the text. So a form that is sent twice with the same text makes one
+    # attempt. With two different texts, it makes two attempts.
     key = uuid.uuid5(_EDITS, f"{request.POST.get('submission_key', '')}\n{text}")
     attempt_id = read_attempt_id(request)
     edit_reply(session_id, number, text, submission_key=str(key), attempt_id=attempt_id)

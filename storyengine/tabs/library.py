@@ -34,7 +34,7 @@ def library(request: HttpRequest) -> HttpResponse:
         draft_count=Count("narrative_drafts"),
         has_forks=Exists(Session.objects.filter(origin=OuterRef("pk"))),
     )
-    # A query with counts drops the order that the model declares, so the order is set again.
+    # A query with counts drops the default order of the chapters, so the order is set again.
     chapters = counted.order_by("-last_played_at", "pk").prefetch_related("members")
     pages = Paginator(chapters, CHAPTERS_A_PAGE).get_page(request.GET.get("page"))
     context = {
@@ -113,7 +113,8 @@ def _address(chapter: Session) -> str:
         # A chapter whose mode is not installed has all tabs.
         if any(told) or find_mode(chapter.mode) is None:
             return reverse("pages:draft", args=[chapter.pk])
-    # If the mode has no Tab 1, Tab 2 has the button that locks the chapter.
+    # If the chapter is not set up but its mode has no Tab 1, the result is Tab 2, which then has
+    # the button that locks the chapter.
     elif chapter.state in (State.DRAFT_TAB1, State.RESETTING) and (
         has_stage(chapter.mode, Stage.SET_UP) or find_mode(chapter.mode) is None
     ):

@@ -81,8 +81,8 @@ class _Kept:
     panel: NowPanel
 
 
-# The name of a character, and the items that the character knows. An item is given as its section
-# and the key of its text.
+# The name of a character, and the items that the character knows. An item is a pair of the
+# section's key and the key of the item's text.
 _Reader = tuple[str, set[tuple[str, str]]]
 
 _kept: KeptRecent[uuid.UUID, _Kept] = KeptRecent(32)
@@ -146,14 +146,13 @@ def open_question_count(folded: Fold) -> int:
 
 
 def said_in(first: Prompts, latest: Prompts) -> list[Prompts]:
-    """Return the first and the latest prompts of an item, or only one of them if they are the
+    """Return the first and the latest prompts of an item, without a repetition if they are the
     same."""
     return list(dict.fromkeys([first, latest]))
 
 
 def _shown_section(section: NowSection, limit: int | None, readers: list[_Reader]) -> ShownSection:
-    # In canon and the timeline, the latest item is the last one. In other sections it is the first
-    # one.
+    # In canon and the timeline, the latest item comes last. In other sections it comes first.
     first = max(len(section.items) - limit, 0) if limit and section.key in _OLDEST_FIRST else 0
     kept = section.items[first : first + limit] if limit else section.items
     shown = [_shown_item(item, section.key, readers) for item in kept]

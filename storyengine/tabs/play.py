@@ -173,8 +173,8 @@ def reopen_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show one page of the whole transcript. The address names a prompt, whose page is shown, or
-    the number of a page."""
+    """Show one page of the whole transcript. The address has the number of this page, or the number
+    of a prompt that the page must have."""
     chapter = get_chapter(session_id)
     numbers = Paginator(range(chapter.prompt_index), PROMPTS_A_PAGE)
     prompt = number_up_to(chapter.prompt_index, request.GET.get("prompt", ""))
@@ -223,9 +223,10 @@ def _accepts_calls(request: HttpRequest) -> bool:
 
 
 def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
-    """Return the words that a browser without scripts asks to have in the prompt cell.
+    """Return the texts that the address asks to have in the prompt cell. Only a browser without
+    scripts asks for texts in this way.
 
-    These are the words and witnesses of a prompt that broke or was set aside, or the suggested
+    The texts are the words and witnesses of a prompt that is broken or set aside, or the suggested
     first prompt of the example.
     """
     asked = request.GET.get("words")

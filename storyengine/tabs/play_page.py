@@ -52,8 +52,8 @@ class UnfinishedAttempt:
 
     @property
     def prefix(self) -> str:
-        """The beginning of a prompt in flight, such as "8) ". It is "" for a broken prompt and for
-        a re-roll."""
+        """The number before the words of a prompt in flight, such as "8) ". A broken prompt and a
+        re-roll have no number, so the prefix is ""."""
         is_numbered = self.attempt.is_running and self.attempt.kind == Attempt.Kind.PROMPT
         return f"{self.chapter.prompt_index + 1}) " if is_numbered else ""
 
@@ -88,7 +88,7 @@ class Choice:
 
     @property
     def position(self) -> int:
-        """The place of the chosen attempt among the attempts. The first attempt has 1."""
+        """The place of the chosen attempt among the attempts. The first attempt has the place 1."""
         return self.attempt_ids.index(self.chosen_id) + 1
 
     @property
@@ -105,8 +105,8 @@ class PlayPage:
     chapter: Session
     pending: UnfinishedAttempt | None
     jobs: dict[str, Job]
-    # The submission key of the newest attempt. By this key a browser learns that the words that it
-    # sent have arrived.
+    # The submission key of the newest attempt. A browser that sent a prompt under this key learns
+    # that the prompt has arrived.
     last_key: str
     # The transcript, or None if play has not begun or if only the status of the page was read.
     transcript: Transcript | None = None
@@ -197,8 +197,8 @@ class PlayPage:
 
     @property
     def can_act(self) -> bool:
-        """Whether the user can act: there is a turn that the act can follow, and no reply is being
-        written."""
+        """Whether the user can act now. There must be a turn that the act can follow, and no reply
+        may be in flight."""
         return self.shape == "playing" and self.running is None and self.chapter.prompt_index > 0
 
     @property
@@ -216,8 +216,8 @@ class PlayPage:
 
     @property
     def latest_reply(self) -> str:
-        """The text of the chosen reply. On the page, replies of other attempts may stand below
-        it."""
+        """The text of the chosen reply, even if the page shows replies of other attempts below this
+        reply."""
         entries = self.transcript.entries if self.transcript else []
         return next((one.rendered for one in reversed(entries) if one.is_told), "")
 
@@ -308,7 +308,7 @@ def read_play_status(session_id: uuid.UUID) -> PlayPage:
     """Return a page that has only the values for its `shape` and `version`. Two queries read these
     values, because open pages ask for them often.
 
-    If a process has died, the work that it left is ended first.
+    If a process has died, the attempts and jobs that it left running are ended first.
     """
     page = _read_status(session_id)
     if is_left_behind(page.chapter, page.jobs, page.pending.attempt if page.pending else None):

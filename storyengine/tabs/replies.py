@@ -73,8 +73,8 @@ async def reroll(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_POST
 async def stop(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     await stop_reply(session_id)
-    # A page with a Stop button follows the stream of the reply. When the reply ends, the stream
-    # brings the new content.
+    # A page with a Stop button follows the stream of the reply, and gets its new content from the
+    # stream when the reply ends. So the answer to htmx has no content.
     return nothing_new() if request.htmx else await sync_to_async(answer_play)(request, session_id)
 
 
@@ -123,8 +123,8 @@ async def _frames(
     except STORAGE_ERRORS as error:
         if (refusal := find_storage_refusal(error)) is None:
             raise
-        # After an error the stream ends, and the browser asks again. So only an error that does not
-        # pass by itself needs a message.
+        # The stream ends after an error, and the browser then asks for a new stream. So a message
+        # is needed only for an error that does not pass by itself.
         if refusal.retry_seconds is None:
             yield _frame("trouble", render_to_string("_refusal.html", {"error": refusal}))
 

@@ -62,6 +62,5 @@ def _put(setup: dict[str, Any], place: list[str], text: str) -> None:
 
 
 def _key(found: Any, part: str) -> int | str:
-    """Return `part` as a key of `found`: as an index if `found` is a list, and otherwise as a
-    name."""
+    """Return `part` as an index if `found` is a list, and otherwise as the name of a key."""
     return int(part) if isinstance(found, list) and part.isdecimal() else part

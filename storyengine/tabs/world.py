@@ -94,7 +94,8 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Save the fields of the form. A field that the form does not have stays as it is."""
+    """Save the fields of the form. A value of Tab 1 is not changed if the form has no field for
+    it."""
     try:
         _save_fields(session_id, request.POST)
     except WrongState as error:
@@ -166,8 +167,8 @@ def model_status(request: HttpRequest) -> HttpResponse:
 
 
 def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]:
-    """Return the context of the page that is shown while agent 0 writes the lock. `jobs` are those
-    that `latest_jobs` returns."""
+    """Return the context of the page that is shown while agent 0 writes the lock. `jobs` is the
+    result of `latest_jobs`."""
     notice = read_model_notice()
     job = jobs.get(Job.Kind.LOCK)
     error = job.error if job else ""
@@ -178,8 +179,8 @@ def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]
         "notice": notice,
         "error": error,
         "version": version,
-        # The time at which this try could begin. Earlier tries have waited longer, but that would
-        # mislead the user.
+        # The page shows the time since this try could begin. The time since the first try is
+        # longer, and would mislead the user.
         "waits_since": job.run_after if job else None,
         "is_embedded": settings.LLM == "embedded",
     }

@@ -40,7 +40,7 @@ def alone(chapter: Session) -> Attempt:
 
 
 def run_as(run: Any, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work on the job with this function in place of the engine's own."""
+    """Work on the job, but call this function in place of the engine's function for GO_ON jobs."""
     kind = replace(job_kind(Job.Kind.GO_ON), run=run)
     with monkeypatch.context() as patched:
         patched.setitem(job_kinds._declared, Job.Kind.GO_ON, kind)

@@ -5,7 +5,7 @@ from django.conf import settings
 
 
 def copy_program(folder: Path) -> None:
-    """Copy the files that .dockerignore allows into the image."""
+    """Copy the files that a build of the image may use according to .dockerignore."""
     base = Path(settings.BASE_DIR)
     lines = (base / ".dockerignore").read_text(encoding="utf-8").splitlines()
     left_out = [line.removeprefix("**/") for line in lines if line.startswith("**/")]

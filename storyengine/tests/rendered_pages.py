@@ -1,7 +1,7 @@
 """Pages that are rendered before the browser starts, and a browser that shows them.
 
-They are rendered first because Django refuses database queries in this thread while the browser is
-open.
+The pages are rendered first, because Django refuses database queries in this thread while the
+browser is open.
 """
 
 import mimetypes

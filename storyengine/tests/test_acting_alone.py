@@ -74,7 +74,8 @@ def test_a_request_is_composed_ahead_only_for_a_prompt_of_the_user(
     monkeypatch.setattr("agents.flows.committing.read_ahead", read.append)
     provider.enqueue("One.", "Two.", "Three.", "Four.")
     watch(chapter)
-    # Keepers act next, and a worker writes what they do. The user's prompts go to other processes.
+    # The keepers act next, and a worker plays their turns. The worker composes no request ahead,
+    # because the user's prompts go to another process.
     assert run_jobs() == 2
     assert read == []
     play(chapter, "Go on.")

@@ -221,7 +221,7 @@ def lighthouse_installed(settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     assert find_mode("lighthouse") is not None
     rule = StretchRule(ended_by=frozenset({WIND}))
     monkeypatch.setitem(stretches._rules, "lighthouse", rule)
-    # These tests renew no leases, and on a slow machine the usual leases could run out.
+    # These leases are long, because the tests renew no leases and a machine may be slow.
     for lease in ("sessions.attempts.LEASE", "agents.running.jobs.JOB_LEASE"):
         monkeypatch.setattr(lease, timedelta(hours=1))
     # With so many tries, no job is given up, however often its worker is killed.

@@ -192,7 +192,7 @@ class TestWorkflow:
     workflow = yaml.safe_load(text)
 
     def test_pull_requests_are_checked_as_everywhere_else(self) -> None:
-        # YAML 1.1 reads the key `on` as the value true.
+        # The key is True, because YAML 1.1 reads the key `on` as this value.
         assert "pull_request" in self.workflow[True]
         assert {"run": ".ci/run"} in self.workflow["jobs"]["checks"]["steps"]
 
@@ -206,8 +206,8 @@ class TestWorkflow:
         for job in jobs:
             folder = job["env"]["STORYENGINE_TEST_DISK"]
             assert f"--tmpfs {folder}:size=12m" in job["container"]["options"]
-        # Where no disk can be filled, the tests of a full disk are skipped. The script says so
-        # twice, at its beginning and at its end.
+        # Where no disk can be filled, the tests of a full disk are skipped. The script warns of
+        # this at its beginning and at its end.
         script = (BASE / ".ci/run").read_text(encoding="utf-8").splitlines()
         assert script.count("say_what_is_not_tried") == 2
         assert script[-1] == "say_what_is_not_tried"
@@ -220,7 +220,7 @@ class TestWorkflow:
             if "pip-audit" in step.get("run", "")
         ]
         words = step["run"].split()
-        # With `--strict` the job fails even if pip-audit only cannot look a package up.
+        # With `--strict` the job also fails if pip-audit cannot look up a package.
         assert "--strict" in words
         assert {"requirements.lock", "requirements-dev.lock"} <= set(words)
         assert not {"||", ";", "true", "--ignore-vuln"} & set(words)
@@ -243,7 +243,7 @@ class TestWorkflow:
     def test_every_failure_and_a_thousand_faults_are_tried_once_a_week_on_both_databases(
         self,
     ) -> None:
-        # YAML 1.1 reads the key `on` as the value true.
+        # The key is True, because YAML 1.1 reads the key `on` as this value.
         [schedule] = self.workflow[True]["schedule"]
         assert re.fullmatch(r"\d+ \d+ \* \* \d", schedule["cron"])
         failures, chaos = (self.workflow["jobs"][name] for name in ("every-failure", "chaos"))

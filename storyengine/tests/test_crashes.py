@@ -63,8 +63,8 @@ def locked_chapter(program: ScriptedProgram) -> ChapterClient:
 
 @contextmanager
 def narration(chapter: ChapterClient, target_words: int) -> Iterator[None]:
-    """Ask for a narrative in another thread while the body runs. Raise an error of this thread at
-    the end."""
+    """Ask for a narrative in another thread while the body runs. At the end, raise the error of
+    this thread if there was one."""
     thread = ThreadPoolExecutor(1)
     build = thread.submit(chapter.build_narrative, "", target_words, seconds=RECOVERY_SECONDS)
     try:
@@ -293,13 +293,13 @@ def stop_worker(program: ScriptedProgram) -> None:
 
 
 def calls_of_narrator(program: ScriptedProgram) -> list[dict[str, Any]]:
-    """Return the finished calls of the narrator, without those that hung."""
+    """Return the finished calls of the narrator that had no fault."""
     return [call for call in program.model.calls if call["agent"] == 9 and not call["fault"]]
 
 
 def is_being_called(program: ScriptedProgram, agent: int) -> bool:
-    """Return whether the model server has received the call of this agent that is to hang. The
-    queued fault is gone then."""
+    """Return whether a call of this agent has reached the model server. The server removes the
+    agent's fault from its queue when the call arrives."""
     return all(wanted != agent for _name, wanted in program.model.queued_faults)
 
 

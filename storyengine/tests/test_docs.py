@@ -12,7 +12,7 @@ from django.conf import settings
 BASE = Path(settings.BASE_DIR)
 # The only files that read variables of the environment.
 READERS = ("storyengine/settings/__init__.py", "storyengine/settings/environment.py")
-# Variables that compose reads, and the program does not.
+# Variables that only compose reads, not the program.
 NOT_READ_HERE = {"POSTGRES_PASSWORD", "PUBLISH_ON", "COMPOSE_PROJECT_NAME"}
 
 

@@ -63,13 +63,13 @@ def everything_stored() -> dict[str, list[dict[str, Any]]]:
 def assert_says_nothing(response: Any, called: str) -> None:
     """Check that the response is a refusal or leads to the login page, that it has no words of the
     story, and that it starts no session."""
-    # Too many wrong tokens lead to the status 429.
+    # The status 429 is the answer after too many wrong tokens.
     assert response.status_code in (301, 302, 401, 403, 405, 429), called
     if response.status_code in (301, 302):
         assert response["Location"].startswith("/login?next="), called
     assert WORDS not in text_of(response), called
     assert len(text_of(response)) < 300, called
-    # The response may delete the cookie of the session. It may not set one.
+    # The response may delete the cookie of the session, but it must not set this cookie.
     cookie = response.cookies.get("storyengine_session")
     assert cookie is None or not cookie.value, called
 

@@ -263,8 +263,8 @@ def test_every_commit_of_the_database(
 ) -> None:
     @contextmanager
     def arm(failing: Failing) -> Iterator[None]:
-        # `_commit` is patched, because every function of Django that commits calls it. A failing
-        # disk would make it fail too.
+        # `_commit` is patched, because every function of Django that commits calls it. With a
+        # failing disk, `_commit` would fail too.
         backend: Any = connection
         with monkeypatch.context() as patch:
             commit = backend._commit

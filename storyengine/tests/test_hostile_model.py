@@ -37,8 +37,8 @@ LONGEST_ANSWER_SECONDS = 2.0
 PAUSE_SECONDS = 0.1
 WAIT = {"Prefer": "wait=60"}
 SETUP = setup_of(synthetic_session(10))
-# Answers are tried in six lanes at once, because each of them mostly waits in pauses before
-# retries. The worker has four threads, so it does four jobs at once.
+# Six threads try prompts and six threads try locks, because each thread mostly waits in the pauses
+# before retries. The worker has four threads of its own, so it does four jobs at once.
 LANES = range(6)
 Answers = Iterator[tuple[str, HostileAnswer]]
 
@@ -46,8 +46,8 @@ Answers = Iterator[tuple[str, HostileAnswer]]
 @dataclass(frozen=True)
 class HarmedProgram(RunningProgram):
     model: HostileServer
-    # One chapter in play for each lane. The lane's prompts go to the character whose slot is the
-    # number of the lane plus one.
+    # One chapter in play for each thread that tries prompts. The prompts go to the character whose
+    # slot is the number of the thread plus one.
     chapters: tuple[ChapterClient, ...]
 
 
@@ -64,8 +64,8 @@ def program() -> Iterator[HarmedProgram]:
             "OPENAI_BASE_URL": model.base_url,
             "OPENAI_API_KEY": "unused",
             "STORYENGINE_CONTEXT_WINDOW": "128000",
-            # The program reads more of an answer if this number is larger. It is small, so that the
-            # test is short.
+            # The program reads more of an answer if this number is larger. The number is small, so
+            # that the test is short.
             "STORYENGINE_MAX_OUTPUT": "200",
             "STORYENGINE_CALLS_PER_MINUTE": "100000",
             "STORYENGINE_CHAPTER_CALLS_PER_MINUTE": "100000",
@@ -186,8 +186,8 @@ def test_its_answers_take_little_and_end_in_words(program: HarmedProgram) -> Non
         threads = bounds.enter_context(ThreadPoolExecutor(2 * len(LANES)))
         running = []
         for flow in (play, lock):
-            # All lanes take their answers from one iterator, because one answer may take as long as
-            # ten others.
+            # The threads share one iterator of answers. With fixed shares, a thread with slow
+            # answers would still work when the others have finished.
             waiting = iter(answers)
             running += [threads.submit(flow, program, lane, waiting) for lane in LANES]
         for each in running:

@@ -162,8 +162,8 @@ def end_and_build(page: Page, program: ScriptedProgram) -> None:
     page.get_by_role("dialog").get_by_role("button", name="End Chapter").click()
     expect(page.get_by_role("button", name="Reopen chapter")).to_be_visible()
     page.get_by_role("link", name="Chapter", exact=False).last.click()
-    # The next step replaces this request. htmx logs an error if it is still open, so the test waits
-    # for its answer.
+    # htmx logs an error if the next step replaces a request that has no answer yet. So the test
+    # waits for the answer to this request.
     expect(page.locator("#build-estimate")).to_contain_text("out")
     page.get_by_label("Narrative agent").fill("Third person, past tense. Long silences.")
     page.get_by_label("Target length").fill("2500")

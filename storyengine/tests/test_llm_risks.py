@@ -429,7 +429,7 @@ class TestConsumption:
             assert read_messages(call) == request.messages
             agent = AGENTS[call.agent_id or 0]
             assert 0 < request.max_output_tokens <= agent.output_tokens + agent.reasoning_tokens
-        # The agents have different limits. If all calls had one limit, this would fail.
+        # The agents have different limits. This check would fail if all calls had one limit.
         assert len({request.max_output_tokens for request in provider.history}) == 3
 
     def test_no_words_of_a_model_cause_another_call(

@@ -55,7 +55,8 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     inherited = {
         name: value
         for name, value in inherited_environment().items()
-        # The `make` that runs the tests has set these variables.
+        # The `make` that runs the tests has set these variables. The `make` of this test must not
+        # see them.
         if not name.startswith(("MAKE", "MFLAGS"))
     }
     with servers_for_tests() as servers:
@@ -73,7 +74,7 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
 @pytest.fixture
 def make(project: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[Make]:
     with (tmp_path / "output").open("wb") as output:
-        # Each command that is typed into a shell has a process group of its own, too.
+        # The command gets a process group of its own, as a command that is typed into a shell does.
         make = subprocess.Popen(
             ["make", "run"],  # noqa: S607  (which make is the machine's own affair)
             cwd=project,
@@ -127,7 +128,6 @@ def test_it_serves_until_ctrl_c_and_leaves_nothing_running(
     assert set(started) == {"web", "worker"}
 
     os.killpg(make.pid, signal.SIGINT)
-    # Ctrl-C ends make by its signal.
     assert make.wait(timeout=STOP_SECONDS) in (0, -signal.SIGINT), output_of(tmp_path)
     # Each of these processes leads a process group, so this check includes its children.
     assert [name for name, pid in {"make": make.pid, **started}.items() if is_running(pid)] == []
@@ -138,8 +138,7 @@ def test_it_serves_until_ctrl_c_and_leaves_nothing_running(
 
 
 def is_ready(server: Server, make: Make) -> bool:
-    """Return whether the program serves pages and a worker has reported. Fail if `make run` has
-    ended."""
+    """Return whether the program and a worker are ready. Fail if `make run` has ended."""
     assert make.poll() is None, "`make run` ended by itself."
     try:
         return call(server, "GET", "/readyz").status == 200

@@ -1,7 +1,5 @@
-"""Tests of the migration of a database from before attempts. It must keep everything.
-
-The test writes rows as the old program wrote them, and reads them with the present program.
-"""
+"""Tests of the migration of a database from before attempts. The migration must keep all data. The
+test writes rows as the old program wrote them, and reads these rows with the present program."""
 
 import uuid
 from collections.abc import Iterator
@@ -40,8 +38,8 @@ OUTCOMES = {"done": "committed", "failed": "failed", **STOPPED}
 
 @dataclass
 class OldProgram:
-    """The program before there were attempts. The time of each row that it writes is one minute
-    later than that of the row before."""
+    """The program before there were attempts. Each row that it writes has a time one minute after
+    the time of the row before."""
 
     models: dict[str, Any]
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)

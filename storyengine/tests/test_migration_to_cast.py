@@ -17,8 +17,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 BEFORE = [("story_sessions", "0005_attempts_only")]
 CONFIG = {"tab1_char_limit": 5_000, "tab2_char_limit": 60_000, "prompt_char_limit": 5_000}
-# For each chapter: its slots, names, identities and size of a stretch before the migration, and
-# this size after it.
+# Each entry has a chapter's slots, names and identities, and the size of its stretches before and
+# after the migration.
 CHAPTERS: dict[str, tuple[list[int], dict[str, str], dict[str, str], Any, int]] = {
     "as it began": ([1, 2, 3], {}, {}, 7, 7),
     "played": ([1, 2], {"1": "Mara", "2": "Tom"}, {"1": "A ferrywoman.", "2": ""}, 7, 7),
@@ -37,7 +37,7 @@ CHAPTERS: dict[str, tuple[list[int], dict[str, str], dict[str, str], Any, int]] 
 
 @pytest.fixture
 def chapters(transactional_db: None) -> Iterator[dict[str, Session]]:
-    """Yield chapters from before there was a cast. They are migrated already."""
+    """Store chapters as a program without a cast did, run the migration, and yield the chapters."""
     try:
         executor = MigrationExecutor(connection)
         executor.migrate(BEFORE)

@@ -30,8 +30,8 @@ sys.stdin.read()
 
 
 def run_in(folder: Path) -> dict[str, str]:
-    """Return the permissions of all files in the folder while PROGRAM runs with a umask that lets
-    others read."""
+    """Run PROGRAM with a umask that lets other users of the system read new files. Return the
+    permissions of all files in the folder."""
     unset = ("PYTEST_VERSION", "DATABASE_URL", "CELERY_BROKER_URL", "SECRET_KEY")
     environment = {name: one for name, one in os.environ.items() if name not in unset}
     environment |= {

@@ -28,7 +28,7 @@ def test_a_short_chapter_from_lock_to_draft(program: RunningProgram) -> None:
             identities={"1": "A ferrywoman of forty.", "2": "The keeper's brother."},
         )
     )
-    # This includes fetching and loading the model.
+    # The limit is high, because the program first has to fetch and load the model.
     chapter.lock(seconds=600)
     chapter.prompt(1, "Something knocks on the hull from below.")
     chapter.prompt(2, "Tom hears it too. What does he do?")

@@ -263,7 +263,8 @@ class TestStages:
         question = page(client, "confirm-end", key)
         assert "Play ends. No prose is made of it." in question
         assert "accept" not in question
-        # The chapter may have accepted calls for memory while its mode still had memory.
+        # The mode may have had memory earlier, and the user may have accepted calls for this
+        # memory. The page does not mention such calls.
         Session.objects.update(accepted_calls=2)
         assert "catching up" not in page(client, "play", key)
         Session.objects.update(accepted_calls=0)
@@ -360,7 +361,8 @@ class TestMemory:
         for slot in chapter.selected_agent_slots:
             assert recall(chapter, readers=[slot]) == []
         assert len(recall(chapter)) == 3
-        # The copy has the same file as the original, and play goes on in the copy.
+        # An export of the copy gives the same file as an export of the original. Play goes on in
+        # the copy.
         copy = import_chapter(json.dumps(file_of(key)).encode())
         assert file_of(copy.pk)["chapter"] == file_of(key)["chapter"]
         self.play(client, provider, str(copy.pk), until=12)

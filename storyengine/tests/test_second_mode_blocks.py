@@ -1,5 +1,5 @@
-"""Tests of a block of memory that the second mode stores about a turn, where it is stored late or
-cannot be stored."""
+"""Tests of the second mode's own kind of memory block, when the block is stored late or cannot be
+stored."""
 
 from dataclasses import replace
 from typing import Any
@@ -49,14 +49,15 @@ def blocks(chapter: Session) -> Any:
 def test_a_chapter_ends_right_after_it(
     chapter: Session, provider: ScriptedProvider, has_wrong_pointer: bool
 ) -> None:
-    """A delta that is stored already ends the chapter too, although the pointer denies it."""
+    """If the delta of the last stretch is stored already, the chapter ends without another one,
+    although the summary pointer is wrong."""
     if has_wrong_pointer:
         write_delta(chapter.turns.get().chosen, from_prompt_index=1, payload=turn_delta())
         Session.objects.update(last_summarized_prompt_index=0)
     provider.fallback = answer_in_form
     assert call("POST", address(chapter, "end")).status_code == 202
     work_on(chapter.jobs.get().pk)
-    # A second call would be made and paid for if the same summary were due again.
+    # If the same summary were due again, a second call would be made and paid for.
     assert not due_jobs().exists()
     chapter.refresh_from_db()
     assert (chapter.state, chapter.last_summarized_prompt_index) == ("ENDED", 1)

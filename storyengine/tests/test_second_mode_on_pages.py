@@ -310,8 +310,8 @@ PAGES = ("world", "play", "draft", "transcript", "usage", "confirm-end")
 
 
 class TestStages:
-    """Tests that every page of a chapter answers, whatever stages its mode has, and that no button
-    on it is refused."""
+    """Tests that every page of a chapter answers and that every button on the page works, whatever
+    stages the chapter's mode has."""
 
     @pytest.fixture(params=STAGES, ids=lambda stages: "-".join(sorted(stages)))
     def stages(

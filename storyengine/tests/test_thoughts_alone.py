@@ -41,7 +41,7 @@ THOUGHT = "The lamp will fail."
 
 @pytest.fixture
 def chapter(lighthouse: None, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Session:
-    """Return a chapter of the lighthouse. It has the stage of narration too."""
+    """Return a chapter of the lighthouse whose mode also has the stage of narration."""
     install(monkeypatch, settings, lighthouse=replace(MODE, stages=MODE.stages | {Stage.NARRATION}))
     return begin()
 

@@ -46,7 +46,8 @@ def program(data_folder: Path) -> Iterator[RunningProgram]:
             **{f"STORYENGINE_MODEL_AGENT_{n}": f"agent-{n}" for n in range(10)},
         }
         with run_program(environment) as running:
-            # The error message of a model server may repeat words of the request.
+            # A model server may repeat words of the request in its error message. The tests check
+            # that the logs have no words of the story.
             model.queue_faults("401", agent=2)
             yield running
 

@@ -102,8 +102,8 @@ class Watch:
         return page
 
     def _dismiss(self, dialog: Any) -> None:
-        # The browser asks this question before it leaves a page with unsaved words. Only the
-        # program's own script can cause the question.
+        # A dialog of this kind asks whether to leave a page with unsaved words. Only the program's
+        # own script can cause such a dialog, so it is no sign of a hostile text.
         if dialog.type != "beforeunload":
             self.dialogs.append(dialog.message)
         dialog.dismiss()

@@ -19,10 +19,10 @@ _SLOT = "find .refusal, next .refusal, #page-refusal"
 
 
 class RefusalMiddleware(MiddlewareMixin):
-    """A middleware that answers with a refusal if a view raised a ChapterError. The answer has the
-    status of the error.
+    """A middleware that turns a ChapterError of a view into an answer: a refusal with the status of
+    the error.
 
-    If the database cannot be reached or a disk is full, the middleware answers with a refusal too.
+    If the database cannot be reached or a disk is full, the middleware also answers with a refusal.
     """
 
     def process_exception(
@@ -74,8 +74,8 @@ def _session_id(request: HttpRequest) -> object | None:
 
 
 def _sent_words(request: HttpRequest) -> list[str]:
-    """Return the texts of the form that a person may have typed, so that the page can show them for
-    copying."""
+    """Return the texts of the form that a person may have typed. The page shows these texts, so
+    that the person can copy them."""
     hidden = {
         *("csrfmiddlewaretoken", "submission_key", "agent_slot", "agent_count"),
         *("shape", "host", "chapter", "call_id", "layer", "number", "attempt_id", "all"),

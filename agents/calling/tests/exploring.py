@@ -30,8 +30,8 @@ from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 
 # For each form of tool calls, a model that is asked to write in this form. The model for "native"
-# takes tools. The model for "json" takes no tools while it reasons, but it takes JSON schemas. The
-# model for "xml" writes better XML than JSON.
+# accepts tools. The model for "json" accepts no tools while it reasons, but it accepts JSON
+# schemas. The model for "xml" writes better XML than JSON.
 MODELS: dict[ToolForm, str] = {"native": "gpt-4o", "json": "gpt-5.6", "xml": "claude-2"}
 
 
@@ -120,7 +120,7 @@ class World:
 
 @pytest.fixture
 def native(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Declare the explorer as agent 11, and choose the model that takes tools."""
+    """Declare the explorer as agent 11, and choose the model that accepts tools."""
     settings.LLM = "openai"
     settings.OPENAI_BASE_URL = "http://localhost:9/v1"
     settings.MODEL_BY_AGENT = {}

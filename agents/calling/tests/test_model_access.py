@@ -1,4 +1,4 @@
-"""Tests of what the engine says about the models of its agents: their names, windows and limits."""
+"""Tests of the names, windows and limits that the engine knows of its agents' models."""
 
 import asyncio
 from collections.abc import Callable

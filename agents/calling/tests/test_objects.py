@@ -1,4 +1,4 @@
-"""Tests of how agents 0 and 8 answer with an object if their model takes no JSON schema."""
+"""Tests of how agents 0 and 8 answer with an object if their model accepts no JSON schema."""
 
 import json
 import logging

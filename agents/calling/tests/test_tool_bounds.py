@@ -113,8 +113,8 @@ class TestStopping:
         async def scenario() -> None:
             async def stop(_step: object) -> None:
                 task.cancel()
-                # The cancellation arrives during this pause. While a thread works, asgiref may lose
-                # it.
+                # The cancellation arrives during this pause. If it arrived while a thread works for
+                # the task, asgiref might lose it.
                 await asyncio.sleep(0)
 
             task = asyncio.ensure_future(writing.write(on_text=world.shown.append, on_step=stop))
@@ -158,7 +158,8 @@ class TestStopping:
 
 
 class TestAgency:
-    """An agent can call only its own tools, and these can reach only the agent's own chapter."""
+    """An agent can call only its own tools, and these tools can reach only the agent's own
+    chapter."""
 
     def test_a_tool_of_another_agent_is_none_of_this_one(
         self, form: ToolForm, world: World, provider: ScriptedProvider

@@ -212,7 +212,8 @@ def test_a_missing_system_library_is_named_before_anything_is_fetched(
 
 
 def test_whoever_comes_first_waits_for_it(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that was killed has left a row with the phase READY and an old address."""
+    """A process that was killed has left a row with the phase READY and an old address. The new
+    process overwrites this row at its start, so that calls wait for the new server."""
     EmbeddedServer.objects.create(phase=Phase.READY, model="old", base_url="http://gone")
     monkeypatch.setattr(supervisor, "check_library", lambda while_waiting: play.look())
     play.checks.append(play.stop)

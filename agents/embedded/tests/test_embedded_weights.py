@@ -114,7 +114,8 @@ def is_never_falling(counts: list[int]) -> bool:
 
 def test_the_count_does_not_fall_when_a_part_is_whole(index: Path, folder: Path) -> None:
     """The fetch downloads several parts at the same time. When one part is complete, the reported
-    number of bytes still includes the bytes of the later parts."""
+    number of bytes must not fall to the bytes of the complete parts, because bytes of later parts
+    have arrived too."""
     counts: list[int] = []
 
     def note(done: int, total: int) -> None:

@@ -1,5 +1,5 @@
-"""Tests of what is known about models from the shipped file, the user's own file and the list of
-prices."""
+"""Tests of the facts about models, which come from the shipped file, the user's file and the list
+of prices."""
 
 import re
 from decimal import Decimal

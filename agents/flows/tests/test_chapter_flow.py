@@ -60,7 +60,6 @@ def test_from_setup_to_prose(provider: ScriptedProvider, run_jobs: Callable[[], 
 
     assert reopen(chapter.pk).state == State.ACTIVE
     chapter.refresh_from_db()
-    # The next stretch begins at prompt 10, after the summary pointer.
     play_many(chapter, 7)
     run_jobs()
     assert MemoryBlock.objects.filter(from_prompt_index=10, to_prompt_index=16).count() == 1

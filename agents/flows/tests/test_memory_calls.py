@@ -1,6 +1,6 @@
 """If memory is far behind, the user has to accept the calls that memory needs before they are made.
 
-Then each prompt adds one of these calls.
+When the user has accepted these calls, each prompt makes one of them.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The embedded model reads the start of the next request before the prompt is sent, so that the
 next reply begins sooner.
 
-The model stops reading ahead as soon as this is not needed.
+The reading stops as soon as another call needs the model or no further reply can follow.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from sessions.tests.factories import add_prompts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
-# A number of seconds that is longer than any of these tests takes.
+# A time in seconds. No test of this module takes as long.
 LONG = 30.0
 
 Task = asyncio.Task[None]

@@ -198,7 +198,8 @@ def test_each_set_of_witnesses_is_told_once_the_widest_first(
         everybody | {"zq3", "zq6"},
     ]
     deltas = list(counting_deltas(chapter))
-    assert [delta.audience for delta in deltas] == [[1, 2, 3], [1, 2], [2, 3], [3]]
+    # They are read in the order of the last prompts that they tell: 3, 5, 6 and 7.
+    assert [delta.audience for delta in deltas] == [[3], [1, 2], [2, 3], [1, 2, 3]]
     assert {(delta.from_prompt_index, delta.to_prompt_index) for delta in deltas} == {(1, 7)}
     chapter.refresh_from_db()
     assert (chapter.last_summarized_prompt_index, chapter.state) == (7, State.ACTIVE)
@@ -243,8 +244,8 @@ def test_a_killed_worker_leaves_its_finished_call_to_the_next(
 def check_told_once(chapter: Session, provider: ScriptedProvider, *, failed: int) -> None:
     assert calls_of_memory(provider) == len(audiences_in(chapter, Stretch(1, 7))) + failed
     deltas = list(counting_deltas(chapter))
-    assert [delta.audience for delta in deltas] == [[1, 2, 3], [1, 2], [2, 3], [3]]
-    assert deltas[0].json_payload["canon_locks"] == ["once"]
+    assert [delta.audience for delta in deltas] == [[3], [1, 2], [2, 3], [1, 2, 3]]
+    assert deltas[-1].json_payload["canon_locks"] == ["once"]
     chapter.refresh_from_db()
     assert chapter.last_summarized_prompt_index == 7
 
@@ -413,7 +414,12 @@ class Played:
             covered = stretch.last
             audiences = audiences_in(self.chapter, stretch)
             deltas = counting_deltas(self.chapter).filter(from_prompt_index=stretch.first)
-            assert [tuple(one.audience or ()) for one in deltas] == audiences
+            made = [tuple(one.audience or ()) for one in deltas.order_by("created_at", "pk")]
+            assert made == audiences
+            events = chosen_events(self.chapter, from_prompt=stretch.first, to_prompt=stretch.last)
+            last_told = {tuple(event.witnesses): event.prompt_index for event in events}
+            read = [tuple(one.audience or ()) for one in deltas]
+            assert read == sorted(audiences, key=lambda one: last_told[one])
         assert covered == self.chapter.last_summarized_prompt_index
         assert stretch_starts(self.chapter, None)[-1] == covered + 1
 

@@ -16,8 +16,9 @@ from sessions.models import Attempt, Session
 
 pytestmark = pytest.mark.django_db
 
-# Words for characters 1 and 2: one that memory tells, one of the recent context and one of a
-# ruling. The fourth stands in another attempt at the latest turn, which nobody is told of.
+# Four marked words. Characters 1 and 2 are told the first by memory, the second by the recent
+# context and the third by a ruling. Nobody is told the fourth, which is in an unchosen attempt at
+# the latest turn.
 REMEMBERED, RECENT, RULED, UNCHOSEN = "zq1memory", "zq2recent", "zq3ruling", "zq4other"
 
 

@@ -65,7 +65,7 @@ def try_again(chapter: Session, text: str = IDENTITY, **more: Any) -> Attempt:
 
 
 def running_elsewhere(chapter: Session, text: str = IDENTITY) -> Attempt:
-    """Store a trial that, as the row says, another process is writing."""
+    """Store a trial whose row says that another process is writing it."""
     tried = read_reply(chapter.pk)
     layer = tried.find_layer(number_of(chapter, "AGENT_IDENTITY"))
     changed: dict[str, object] = {

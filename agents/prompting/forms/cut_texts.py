@@ -16,7 +16,8 @@ _LONGEST_WORD = 30
 
 
 def end_at_words(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return the value with each text that fills its `maxLength` cut to its last complete word."""
+    """Return the value. Each text in it that is as long as its `maxLength` allows is shortened to
+    its last complete word."""
     match value:
         # If a text is longer than `maxLength`, the server used no grammar, so the text was not cut.
         case str() if len(value) == schema.get("maxLength"):

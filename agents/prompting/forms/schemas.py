@@ -170,9 +170,9 @@ class TurnDelta(_Shape):
 
 Shape = WorldChapterLock | TurnDelta
 
-# The limits for a small model: the most characters of a text, and the most entries of a list. An
-# answer that fills them all is still below the output limit, so the model always completes its
-# object.
+# The limits for a small model: the most characters of a text, and the most entries of a list. Even
+# an answer that reaches all these limits is below the output limit, so the model always completes
+# its object.
 _TIGHT_LENGTH = 80
 _TIGHT_LENGTHS = {
     "premise": 200,

@@ -76,8 +76,8 @@ class _Source:
     """The text of an object that is not valid JSON, from its opening brace on.
 
     The entries of the object are complete up to the position `whole`. `open_brackets` are the
-    brackets that are open at that position. An object that is nested too deeply is not read to its
-    end, so `is_cut` is True for it too.
+    brackets that are open at that position. `is_cut` is also True for an object that is nested too
+    deeply, because such an object is not read to its end.
     """
 
     text: str

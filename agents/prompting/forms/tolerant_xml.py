@@ -61,8 +61,8 @@ def describe_element(name: str, schema: Mapping[str, Any]) -> str:
 
 
 def read_element(text: str, name: str, schema: Mapping[str, Any]) -> Payload:
-    """Return the content of an element, read by its schema. Tags inside it that the schema does not
-    have are ignored."""
+    """Return the content of an element, read by its schema. Tags within the element that the schema
+    does not have are ignored."""
     tree = _Tree(name, dict(schema))
     tree.read(f"<{name}>{text}</{name}>")
     return _object(tree.root)
@@ -120,7 +120,8 @@ class _Element:
             entry: dict[str, Any] = self.schema["items"]
             if name == _ITEM:
                 return entry
-            # The model may have left out the tag around the entry, and begun with a tag in it.
+            # The model may have left out the entry's own tag. The text then begins with one of the
+            # tags that belong inside the entry.
             properties = entry.get("properties", {})
         elif name in self.names and properties[name]["type"] != "array":
             # The element already has this tag, so the new tag must belong to the next entry.
@@ -160,7 +161,8 @@ class _Tree:
         self._take_text(_unescape(text[at:]))
 
     def drop_cut_entry(self) -> None:
-        """Remove the list entry that was open at the end, or else the key that was open."""
+        """Remove the list entry that was open at the end of the reply. If no list entry was open,
+        remove the key that was open."""
         of_root = self._open[1]
         if of_root.schema["type"] != "array" or of_root.text:
             self.root.children.remove(of_root)

@@ -37,8 +37,9 @@ BROKEN_CALL = "A call broke off before its end and was not made."
 
 @dataclass(frozen=True)
 class AnswerEnd:
-    """The end of an answer. `problem` tells the model which part could not be read, or is "" if
-    everything could be read."""
+    """The part of an answer that is known only at its end: the rest of the text, and the tool
+    calls. `problem` tells the model which part could not be read, or is "" if everything could be
+    read."""
 
     text: str = ""
     calls: Sequence[ToolCall] = ()
@@ -50,7 +51,7 @@ class AnswerReader(Protocol):
         """Read the next piece of the answer, and return the text that can be shown now."""
 
     def end(self) -> AnswerEnd:
-        """Return the rest of the text and the calls. This method may be called only once."""
+        """Return the rest of the text and the tool calls. This method may be called only once."""
 
 
 def reader_for(form: ToolForm, tools: Sequence[Tool]) -> AnswerReader:

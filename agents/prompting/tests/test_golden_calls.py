@@ -33,8 +33,8 @@ FORMS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest, settings: Settings) -> str:
-    """Choose the model for this form. It takes no schema, so that agents 0 and 8 remind it of the
-    form."""
+    """Choose the model for this form. The model accepts no schema, so the requests of agents 0 and
+    8 remind it of the form."""
     settings.LLM = "openai"
     settings.MODEL = FORMS[request.param][0]
     settings.MODEL_BY_AGENT = {}

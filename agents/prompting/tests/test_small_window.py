@@ -50,8 +50,8 @@ def filling(slot: int) -> str:
 def long_beat(number: int) -> str:
     """Return a long beat.
 
-    If the latest prompts have such beats, the window has no room for all of them beside the
-    identity and the memory.
+    If several of the latest beats are as long as this one, the window has no room for all of them
+    beside the identity and the memory.
     """
     return "\n".join(beat_text(number * 10 + part) for part in range(8))
 

@@ -47,7 +47,7 @@ texts = st.text(st.sampled_from('ab <>/&"\\\n{}[]:,callsnm=é😀'), max_size=30
 
 
 def read(reader: AnswerReader, pieces: Sequence[str]) -> tuple[str, AnswerEnd]:
-    """Read an answer from its pieces, and return all shown text and the end of the answer."""
+    """Read an answer from its pieces. Return all text that was shown, with the AnswerEnd."""
     shown = "".join(reader.take(piece) for piece in pieces)
     end = reader.end()
     return shown + end.text, end
@@ -256,10 +256,10 @@ class TestTheForm:
             ("gpt-4o", "native", "native"),
             ("gpt-4o", "json", "json"),
             ("gpt-4o", "xml", "xml"),
-            # This model takes no tools while it reasons, but it takes JSON schemas.
+            # This model accepts no tools while it reasons, but it accepts JSON schemas.
             ("gpt-5.6", "native", "json"),
             ("claude-opus-4", "native", "native"),
-            # This model takes no JSON schemas and writes better XML than JSON.
+            # This model accepts no JSON schemas and writes better XML than JSON.
             ("claude-opus-4", "json", "xml"),
             ("claude-2", "native", "xml"),
             ("a-model-nobody-knows", "native", "json"),

@@ -107,8 +107,8 @@ def test_a_call_ends_in_words_and_the_next_one_works(
 @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", ANSWERS["tool calls"])
 def test_with_tools_to_call_it_ends_too(name: str, *, is_stream: bool) -> None:
-    """The client keeps at most MOST_CALLS calls of limited length, and perhaps one more, which says
-    that it is not run."""
+    """The client keeps at most MOST_CALLS tool calls of limited length. It may add one further tool
+    call, whose `problem` says that this call is not run."""
 
     async def run(base_url: str) -> list[Outcome]:
         provider = provider_at(base_url)

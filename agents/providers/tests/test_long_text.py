@@ -12,8 +12,8 @@ from agents.providers.answers import Answer
 from agents.providers.event_data import EventData
 
 PIECES = 100_000
-# The most seconds that reading may take. Reading takes about a tenth of them, but would take far
-# longer if the engine read the whole text again for each piece.
+# The most seconds that reading may take. Reading takes about a tenth of this time, but would take
+# far longer than this time if the engine read the whole text again for each piece.
 MOST_SECONDS = 20
 
 

@@ -134,8 +134,8 @@ class ProviderContract(ABC):
 
 
 class FailingContract(ABC):
-    """The tests of failures. Every provider has to pass them if a test can make it fail in a chosen
-    way."""
+    """The tests of failures. Every provider that a test can make fail in a chosen way has to pass
+    them."""
 
     @abstractmethod
     def failing(self, error: type[ProviderError]) -> Opened:

@@ -13,7 +13,8 @@ def opening(chapter: Session, text: str, key: str) -> Callable[[], OpenedAttempt
 
 
 def check(chapter: Session) -> None:
-    """Check that each turn has a chosen attempt with its words, and that nothing is in flight.
+    """Check that each turn has a chosen attempt with the words of the user and of a character, and
+    that no attempt is running.
 
     The deltas have to cover each turn up to the summary pointer exactly once.
     """

@@ -58,8 +58,8 @@ def test_a_database_that_hangs_at_the_start_leaves_a_thread_to_say_so(
 
     async def start_and_ask() -> str:
         opening = asyncio.create_task(open_connection())
-        # During this pause the task that opens the connection gets a thread, before any other task,
-        # as when the program starts.
+        # As at the start of the program, the task that opens the connection begins before any other
+        # task. It occupies its thread during this pause.
         await asyncio.sleep(0)
         try:
             return await asyncio.wait_for(in_database(lambda: "told"), 30)

@@ -1,5 +1,5 @@
-"""A server in the test's process, with the limits on connections that the command `serve` sets, and
-clients that visit it."""
+"""A server in the test's process, and clients that visit this server. The server has the limits on
+connections that the command `serve` sets."""
 
 import asyncio
 import socket

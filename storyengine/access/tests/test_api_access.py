@@ -136,8 +136,8 @@ class TestWithPassword:
     def test_the_comparison_tells_nothing_by_its_time(
         self, client: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch, given: str
     ) -> None:
-        """Every token is compared in constant time: Django's function alone decides whether it is
-        right."""
+        """Every token is compared in constant time, because only a function of Django decides
+        whether the token is right."""
         compared = []
 
         def compare(one: str, other: str) -> bool:

@@ -1,5 +1,5 @@
-"""Tests that the body of a request is refused before Django stores it, if it is too large or too
-slow."""
+"""Tests that a request is refused before Django stores its body, if the body is too large or
+arrives too slowly."""
 
 import asyncio
 import json
@@ -60,7 +60,7 @@ def test_a_hundred_megabytes_are_read_to_their_end_and_not_stored(
 
 
 class TestEverythingElse:
-    """Tests of the addresses that take no import. Their limit is lower, because only an import
+    """Tests of the addresses that take no import. Their limits are lower, because only an import
     needs a large body."""
 
     @pytest.mark.parametrize("declared", ["2000000", ""])
@@ -76,7 +76,8 @@ class TestEverythingElse:
         ("path", "limit"), [("/", LARGEST_FORM), (EDIT_OF_A_REPLY, LARGEST_EDIT)]
     )
     def test_what_fits_is_taken_by_django_too(self, path: str, limit: int) -> None:
-        """Django would refuse a form as if an error had happened in the program."""
+        """The program's limit must not be above Django's own limit, because Django would answer to
+        a larger form as if the program had an error."""
         assert Exchange(limit, path=path).application.stored == limit
         assert limit <= django_settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         assert Exchange(limit + 1, path=path).status == 413

@@ -78,8 +78,8 @@ class TestPrepare:
             listener.listen()
             with pytest.raises(CommandError, match="is taken"):
                 call_command("prepare")
-        # Another run has the port. The command must not store a row, because the row would describe
-        # the model of that run.
+        # Another run of the program uses the port. The command must not store a row, because the
+        # row would describe the model of that run.
         assert not EmbeddedServer.objects.exists()
 
 
@@ -90,7 +90,7 @@ def test_what_is_weak_is_said_at_the_start(free_port: int, tmp_path: Path) -> No
         "PORT": str(free_port),
         "STORYENGINE_DATA": str(tmp_path),
         "STORYENGINE_PASSWORD": "11-of-them-",
-        # Other machines can reach this address, which an operator may choose.
+        # The weak password is a danger here, because other machines can reach this address.
         "STORYENGINE_HOST": "0.0.0.0",  # noqa: S104
         "STORYENGINE_API_TOKEN": "11-of-them-",
     }

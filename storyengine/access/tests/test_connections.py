@@ -129,7 +129,7 @@ class TestTooMany:
         """uvicorn reports each refusal, but the log gets only the first line of each kind in a
         minute."""
         logger = logging.getLogger("uvicorn.error")
-        # New filters know of no line that other tests have caused.
+        # The filters are new, so that no line of another test counts as an earlier line.
         monkeypatch.setattr(logger, "filters", [OnceAMinute() for _ in logger.filters])
         served, visitors = serve(most=1)
         visitors.send(STREAM)

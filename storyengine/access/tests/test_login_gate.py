@@ -110,7 +110,7 @@ class TestWithPassword:
     ) -> None:
         client.post("/login", {"password": password})
         settings.PASSWORD = "a new one"
-        store_password_once.cache_clear()  # A restart with the new password also does this.
+        store_password_once.cache_clear()  # A restart with the new password also clears this cache.
         assert client.get("/admin/").status_code == 302
         assert client.post("/login", {"password": password}).status_code == 403
         assert client.post("/login", {"password": "a new one"}).status_code == 302

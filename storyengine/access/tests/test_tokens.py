@@ -131,8 +131,8 @@ def test_each_is_logged_with_its_address_and_nothing_of_it_is_kept(
 def test_a_database_that_is_away_keeps_nobody_out(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a database the program cannot count wrong tokens. It refuses them all the same, and
-    accepts the right one."""
+    """Without a database the program cannot count wrong tokens. It still refuses wrong tokens and
+    accepts the right token."""
 
     def fail(*args: object) -> bool:
         raise OperationalError

@@ -1,8 +1,6 @@
-"""Tests of several API tokens that are tried at the same time.
-
-The right token does not wait for wrong tokens from other addresses. If too many wrong tokens from
-its own address are waiting, it is refused too.
-"""
+"""Tests of several API tokens that are tried at the same time. The right token does not wait for
+wrong tokens from other addresses. If too many wrong tokens from one address are waiting, the right
+token from this address is refused too."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -40,8 +38,7 @@ def _token(settings: Settings) -> None:
 
 @pytest.fixture
 def may_count(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
-    """Yield an event that ends the counting of wrong tokens. Until the event is set, each count
-    waits.
+    """Yield an event. Until the event is set, each wrong token waits to be counted.
 
     The counting runs in threads, as it does in the program.
     """

@@ -31,7 +31,8 @@ LARGE = whole_for(2_000_000)
 
 
 def without_another(request: bytes) -> bytes:
-    """Return the request in HTTP/1.0. uvicorn then closes the connection after its answer."""
+    """Return the request in HTTP/1.0. uvicorn closes the connection of such a request after the
+    answer."""
     return request.replace(b"1.1", b"1.0")
 
 
@@ -55,9 +56,9 @@ def test_who_reads_nothing_is_let_go(
 
 
 def test_nor_may_a_small_rest_stay(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After its answer, uvicorn considers this connection closed, but a part of the answer may
-    still be unread. The socket stays open until the client has read this part, so the server must
-    close it."""
+    """After the answer, uvicorn considers this connection closed, but the client may not have read
+    the end of the answer. The system would keep the socket open until the client has read
+    everything. So the server must close the socket."""
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.2)
     served, visitors = serve()
     # The sizes differ, so that some answers are a little larger than the system's buffers.
@@ -114,7 +115,8 @@ def test_but_not_before_one_that_waits_without_a_whole_request(serve: Serve) -> 
 
 
 class Reader:
-    """A transport that returns one of these numbers of unread bytes each time it is asked."""
+    """A transport with a slow reader. Each number of `unread` is the number of unread bytes at one
+    look of the server."""
 
     def __init__(self, *unread: int) -> None:
         self.unread = list(unread)

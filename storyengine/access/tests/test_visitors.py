@@ -1,5 +1,4 @@
-"""Tests of the address that the program takes for a visitor's when it counts wrong passwords and
-tokens."""
+"""Tests of the visitors' addresses by which the program counts wrong passwords and tokens."""
 
 import pytest
 from django.conf import settings as django_settings

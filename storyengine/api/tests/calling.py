@@ -55,7 +55,7 @@ def address(chapter: Session, action: str = "") -> str:
 
 
 async def reply_is_running() -> None:
-    """Wait until a reply has shown its first words."""
+    """Wait until the first words of a reply were shown."""
     while not any(live.parts for live in LIVE_REPLIES.values()):
         await asyncio.sleep(0)
 

@@ -41,8 +41,8 @@ def test_the_newest_come_first_with_their_figures(chapter: Session) -> None:
     assert newest["layers"] == [
         {name: getattr(one, name) for name in newest["layers"][0]} for one in sent
     ]
-    # Two of the layers are the first of their message. A blank line, which is two characters,
-    # separates each other layer from the layer before it.
+    # Two of the layers begin a message. Each other layer follows a blank line, which is two
+    # characters long.
     assert newest["prompt_characters"] == sum(one.characters for one in sent) + 2 * (len(sent) - 2)
     assert newest["estimated_tokens"] == sum(layer["tokens"] for layer in artifact.layers)
     assert newest["input_tokens"] == artifact.token_counts["input"]
@@ -149,7 +149,7 @@ def test_the_number_of_queries_does_not_grow_with_the_page(
 ) -> None:
     for _ in range(2):
         # The list of calls needs five queries, and one more for each agent. The calls here are of
-        # at most three agents.
+        # at most three agents, so the list needs at most eight queries.
         with django_assert_max_num_queries(8):
             calls(chapter, "?limit=100")
         play_many(chapter, 8)

@@ -1,5 +1,5 @@
-"""Tests of a chapter whose memory is far behind. The API answers 409 with the number of calls,
-until the caller accepts them."""
+"""Tests of a chapter whose memory is far behind. The API answers 409 and says how many calls of a
+model the memory needs, until the client agrees to this number."""
 
 import json
 from typing import Any

@@ -119,7 +119,7 @@ def test_a_body_over_the_limit_is_413() -> None:
 
 
 def test_a_body_of_unknown_length_is_measured() -> None:
-    """The request has no Content-Length header, like a body that is sent in chunks."""
+    """The request has no Content-Length header. A body that is sent in chunks has none either."""
     path = address(make_chapter(), "tab1")
     content = b" " * (LARGEST_BODY + 1)
     request = RequestFactory().put(path, content, content_type=JSON)

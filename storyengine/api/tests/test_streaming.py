@@ -85,8 +85,8 @@ def test_queries_do_not_grow_with_the_tokens(
 def test_a_reply_that_is_over_at_once_is_streamed_whole(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The stream gets only the end of the reply and none of its words, as it does if another
-    process wrote the reply."""
+    """If another process wrote the reply, the stream may get only the end of the reply and no
+    earlier part. The test removes all earlier parts."""
     provider.enqueue("I step through.")
 
     async def only_the_end(turn_id: UUID, *, pause: float) -> AsyncGenerator[ReplyEnded]:

@@ -293,8 +293,8 @@ class TestReroll:
         assert "choose one of them" in problem["detail"]
         assert len(attempts(chapter)) == 50
         assert len(provider.history) == 1
-        # No further attempt can be added, but the request that made the last attempt gets its
-        # answer again.
+        # No further attempt can be added. But if the request that made the last attempt is sent
+        # again, it gets its answer again.
         assert reroll(chapter, Idempotency_Key="k").status_code == 201
 
 
@@ -438,8 +438,8 @@ class TestTheWorld:
 
     @pytest.fixture
     def deep(self) -> Session:
-        """Return a chapter of one turn. The turn has a thought, a frame that was shown, a change
-        that a step made, and an act."""
+        """Return a chapter of one turn. The turn has a thought, an event with data in `shown`, a
+        change that a step made, and an act."""
         chapter = make_active_chapter()
         attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
         store_changes(attempt, [NewChange("lost", {})])

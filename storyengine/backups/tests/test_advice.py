@@ -19,8 +19,8 @@ COUNT = "from sessions.models import Session; print(Session.objects.count())"
 
 
 class Installation:
-    """An installation. Only the environment of its start names its data folder, and the user's
-    shell does not."""
+    """An installed program. The environment in which the program starts names its data folder. The
+    user's shell does not name this folder."""
 
     def __init__(self, data: Path) -> None:
         self.database = data / "storyengine.sqlite3"

@@ -40,7 +40,7 @@ STRIDE = 23
 
 @pytest.fixture(autouse=True)
 def _no_migration(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the migration that `prepare` runs by a function that does nothing."""
+    """Let `prepare` run a function that does nothing in place of the migration."""
     settings.LLM, settings.PASSWORD, settings.PORT = "scripted", "", free_port()
     command = "storyengine.access.management.commands.prepare.call_command"
     monkeypatch.setattr(command, lambda *_, **__: None)
@@ -160,8 +160,9 @@ class TestDamaged:
             for answer in map(client.get, paths):
                 text = text_of(answer)
                 told = answer.status_code == 503 and all(part in text for part in SENTENCE)
-                # SQLite cannot notice that a text was lost, so a page that shows it fails without
-                # the message. The check at the start finds the loss.
+                # SQLite cannot notice that a text was lost. The page that should show the text
+                # fails, but not with the message about a damaged database. The check at the start
+                # finds the loss.
                 assert told or answer.status_code < 500 or is_said, (at, answer)
                 assert not told or is_said
                 said_so += told

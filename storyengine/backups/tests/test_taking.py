@@ -213,7 +213,7 @@ class TestBeforeMigrating:
 
     @pytest.fixture
     def migrated(self, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-        """Return a list that gets an entry instead of each migration.
+        """Replace the migration by a function that adds an entry to a list, and return the list.
 
         A real migration would end the test's transaction.
         """

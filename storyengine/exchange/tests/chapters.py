@@ -61,8 +61,8 @@ changes = st.fixed_dictionaries(
 def make_whole_chapter(**fields: Any) -> Session:
     """Return a chapter of ten turns with memory and drafts.
 
-    The last turn has three attempts. Two more prompts have no answer: the attempt at one was set
-    aside, and the attempt at the other failed.
+    The last turn has three attempts. Two more prompts have no reply: the attempt at one prompt was
+    set aside, and the attempt at the other prompt failed.
     """
     chapter = make_active_chapter(agent_names={"1": "Mara", "2": "\u202eleirU"}, **fields)
     add_lock(chapter, world_lock())
@@ -117,7 +117,7 @@ def long_chapter_file(prompts: int) -> bytes:
 
 
 def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a version 1 file with the same chapter."""
+    """Return the content of a version 1 file that has the chapter of this file."""
     chapter = dict(file["chapter"])
     for name in ("mode", "mode_content", "chunk_size_prompts", "seed", "results"):
         del chapter[name]

@@ -1,8 +1,5 @@
 """Functions that make one part of a chapter's file contradict another part, and a check that the
-file is refused.
-
-They work with files of every version.
-"""
+file is refused. The functions work with files of every version."""
 
 import json
 from collections.abc import Callable

@@ -14,7 +14,7 @@ from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.tests.chapters import make_whole_chapter
 
 File = dict[str, Any]
-# Words that tests put into the texts which they break. No message may repeat these words.
+# Words that tests put into invalid texts. No message may repeat these words.
 SECRET = "the heron counts backwards"
 KINDS = (Session, Tab1Inputs, Attempt, Turn, Event, MemoryBlock, NarrativeDraft)
 

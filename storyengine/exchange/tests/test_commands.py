@@ -63,7 +63,7 @@ def large(tmp_path: Path) -> tuple[Session, Path]:
     file = tmp_path / "large.json"
     run("export_chapter", chapter.pk, file)
     # Pages and the API refuse a file of more than LARGEST_FILE bytes without reading it. This file
-    # is smaller.
+    # is smaller, so they read it and then refuse it.
     assert OVER_THE_NETWORK.file_bytes < file.stat().st_size < LARGEST_FILE
     return chapter, file
 

@@ -74,7 +74,7 @@ class TestOnce:
 class TestHalfAFork:
     @pytest.fixture
     def half_way(self, monkeypatch: pytest.MonkeyPatch) -> Session:
-        """Return a fork that is stored in part, because its process ended meanwhile."""
+        """Return a fork that is stored only in part, because its process died."""
         origin = make_whole_chapter()
 
         def die(*_: object) -> None:
@@ -193,7 +193,8 @@ class TestLimits:
             add_changes(attempt, [NewChange("went", {})], run_id=attempt.run_id)
             ask_for_result(attempt, "simulate", "tide")
         Job.objects.update(status=Job.Status.DONE, result={})
-        # Without a mode, the export has the late results of all kinds, so that they count.
+        # The kind of the late results is not declared. The export leaves out such results, except
+        # in a chapter whose mode is not installed. So the mode is made unknown here.
         monkeypatch.setattr(exporting, "find_mode", lambda name: None)
         number = 4 if name in ("turns", "events") else 10
         before = counts()

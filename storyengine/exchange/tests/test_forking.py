@@ -1,8 +1,6 @@
-"""Tests that a fork has everything that its origin had after one of its turns.
-
-Later changes of the fork do not change the origin, and later changes of the origin do not change
-the fork.
-"""
+"""Tests that a fork has everything that its origin had after one of the origin's turns. Later
+changes of the fork do not change the origin, and later changes of the origin do not change the
+fork."""
 
 import json
 from collections.abc import Callable

@@ -164,7 +164,8 @@ class TestOthers:
         monkeypatch.setattr(importing, "let_others_write", look)
         import_chapter(content)
         most = max(after - before for before, after in pairwise(stored))
-        # The first transaction also stores the chapter's own row, its Tab 1 and its cast.
+        # The first transaction has more rows, because it also stores the chapter's own row, its Tab
+        # 1 and its cast.
         assert most <= importing.PIECE_ROWS + 5
         assert len(stored) > 4
 
@@ -205,7 +206,7 @@ def before(db: None) -> list[int]:
 
 @pytest.fixture
 def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
-    """Return an import that is stored in part, because its process ended meanwhile."""
+    """Return an import that is stored only in part, because its process died."""
     content = export_chapter(Session.objects.get().pk).to_json()
 
     def die(*_: object) -> None:
@@ -269,8 +270,8 @@ class TestHalfAnImport:
             there.setattr(timezone, "now", lambda: right() + wrong_by)
             recover()
             assert Session.everything.filter(pk=half_way.pk).exists()
-            # Between two pieces, a process with the right clock searches for lost imports. It must
-            # not remove this one.
+            # Between two pieces, a process with the right clock searches for lost imports. This
+            # search must not remove the import that is running.
             there.setattr(importing, "let_others_write", lambda _seconds: look(right))
             copy = import_chapter(content)
         assert Session.objects.filter(pk=copy.pk).exists()

@@ -1,5 +1,5 @@
-"""Tests that a chapter which has just reached a limit can be exported and imported, and that the
-next step beyond the limit is refused."""
+"""Tests that a chapter which is exactly at a limit can be exported and imported, and that the next
+step beyond the limit is refused."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -65,9 +65,11 @@ def keyed(count: int) -> dict[str, Any]:
 
 
 def frame_of(attempt: Attempt, text: str) -> list[NewEvent]:
-    """Return as many events as the text says.
+    """Return the events that the text asks for.
 
-    The last one shows a frame of so many characters or, if a third number follows, so many keys.
+    The first number of the text is the number of events. The second number is the length of the
+    frame that the last event shows. If there is a third number, the last event instead shows an
+    object with this number of keys.
     """
     count, *shows = text.split()
     if not count.isdigit():
@@ -233,8 +235,8 @@ AT_A_LIMIT = [
 
 
 def late_results(chapter: Session) -> None:
-    """Store a late result that has just the allowed size, one that is too large, and two that are
-    not worked out."""
+    """Store a late result that has exactly the largest allowed size, one that is larger, and two
+    that are not worked out."""
     for size in (limits.CHANGE_CHAR_LIMIT, limits.CHANGE_CHAR_LIMIT + 1):
         asker = play(chapter)
         job = claim(ask_for_result(asker, JOB, CHANGE).pk)
@@ -272,8 +274,8 @@ def test_at_a_limit_it_comes_back_and_beyond_it_is_refused(
 ) -> None:
     deed(chapter, 0)
     comes_back(chapter)
-    # Each deed begins with a new turn, so the changes of the first deed do not count for the
-    # second.
+    # The second call of the function begins with a new turn. So the changes of the first call do
+    # not count towards its limit.
     with pytest.raises(ChapterError):
         deed(chapter, 1)
     Attempt.objects.filter(status=Attempt.Status.RUNNING).delete()

@@ -90,7 +90,7 @@ def old_unordered(chapter: Chapter) -> None:
 
 
 def old_system_alone(chapter: Chapter) -> None:
-    """Leave no event but one of the system that comes before the first prompt."""
+    """Keep only a system event that comes before the first prompt."""
     said = chapter["events"][0] | {"role": "system", "prompt_index": 0}
     chapter |= {"events": [said], "prompt_index": 0}
 

@@ -202,7 +202,8 @@ def test_a_copy_leaves_out_what_is_not_finished_and_asks_for_it_at_the_latest_tu
     status: str,
     copy_of: Callable[[Session], Session],
 ) -> None:
-    # The broken attempt has taken the second late result, so the attempt is deleted here.
+    # The broken attempt has taken a late result that shall not be finished in this test. So the
+    # attempt is deleted.
     chapter.attempts.filter(status=Attempt.Status.FAILED).delete()
     first, second = (one.chosen for one in chapter.turns.order_by("number"))
     third = add_turn(chapter)
@@ -238,8 +239,8 @@ def test_a_void_result_is_void_in_the_copy_and_never_asked_for(
     job = copy.jobs.get(status="void")
     assert (job.result, job.to_prompt_index) == (None, 2)
     assert job.error.startswith("The chapter that this one was copied from had no result")
-    # Tab 2 shows only results that became void lately. The job keeps the time of its attempt, so
-    # that Tab 2 does not show it again.
+    # Tab 2 shows only results that became void lately. The copied job has the time of its attempt,
+    # which is earlier. So Tab 2 does not show the void result again.
     assert job.attempt is not None
     assert job.updated_at == job.attempt.committed_at
     play(copy)
@@ -500,7 +501,7 @@ def test_the_check_of_a_file_keeps_no_world_of_earlier_turns(
     chapter: Session, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     class World:
-        """A world. `alive` contains the worlds that are still in memory."""
+        """A world. `alive` contains the worlds that Python has not deleted yet."""
 
     alive: WeakSet[World] = WeakSet()
     most: list[int] = []

@@ -82,7 +82,7 @@ def _marked_key(settings: Settings) -> None:
 
 def check(written: Written) -> None:
     """Check that each line in the JSON format is a JSON object, and that no line has the story's
-    words or the key."""
+    words or the API key."""
     assert written.as_json
     assert WORDS not in written.all
     assert KEY not in written.all

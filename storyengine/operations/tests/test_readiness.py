@@ -37,7 +37,7 @@ TOKEN = "token-of-the-test-0123456789"
 
 @pytest.fixture(autouse=True)
 def _asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the answers that are kept, so that each test asks again."""
+    """Forget the results of earlier checks, so that each test runs the checks again."""
     monkeypatch.setattr(readiness, "_HOLDS_SECONDS", 0.0)
     monkeypatch.setattr(readiness, "_rows", readiness._Question(readiness._ask_database))
     monkeypatch.setattr(readiness, "_broker", readiness._Question(readiness._ask_broker))
@@ -163,7 +163,8 @@ def test_a_database_that_hangs_is_asked_once_and_not_waited_for(
 def test_what_nobody_foresaw_lasts_for_one_ask(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Answers are kept for 60 seconds in this test, but an unforeseen error is not kept.
+    # In this test the readiness check stores its results for 60 seconds. It never stores an
+    # unforeseen error.
     monkeypatch.setattr(readiness, "_HOLDS_SECONDS", 60.0)
     client.raise_request_exception = False
 

@@ -21,7 +21,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         connection = super().get_new_connection(conn_params)
         while self.pool and is_dead(connection):
             self.pool.putconn(connection)
-            # The server has probably closed the other connections of the pool too.
+            # All connections of the pool are checked, because the server has probably closed the
+            # others too.
             self.pool.check()
             connection = super().get_new_connection(conn_params)
         return connection

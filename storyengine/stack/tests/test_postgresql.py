@@ -55,7 +55,7 @@ def test_dead_connections_cost_nobody_a_request(threads: ThreadPoolExecutor) -> 
     assert len(before) == CONNECTIONS
     with connection.cursor() as cursor:
         cursor.execute(END_ALL)
-    # The first request meets all dead connections alone. After it, many requests run at the same
+    # One request runs alone, and meets all dead connections. Then many requests run at the same
     # time.
     assert threads.submit(ask).result() not in before
     assert not before & set(threads.map(ask, [None] * 3 * CONNECTIONS))

@@ -52,8 +52,8 @@ def runner(tmp_path: Path) -> Iterator[Runner]:
     yield process
     process.kill()
     process.wait()
-    # The test closes the output itself, because communicate() would wait as long as a process that
-    # did not end.
+    # The test closes the output itself. communicate() would wait until every process that can write
+    # to the output has ended, and a process that wrongly goes on would block the test.
     assert process.stdout is not None
     process.stdout.close()
 

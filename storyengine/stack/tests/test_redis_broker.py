@@ -58,11 +58,13 @@ def test_a_lost_redis_is_an_error_of_the_connection(
     queue.put({"job": 1})
     message = queue.get(timeout=LONG)
     processes.kill("redis")
-    # kombu makes these calls before it connects again. The task is still at work then.
+    # kombu makes the following calls before it connects again. At this time the task is still
+    # running.
     connection.collect()
     channel: Any = message.channel
     channel._disconnect_pools()
-    # The worker makes these calls when the task has ended and the lost connection is noticed.
+    # The worker makes the following call when the task has ended and the worker notices that the
+    # connection is lost.
     message.ack_log_error(logging.getLogger("jobs"), connection.connection_errors)
     assert "given up" in caplog.text
     ignore_errors(connection, connection.close)

@@ -69,7 +69,8 @@ def open_chapter(page: Page, chapter: ChapterClient, query: str = "") -> None:
 def expect_turn(page: Page, number: int, words: str) -> None:
     """Wait until the page shows the prompt and its reply is complete.
 
-    The page also shows no running reply before the prompt is sent, so the prompt is awaited first.
+    The test first waits for the prompt. Before the prompt is sent, the page also shows no running
+    reply.
     """
     expect(page.locator("#transcript")).to_contain_text(f"{number}) {words}")
     expect_idle(page)

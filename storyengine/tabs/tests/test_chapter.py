@@ -192,7 +192,8 @@ class TestBuild:
         [progress] = all_of(html, "progress")
         assert progress.attributes["value"] == "1904"
         assert HOSTILE not in html
-        # The answer does not replace the memory on the page, because the user may be reading it.
+        # The answer to a poll does not replace the memory on the page, because the user may be
+        # reading the memory.
         assert not all_of(html, "div", id="memory")
 
     def test_a_model_that_stands_in_is_nothing_to_wait_for(

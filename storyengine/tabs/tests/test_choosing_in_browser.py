@@ -34,7 +34,8 @@ def test_one_is_chosen_by_the_keys_alone(page: Page, chapter: ChapterClient) -> 
         page.keyboard.press("Enter")
         expect(page.locator(".choice")).to_contain_text(f"Reply {at} of 3")
         expect(page.locator("#announcement")).to_contain_text(f"Reply {at} of 3. ")
-        # Each press replaces the play area of the page. The new button has the focus too.
+        # Each press replaces the play area of the page. The new button has the focus, as the old
+        # button had.
         expect(before).to_be_focused()
         # Wait until htmx has prepared the new form. Until then, the browser would send the form
         # without htmx and load a new page.

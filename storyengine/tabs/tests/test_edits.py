@@ -209,7 +209,7 @@ class TestSaving:
     ) -> None:
         html = open_form(client, chapter)
         [form] = all_of(html, "form", action=address(chapter, "save-edit", 8))
-        # Percent-encoded, a character of this text may have twelve bytes.
+        # In a URL-encoded form, one character of the text could take twelve bytes.
         assert form.attributes["enctype"] == "multipart/form-data"
         text = "a" * more + character * (REPLY_CHAR_LIMIT - 1) + "z"
         sent = RequestFactory().post("/", fields_of(html) | {"text": text})

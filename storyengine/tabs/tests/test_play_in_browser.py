@@ -29,8 +29,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 PROMPTS = "**/play/prompt"
 
-# The script scrolls the transcript up. The page notices this in its next frame, earlier than a
-# person could do anything else.
+# The script scrolls the transcript up. The page notices this in its next frame. A person could do
+# nothing else before this frame.
 SCROLL_UP = """() => { document.getElementById("transcript").scrollTop = 40; }"""
 
 SCROLL_UP_AS_WORDS_COME = """() => {
@@ -106,8 +106,8 @@ class TestPrompt:
         expect(box).to_have_value("Sent twice.")
         expect(page.locator("#prompt-notice")).to_be_empty()
         page.unroute(PROMPTS)
-        # The words may be sent again whether the first reply is still being written or is already
-        # committed.
+        # The page sends the words again under the same key. The program makes no second attempt,
+        # even if the first reply is still being written.
         page.locator("[data-send]").click()
         expect(box).to_have_value("")
         expect_turn(page, 1, "Sent twice.")
@@ -276,7 +276,8 @@ class TestExample:
         page.get_by_role("link", name="Start chapter").click()
         page.get_by_role("button", name="Lock and play").click()
         suggestion = page.locator("#suggested-words").inner_text()
-        # Wait until the page after the lock has loaded its scripts.
+        # After the lock the browser loads another page. Wait until the scripts of this page are
+        # loaded.
         page.wait_for_load_state()
         page.get_by_role("button", name="Put this into the prompt box").focus()
         page.keyboard.press("Enter")
@@ -429,8 +430,8 @@ def resize(page: Page, width: int, height: int) -> None:
 
 
 def send_slowly(page: Page, program: ScriptedProgram, chapter: ChapterClient) -> Locator:
-    """Send a prompt whose reply is slow. Return the prompt's text field when the first words of the
-    reply are shown."""
+    """Send a prompt whose reply is slow. Return the text field for prompts when the first words of
+    the reply are shown."""
     program.model.timing.tokens_per_second = HELD
     open_play(page, chapter)
     box = send(page, "Slowly.")
@@ -439,7 +440,7 @@ def send_slowly(page: Page, program: ScriptedProgram, chapter: ChapterClient) ->
 
 
 def send(page: Page, words: str) -> Locator:
-    """Send a prompt, and return its text field."""
+    """Send a prompt, and return the text field for prompts."""
     box = page.locator("#prompt-text")
     box.fill(words)
     box.press("Enter")
@@ -447,8 +448,8 @@ def send(page: Page, words: str) -> Locator:
 
 
 def send_in_vain(page: Page, words: str) -> Locator:
-    """Send a prompt whose answer is lost on its way to the page, and return the prompt's text
-    field."""
+    """Send a prompt whose answer is lost on its way to the page, and return the text field for
+    prompts."""
     page.route(PROMPTS, lose_the_answer)
     box = send(page, words)
     expect(page.locator("#prompt-text + .refusal")).to_contain_text("does not answer")

@@ -152,7 +152,7 @@ class TestPollsWithNews:
 
 
 class TestNews:
-    """Tests that the version of a page and the version that its poll reads are equal, and change
+    """Tests that a page and its poll always have the same version, and that the version changes
     with any news."""
 
     @pytest.mark.parametrize("status", Attempt.Status.values)

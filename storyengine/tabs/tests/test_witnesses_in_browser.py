@@ -36,7 +36,7 @@ def test_a_prompt_for_some_is_sent_by_the_keys_alone(page: Page, chapter: Chapte
     [attempt] = turn["attempts"]
     assert attempt["witnesses"] == [slot for slot in sorted(map(int, names)) if slot != 3]
     expect(page.locator(".perceived").first).to_have_attribute("data-by", others)
-    # The next prompt is for everybody again, and a copied transcript names no witnesses.
+    # Everybody is a witness of the next prompt again, and a copied transcript names no witnesses.
     expect(asked).to_have_text("Who can perceive this: everybody")
     saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
     assert page.evaluate(READ_SELECTION).strip() == saved.strip()

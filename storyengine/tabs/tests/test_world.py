@@ -55,8 +55,8 @@ class TestShowWorld:
     ) -> None:
         client.post(address(draft, "save-world"), {"world_text": "\n\nTwo lines down."})
         html = client.get(address(draft, "world")).content.decode()
-        # A browser drops the first line break in a text field. So the page writes one line break
-        # more than the two of the text.
+        # The text begins with two line breaks. A browser drops the first line break in a text
+        # field, so the page writes three.
         assert by_id(html, "world-text").text == "\n\n\nTwo lines down."
 
     def test_the_counter_counts_code_points(self, client: Client, draft: Session) -> None:

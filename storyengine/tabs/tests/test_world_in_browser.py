@@ -31,8 +31,7 @@ COUNT_REQUESTS = """() => {
 
 
 def save_of(route: Route, chapter: ChapterClient) -> str:
-    """Return the address to which the page saves, with the id of this chapter in place of the
-    page's own."""
+    """Return the address to which the page saves Tab 1, but with the id of this chapter."""
     return re.sub(r"(?<=/chapters/)[^/]+", chapter.session_id, route.request.url)
 
 
@@ -222,8 +221,8 @@ class TestLockedTab1:
         assert world.evaluate(veil) == "rgba(128, 132, 140, 0.38)"
         box = world.bounding_box()
         assert box is not None
-        # A veil lies over the locked text. The user must be able to select the text through it with
-        # the mouse.
+        # A half-transparent layer lies over the locked text. The user must still be able to select
+        # the text with the mouse.
         page.mouse.move(box["x"] + 1, box["y"] + 10)
         page.mouse.down()
         page.mouse.move(box["x"] + box["width"] - 6, box["y"] + 40, steps=5)
@@ -369,7 +368,7 @@ def tab1(chapter: ChapterClient) -> dict[str, Any]:
 
 
 class TestTwoWindows:
-    """Tests of two open windows with Tab 1. A program also changes its texts."""
+    """Tests of Tab 1 in two open windows, while a program also changes the texts of Tab 1."""
 
     def test_no_window_takes_back_what_it_has_not_seen(
         self, windows: tuple[Page, Page], draft: ChapterClient, program: ScriptedProgram

@@ -13,8 +13,8 @@ from storyengine.tests.chapter_machine.expected import Try
 
 
 class PlaysAlone(PlaysAttempts):
-    """The work of a worker in a job in which somebody acts without a prompt. The worker opens an
-    attempt, and then ends it or is killed."""
+    """The rules for a worker that plays a turn without a prompt. The worker opens an attempt, and
+    then ends the attempt or is killed."""
 
     def act_alone(self, job: Job, how: str) -> None:
         """Do the job. If the worker is killed, its attempt remains in flight."""

@@ -79,11 +79,13 @@ class PlaysAttempts(RuleBasedStateMachine):
         self.has_ended = False
         # The jobs that workers of the test have claimed.
         self.claimed: list[Job] = []
-        # Attempts whose runs are over, and jobs that are over. Their processes do not know it yet.
+        # Attempts and jobs that have ended. A process that has not noticed this may still try to
+        # write them.
         self.lost: list[Attempt] = []
         self.lost_jobs: list[Job] = []
-        # True if the chapter has asked for the late results that it lacks. A copy asks for the
-        # results of its latest turn only with its next prompt, with a retry or at its end.
+        # True if the chapter has asked for all late results that its attempts need. A new copy has
+        # not yet asked for the results of its latest turn. It asks with its next prompt, with a
+        # retry or at its end.
         self.asks_again = True
         # The ids of the chosen attempts of earlier turns whose late results were not finished when
         # the copy was made.
@@ -225,8 +227,8 @@ class PlaysAttempts(RuleBasedStateMachine):
         return opened.attempt
 
     def take(self, row: Attempt, number: int, words: str, who: Any) -> Try:
-        """Return the attempt as the expected chapter has it at its beginning, with the late results
-        that it takes."""
+        """Return the expected form of an attempt that has just begun. Its only changes are the late
+        results that it takes."""
         taken = [Change(TIDE_CAME, one.level) for one in self.expected.waiting(number)]
         witnesses = None if who is None else sorted({*who, *([row.actor] if row.actor else [])})
         one = Try(row, number, words, witnesses, Run(taken))

@@ -11,6 +11,7 @@ from agents.flows.composing import compose_reply
 from agents.models import Job
 from agents.modes import who_answers
 from agents.prompting.layers import TIERS, Tier
+from memory.blocks import counting_deltas
 from sessions.attempts import Writer
 from sessions.models import PERSON, Attempt, Session
 from sessions.tests.factories import make_active_chapter
@@ -57,17 +58,26 @@ def check_results(pk: uuid.UUID, expected: ExpectedChapter) -> None:
 def check_memory(pk: uuid.UUID, expected: ExpectedChapter) -> None:
     """Check that each stretch has exactly one delta that counts for each set of witnesses.
 
-    The delta for the largest set comes first.
+    The delta for the largest set is written first. The deltas are read in the order of the last
+    prompts that they tell.
     """
-    covered = 0
+    covered, reading = 0, list(counting_deltas(read_chapter(pk)))
     for stretch, audiences in counting_stretches(pk).items():
         assert stretch.first == covered + 1
         assert stretch.size <= CHUNK
         covered = stretch.last
         steps = expected.turns[stretch.first - 1 : stretch.last]
-        told = [one for step in steps for one in step.chosen.events if not one.is_thought]
-        sets = {tuple(sorted(one.witnesses)) for one in told}
+        sets = {
+            tuple(sorted(one.witnesses)): number
+            for number, step in enumerate(steps, start=stretch.first)
+            for one in step.chosen.events
+            if not one.is_thought
+        }
         assert audiences == sorted(sets, key=lambda one: (-len(one), one))
+        read = [one for one in reading if one.from_prompt_index == stretch.first]
+        told_until = [(tuple(one.audience or ()), one.told_until) for one in read]
+        assert told_until == sorted(told_until, key=lambda one: one[1] or 0)
+        assert dict(told_until) == sets
         winds = [one.kind for step in steps[:-1] for one in step.chosen.run.changes]
         assert WIND not in winds
     assert read_chapter(pk).last_summarized_prompt_index == covered
@@ -95,7 +105,7 @@ def check_prompts(pk: uuid.UUID, expected: ExpectedChapter, *, turn: int | None 
         assert marks_in(told) == expected.known_to(slot)
         thoughts = expected.thoughts_of(slot, first=covered + 1)
         assert thoughts <= thoughts_in([told]) <= expected.thoughts_of(slot)
-        # A prompt for another attempt at the latest turn has nothing of this turn.
+        # The request for another attempt at the latest turn has nothing of this turn.
         told = told_to_keeper(chapter, slot, tier, before=last)
         assert marks_in(told) == expected.known_to(slot, before=last)
         assert thoughts_in([told]) <= expected.thoughts_of(slot, before=last)

@@ -14,6 +14,7 @@ from agents.prompting.sandwich import Subject
 from agents.providers.base import ModelRequest
 from agents.running.results import waiting_results
 from agents.tests.replies import turn_delta
+from memory.blocks import counting_blocks
 from memory.models import MemoryBlock
 from memory.stretches import Stretch
 from sessions.models import Attempt, Event, Session
@@ -79,7 +80,7 @@ def sent_for(attempt: Attempt) -> str:
 
 
 def waiting_levels(session_id: uuid.UUID) -> list[int]:
-    """Return the levels of the late results that the next prompt would take."""
+    """Return the level of each late result that the next prompt would take."""
     following = Attempt(session=read_chapter(session_id))
     return [one.payload["level"] for one in waiting_results(following)]
 
@@ -88,8 +89,8 @@ def counting_stretches(session_id: uuid.UUID) -> dict[Stretch, list[tuple[int, .
     """Return the stretches whose deltas belong to chosen attempts. The value of each stretch is the
     list of its deltas' audiences.
 
-    This function reads the rows itself, because it is there to test the functions that decide which
-    deltas count.
+    This function reads the rows itself, because its result is compared with the functions that
+    decide which deltas count.
     """
     chosen = dict(read_chapter(session_id).turns.values_list("number", "chosen"))
     deltas = MemoryBlock.objects.filter(
@@ -135,11 +136,17 @@ def reads(session_id: uuid.UUID, *, until: int) -> dict[str, Any]:
                 one.type,
                 one.from_prompt_index,
                 one.to_prompt_index,
+                one.told_until,
                 one.audience,
                 one.json_payload,
                 names[one.attempt_id] if one.attempt_id else None,
             ]
             for one in blocks.order_by("created_at", "pk")
+        ],
+        "memory": [
+            [one.type, one.to_prompt_index, one.audience, one.json_payload]
+            for one in counting_blocks(chapter)
+            if one.to_prompt_index <= until
         ],
         "seed": chapter.seed,
         "chunk": chapter.chunk_size_prompts,

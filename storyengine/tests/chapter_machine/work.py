@@ -153,8 +153,8 @@ class PlaysWithWorkers(PlaysAlone):
     @precondition(lambda self: not self.has_ended)
     @rule()
     def accept_memory_calls(self) -> None:
-        """Accept the calls that memory needs. Without this, no memory is written for a chapter
-        whose memory is far behind."""
+        """Accept the number of model calls that memory needs. Until the user accepts this number,
+        no memory is written for a chapter whose memory is far behind."""
         with suppress(WrongState):
             retry_summary(self.pk, accept_calls=True)
 

@@ -19,7 +19,7 @@ class NamesWhatItShows(Protocol):
 
 @register.simple_tag
 def naming(page: NamesWhatItShows, **changes: int | str) -> str:
-    """Return the query of the page's address with these changes. A change to "" removes the
-    name."""
+    """Return the query of the page's address, with these parameters changed. A change to "" removes
+    the parameter."""
     names = {name: value for name, value in {**page.names, **changes}.items() if value != ""}
     return f"?{urlencode(names)}" if names else ""

@@ -33,8 +33,8 @@ class AnnouncedServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         # The URLs are imported before the first request, which would otherwise wait for the import.
         import_module(settings.ROOT_URLCONF)
-        # All objects of this moment live as long as the process. After `freeze`, the garbage
-        # collector no longer searches them.
+        # All objects that exist now live as long as the process. After `freeze`, the garbage
+        # collector no longer searches these objects.
         gc.collect()
         gc.freeze()
         # The event loop, which sends all replies, shares the processor with threads that ask the
@@ -42,8 +42,8 @@ class AnnouncedServer(uvicorn.Server):
         # new reply would then wait 0.2 seconds.
         sys.setswitchinterval(SECONDS_OF_A_TURN)
         await super().startup(sockets=sockets)
-        # The server answers already while the database connection is opened. The attribute holds
-        # the task, because a task without a reference may be garbage-collected.
+        # The server already answers while this task opens the database connection. The task is
+        # stored in an attribute, because a task without a reference may be garbage-collected.
         self._connecting = asyncio.create_task(open_connection())
         self.announce()
 
