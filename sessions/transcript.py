@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from sessions.limits import TAB2_CHAR_LIMIT
-from sessions.models import THOUGHT, Event, Session
-from sessions.record import chosen_events, other_events
+from sessions.models import THOUGHT, Attempt, Event, Session
+from sessions.record import chosen_events, committed_attempts, other_events
 from sessions.roster import Character
 
 DASHED_LINE = "-------------"
@@ -23,6 +23,8 @@ BOUNDARY_ABOVE_NOTE = "(summary boundary above)"
 Perceived = Callable[[Collection[int]], bool]
 _SEPARATOR = "\n\n"
 _FEW_PROMPTS = 200
+# How an attempt was made, by its kind. The braces stand for the layer that a trial changed.
+_MADE = {Attempt.Kind.EDIT: "edited by hand", Attempt.Kind.TRIAL: "with another {}"}
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
@@ -42,6 +44,11 @@ class Entry:
     perceived_by: str = ""
     # True for a thought. It is shown only on request, and it is no part of the transcript.
     is_thought: bool = False
+    attempt_id: uuid.UUID | None = None
+    # For a reply, its place among all replies to the prompt where these are shown, and how it was
+    # made if not by the usual request: "2 of 3" and "edited by hand". Both may be "".
+    place: str = ""
+    made: str = ""
 
     @property
     def is_told(self) -> bool:
@@ -128,9 +135,9 @@ def read_transcript(
         transcript = Transcript(list(newest_first)[::-1], boundary)
     else:
         transcript = window_entries(newest_first, boundary, limit)
-    if with_all_replies:
-        return _with_other_attempts(transcript, chapter, with_thoughts)
-    return transcript
+    return (
+        _with_attempts(transcript, chapter, True, with_thoughts) if with_all_replies else transcript
+    )
 
 
 def read_prompts(
@@ -147,9 +154,7 @@ def read_prompts(
     transcript = Transcript(
         list(_asked_for(entries, with_thoughts)), chapter.last_summarized_prompt_index
     )
-    if with_all_replies:
-        return _with_other_attempts(transcript, chapter, with_thoughts)
-    return transcript
+    return _with_attempts(transcript, chapter, with_all_replies, with_thoughts)
 
 
 def _asked_for(entries: Iterable[Entry], with_thoughts: bool) -> Iterator[Entry]:
@@ -157,33 +162,58 @@ def _asked_for(entries: Iterable[Entry], with_thoughts: bool) -> Iterator[Entry]
     return (entry for entry in entries if with_thoughts or not entry.is_thought)
 
 
-def _with_other_attempts(
-    transcript: Transcript, chapter: Session, with_thoughts: bool
+def _with_attempts(
+    transcript: Transcript, chapter: Session, with_all_replies: bool, with_thoughts: bool
 ) -> Transcript:
-    """Add the entries of attempts that are not chosen. At each turn, they follow the chosen attempt
-    in the order in which they were committed.
-
-    If several attempts have the same words of the user, the words are shown once.
-    """
-    shown = transcript.entries
-    if not shown:
+    """Say how each reply was made. With `with_all_replies`, add the entries of attempts that are
+    not chosen, in the order in which the attempts were committed."""
+    if not transcript.entries:
         return transcript
-    numbers = (shown[0].prompt_index, shown[-1].prompt_index)
-    others = other_events(
-        chapter, from_prompt=numbers[0], to_prompt=numbers[1], with_thoughts=with_thoughts
-    )
-    entries = list(shown)
-    for event in others:
-        entry = replace(render_event(event, chapter), is_chosen=False)
-        is_repeated = event.role == Event.Role.USER and any(
-            one.prompt_index == entry.prompt_index and one.rendered == entry.rendered
-            for one in entries
+    entries = list(transcript.entries)
+    numbers = (entries[0].prompt_index, entries[-1].prompt_index)
+    if with_all_replies:
+        others = other_events(
+            chapter, from_prompt=numbers[0], to_prompt=numbers[1], with_thoughts=with_thoughts
         )
-        if not is_repeated:
-            entries.append(entry)
-    # The sort keeps the order within a turn, so the chosen attempt stays before the others.
-    entries.sort(key=lambda entry: entry.prompt_index)
-    return replace(transcript, entries=entries)
+        entries += [replace(render_event(one, chapter), is_chosen=False) for one in others]
+    attempts = committed_attempts(chapter.pk).filter(turn__number__range=numbers)
+    rows = attempts.values_list("turn__number", "pk", "kind", "changed_layer__layer_name")
+    by_turn: dict[int, list[uuid.UUID]] = {}
+    made: dict[uuid.UUID | None, str] = {}
+    for number, attempt_id, kind, layer in rows:
+        by_turn.setdefault(number, []).append(attempt_id)
+        made[attempt_id] = _MADE.get(Attempt.Kind(kind), "").format(layer)
+
+    def at(entry: Entry) -> int:
+        turn = by_turn.get(entry.prompt_index, [])
+        return turn.index(entry.attempt_id) + 1 if entry.attempt_id in turn else 0
+
+    def told(entry: Entry) -> Entry:
+        count = len(by_turn.get(entry.prompt_index, []))
+        if entry.role != Event.Role.AGENT or not at(entry):
+            return entry
+        place = f"{at(entry)} of {count}" if with_all_replies and count > 1 else ""
+        return replace(entry, place=place, made=made[entry.attempt_id])
+
+    ordered = sorted(entries, key=lambda entry: (entry.prompt_index, at(entry)))
+    return replace(transcript, entries=_without_repeated_words(told(one) for one in ordered))
+
+
+def _without_repeated_words(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the entries. If several attempts at a turn have the same words of the user, return the
+    words once, and as chosen if the chosen attempt has them."""
+    kept: list[Entry] = []
+    places: dict[tuple[int, str], int] = {}
+    for entry in entries:
+        if entry.role != Event.Role.USER:
+            kept.append(entry)
+            continue
+        place = places.setdefault((entry.prompt_index, entry.rendered), len(kept))
+        if place == len(kept):
+            kept.append(entry)
+        elif entry.is_chosen:
+            kept[place] = entry
+    return kept
 
 
 def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> Transcript:
@@ -215,7 +245,7 @@ def _cut_start(entry: Entry, room: int) -> Entry:
 
 def render_event(event: Event, chapter: Session) -> Entry:
     told = (event.prompt_index, event.role, event.agent_slot, event.text, event.kind)
-    entry = _render(chapter, *told)
+    entry = replace(_render(chapter, *told), attempt_id=event.attempt_id)
     is_everybodys = set(event.witnesses) >= set(chapter.everybodys_numbers)
     if entry.is_thought or entry.character is None or is_everybodys:
         return entry

@@ -3,7 +3,7 @@
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -94,9 +94,11 @@ class CallRecord:
 
 @dataclass(frozen=True)
 class CallsBehind:
-    """The calls that were made for a text, oldest first."""
+    """The calls that were made for a text, oldest first. `is_edited` is True if the text was edited
+    by hand from the reply of the chosen call."""
 
     calls: list[CallRecord] = field(default_factory=list)
+    is_edited: bool = False
 
     @property
     def chosen(self) -> CallRecord | None:
@@ -151,13 +153,15 @@ def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
     # entry that is made last for a call replaces the earlier one.
     committed = sorted(attempts_at(turn), key=lambda one: one.pk == turn.chosen_id)
     replies = [one for one in committed if not one.is_trial or one.pk == turn.chosen_id]
-    uses = {one.pk: ("A trial", False) for one in artifacts if one.attempt and one.attempt.is_trial}
+    trials = [one for one in artifacts if one.attempt and one.attempt.is_trial]
+    uses = {one.pk: (f"A {_trial_of(one.attempt)}", False) for one in trials if one.attempt}
     for attempt in committed:
         call = _call_that_wrote(attempt, calls_by_attempt)
         if call is not None:
             is_chosen = attempt.pk == turn.chosen_id
             uses[call.pk] = (_use_of(attempt, len(replies), is_chosen=is_chosen), is_chosen)
-    return _behind(chapter, artifacts, uses)
+    is_edited = turn.chosen.kind == Attempt.Kind.EDIT
+    return replace(_behind(chapter, artifacts, uses), is_edited=is_edited)
 
 
 def calls_behind_block(chapter: Session, block: MemoryBlock) -> CallsBehind:
@@ -300,8 +304,18 @@ def _origin_of(attempt: Attempt) -> Attempt:
 
 
 def _use_of(attempt: Attempt, count: int, *, is_chosen: bool) -> str:
-    if attempt.is_trial and not is_chosen:
-        return "A trial, not used"
-    if count == 1:
-        return "The reply"
-    return "The chosen reply" if is_chosen else "Another reply"
+    origin = _origin_of(attempt)
+    trial = _trial_of(origin) if origin.is_trial else ""
+    if trial and not is_chosen:
+        return f"A {trial}, not used"
+    if attempt.kind == Attempt.Kind.EDIT and is_chosen:
+        use = "The chosen reply was edited by hand from this one"
+    elif count == 1:
+        use = "The reply"
+    else:
+        use = "The chosen reply" if is_chosen else "Another reply"
+    return f"{use}, a {trial}" if trial else use
+
+
+def _trial_of(attempt: Attempt) -> str:
+    return f"trial with {(attempt.changed_layer or {}).get('layer_name')} changed"

@@ -24,6 +24,11 @@ from sessions.exceptions import InvalidInput
 from sessions.models import Session
 from sessions.states import State, move, try_move
 
+NOTHING_TO_PLAY = (
+    "The world and the chapter are both empty, so there is nothing to play yet. "
+    "Write at least one of them on Tab 1, or fill in the example."
+)
+
 
 @transaction.atomic
 def request_lock(session_id: uuid.UUID) -> Job:
@@ -36,10 +41,7 @@ def request_lock(session_id: uuid.UUID) -> Job:
     check_stage(chapter, Stage.LOCK)
     is_empty = not (chapter.tab1.world_text.strip() or chapter.tab1.chapter_text.strip())
     if chapter.state == State.DRAFT_TAB1 and is_empty:
-        raise InvalidInput(
-            "The world and the chapter are both empty, so there is nothing to play yet. "
-            "Write at least one of them on Tab 1, or fill in the example."
-        )
+        raise InvalidInput(NOTHING_TO_PLAY)
     check_allowed(session_id)
     move(
         Session.objects.filter(pk=session_id),

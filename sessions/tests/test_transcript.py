@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions.attempts import open_reroll
-from sessions.committing import commit_attempt
+from sessions.committing import commit_attempt, edit_reply
+from sessions.models import Attempt
 from sessions.roster import character
 from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
 from sessions.transcript import (
@@ -15,6 +16,7 @@ from sessions.transcript import (
     TRUNCATION_NOTE,
     Entry,
     normalize_blank_lines,
+    read_prompts,
     read_transcript,
     window_entries,
 )
@@ -38,7 +40,10 @@ def test_the_chosen_attempt_is_shown_and_all_replies_where_they_are_asked_for() 
     assert window.plain_text == "1) beat 1\n\nAgent Red: second"
     every = read_transcript(chapter, with_all_replies=True)
     assert [entry.rendered for entry in every.entries] == [
-        *("1) beat 1", "Agent Red: second", "Agent Red: reply 1")
+        *("1) beat 1", "Agent Red: reply 1", "Agent Red: second")
+    ]
+    assert [(entry.place, entry.is_chosen) for entry in every.entries] == [
+        *(("", True), ("1 of 2", False), ("2 of 2", True))
     ]
     # The plain text, which the user can copy, has only the reply of the chosen attempt.
     assert every.plain_text == window.plain_text
@@ -52,11 +57,30 @@ def test_words_that_differ_are_shown_with_all_replies() -> None:
     commit_attempt(reroll, "I walk.")
     every = read_transcript(chapter, with_all_replies=True)
     assert [(entry.rendered, entry.is_chosen) for entry in every.entries] == [
-        ("1) The ice holds.", True),
-        ("Agent Red: I walk.", True),
         ("1) beat 1", False),
         ("Agent Red: reply 1", False),
+        ("1) The ice holds.", True),
+        ("Agent Red: I walk.", True),
     ]
+
+
+@pytest.mark.django_db
+def test_a_reply_says_how_it_was_made() -> None:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 1)
+    add_reply(chapter, 1, "tried", is_chosen=False)
+    changed = {"layer_name": "AGENT_IDENTITY"}
+    Attempt.objects.filter(kind="reroll").update(kind="trial", changed_layer=changed)
+    edit_reply(chapter.pk, 1, "by hand")
+    every = read_prompts(chapter, 1, 1, with_all_replies=True)
+    assert [(entry.text, entry.place, entry.made) for entry in every.entries] == [
+        ("beat 1", "", ""),
+        ("reply 1", "1 of 3", ""),
+        ("tried", "2 of 3", "with another AGENT_IDENTITY"),
+        ("by hand", "3 of 3", "edited by hand"),
+    ]
+    told = read_prompts(chapter, 1, 1).entries
+    assert [(entry.place, entry.made) for entry in told] == [("", ""), ("", "edited by hand")]
 
 
 @pytest.mark.django_db

@@ -35,7 +35,11 @@
       const dialog = document.getElementById(opener.dataset.opens);
       if (!dialog || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
-      dialog.showModal();
+      // A dialog that needs a text in one of these fields is refused while all of them are empty.
+      const { needs, refusal } = dialog.dataset;
+      const isRefused = needs && [...document.querySelectorAll(needs)].every((field) => !field.value.trim());
+      if (needs) opener.dispatchEvent(new CustomEvent("refused", { bubbles: true, detail: isRefused ? refusal : "" }));
+      if (!isRefused) dialog.showModal();
     } else if (event.target instanceof HTMLDialogElement && event.detail && isBeside(event.target, event)) {
       event.target.close();
     }

@@ -41,6 +41,8 @@ class Subject:
     tab: str
     # The message of the page if no call of the text is recorded.
     no_calls: str = "No model call is recorded for it."
+    # The address of the origin's page, if the text came with a fork and the origin still exists.
+    origin: str = ""
     # For a reply, the number of its prompt, and the reason why the reply cannot be tried again, or
     # "" if it can.
     prompt_index: int = 0
@@ -63,9 +65,12 @@ class Subject:
 def show_prompt(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
     chapter = get_chapter(session_id)
     behind = calls_behind_prompt(chapter, number)
+    came_with, is_of_origin = _why_no_calls(chapter, "reply", number)
     subject = Subject(
         f"The reply to prompt {number}",
         "play",
+        came_with,
+        reverse("pages:prompt-calls", args=[chapter.origin_id, number]) if is_of_origin else "",
         prompt_index=number,
         why_not_tried=why_not_tried(chapter, number, behind),
     )
@@ -83,7 +88,7 @@ def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> Http
         raise UnknownChapter("There is no such piece of memory in this chapter.")
     block = chapter.memory_blocks.get(pk=keys[number - 1])
     title = readable_block(block, chapter.characters).title
-    reason = Subject.no_calls
+    reason, is_of_origin = _why_no_calls(chapter, "memory", block.to_prompt_index)
     if block.type == MemoryBlock.Type.CANON_CORRECTION:
         reason = "You wrote it yourself: no model was asked."
     elif block.type not in ENGINE_BLOCK_KINDS:
@@ -91,7 +96,8 @@ def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> Http
             f"The program made it of the reply to prompt {block.to_prompt_index}, for which no "
             "model call is recorded."
         )
-    subject = Subject(f"Memory: {title}", "chapter", reason)
+    origin = reverse("pages:draft", args=[chapter.origin_id]) if is_of_origin else ""
+    subject = Subject(f"Memory: {title}", "chapter", reason, origin)
     return _show_calls(request, chapter, subject, calls_behind_block(chapter, block))
 
 
@@ -101,7 +107,8 @@ def show_draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID)
     drafts = list(chapter.narrative_drafts.order_by("created_at"))
     for number, draft in enumerate(drafts, start=1):
         if draft.pk == draft_id:
-            subject = Subject(f"Draft {number}", "chapter")
+            came_with, _ = _why_no_calls(chapter, "draft", chapter.prompt_index + 1)
+            subject = Subject(f"Draft {number}", "chapter", came_with)
             return _show_calls(request, chapter, subject, calls_behind_draft(chapter, draft))
     raise UnknownChapter("There is no such draft of this chapter.")
 
@@ -133,6 +140,16 @@ def show_usage(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "inherited": inherited_spending(chapter),
     }
     return show(request, "calls/usage.html", context)
+
+
+def _why_no_calls(chapter: Session, text: str, number: int) -> tuple[str, bool]:
+    """Return the reason why no call is recorded for a text about prompts up to `number`, and
+    whether the origin of a fork has the calls."""
+    came_with = "fork" if number <= chapter.forked_at_prompt else "file" * bool(chapter.imported_at)
+    if not came_with:
+        return Subject.no_calls, False
+    reason = f"This {text} came with the {came_with}; the calls stay with the chapter it came from."
+    return reason, came_with == "fork" and chapter.origin_id is not None
 
 
 def _show_calls(

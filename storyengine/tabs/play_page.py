@@ -325,6 +325,7 @@ def play_context(page: PlayPage) -> dict[str, Any]:
         "mode": page.mode,
         "world": page.world,
         "transcript": page.transcript,
+        "open_turn": page.chapter.prompt_index if page.can_reroll else 0,
         "window": TAB2_CHAR_LIMIT,
         "limit": PROMPT_CHAR_LIMIT,
         "submission_key": str(uuid.uuid4()),

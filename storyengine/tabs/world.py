@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
 from agents.calling.objects import what_the_check_said
-from agents.flows.locking import request_lock
+from agents.flows.locking import NOTHING_TO_PLAY, request_lock
 from agents.mode_fields import save_mode_setup
 from agents.models import Job
 from agents.modes import Stage, has_stage
@@ -83,6 +83,7 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "has_lock": has_stage(chapter.mode, Stage.LOCK),
         "is_empty": is_empty(chapter),
         "has_forks": chapter.forks.exists(),
+        "nothing_to_play": NOTHING_TO_PLAY,
         "failed_lock": failed,
         "check_said": what_the_check_said(failed),
         "host": host,

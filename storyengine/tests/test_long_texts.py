@@ -27,7 +27,7 @@ from agents.prompting.prose import (
 from sessions.speaker_marks import without_chat_marks, without_cues
 from sessions.text import scrub_reply
 from sessions.transcript import Entry, normalize_blank_lines
-from storyengine.web.templatetags.entries import as_paragraphs
+from storyengine.web.templatetags.entries import paragraphs
 
 LENGTH = 500_000
 # Each of these units is repeated until the text has LENGTH characters.
@@ -45,7 +45,7 @@ BRACKETS = ["{", "[", '{"a":', '"a": ', '"', "\\", "}", "]", ",", "//", "/*", " 
 
 
 def _shown(text: str) -> str:
-    return as_paragraphs([Entry(1, "user", "1) ", text)], uuid.uuid4())
+    return paragraphs([Entry(1, "user", "1) ", text)], uuid.uuid4())
 
 
 READERS: dict[str, Callable[[str], object]] = {
@@ -61,7 +61,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "last_sentences": partial(last_sentences, limit=1_000),
     "repeats": lambda text: repeats(text, text),
     "normalize_blank_lines": normalize_blank_lines,
-    "as_paragraphs": _shown,
+    "paragraphs": _shown,
 }
 
 

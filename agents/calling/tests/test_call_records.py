@@ -39,6 +39,8 @@ from sessions.models import Session
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
+EDITED = "The chosen reply was edited by hand from this one"
+TRIAL = "trial with AGENT_IDENTITY changed"
 pytestmark = pytest.mark.django_db
 
 
@@ -111,8 +113,8 @@ class TestReplies:
     @pytest.mark.parametrize(
         ("edited", "used"),
         [
-            ("prompt", ["The chosen reply", "Another reply"]),
-            ("reroll", ["Another reply", "The chosen reply"]),
+            ("prompt", [EDITED, "Another reply"]),
+            ("reroll", ["Another reply", EDITED]),
         ],
     )
     def test_a_reply_edited_by_hand_comes_from_the_call_of_the_one_before(
@@ -122,9 +124,12 @@ class TestReplies:
         choose_reply(chapter.pk, 1, made[edited].pk)
         for text in ("I look away.", "I look back."):
             edit_reply(chapter.pk, 1, text)
-            assert uses(calls_behind_prompt(chapter, 1)) == used
+            behind = calls_behind_prompt(chapter, 1)
+            assert (uses(behind), behind.is_edited) == (used, True)
         choose_reply(chapter.pk, 1, made[edited].pk)
-        assert uses(calls_behind_prompt(chapter, 1)) == used
+        behind = calls_behind_prompt(chapter, 1)
+        unedited = [use.replace(EDITED, "The chosen reply") for use in used]
+        assert (uses(behind), behind.is_edited) == (unedited, False)
 
     def test_trials_are_told_apart_until_they_are_chosen(
         self, chapter: Session, provider: ScriptedProvider
@@ -134,13 +139,15 @@ class TestReplies:
         trial = try_again(chapter)
         try_again(chapter, "Another.")
         assert uses(calls_behind_prompt(chapter, 1)) == [
-            *("The reply", "A trial, not used", "A trial")
+            *("The reply", f"A {TRIAL}, not used", f"A {TRIAL}")
         ]
         adopt_trial(chapter.pk, trial.pk)
         behind = calls_behind_prompt(chapter, 1)
-        assert uses(behind) == ["Another reply", "The chosen reply", "A trial"]
+        assert uses(behind) == ["Another reply", f"The chosen reply, a {TRIAL}", f"A {TRIAL}"]
         assert behind.chosen is not None
         assert behind.chosen.artifact.attempt_id == trial.pk
+        edit_reply(chapter.pk, 1, "By hand.")
+        assert uses(calls_behind_prompt(chapter, 1))[1] == f"{EDITED}, a {TRIAL}"
 
     def test_a_try_that_failed_is_shown_beside_the_one_that_did_not(
         self, chapter: Session, provider: ScriptedProvider

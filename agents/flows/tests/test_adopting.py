@@ -67,7 +67,9 @@ class TestAdopting:
         assert (chapter.prompt_index, chapter.turn_in_flight) == (2, None)
         assert len(provider.history) == 3
         behind = calls_behind_prompt(chapter, 2)
-        assert [call.use for call in behind.calls] == ["Another reply", "The chosen reply"]
+        assert [call.use for call in behind.calls] == [
+            *("Another reply", "The chosen reply, a trial with AGENT_IDENTITY changed")
+        ]
         trial_now = read_trial(chapter.pk, trial.pk)
         assert (trial_now.is_adopted, trial_now.can_adopt) == (True, False)
 

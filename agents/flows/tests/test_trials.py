@@ -128,7 +128,9 @@ class TestRunning:
     ) -> None:
         attempt = tried(chapter, provider)
         behind = calls_behind_prompt(chapter, 2)
-        assert [call.use for call in behind.calls] == ["The reply", "A trial, not used"]
+        assert [call.use for call in behind.calls] == [
+            *("The reply", "A trial with AGENT_IDENTITY changed, not used")
+        ]
         trial = behind.calls[-1]
         assert (trial.artifact.attempt_id, trial.artifact.job_id) == (attempt.pk, None)
         layers = {one.name: one.text for one in read_sent_prompt(chapter, trial).layers}
@@ -180,7 +182,7 @@ class TestRunning:
         assert trial.call is not None
         assert trial.call.artifact.error == "No line."
         assert [call.use for call in calls_behind_prompt(chapter, 2).calls] == [
-            *("The reply", "A trial")
+            *("The reply", "A trial with AGENT_IDENTITY changed")
         ]
         with pytest.raises(WrongState):
             adopt_trial(chapter.pk, attempt.pk)

@@ -5,6 +5,7 @@ import pytest
 from django.test import Client
 
 from agents.calling.usage import usage_of
+from agents.flows.choosing import edit_reply
 from agents.flows.dry_run import look_ahead
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.models import LLMArtifact
@@ -164,6 +165,19 @@ class TestBehindAReply:
             assert one.attributes["tabindex"] == "0"
             assert one.attributes["role"] == "region"
             assert by_id(html, one.attributes["aria-labelledby"]).words
+
+    def test_of_a_reply_that_was_edited_by_hand_that_is_said_beside_the_one_before(
+        self, client: Client, played: Session
+    ) -> None:
+        edited = "The chosen reply was edited by hand from this one"
+        assert edited not in html_of(client, played, "prompt-calls", 1)
+        edit_reply(played.pk, 1, "I go, and come back.")
+        html = html_of(client, played, "prompt-calls", 1)
+        assert [one.words for one in all_of(html, "strong", "is-chosen")] == [edited]
+        assert f"{edited}." in [one.words for one in all_of(html, "p", "help")]
+        other = LLMArtifact.objects.order_by("created_at")[1]
+        html = html_of(client, played, "prompt-calls", 1, query=f"?call={other.pk}")
+        assert f"{edited}." not in [one.words for one in all_of(html, "p", "help")]
 
     def test_a_reply_without_a_recorded_call_says_so(
         self, client: Client, chapter: Session

@@ -13,7 +13,7 @@ from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import add_attempt, add_events, add_prompts, add_reply
 from storyengine.tabs.tests.addresses import address
-from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
+from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, read
 
 pytestmark = pytest.mark.django_db
 
@@ -27,11 +27,11 @@ def replies(chapter: Session) -> list[Attempt]:
 
 
 def entries(html: str) -> list[str]:
-    return [one.text for one in all_of(html, "p", "entry")]
+    return [one.text for one in read(html) if one.has_class("entry")]
 
 
 def not_chosen(html: str) -> list[str]:
-    return [one.text for one in all_of(html, "p", "not-chosen")]
+    return [one.text for one in all_of(html, "div", "not-chosen")]
 
 
 def chosen_of(chapter: Session) -> Attempt:
@@ -264,20 +264,42 @@ class TestAllReplies:
         html = get_page(htmx, chapter, name)
         assert entries(html)[-4:] == [
             "8) beat 8",
-            "Agent Orange: again",
             "Agent Orange: reply 8",
+            "Agent Orange: again",
             "Agent Orange: and again",
         ]
-        assert not_chosen(html) == entries(html)[-2:]
-        marks = [one for one in all_of(html, "span", role="img") if one.parents[-1].tag == "p"]
-        assert [one.parents[-1].text for one in marks] == not_chosen(html)
-        assert {one.attributes["aria-label"] for one in marks} == {"Not chosen."}
+        assert not_chosen(html) == [entries(html)[-3], entries(html)[-1]]
+        marks = [one for one in all_of(html, "span", role="img") if one.has_class("attempt-mark")]
+        assert [one.parents[-1].text for one in marks] == entries(html)[-3:]
+        said = ["1 of 3 · not chosen", "2 of 3 · chosen", "3 of 3 · not chosen"]
+        assert [one.attributes["data-says"] for one in marks] == said
+        assert [one.attributes["aria-label"] for one in marks] == [f"{one}." for one in said]
+
+    def test_each_that_is_not_chosen_can_be_used_while_the_turn_is_open(
+        self, htmx: Client, chapter: Session, replies: list[Attempt]
+    ) -> None:
+        def buttons() -> list[Element]:
+            return all_of(get_page(htmx, chapter, "play"), "button", "use")
+
+        add_reply(chapter, 3, "another third")
+        show_all(htmx, chapter)
+        assert [one.attributes["value"] for one in buttons()] == [
+            *(str(replies[0].pk), str(replies[2].pk))
+        ]
+        assert {one.attributes["form"] for one in buttons()} == {"choice"}
+        assert [one.attributes["aria-label"] for one in buttons()] == [
+            *("Use reply 1 of 3", "Use reply 3 of 3")
+        ]
+        assert all_of(get_page(htmx, chapter, "play"), "form", id="choice")
+        assert not all_of(get_page(htmx, chapter, "transcript"), "button", "use")
+        Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
+        assert not buttons()
 
     def test_those_of_earlier_prompts_are_shown_too(self, htmx: Client, chapter: Session) -> None:
         add_reply(chapter, 3, "another third")
         html = show_all(htmx, chapter).content.decode()
         at = entries(html).index("Agent Yellow: another third")
-        assert entries(html)[at + 1 : at + 3] == ["Agent Yellow: reply 3", "4) beat 4"]
+        assert entries(html)[at - 1 : at + 2 : 2] == ["Agent Yellow: reply 3", "4) beat 4"]
         assert not_chosen(html) == ["Agent Yellow: reply 3"]
 
     def test_words_that_differ_are_shown_with_their_reply(

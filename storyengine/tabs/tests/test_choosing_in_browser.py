@@ -57,8 +57,13 @@ def test_another_reply_is_marked_and_not_copied(page: Page, chapter: ChapterClie
     expect(switch).to_have_attribute("aria-pressed", "true")
     expect(switch).to_be_focused()
     write_again(page, 2)
-    mark = page.get_by_role("img", name="Not chosen.")
+    mark = page.get_by_role("img", name="1 of 2 · not chosen.")
     expect(mark).to_be_visible()
-    assert mark.evaluate("one => getComputedStyle(one, '::before').content") == '"not chosen"'
+    drawn = mark.evaluate("one => getComputedStyle(one, '::before').content")
+    assert drawn == '"1 of 2 · not chosen"'
     saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
     assert page.evaluate(READ_SELECTION).strip() == saved.strip()
+    # The button beside it sends the form of the arrows.
+    page.get_by_role("button", name="Use reply 1 of 2").click()
+    expect(page.locator(".choice")).to_contain_text("Reply 1 of 2")
+    expect(page.get_by_role("img", name="2 of 2 · not chosen.")).to_be_visible()

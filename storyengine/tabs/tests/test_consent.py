@@ -5,14 +5,15 @@ from django.conf import settings
 from django.test import Client
 
 from agents.calling.consent import grant, is_allowed
+from agents.exceptions import ConsentMissing
 from agents.flows.locking import request_lock
-from agents.models import ProviderConsent
+from agents.models import Job, ProviderConsent
 from agents.providers.scripted import ScriptedProvider
 from sessions.chapters import SetupChange, save_setup
-from sessions.models import Session
-from sessions.tests.factories import make_cast, make_chapter
+from sessions.models import Attempt, Session
+from sessions.tests.factories import add_attempt, make_cast, make_chapter
 from storyengine.tabs.tests.addresses import address
-from storyengine.tabs.tests.reading import all_of, by_id
+from storyengine.tabs.tests.reading import all_of, by_id, read
 
 pytestmark = pytest.mark.django_db
 
@@ -149,3 +150,23 @@ class TestConsent:
         assert address(draft, "lock") not in {
             one.attributes["action"] for one in all_of(html, "form")
         }
+
+    def test_what_was_refused_leads_there_and_cannot_be_retried_before(
+        self, client: Client, chapter: Session, draft: Session, foreign: ScriptedProvider
+    ) -> None:
+        refusal = str(ConsentMissing(HOST))
+        add_attempt(chapter, status=Attempt.Status.FAILED, error=refusal)
+        draft.jobs.create(kind=Job.Kind.LOCK, key="lock", status=Job.Status.FAILED, error=refusal)
+
+        def offered(one: Session, page: str, box: str) -> list[str]:
+            html = client.get(address(one, page)).content.decode()
+            inside = [one for one in read(html) if any(up.has_class(box) for up in one.parents)]
+            return [one.words for one in inside if one.tag == "button" or one.has_class("button")]
+
+        leads = "See what would be sent"
+        for is_granted in (False, True):
+            first = "Retry" if is_granted else leads
+            assert offered(chapter, "play", "broken")[0] == first
+            assert offered(draft, "world", "message-error") == [first]
+            assert "Retry" not in offered(chapter, "play", "broken") or is_granted
+            grant(HOST)

@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from memory.models import MemoryBlock
+from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
 from storyengine.exchange.limits import MAX_FILE_BYTES
@@ -70,6 +70,34 @@ class TestImport:
         assert response["Location"] == address(copy, "chapter")
         page = client.get(address(copy, "play")).content.decode()
         assert "reply 8" in page
+
+    def test_its_pages_say_that_the_calls_stayed_behind(
+        self, client: Client, chapter: Session
+    ) -> None:
+        NarrativeDraft.objects.create(
+            session=chapter, target_words=100, source_snapshot={}, chapter_text="Prose."
+        )
+        upload(client, client.get(address(chapter, "export")).content)
+        copy = Session.objects.exclude(pk=chapter.pk).get()
+        draft = copy.narrative_drafts.get()
+        pages: dict[str, tuple[Any, ...]] = {
+            "reply": ("prompt-calls", 8),
+            "memory": ("memory-calls", 2),
+            "draft": ("draft-calls", draft.pk),
+        }
+        for text, page in pages.items():
+            [hint] = all_of(client.get(address(copy, *page)).content.decode(), "p", "hint")
+            assert hint.words == (
+                f"This {text} came with the file; the calls stay with the chapter it came from."
+            )
+
+        def usage() -> str:
+            html = client.get(address(copy, "usage")).content.decode()
+            return next(one.words for one in all_of(html, "p") if "with a file" in one.words)
+
+        assert "here no model has been called yet" in usage()
+        copy.llm_artifacts.create(agent_id=1, provider="openai", model="o4-mini")
+        assert usage().endswith("and are not counted here.")
 
     def test_a_file_on_disk_is_read_as_well(self, client: Client, chapter: Session) -> None:
         """Django stores an upload of more than 2.5 MB in a temporary file, not in memory."""

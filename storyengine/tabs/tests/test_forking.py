@@ -12,7 +12,7 @@ from sessions.acts import act
 from sessions.chapters import delete_chapter
 from sessions.models import Session
 from sessions.states import State
-from sessions.tests.factories import add_reply
+from sessions.tests.factories import add_prompts, add_reply
 from sessions.world import NewChange
 from storyengine.exchange.forking import fork_chapter
 from storyengine.tabs.tests.addresses import address
@@ -48,7 +48,7 @@ class TestLink:
         add_reply(chapter, 8, "Or so.")
         Session.objects.filter(pk=chapter.pk).update(shows_all_replies=True)
         html = get_page(client, chapter, "play")
-        assert len(all_of(html, "p", "not-chosen")) == 1
+        assert len(all_of(html, "div", "not-chosen")) == 1
         links = all_of(html, "a", "fork")
         assert len(links) == 8
         assert "Or so." in links[-1].parents[-1].text
@@ -196,6 +196,29 @@ class TestOrigin:
             return client.get("/").content.decode()
         return get_page(client, chapter, name)
 
+    def test_what_it_saw_leads_to_the_origin_while_that_exists(
+        self, client: Client, chapter: Session, fork: Session
+    ) -> None:
+        add_prompts(fork, 1)
+        pages = {("prompt-calls", 3): "reply", ("memory-calls", 1): "memory"}
+        theirs = {
+            "reply": address(chapter, "prompt-calls", 3),
+            "memory": address(chapter, "draft"),
+        }
+        for page, text in pages.items():
+            html = client.get(address(fork, *page)).content.decode()
+            [hint] = all_of(html, "p", "hint")
+            assert hint.words == (
+                f"This {text} came with the fork; the calls stay with the chapter it came from. "
+                "Look there"
+            )
+            assert all_of(html, "a", href=theirs[text])
+        own = client.get(address(fork, "prompt-calls", 4)).content.decode()
+        assert "No model call is recorded for it." in own
+        delete_chapter(chapter.pk)
+        [hint] = all_of(client.get(address(fork, "prompt-calls", 3)).content.decode(), "p", "hint")
+        assert hint.words.endswith("the chapter it came from.")
+
 
 class TestSpending:
     @pytest.fixture
@@ -219,16 +242,22 @@ class TestSpending:
         assert "caps" not in words
 
     def test_the_meter_has_what_was_inherited_and_the_page_says_which_part_it_is(
-        self, client: Client, fork: Session
+        self, client: Client, chapter: Session, fork: Session
     ) -> None:
+        chapter.llm_artifacts.create(
+            agent_id=2, provider="openai", model="o4-mini", estimated_input=20, estimated_output=10
+        )
+        fork = fork_chapter(chapter.pk, 4)
         html = get_page(client, fork, "usage")
         assert "12k tokens" in by_id(html, "meter").words
-        said = "12,345 of these tokens were used in “The Dark Lamp” before"
+        said = "About 12,375 of these tokens were used in “The Dark Lamp” before"
         assert any(one.words.startswith(said) for one in all_of(html, "p"))
         heads = [one.words for one in all_of(html, "th", scope="row")]
         assert heads == ["Before the fork o4-mini", "All"]
         cells = [one.words for one in all_of(html, "td")]
-        assert cells[:8] == cells[8:] == ["12,000", "0", "345", "$0.01", "0", "0", "0", "0"]
+        # The calls themselves are counted in the origin.
+        figures = ["about 12,020", "0", "about 355", "$0.01"]
+        assert cells[:8] == cells[8:] == [*figures, *["\N{EN DASH}"] * 4]
 
     def test_a_chapter_that_is_no_fork_says_nothing_of_it(
         self, client: Client, chapter: Session, fork: Session

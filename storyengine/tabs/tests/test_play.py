@@ -85,7 +85,7 @@ class TestTranscript:
 
     def test_the_fraction_starts_at_0(self, client: Client) -> None:
         [fraction] = all_of(get_page(client, make_active_chapter(), "play"), "p", "fraction")
-        assert fraction.words == "0/60,000"
+        assert fraction.words == "0/60,000 characters"
 
     def test_a_long_chapter_shows_its_end_and_says_so(self, client: Client) -> None:
         chapter = make_active_chapter(last_summarized_prompt_index=7)
@@ -95,7 +95,7 @@ class TestTranscript:
         assert notes == ["(Earlier transcript truncated for display.)", "(summary boundary above)"]
         assert all_of(html, "p", "entry")[-1].text.startswith("Agent Red: rrr")
         [fraction] = all_of(html, "p", "fraction")
-        shown, window = fraction.words.replace(",", "").split("/")
+        shown, window = fraction.words.removesuffix(" characters").replace(",", "").split("/")
         assert 55_000 < int(shown) <= int(window) == 60_000
 
     def test_what_the_window_cuts_off_can_be_read(self, client: Client) -> None:

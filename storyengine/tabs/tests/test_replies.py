@@ -431,7 +431,7 @@ class TestReroll:
             return await all_frames(chapter)
 
         html = async_to_sync(scenario)()[-1][1]
-        assert all_of(html, "p", "entry")[-1].text == "Agent Orange: reply 8"
+        assert all_of(html, "div", "not-chosen")[-1].text == "Agent Orange: reply 8"
         assert by_id(html, "announcement").text == "Agent Orange: Another way."
 
 

@@ -329,9 +329,10 @@ class TestUsingIt:
             html = client.get(address(played, "prompt-calls", 1)).content.decode()
             return [one.words for one in all_of(html, "strong", "call-use")]
 
-        assert listed() == ["The reply", "A trial, not used"]
+        changed = "trial with AGENT_IDENTITY changed"
+        assert listed() == ["The reply", f"A {changed}, not used"]
         adopt_trial(played.pk, trial.pk)
-        assert listed() == ["Another reply", "The chosen reply"]
+        assert listed() == ["Another reply", f"The chosen reply, a {changed}"]
 
     def test_a_post_needs_its_token(self, played: Session, trial: Attempt) -> None:
         strict = Client(enforce_csrf_checks=True)

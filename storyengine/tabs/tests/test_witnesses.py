@@ -98,6 +98,17 @@ def test_the_choice_is_hidden_where_there_is_one_character(provider: ScriptedPro
     assert "Who can perceive" not in page(alone)
 
 
+def test_whoever_answers_has_a_ticked_box_that_sends_nothing(chapter: Session) -> None:
+    boxes = [one.attributes for one in all_of(page(chapter), "input", type="checkbox")]
+    assert [one.get("name") for one in boxes] == ["witnesses", None] * 3
+    assert all("checked" in one and "disabled" in one for one in boxes[1::2])
+
+
+def test_the_choice_says_that_it_is_for_one_prompt_only(chapter: Session) -> None:
+    [choice] = all_of(page(chapter), "details", "witnesses")
+    assert "You choose for this prompt only." in choice.words
+
+
 def test_the_choice_says_what_it_costs_in_plain_words(chapter: Session) -> None:
     [choice] = all_of(page(chapter), "details", "witnesses")
     assert (

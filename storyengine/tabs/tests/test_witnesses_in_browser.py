@@ -54,3 +54,30 @@ def test_once_the_prompt_is_sent_the_choice_makes_room_on_a_phone(
     expect_turn(page, 1, "Whisper.")
     expect(page.get_by_role("checkbox").first).to_be_hidden()
     expect(page.locator(".button-end")).to_be_in_viewport(ratio=1)
+
+
+def test_the_box_of_whoever_answers_stays_ticked(page: Page, chapter: ChapterClient) -> None:
+    names = chapter.read()["agent_names"]
+    open_play(page, chapter)
+    asked = page.locator(".witnesses summary")
+    asked.click()
+    boxes = {slot: page.get_by_role("checkbox", name=names[slot]) for slot in ("1", "3")}
+    expect(boxes["1"]).to_be_checked()
+    expect(boxes["1"]).to_be_disabled()
+    boxes["3"].uncheck()
+    others = ", ".join(name for slot, name in names.items() if slot != "3")
+    expect(asked).to_have_text(f"Who can perceive this: {others}")
+    # Once the prompt goes to the third character, their box is ticked, and the first one's is free.
+    page.get_by_role("radio", name=names["3"]).check(force=True)
+    expect(boxes["3"]).to_be_checked()
+    expect(boxes["3"]).to_be_disabled()
+    expect(asked).to_have_text("Who can perceive this: everybody")
+    boxes["1"].uncheck()
+    box = page.locator("#prompt-text")
+    box.fill("Whisper.")
+    box.press("Enter")
+    expect_turn(page, 1, "Whisper.")
+    turn = page.request.get(f"/api/session/{chapter.session_id}/turns/1").json()
+    assert turn["attempts"][0]["witnesses"] == [
+        slot for slot in sorted(map(int, names)) if slot != 1
+    ]

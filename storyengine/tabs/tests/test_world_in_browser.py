@@ -131,6 +131,8 @@ class TestTab1:
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 844})
             open_world(page, draft)
+            # The page has a text, as after a change in another window, and the program has none.
+            page.locator("#world-text").evaluate("one => { one.value = 'A harbour town.'; }")
             page.get_by_role("link", name="Start chapter").click()
             dialog = page.locator("#lock-dialog")
             dialog.get_by_role("button", name="Lock and play").click()
@@ -406,3 +408,18 @@ class TestTwoWindows:
         assert tab1(draft)["world_text"] == "Written last."
         first.reload()
         expect(first.locator("#world-text")).to_have_value("Written last.")
+
+
+def test_an_empty_chapter_cannot_be_started_and_says_so_at_once(
+    page: Page, draft: ChapterClient
+) -> None:
+    open_world(page, draft)
+    dialog, said = page.locator("#lock-dialog"), page.locator(".page-end .refusal")
+    start = page.get_by_role("link", name="Start chapter")
+    start.click()
+    expect(said).to_contain_text("The world and the chapter are both empty")
+    expect(dialog).to_be_hidden()
+    page.locator("#chapter-text").fill("Night.")
+    start.click()
+    expect(dialog).to_be_visible()
+    expect(said).to_be_empty()

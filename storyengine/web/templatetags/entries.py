@@ -18,31 +18,38 @@ from sessions.transcript import Entry
 
 register = template.Library()
 
-# The mark of an attempt that is not chosen. The style sheet draws the mark, so that a user who
-# copies text from the page does not copy it.
-_NOT_CHOSEN = '<span class="not-chosen-mark" role="img" aria-label="Not chosen."></span>'
 _THOUGHT = '<span class="thought-mark" role="img" aria-label="Thought."></span>'
 
 
-@register.filter
-def as_paragraphs(entries: Iterable[Entry], session_id: uuid.UUID) -> SafeString:
+@register.simple_tag
+def paragraphs(
+    entries: Iterable[Entry], session_id: uuid.UUID, open_turn: int | str = ""
+) -> SafeString:
     """Return the entries as paragraphs, so that there are two line breaks between entries in text
-    that a user copies."""
+    that a user copies.
+
+    At the turn `open_turn`, the replies that are not chosen have a button by which they are chosen.
+    """
     calls = reverse("pages:prompt-calls", args=[session_id, 0]).removesuffix("0")
     forks = reverse("pages:confirm-fork", args=[session_id, 0]).removesuffix("0")
     shown = list(entries)
     # A fork begins after a turn, so the last entry of a turn's chosen attempt has the link.
-    ends = {entry.prompt_index: at for at, entry in enumerate(shown) if entry.is_chosen}
-    html = "".join(
-        _paragraph(entry, calls, forks if ends.get(entry.prompt_index) == at else "")
-        for at, entry in enumerate(shown)
-    )
+    ends = {
+        one.prompt_index if one.is_chosen else one.attempt_id: at for at, one in enumerate(shown)
+    }
+
+    def link_after(at: int, entry: Entry) -> str:
+        if entry.is_chosen:
+            is_end = ends[entry.prompt_index] == at
+            return _fork_link(entry.prompt_index, forks) if is_end else ""
+        is_end = entry.prompt_index == open_turn and ends[entry.attempt_id] == at
+        return _use_button(entry) if is_end else ""
+
+    html = "".join(_paragraph(one, calls, link_after(at, one)) for at, one in enumerate(shown))
     return mark_safe(html)  # noqa: S308 - every part is escaped
 
 
-def _paragraph(entry: Entry, calls: str, forks: str) -> str:
-    """Return an entry as HTML. `forks` is the address for the link to a fork, or "" if the entry
-    has no such link."""
+def _paragraph(entry: Entry, calls: str, link_after: str) -> str:
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
     # Pages about memory link to this anchor.
     is_place = entry.role == Event.Role.USER and entry.is_chosen
@@ -50,12 +57,33 @@ def _paragraph(entry: Entry, calls: str, forks: str) -> str:
     is_reply = entry.role == Event.Role.AGENT and not entry.is_thought
     link = _link(entry.character, entry.prompt_index, calls) if is_reply else ""
     words = f"<b>{escape(entry.prefix)}</b>{escape(entry.text)}"
-    other, mark = ("", "") if entry.is_chosen else (" not-chosen", _NOT_CHOSEN)
+    # A <p> that cannot be copied would add a line break to the text that is copied around it.
+    tag, other = ("p", "") if entry.is_chosen else ("div", " not-chosen")
+    mark = _mark(entry)
     if entry.is_thought:
         other, mark = f"{other} thought", mark + _THOUGHT
     perceived = _perceived(entry.perceived_by) if entry.perceived_by else ""
-    fork = _fork_link(entry.prompt_index, forks) if forks else ""
-    return f'<p class="entry{color}{other}"{anchor}>{mark}{words}{perceived}{link}{fork}</p>'
+    inner = f"{mark}{words}{perceived}{link}{link_after}"
+    return f'<{tag} class="entry{color}{other}"{anchor}>{inner}</{tag}>'
+
+
+def _mark(entry: Entry) -> str:
+    """Return HTML that says which of several replies this is, and how it was made.
+
+    The style sheet draws the words, so that a user who copies text from the page does not copy
+    them.
+    """
+    choice = "not chosen" if not entry.is_chosen else "chosen" if entry.place else ""
+    says = escape(" · ".join(filter(None, (entry.place, choice, entry.made))))
+    if not says:
+        return ""
+    return f'<span class="attempt-mark" role="img" aria-label="{says}." data-says="{says}"></span>'
+
+
+def _use_button(entry: Entry) -> str:
+    label = f'aria-label="Use reply {entry.place}"'
+    sends = f'type="submit" form="choice" name="attempt_id" value="{entry.attempt_id}"'
+    return f'<button class="link-button use" {sends} {label}></button>'
 
 
 def _perceived(names: str) -> str:
