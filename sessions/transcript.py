@@ -40,7 +40,7 @@ class Entry:
     character: Character | None = None
     # False if the attempt of the entry is not chosen.
     is_chosen: bool = True
-    # The names of the witnesses of a reply; "" if everybody is a witness.
+    # The names of the witnesses, if it is not the user who speaks; "" if everybody is a witness.
     perceived_by: str = ""
     # True for a thought. It is shown only on request, and it is no part of the transcript.
     is_thought: bool = False
@@ -247,10 +247,10 @@ def render_event(event: Event, chapter: Session) -> Entry:
     told = (event.prompt_index, event.role, event.agent_slot, event.text, event.kind)
     entry = replace(_render(chapter, *told), attempt_id=event.attempt_id)
     is_everybodys = set(event.witnesses) >= set(chapter.everybodys_numbers)
-    if entry.is_thought or entry.character is None or is_everybodys:
+    if entry.is_thought or entry.role == Event.Role.USER or is_everybodys:
         return entry
     names = [chapter.character(number).name for number in event.witnesses]
-    return replace(entry, perceived_by=", ".join(names))
+    return replace(entry, perceived_by=", ".join(names) or "nobody of the cast")
 
 
 def _render(

@@ -113,7 +113,9 @@
     document.getElementById(`panel-${link.dataset.putsBack}`)?.click();
     const holder = link.closest(".broken, .set-aside");
     const perceived = [...holder.querySelectorAll("[name=witnesses]")].map((one) => one.value);
-    tickAllBut(perceived.length ? ticks.map((tick) => tick.value).filter((slot) => !perceived.includes(slot)) : []);
+    // Without such a list everybody perceived it; with an empty list nobody did.
+    const isListed = holder.querySelector("[name=witnesses_of]") !== null;
+    tickAllBut(isListed ? ticks.map((tick) => tick.value).filter((slot) => !perceived.includes(slot)) : []);
     putIn(holder.querySelector("[name=user_text]").value);
   });
   document.addEventListener("click", (event) => {

@@ -52,6 +52,7 @@ class EventDocument(Document):
     )
     text: str
     shown: Any = Field(description="A form of it that a page draws beyond its words, or null.")
+    witnesses: list[int] = Field(description="The numbers of all members who could perceive it.")
     created_at: datetime
 
 
@@ -162,6 +163,8 @@ class PendingTurn(Document):
     status: Literal["running", "committed", "failed", "stopped", "set_aside"]
     agent_slot: int | None = Field(description="Null where no character acts.")
     user_text: str
+    witnesses: list[int] | None = Field(description="As they were sent; a retry sends them again.")
+    given: dict[str, Any] | None = Field(description="What was sent beside the words.")
     partial_text: str = Field(
         description="All that the model has written so far, flushed once a second. What will be a "
         "thought is in it."
@@ -353,6 +356,8 @@ def pending_document(attempt: Attempt) -> PendingTurn:
             "status": attempt.status,
             "agent_slot": attempt.actor,
             "user_text": attempt.words,
+            "witnesses": attempt.witnesses,
+            "given": attempt.given,
             "partial_text": attempt.partial_text,
             "error": attempt.error,
             "submitted_at": attempt.submitted_at,

@@ -179,13 +179,17 @@ class DraftEntry(DraftParts):
 class UnansweredEntry(Part):
     """An attempt that was not committed."""
 
-    kind: Literal["prompt", "reroll"]
+    kind: Literal["prompt", "reroll", "trial"]
+    source: Number | None = Field(
+        None, description="The place of the attempt that a trial was made from."
+    )
     status: Literal["failed", "stopped", "set_aside"]
-    turn: Number | None = Field(description="The turn at which a re-roll was another attempt.")
+    turn: Number | None = Field(description="The turn of a re-roll or a trial.")
     actor: Slot | None = Field(description="Null where nobody of the cast acts.")
     agent: AgentName = Field(default=DEFAULT_AGENT, description="The agent who was to write it.")
     words: Words
     given: Payload | None = Field(None, description="What the prompt carried beside its words.")
+    changed_layer: Payload | None = Field(None, description="Of a trial, what it changed.")
     witnesses: Witnesses | None
     partial_text: ModelText
     changes: Changes = []

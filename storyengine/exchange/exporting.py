@@ -157,7 +157,7 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
             for block in blocks
         ],
         narrative_drafts=_drafts(chapter, blocks, places) if is_whole else [],
-        unanswered_attempts=_unanswered(chapter, turns, changes) if is_whole else [],
+        unanswered_attempts=_unanswered(chapter, turns, places, changes) if is_whole else [],
     )
     return Chapter.model_construct(**fields)
 
@@ -318,11 +318,14 @@ def _snapshot(stored: dict[str, Any], places: dict[str, int]) -> SourceSnapshot:
 
 
 def _unanswered(
-    chapter: Session, turns: list[Turn], changes: dict[uuid.UUID, list[ChangeEntry]]
+    chapter: Session,
+    turns: list[Turn],
+    places: dict[uuid.UUID, int],
+    changes: dict[uuid.UUID, list[ChangeEntry]],
 ) -> list[UnansweredEntry]:
     """Return the attempts that were not committed. A running attempt is exported as stopped."""
     number_of = {turn.pk: turn.number for turn in turns}
-    attempts = chapter.attempts.filter(status__in=_UNANSWERED, kind__in=Attempt.IN_PLAY)
+    attempts = chapter.attempts.filter(status__in=_UNANSWERED)
     return [
         UnansweredEntry.model_construct(
             **_copy(
@@ -332,6 +335,8 @@ def _unanswered(
                 # A turn that was added while these rows were read may be missing in `number_of`.
                 # `read_at_one_moment` then reads all rows again.
                 turn=None if attempt.turn_id is None else number_of.get(attempt.turn_id),
+                source=_place_of(attempt.source_id, places),
+                changed_layer=_changed_layer(attempt),
                 error=scrub_reply(attempt.error)[:ERROR_CHAR_LIMIT],
                 changes=changes[attempt.pk],
             )

@@ -347,11 +347,13 @@ def _unanswered(
     for attempt_id, entry in zip(_new_ids(attempts), attempts, strict=True):
         fields = dict(entry)
         number, changes = fields.pop("turn"), fields.pop("changes")
+        source = fields.pop("source")
         attempt = Attempt(
             attempt_id=attempt_id,
             text_run_id=_run_of(attempt_id),
             session=session,
             turn_id=None if number is None else names.of_turn(number),
+            source_id=None if number is None else names.of_attempt(number, source),
             submission_key=str(uuid.uuid4()),
             lease_until=timezone.now(),
             **fields,

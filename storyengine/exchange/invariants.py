@@ -177,12 +177,17 @@ def _check_turns(chapter: Chapter) -> None:
                 refuse(f"{of_attempt}.changes", "must hold no act, since another attempt is chosen")
 
 
-def _check_source(attempt: AttemptEntry, number: int, turn: TurnEntry, place: str) -> None:
+def _check_source(
+    attempt: AttemptEntry | UnansweredEntry, number: int | None, turn: TurnEntry | None, place: str
+) -> None:
     """Check that an edit or a trial names the attempt from which it was made, and that only a trial
-    has a changed layer."""
+    has a changed layer.
+
+    `number` is the place of the attempt at its turn, or None if the attempt is unanswered.
+    """
     if (attempt.source is not None) != (attempt.kind in ("edit", "trial")):
         refuse(f"{place}.source", "must name an attempt for an edit or a trial, and else be null")
-    if attempt.source is not None:
+    if attempt.source is not None and turn is not None:
         _check_attempt_named(attempt.source, turn, f"{place}.source")
         if attempt.source == number:
             refuse(f"{place}.source", "must be another attempt")
@@ -350,7 +355,8 @@ def _check_writer(attempt: AttemptEntry | UnansweredEntry, chapter: Chapter, pla
 def _check_unanswered(chapter: Chapter) -> None:
     attempts = chapter.unanswered_attempts
     check_order((attempt.submitted_at for attempt in attempts), "unanswered_attempts")
-    if sum(attempt.status != "set_aside" for attempt in attempts) > 1:
+    waiting = [one for one in attempts if one.status != "set_aside" and one.kind != "trial"]
+    if len(waiting) > 1:
         refuse("unanswered_attempts", "may hold one attempt at most that is not set_aside")
     for at, attempt in enumerate(attempts):
         place = f"unanswered_attempts[{at}]"
@@ -359,13 +365,15 @@ def _check_unanswered(chapter: Chapter) -> None:
         if any(one.is_act for one in attempt.changes):
             refuse(f"{place}.changes", "must hold no act, since the attempt was never chosen")
         if not _is_turn_of(attempt, chapter):
-            refuse(f"{place}.turn", "must be a turn for a reroll, and null for a prompt")
+            refuse(f"{place}.turn", "must be a turn for a reroll or a trial, and null for a prompt")
+        turn = None if attempt.turn is None else chapter.turns[attempt.turn - 1]
+        _check_source(attempt, None, turn, place)
 
 
 def _is_turn_of(attempt: UnansweredEntry, chapter: Chapter) -> bool:
     if attempt.turn is None:
         return attempt.kind == "prompt"
-    return attempt.kind == "reroll" and 1 <= attempt.turn <= chapter.prompt_index
+    return attempt.kind != "prompt" and 1 <= attempt.turn <= chapter.prompt_index
 
 
 def check_order(times: Iterable[datetime], place: str) -> None:

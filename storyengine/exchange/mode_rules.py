@@ -125,8 +125,9 @@ def check_world(chapter: Chapter, session: Session) -> None:
                 world = after
     for at, one in enumerate(chapter.unanswered_attempts):
         # An attempt that was set aside, or that is not at the latest turn, can neither be retried
-        # nor kept. So its changes never count.
-        if one.status != "set_aside" and one.turn in (None, len(chapter.turns)):
+        # nor kept, and a trial can never be kept. So its changes never count.
+        can_count = one.status != "set_aside" and one.kind != "trial"
+        if can_count and one.turn in (None, len(chapter.turns)):
             start = world if one.turn is None else before
             folding.go_on(start, one, one.turn, f"unanswered_attempts[{at}]")
 

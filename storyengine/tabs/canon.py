@@ -5,6 +5,7 @@ half-written text in it would be lost.
 """
 
 import uuid
+from collections.abc import Collection
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect
@@ -21,8 +22,10 @@ from sessions.access import get_chapter
 from sessions.exceptions import ChapterError, InvalidInput, WrongState
 from sessions.limits import CANON_CHAR_LIMIT
 from sessions.models import Session
+from sessions.world import everybody_at
 from storyengine.tabs.now import find_item, find_question, said_in, text_key
 from storyengine.web.header import header_context
+from storyengine.web.numbers import read_whole_number
 from storyengine.web.render import HttpRequest, show
 
 _CORRECTION = "chapter/correction.html"
@@ -51,9 +54,10 @@ def correct(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
             canon=typed["canon"],
             replaces=typed["replaces"],
             reason=typed["reason"],
+            readers=_read_readers(request),
         )
     except (InvalidInput, WrongState) as error:
-        context = _context(get_chapter(session_id), typed, error)
+        context = _context(get_chapter(session_id), typed, error, _named(request))
         return show(request, _CORRECTION, context, status=error.status)
     return HttpResponseRedirect(_now_address(session_id))
 
@@ -85,16 +89,21 @@ def answer_question(request: HttpRequest, session_id: uuid.UUID, key: str) -> Ht
             old=typed.get("old", ""),
             new=typed.get("new", ""),
             reason=typed.get("reason", ""),
+            readers=_read_readers(request),
         )
     except (InvalidInput, WrongState) as error:
         chapter = get_chapter(session_id)
-        context = _context(chapter, typed, error) | _asked(chapter, question, typed)
+        context = _context(chapter, typed, error, _named(request))
+        context |= _asked(chapter, question, typed)
         return show(request, _QUESTION, context, status=error.status)
     return HttpResponseRedirect(_now_address(session_id))
 
 
 def _context(
-    chapter: Session, typed: dict[str, str], error: ChapterError | None = None
+    chapter: Session,
+    typed: dict[str, str],
+    error: ChapterError | None = None,
+    ticked: Collection[str] = (),
 ) -> dict[str, Any]:
     return header_context(chapter, "chapter") | {
         "typed": typed,
@@ -102,7 +111,19 @@ def _context(
         "why_not": "" if error else why_not_now(chapter),
         "limit": CANON_CHAR_LIMIT,
         "back": _now_address(chapter.pk),
+        "everybody": everybody_at(chapter),
+        "ticked": ticked,
     }
+
+
+def _read_readers(request: HttpRequest) -> list[int] | None:
+    """Return the numbers of the members whom the GM names as readers of the ruling, or None if the
+    GM names nobody."""
+    return [read_whole_number(one, "A reader") for one in _named(request)] or None
+
+
+def _named(request: HttpRequest) -> list[str]:
+    return request.POST.getlist("readers")
 
 
 def _asked(chapter: Session, question: Question, typed: dict[str, str]) -> dict[str, Any]:

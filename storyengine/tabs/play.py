@@ -231,8 +231,8 @@ def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
     """
     asked = request.GET.get("words")
     if asked == "example":
-        return {"words": page.suggestion}
+        return {"words": page.suggestion, "witnesses": None}
     for one in (page.broken, page.set_aside):
         if one is not None and asked == str(one.attempt.pk):
             return {"words": one.attempt.words, "witnesses": one.attempt.witnesses}
-    return {"words": ""}
+    return {"words": "", "witnesses": None}

@@ -29,7 +29,7 @@ from sessions.record import committed_attempts, has_thoughts
 from sessions.roster import Character, next_slot
 from sessions.states import State
 from sessions.transcript import Transcript, normalize_blank_lines, read_transcript
-from sessions.world import is_closed
+from sessions.world import everybody_at, is_closed
 from storyengine.tabs.now import open_question_count
 from storyengine.tabs.page_status import status_with_attempts
 from storyengine.web.header import header_context
@@ -186,6 +186,11 @@ class PlayPage:
     @cached_property
     def open_questions(self) -> int:
         return open_question_count(fold_chapter(self.chapter))
+
+    @cached_property
+    def everybody(self) -> tuple[Character, ...]:
+        """All who can perceive the next prompt, people without a panel included."""
+        return everybody_at(self.chapter)
 
     @property
     def is_busy(self) -> bool:

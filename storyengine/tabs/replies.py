@@ -155,7 +155,8 @@ def _read_witnesses(request: HttpRequest) -> list[int] | None:
     """Return the numbers of the witnesses that the form names, or None for everybody.
 
     Everybody is a witness if the form has no boxes for witnesses, or if all its boxes are ticked.
-    `witnesses_of` is the number of boxes.
+    `witnesses_of` is the number of boxes. A form that repeats a prompt has no boxes and lists the
+    witnesses, of whom there may be none: then `witnesses_of` is "listed".
     """
     ticked = request.POST.getlist("witnesses")
     boxes = request.POST.get("witnesses_of")

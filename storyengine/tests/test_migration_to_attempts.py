@@ -17,6 +17,10 @@ from agents.models import Job, LLMArtifact
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Attempt, Event, Session
 from sessions.record import chosen_events
+from sessions.transcript import read_transcript
+from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.importing import import_chapter
+from storyengine.exchange.tests.test_round_trip import exported
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -412,3 +416,11 @@ def test_chapters_that_have_witnesses_are_told_apart_by_reader(
     )
     migrate_to_newest()
     assert Session.objects.get(pk=chapter.pk).differs_by_reader is (witnesses is not None)
+
+
+@pytest.mark.parametrize("name", ["played", "imported", "ended", "set up"])
+def test_a_chapter_that_was_carried_over_goes_through_a_file(old: Old, name: str) -> None:
+    chapter = old.new(name)
+    copy = import_chapter(export_chapter(chapter.pk).to_json())
+    assert exported(copy) == exported(chapter)
+    assert read_transcript(copy).plain_text == read_transcript(chapter).plain_text

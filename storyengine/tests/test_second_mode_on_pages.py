@@ -5,14 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.db import transaction
-from django.test import Client
+from django.test import AsyncClient, Client
 from pytest_django import Settings
 
 from agents.calling.tests.exploring import says
+from agents.flows.tests.playing import replies_are_over
 from agents.mode_checks import check_modes
 from agents.mode_fields import setup_of
 from agents.modes import Stage, begin_chapter
+from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.second_mode import EXPLORER, install
 from sessions.access import get_chapter
@@ -378,3 +381,28 @@ def _value(field: Element, inside: list[Element]) -> str:
         options = [one for one in inside if field in one.parents]
         return next(one.attributes["value"] for one in options if "selected" in one.attributes)
     return field.attributes.get("value", "") or field.text.strip()
+
+
+def test_words_that_nobody_perceives_are_sent_again_to_nobody(
+    htmx: Client, chapter: Session, provider: ScriptedProvider
+) -> None:
+    """The narrator answers no member of the cast, so that a prompt may have no witness at all."""
+    provider.enqueue(ProviderTimeout("slow"), "The sea.")
+    sent = {"agent_slot": "", "user_text": "A secret.", "witnesses_of": "2", "submission_key": "k"}
+    for _ in range(2):
+        send(chapter, sent)
+        html = get_page(htmx, chapter, "play")
+        sent |= {
+            one.attributes["name"]: one.attributes["value"]
+            for one in all_of(html, "input", type="hidden")
+            if any(it.attributes.get("id") == "broken" for it in one.parents)
+        }
+    assert [event.witnesses for event in chapter.events.all()] == [[], []]
+
+
+def send(chapter: Session, sent: dict[str, str]) -> None:
+    async def run() -> None:
+        await AsyncClient().post(address(chapter, "prompt"), sent)
+        await replies_are_over()
+
+    async_to_sync(run)()

@@ -133,6 +133,7 @@ class TestGet:
             "agent_slot",
             "text",
             "shown",
+            "witnesses",
             "created_at",
         }
 
@@ -185,6 +186,8 @@ class TestGet:
             "status": "failed",
             "agent_slot": 2,
             "user_text": "Go.",
+            "witnesses": None,
+            "given": None,
             "partial_text": "I g",
             "error": "No answer.",
             "submitted_at": document["pending_turn"]["submitted_at"],

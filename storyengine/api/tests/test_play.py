@@ -175,8 +175,10 @@ class TestFailure:
         provider.enqueue(Script("I step", error=StreamBroken("The reply broke off.")))
         problem = assert_problem(send(chapter, key="k1"), 502, "turn-failed")
         assert problem["detail"] == "The reply broke off."
-        assert problem["pending_turn"] == call("GET", address(chapter)).json()["pending_turn"]
         pending = problem["pending_turn"]
+        # A problem has no values that are null.
+        nothing = dict.fromkeys(("witnesses", "given"))
+        assert pending | nothing == call("GET", address(chapter)).json()["pending_turn"]
         assert (pending["status"], pending["user_text"], pending["partial_text"]) == (
             "failed",
             "The door opens.",
@@ -244,7 +246,7 @@ class TestStopAndKeep:
         pending = stopped.json()["pending_turn"]
         assert (pending["status"], pending["partial_text"]) == ("stopped", "One ")
         problem = assert_problem(reply, 409, "turn-stopped")
-        assert problem["pending_turn"] == pending
+        assert problem["pending_turn"].items() <= pending.items()
         assert stopped.json()["prompt_index"] == 0
 
     def test_keep_makes_it_the_reply(self, chapter: Session, provider: ScriptedProvider) -> None:

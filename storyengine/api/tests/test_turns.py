@@ -204,6 +204,20 @@ class TestWitnesses:
         other = call("POST", path, {**body, "witnesses": [3]}, Idempotency_Key="k")
         assert_problem(other, 409, "key-reused")
 
+    def test_a_broken_prompt_is_sent_again_as_the_document_says(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(ProviderTimeout("slow"))
+        sent = {"agent_slot": 2, "user_text": "Psst.", "witnesses": [1]}
+        call("POST", address(chapter, "prompt"), sent)
+        pending = call("GET", address(chapter)).json()["pending_turn"]
+        assert pending["witnesses"] == [1, 2]
+        provider.enqueue("I hear.")
+        again = {name: pending[name] for name in ("agent_slot", "user_text", "witnesses", "given")}
+        key = {"Idempotency_Key": pending["submission_key"]}
+        assert call("POST", address(chapter, "prompt"), again, **key).status_code == 201
+        assert chapter.attempts.get(submission_key=pending["submission_key"]).witnesses == [1, 2]
+
 
 class TestReroll:
     def test_it_may_have_other_words_another_agent_and_other_witnesses(

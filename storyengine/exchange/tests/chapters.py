@@ -158,8 +158,11 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
         }
         for draft in chapter["narrative_drafts"]
     ]
+    of_trial = ("source", "changed_layer")
     chapter["unanswered_turns"] = [
-        _without(entry, "turn", "actor", "agent", "words", "given", "witnesses", "changes")
+        _without(
+            entry, "turn", "actor", "agent", "words", "given", "witnesses", "changes", *of_trial
+        )
         | {
             "prompt_index": entry["turn"],
             "agent_slot": entry["actor"],

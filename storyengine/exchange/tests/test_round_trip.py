@@ -240,16 +240,18 @@ class TestUnsettled:
         assert len(file["unanswered_attempts"]) == 2
 
     @pytest.mark.parametrize("status", [Attempt.Status.RUNNING, Attempt.Status.FAILED])
-    def test_a_trial_that_came_to_nothing_is_left_out(self, status: Attempt.Status) -> None:
+    def test_a_trial_that_came_to_nothing_keeps_its_text(self, status: Attempt.Status) -> None:
         chapter = make_whole_chapter()
         turn = chapter.turns.get(number=10)
-        kind = Attempt.Kind.TRIAL
-        add_unanswered(
-            chapter, status, kind=kind, turn=turn, source=turn.chosen, changed_layer=TRIED
-        )
-        file = exported(chapter)["chapter"]
-        assert len(file["turns"][9]["attempts"]) == 3
-        assert len(file["unanswered_attempts"]) == 2
+        trial = {"kind": Attempt.Kind.TRIAL, "turn": turn, "source": turn.chosen}
+        add_unanswered(chapter, status, partial_text="I st", changed_layer=TRIED, **trial)
+        copy = import_again(chapter)
+        come = copy.attempts.get(kind=Attempt.Kind.TRIAL, turn__number=10, partial_text="I st")
+        assert come.status != Attempt.Status.RUNNING
+        assert come.source == copy.turns.get(number=10).chosen
+        assert come.changed_layer == {name: TRIED[name] for name in TRIED if name != "call_id"}
+        # The broken prompt or re-roll beside it can still be retried.
+        assert pending_attempt(copy) is not None
 
 
 class TestAttempts:

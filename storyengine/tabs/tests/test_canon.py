@@ -254,6 +254,31 @@ class TestCorrect:
         strict = Client(enforce_csrf_checks=True)
         assert strict.post(address(chapter, "correct-canon"), {"canon": "x"}).status_code == 403
 
+    def test_the_game_master_may_name_who_is_told(self, client: Client, chapter: Session) -> None:
+        sent = {"canon": "The bell is cracked.", "readers": ["2", "1"]}
+        assert client.post(address(chapter, "correct-canon"), sent).status_code == 302
+        assert chapter.memory_blocks.get(type="canon_correction").audience == [1, 2]
+        html = get_page(client, chapter, "canon")
+        boxes = all_of(html, "input", type="checkbox", name="readers")
+        assert [one.attributes["value"] for one in boxes] == ["1", "2", "3"]
+        assert not any("checked" in one.attributes for one in boxes)
+
+    def test_whoever_was_named_stays_ticked_after_a_refusal(
+        self, client: Client, chapter: Session
+    ) -> None:
+        answer = client.post(address(chapter, "correct-canon"), {"readers": ["2"]})
+        assert answer.status_code == 422
+        boxes = all_of(answer.content.decode(), "input", type="checkbox", name="readers")
+        assert ["checked" in one.attributes for one in boxes] == [False, True, False]
+
+    @pytest.mark.parametrize("readers", [["9"], ["1", "1"], ["x"]])
+    def test_others_cannot_be_named(
+        self, client: Client, chapter: Session, readers: list[str]
+    ) -> None:
+        sent = {"canon": "The bell is cracked.", "readers": readers}
+        assert client.post(address(chapter, "correct-canon"), sent).status_code == 422
+        assert not chapter.memory_blocks.filter(type="canon_correction").exists()
+
 
 class TestQuestions:
     def test_a_banner_asks_one_and_says_how_many_there_are(

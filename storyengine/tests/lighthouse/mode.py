@@ -1,10 +1,12 @@
 """A mode for tests, about two lighthouse keepers.
 
-It uses every field of a declaration except `cues`, `stretches` and `elements`.
+It uses every field of a declaration except `cues` and `elements`. A stretch of memory ends when
+somebody feels the wind or fills the tank.
 """
 
 from agents.modes import AddedLayer, Mode, Stage
 from agents.prompting.sandwich import LayerDeclaration
+from memory.stretches import StretchRule
 from sessions.models import Attempt
 from storyengine.tests.lighthouse.acts import REFUEL
 from storyengine.tests.lighthouse.keeper import KEEPER, Pointing, acts_next, answers, words_of
@@ -12,7 +14,14 @@ from storyengine.tests.lighthouse.log import LOG, LOG_KIND, enter_signals
 from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.lighthouse.outcome import SIGNAL, outcome
 from storyengine.tests.lighthouse.setup import Tower
-from storyengine.tests.lighthouse.state import CHANGE_KINDS, apply_change, first_light, what_is_here
+from storyengine.tests.lighthouse.state import (
+    CHANGE_KINDS,
+    OIL,
+    WIND,
+    apply_change,
+    first_light,
+    what_is_here,
+)
 from storyengine.tests.lighthouse.tide import TIDE, TIDE_JOB, ask_for_tide
 from storyengine.tests.lighthouse.tools import readable
 
@@ -38,6 +47,7 @@ MODE = Mode(
     event_kinds=frozenset({SIGNAL}),
     block_kinds={LOG: LOG_KIND},
     job_kinds={TIDE: TIDE_JOB},
+    stretches=StretchRule(ended_by=frozenset({WIND, OIL})),
     initial_state=first_light,
     apply_change=apply_change,
     acts_next=acts_next,
