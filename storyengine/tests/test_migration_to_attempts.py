@@ -60,8 +60,14 @@ class OldProgram:
         self.now += timedelta(minutes=1)
         return self.now
 
+    def set_up(self, **fields: Any) -> Any:
+        """Store a chapter with its Tab 1, which every chapter has from its beginning."""
+        chapter = self.add("Session", **fields)
+        self.add("Tab1Inputs", session=chapter)
+        return chapter
+
     def start(self, **fields: Any) -> Any:
-        chapter = self.add("Session", selected_agent_slots=CAST, state="ACTIVE", **fields)
+        chapter = self.set_up(selected_agent_slots=CAST, state="ACTIVE", **fields)
         self.remember(chapter, "world_chapter_lock", 0, 0)
         self.job(chapter, "lock", key="lock")
         return chapter
@@ -137,7 +143,7 @@ def write_old_database(program: OldProgram) -> None:
     program.answer(played, 1, "One.\n")
     program.answer(played, 2, "Two.")
     of_second: dict[str, Any] = {"kind": "reroll", "prompt_index": 2}
-    program.submit(played, "failed", partial_text="Half", error="Gone", **of_second)
+    program.submit(played, "set_aside", partial_text="Half", error="Gone", **of_second)
     program.answer(played, 2, "Two again", kind="reroll")
     program.answer(played, 2, "Two at last", kind="reroll")
     left["kept"] = program.answer(played, 3, "As far as it c")
@@ -183,7 +189,7 @@ def write_old_database(program: OldProgram) -> None:
     program.answer(ended, 2, "Two")
     program.summarize(ended, 1, 2)
     left["builds"] = [program.narrate(ended, 1), program.narrate(ended, 2)]
-    left["set up"] = program.add("Session")
+    left["set up"] = program.set_up()
 
 
 @dataclass(frozen=True)
