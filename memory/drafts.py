@@ -1,12 +1,64 @@
 """Reads and adds narrative drafts. Each build adds a draft, and no draft is changed."""
 
 import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from django.db.models import BooleanField, ExpressionWrapper, QuerySet
 
 from memory.blocks import COUNTS
 from memory.models import NarrativeDraft
+from sessions.exceptions import UnknownChapter
 from sessions.models import Attempt, Session
+
+# What stands between the texts of two scenes.
+_BETWEEN = "\n\n"
+
+
+@dataclass(frozen=True)
+class ToldScene:
+    """A scene of a draft: the prompts `first` to `last`, told in about `target_words` words, whose
+    text begins at the character `start` of the draft. `job_id` names the job that wrote it. It is
+    None in an imported draft."""
+
+    first: int
+    last: int
+    target_words: int
+    start: int
+    job_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Telling:
+    """The text of a draft, with its scenes."""
+
+    text: str
+    scenes: tuple[ToldScene, ...]
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the scenes, without what stands between them."""
+        ends = [scene.start for scene in self.scenes[1:]] + [len(self.text) + len(_BETWEEN)]
+        return [
+            self.text[scene.start : end - len(_BETWEEN)]
+            for scene, end in zip(self.scenes, ends, strict=True)
+        ]
+
+
+def tell(scenes: Sequence[ToldScene], texts: Sequence[str]) -> Telling:
+    """Join the texts of the scenes, and say of each scene where its text begins."""
+    placed, start = [], 0
+    for scene, text in zip(scenes, texts, strict=True):
+        placed.append(replace(scene, start=start))
+        start += len(text) + len(_BETWEEN)
+    return Telling(_BETWEEN.join(texts), tuple(placed))
+
+
+def telling_of(draft: NarrativeDraft) -> Telling:
+    """Return the text of the draft with its scenes. There are no scenes if they were not recorded,
+    as in drafts of older programs."""
+    return Telling(draft.chapter_text, tuple(ToldScene(**one) for one in draft.scenes))
 
 
 def drafts_of(chapter: Session) -> QuerySet[NarrativeDraft]:
@@ -21,6 +73,20 @@ def drafts_of(chapter: Session) -> QuerySet[NarrativeDraft]:
     return drafts.order_by("created_at")
 
 
+def find_draft(chapter: Session, draft_id: uuid.UUID) -> tuple[int, NarrativeDraft]:
+    """Return the draft and its number, the first draft having the number 1. Raises
+    UnknownChapter."""
+    keys = list(chapter.narrative_drafts.order_by("created_at").values_list("pk", flat=True))
+    if draft_id not in keys:
+        raise UnknownChapter("There is no such draft of this chapter.")
+    return keys.index(draft_id) + 1, drafts_of(chapter).get(pk=draft_id)
+
+
+def last_prompt_of(draft: NarrativeDraft) -> int:
+    """Return the number of the last prompt that the draft tells, or 0 if it is not known."""
+    return int(draft.source_snapshot.get("max_prompt_index_used", 0))
+
+
 def write_draft(
     session_id: uuid.UUID,
     *,
@@ -30,7 +96,7 @@ def write_draft(
     target_words: int,
     max_prompt_index: int,
     block_ids: list[str],
-    chapter_text: str,
+    telling: Telling,
 ) -> NarrativeDraft:
     return NarrativeDraft.objects.create(
         session_id=session_id,
@@ -42,5 +108,10 @@ def write_draft(
             "max_prompt_index_used": max_prompt_index,
             "memory_block_ids_used": block_ids,
         },
-        chapter_text=chapter_text,
+        chapter_text=telling.text,
+        scenes=stored_scenes(telling.scenes),
     )
+
+
+def stored_scenes(scenes: Sequence[ToldScene]) -> list[dict[str, Any]]:
+    return [asdict(scene) for scene in scenes]

@@ -84,6 +84,13 @@ class NarrativeDraft(AppendOnly):
     # A JSON object: {"max_prompt_index_used": int, "memory_block_ids_used": [str, ...]}.
     source_snapshot = models.JSONField()
     chapter_text = models.TextField()
+    # The scenes of the draft in order, each as {"first": int, "last": int, "target_words": int,
+    # "start": int, "job_id": str or None}: the first and the last prompt that the scene tells, the
+    # place in `chapter_text` where its text begins, and the job that wrote it. The list is empty if
+    # the scenes were not recorded, as in drafts of older programs. The attempts that a scene tells
+    # need no record: those at earlier turns are fixed, and `attempt` names the one at the last
+    # turn.
+    scenes = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -34,7 +34,7 @@ from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import cancel_jobs, fail, finish, owned, queue_job
 from agents.running.watch import Watch
 from memory.blocks import counting_blocks, counting_deltas
-from memory.drafts import write_draft
+from memory.drafts import Telling, ToldScene, tell, write_draft
 from memory.keeping import KeptRecent
 from sessions.access import get_chapter, lock_chapter
 from sessions.attempts import latest_turn
@@ -148,8 +148,8 @@ async def write_chapter(job: Job, watch: Watch) -> None:
         finished.append(await _write_scene(job, material, number, finished, watch))
         if not await in_database(_keep_scenes, job, finished):
             return
-    watch.show("\n\n".join(finished))
-    await in_database(_store, job, watch)
+    scenes = [ToldScene(**asdict(scene), start=0, job_id=str(job.pk)) for scene in material.scenes]
+    await in_database(store_telling, job, watch, tell(scenes, finished))
 
 
 def give_up(job: Job, error: Exception) -> None:
@@ -383,7 +383,9 @@ def _keep_scenes(job: Job, finished: list[str]) -> bool:
 
 
 @transaction.atomic
-def _store(job: Job, watch: Watch) -> None:
+def store_telling(job: Job, watch: Watch, telling: Telling) -> None:
+    """Store the draft that the job has written, and end its work."""
+    watch.show(telling.text)
     lock_chapter(job.session_id)
     if not finish(job, progress=watch.progress):
         return
@@ -396,7 +398,7 @@ def _store(job: Job, watch: Watch) -> None:
         target_words=job.inputs["target_words"],
         max_prompt_index=job.inputs["max_prompt_index"],
         block_ids=job.inputs["block_ids"],
-        chapter_text=watch.text,
+        telling=telling,
     )
     try_move(Session.objects.filter(pk=job.session_id, state=State.NARRATING), State.ENDED)
 

@@ -18,6 +18,7 @@ from sessions.limits import (
     MAX_CHANGES_OF_AN_ATTEMPT,
     MAX_CHUNK_SIZE_PROMPTS,
     MAX_PEOPLE,
+    MAX_TARGET_WORDS,
     MIN_CHUNK_SIZE_PROMPTS,
 )
 from sessions.models import DEFAULT_AGENT, FIRST_NUMBER_IN_PLAY, PERSON, SAID
@@ -172,8 +173,18 @@ class MemoryBlockEntry(BlockParts):
     attempt: _Place
 
 
+class SceneEntry(Part):
+    """A scene of a draft: the prompts that it tells, and where its text begins."""
+
+    first_prompt: Number
+    last_prompt: Number
+    target_words: Annotated[int, Field(ge=1, le=MAX_TARGET_WORDS)]
+    start: Number = Field(description="A place in chapter_text, the first character being 0.")
+
+
 class DraftEntry(DraftParts):
     attempt: _Place
+    scenes: list[SceneEntry] = Field([], description="Empty where they are not recorded.")
 
 
 class UnansweredEntry(Part):
@@ -260,6 +271,7 @@ KNOWN_KEYS = keys_of(
         UnansweredEntry,
         MemoryBlockEntry,
         DraftEntry,
+        SceneEntry,
         SourceSnapshot,
         TrialChange,
     ),

@@ -16,7 +16,8 @@ from pydantic import BaseModel
 from agents.models import Job
 from agents.modes import find_mode, mode_of
 from memory.blocks import covered_until
-from memory.models import MemoryBlock
+from memory.drafts import telling_of
+from memory.models import MemoryBlock, NarrativeDraft
 from sessions.access import read_at_one_moment
 from sessions.committing import find_turn
 from sessions.exceptions import UnknownChapter, WrongState
@@ -37,6 +38,7 @@ from storyengine.exchange.chapter_file import (
     EventEntry,
     MemoryBlockEntry,
     ResultEntry,
+    SceneEntry,
     TurnEntry,
     UnansweredEntry,
 )
@@ -303,9 +305,22 @@ def _drafts(
                 DraftEntry,
                 source_snapshot=_snapshot(draft.source_snapshot, places),
                 attempt=_place_of(draft.attempt_id, attempts),
+                scenes=_scenes(draft),
             )
         )
         for draft in chapter.narrative_drafts.order_by("created_at", "pk")
+    ]
+
+
+def _scenes(draft: NarrativeDraft) -> list[SceneEntry]:
+    return [
+        SceneEntry.model_construct(
+            first_prompt=scene.first,
+            last_prompt=scene.last,
+            target_words=scene.target_words,
+            start=scene.start,
+        )
+        for scene in telling_of(draft).scenes
     ]
 
 

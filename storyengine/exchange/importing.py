@@ -21,6 +21,7 @@ from agents.models import Job
 from agents.modes import Stage, has_stage
 from agents.running.results import result_key
 from memory.blocks import with_known_slots
+from memory.drafts import ToldScene, stored_scenes
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.stretches import Audience, told_to
 from sessions.access import get_chapter
@@ -335,6 +336,12 @@ def _drafts(
                 ],
             },
             chapter_text=draft.chapter_text,
+            scenes=stored_scenes(
+                [
+                    ToldScene(one.first_prompt, one.last_prompt, one.target_words, one.start)
+                    for one in draft.scenes
+                ]
+            ),
             created_at=draft.created_at,
         )
 

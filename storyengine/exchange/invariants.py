@@ -15,6 +15,7 @@ from storyengine.exchange.chapter_file import (
     AttemptEntry,
     ChangeEntry,
     Chapter,
+    DraftEntry,
     EventEntry,
     MemoryBlockEntry,
     PersonChange,
@@ -340,6 +341,25 @@ def _check_drafts(chapter: Chapter) -> None:
             refuse(f"{place}.memory_blocks_used", "must name entries of memory_blocks, each once")
         last = snapshot.max_prompt_index_used
         _check_attempt_of(draft.attempt, last, chapter, f"{of_draft}.attempt")
+        _check_scenes(draft, f"{of_draft}.scenes")
+
+
+def _check_scenes(draft: DraftEntry, place: str) -> None:
+    """Check that the scenes, if there are any, tell each prompt of the draft once, and that their
+    texts follow each other."""
+    scenes = draft.scenes
+    if not scenes:
+        return
+    firsts = [1, *(scene.last_prompt + 1 for scene in scenes[:-1])]
+    stretches = [(scene.first_prompt, scene.last_prompt) for scene in scenes]
+    last = draft.source_snapshot.max_prompt_index_used
+    if [first for first, _ in stretches] != firsts or stretches[-1][1] != last:
+        refuse(place, "must tell the prompts from 1 to max_prompt_index_used without gap")
+    if any(first > end for first, end in stretches):
+        refuse(place, "must each tell one prompt or more")
+    starts = [scene.start for scene in scenes]
+    if starts != sorted(set(starts)) or starts[0] != 0 or starts[-1] >= len(draft.chapter_text):
+        refuse(place, "must begin one after the other in chapter_text, the first with it")
 
 
 def _check_writer(attempt: AttemptEntry | UnansweredEntry, chapter: Chapter, place: str) -> None:

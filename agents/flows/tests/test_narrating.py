@@ -35,6 +35,7 @@ from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.jobs import claim, latest_jobs
 from agents.running.recovery import recover
+from memory.drafts import telling_of
 from memory.models import NarrativeDraft
 from sessions.exceptions import WrongState
 from sessions.models import Event, Session
@@ -177,6 +178,22 @@ def test_a_scene_gets_its_stretch_and_the_end_of_the_scene_before(
     assert "7) beat 7" not in second
     assert "first699." in second
     assert "CANON-7" in second
+
+
+def test_a_draft_knows_its_scenes(
+    small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = make_chapter_of_two_scenes()
+    texts = [words(700, "first"), words(700, "second")]
+    provider.enqueue(*texts)
+    job = request_build(chapter.pk)
+    run_jobs()
+    telling = telling_of(NarrativeDraft.objects.get())
+    assert telling.texts == texts
+    assert [(one.first, one.last, one.job_id) for one in telling.scenes] == [
+        (1, 7, str(job.pk)),
+        (8, 14, str(job.pk)),
+    ]
 
 
 def test_of_a_long_paragraph_only_the_end_is_told_to_the_next_scene(

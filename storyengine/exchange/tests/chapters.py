@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agents.tests.replies import turn_delta, world_lock
 from memory.corrections import write_correction
-from memory.drafts import write_draft
+from memory.drafts import ToldScene, tell, write_draft
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.tests.factories import add_block, add_delta, add_lock
 from sessions.access import tell_readers_apart
@@ -86,7 +86,7 @@ def make_whole_chapter(**fields: Any) -> Session:
             target_words=900,
             max_prompt_index=10,
             block_ids=blocks,
-            chapter_text=text,
+            telling=tell((ToldScene(1, 10, 900, 0),), [text]),
         )
     add_unanswered(chapter, Attempt.Status.SET_ASIDE, words="Words left behind.")
     broken = {"partial_text": "Half a re", "error": "The server is gone."}
@@ -145,7 +145,7 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
         _without(chapter["memory_blocks"][place], "attempt", "audience") for place in places
     ]
     chapter["narrative_drafts"] = [
-        _without(draft, "attempt")
+        _without(draft, "attempt", "scenes")
         | {
             "source_snapshot": draft["source_snapshot"]
             | {

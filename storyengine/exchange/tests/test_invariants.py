@@ -284,6 +284,16 @@ def unanswered_unordered(chapter: Chapter) -> None:
     chapter["unanswered_attempts"].reverse()
 
 
+def _with_scenes(*scenes: tuple[int, int, int]) -> Change:
+    def change(chapter: Chapter) -> None:
+        chapter["narrative_drafts"][0]["scenes"] = [
+            {"first_prompt": first, "last_prompt": last, "target_words": 300, "start": start}
+            for first, last, start in scenes
+        ]
+
+    return change
+
+
 IN_VERSION_2: list[tuple[Change, str]] = [
     (gap_in_turns, "chapter.turns[2].number must be 3: turns go from 1 to n"),
     (repeated_turn, "chapter.turns[3].number must be 4: turns go from 1 to n"),
@@ -358,6 +368,12 @@ IN_VERSION_2: list[tuple[Change, str]] = [
     (uncounted_delta, "chapter.last_summarized_prompt_index must be 0, where the last delta ends"),
     (draft_beyond_attempts, "chapter.narrative_drafts[0].attempt must be the place of one of the"),
     (draft_of_nothing_played, "chapter.narrative_drafts[0].attempt must be null before the first"),
+    (_with_scenes((1, 4, 0), (6, 10, 5)), "narrative_drafts[0].scenes must tell the prompts from"),
+    (_with_scenes((1, 4, 0), (5, 9, 5)), "narrative_drafts[0].scenes must tell the prompts from"),
+    (_with_scenes((1, 4, 0), (5, 4, 3), (5, 10, 5)), "scenes must each tell one prompt or more"),
+    (_with_scenes((1, 4, 5), (5, 10, 0)), "scenes must begin one after the other in chapter_text"),
+    (_with_scenes((1, 4, 1), (5, 10, 5)), "scenes must begin one after the other in chapter_text"),
+    (_with_scenes((1, 4, 0), (5, 10, 18)), "scenes must begin one after the other in chapter_text"),
     (drafts_unordered, "chapter.narrative_drafts must be in the order of their times"),
     (slot_twice, "chapter.cast must name each slot once"),
     (nobody_takes_part, "must be 1 to n without a gap"),
