@@ -87,6 +87,12 @@ def last_prompt_of(draft: NarrativeDraft) -> int:
     return int(draft.source_snapshot.get("max_prompt_index_used", 0))
 
 
+def told_until(chapter: Session) -> int:
+    """Return the number of the last prompt that the newest draft tells, or 0 without a draft."""
+    newest = chapter.narrative_drafts.order_by("-created_at").only("source_snapshot").first()
+    return last_prompt_of(newest) if newest else 0
+
+
 def write_draft(
     session_id: uuid.UUID,
     *,

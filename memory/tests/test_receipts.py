@@ -1,63 +1,20 @@
 """Tests of receipts as they are read from the rows of a chapter."""
 
-from typing import Any
-
 import pytest
 
-from memory.drafts import ToldScene, stored_scenes, tell
-from memory.models import NarrativeDraft
 from memory.receipts.matching import Confidence
 from memory.receipts.reading import DraftReceipts, read_receipts
 from memory.tests.factories import add_delta
+from memory.tests.told_chapters import BEATS, TOLD, add_draft, make_told_chapter, play
 from sessions.models import Session
-from sessions.tests.factories import add_reply, add_thoughts, add_turn, make_active_chapter
+from sessions.tests.factories import add_reply, add_thoughts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
-
-BEATS = (
-    ("The ferryman refuses the copper coin and pushes off alone.", "I shout his name. Coward!"),
-    ("A lantern burns in the flooded chapel. It smells of tallow.", "I kneel and count the hymns."),
-    ("Seagulls steal the bread from the windowsill.", "I throw my left boot at them."),
-    ("The bailiff nails a warrant to the orchard gate.", "I tear it down and eat it."),
-)
-TOLD = (
-    "The ferryman would not have the copper coin. He pushed off alone.",
-    "In the flooded chapel there burned a lantern.",
-    "Far away, a clockmaker dreamed of elephants in the snow.",
-    "The seagulls stole the bread, and a boot flew after them from the windowsill.",
-)
 
 
 @pytest.fixture
 def chapter() -> Session:
-    chapter = make_active_chapter()
-    for beat, reply in BEATS:
-        play(chapter, beat, reply)
-    return chapter
-
-
-def play(chapter: Session, beat: str, reply: str) -> None:
-    chapter.prompt_index += 1
-    chapter.save()
-    add_turn(chapter, chapter.prompt_index, words=beat, reply=reply)
-
-
-def add_draft(chapter: Session, *texts: str, ends: tuple[int, ...] = ()) -> NarrativeDraft:
-    """Add a draft of these scenes. `ends` has the last prompt of each scene; without it, the draft
-    has no scenes."""
-    fields: dict[str, Any] = {"chapter_text": "\n\n".join(texts)}
-    if ends:
-        firsts = [1, *(end + 1 for end in ends[:-1])]
-        scenes = [ToldScene(*pair, 300, 0) for pair in zip(firsts, ends, strict=True)]
-        telling = tell(scenes, texts)
-        fields = {"chapter_text": telling.text, "scenes": stored_scenes(telling.scenes)}
-    return NarrativeDraft.objects.create(
-        session=chapter,
-        attempt=chapter.turns.get(number=chapter.prompt_index).chosen,
-        target_words=300,
-        source_snapshot={"max_prompt_index_used": chapter.prompt_index},
-        **fields,
-    )
+    return make_told_chapter()
 
 
 def prompts_of(receipts: DraftReceipts) -> list[tuple[int, ...]]:

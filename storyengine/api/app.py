@@ -3,7 +3,17 @@
 from ninja.openapi.docs import Swagger
 
 from agents.modes import modules_of_modes
-from storyengine.api import background, calls, canon, chapters, consent, exchange, play, trials
+from storyengine.api import (
+    background,
+    calls,
+    canon,
+    chapters,
+    consent,
+    drafts,
+    exchange,
+    play,
+    trials,
+)
 from storyengine.api.interface import JsonRenderer, ProblemAPI, StrictJsonParser
 from storyengine.api.problems import add_problem_handlers
 
@@ -25,7 +35,7 @@ api = ProblemAPI(
     docs=Swagger({"validatorUrl": None}),
 )
 add_problem_handlers(api)
-for module in (chapters, exchange, play, background, calls, trials, canon, consent):
+for module in (chapters, exchange, play, background, drafts, calls, trials, canon, consent):
     api.add_router("", module.router)
 for name, mode_api in modules_of_modes("api").items():
     api.add_router(f"/modes/{name}", mode_api.router)

@@ -15,6 +15,7 @@ from agents.flows.ending import reopen, request_end, retry_summary
 from agents.flows.memory_calls import find_memory_behind
 from agents.flows.replies import keep_reply
 from agents.running.database import in_database
+from memory.drafts import told_until
 from sessions.access import get_chapter
 from sessions.attempts import broken_attempt, set_broken_aside
 from sessions.chapters import choose_panel, show_all_replies, show_thoughts
@@ -189,6 +190,7 @@ def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpRespons
             with_all_replies=chapter.shows_all_replies,
             with_thoughts=chapter.shows_thoughts,
         ),
+        "told_until": told_until(chapter),
         "set_aside": [] if pages.has_next() else read_set_aside(chapter),
     }
     return show(request, "play/transcript.html", context)

@@ -30,6 +30,7 @@ EXPECTED = {
     "/api/session/{session_id}/narrative-agent": {"put"},
     "/api/session/{session_id}/build-estimate": {"get"},
     "/api/session/{session_id}/build-narrative": {"post"},
+    "/api/session/{session_id}/drafts/{draft_id}/receipts": {"get"},
     "/api/session/{session_id}/cancel": {"post"},
     "/api/session/{session_id}/reset": {"post"},
     "/api/session/{session_id}/copy": {"post"},

@@ -23,15 +23,21 @@ _THOUGHT = '<span class="thought-mark" role="img" aria-label="Thought."></span>'
 
 @register.simple_tag
 def paragraphs(
-    entries: Iterable[Entry], session_id: uuid.UUID, open_turn: int | str = ""
+    entries: Iterable[Entry],
+    session_id: uuid.UUID,
+    open_turn: int | str = "",
+    told_until: int | str = "",
 ) -> SafeString:
     """Return the entries as paragraphs, so that there are two line breaks between entries in text
     that a user copies.
 
     At the turn `open_turn`, the replies that are not chosen have a button by which they are chosen.
+    Prompts up to `told_until`, the last one that a draft tells, have a link to their paragraphs in
+    the draft.
     """
     calls = reverse("pages:prompt-calls", args=[session_id, 0]).removesuffix("0")
     forks = reverse("pages:confirm-fork", args=[session_id, 0]).removesuffix("0")
+    told = reverse("pages:told", args=[session_id, 0]).removesuffix("0")
     shown = list(entries)
     # A fork begins after a turn, so the last entry of a turn's chosen attempt has the link.
     ends = {
@@ -40,8 +46,11 @@ def paragraphs(
 
     def link_after(at: int, entry: Entry) -> str:
         if entry.is_chosen:
-            is_end = ends[entry.prompt_index] == at
-            return _fork_link(entry.prompt_index, forks) if is_end else ""
+            if ends[entry.prompt_index] != at:
+                return ""
+            is_told = isinstance(told_until, int) and entry.prompt_index <= told_until
+            link = _told_link(entry.prompt_index, told) if is_told else ""
+            return _fork_link(entry.prompt_index, forks) + link
         is_end = entry.prompt_index == open_turn and ends[entry.attempt_id] == at
         return _use_button(entry) if is_end else ""
 
@@ -109,3 +118,8 @@ def _link(speaker: Character | None, prompt_index: int, calls: str) -> str:
 def _fork_link(prompt_index: int, forks: str) -> str:
     label = f"Fork from here, after prompt {prompt_index}"
     return f'<a class="fork" href="{forks}{prompt_index}" aria-label="{label}"></a>'
+
+
+def _told_link(prompt_index: int, told: str) -> str:
+    label = f"Where the draft tells prompt {prompt_index}"
+    return f'<a class="told-in" href="{told}{prompt_index}#told" aria-label="{label}"></a>'

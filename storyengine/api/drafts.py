@@ -1,0 +1,94 @@
+"""The drafts of a chapter: the prompts that their paragraphs tell."""
+
+from typing import Literal
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Router
+from pydantic import Field
+
+from memory.drafts import find_draft, last_prompt_of
+from memory.receipts.matching import Confidence
+from memory.receipts.reading import Receipt, SceneReceipts, read_receipts
+from sessions.access import get_chapter
+from storyengine.api.documents import Document
+from storyengine.api.problems import READ
+
+router = Router(tags=["Drafts"])
+
+
+class ParagraphDocument(Document):
+    number: int = Field(description="Counted from 1, headings and breaks included.")
+    start: int = Field(description="The place of its first character in `chapter_text`.")
+    kind: Literal["prose", "heading", "break"]
+    text: str
+    prompts: list[int] = Field(description="The prompts that it tells; empty where none is found.")
+    confidence: Literal["certain", "likely", "unsure", "invented"] | None = Field(
+        description="How sure that is. `invented`: it tells no prompt. Null for headings and "
+        "breaks."
+    )
+
+
+class SceneDocument(Document):
+    number: int
+    first_prompt: int
+    last_prompt: int
+    target_words: int
+    paragraphs: list[ParagraphDocument]
+    prompts_not_told: list[int]
+    events_not_told: list[str] = Field(description="Events of memory, in its words.")
+
+
+class ReceiptsDocument(Document):
+    """A draft, with the prompts that each paragraph tells and what was not told."""
+
+    session_id: UUID
+    draft_id: UUID
+    last_prompt: int = Field(description="The last prompt that the draft tells; 0 if not known.")
+    has_scenes: bool = Field(
+        description="False where scenes are not recorded; `scenes` is then the whole draft."
+    )
+    scenes: list[SceneDocument]
+
+
+@router.get(
+    "/session/{uuid:session_id}/drafts/{uuid:draft_id}/receipts",
+    response={200: ReceiptsDocument, **READ},
+)
+def get_receipts(request: HttpRequest, session_id: UUID, draft_id: UUID) -> ReceiptsDocument:
+    """Return the prompts that each paragraph of a draft tells, and what of each scene's prompts was
+    not told. A program finds them by the words; no model is called."""
+    chapter = get_chapter(session_id)
+    _, draft = find_draft(chapter, draft_id)
+    receipts = read_receipts(chapter, draft)
+    return ReceiptsDocument(
+        session_id=chapter.pk,
+        draft_id=draft.pk,
+        last_prompt=last_prompt_of(draft),
+        has_scenes=receipts.has_scenes,
+        scenes=[_scene(one) for one in receipts.scenes],
+    )
+
+
+def _scene(scene: SceneReceipts) -> SceneDocument:
+    return SceneDocument(
+        number=scene.number,
+        first_prompt=scene.first,
+        last_prompt=scene.last,
+        target_words=scene.target_words,
+        paragraphs=[_paragraph(one) for one in scene.receipts],
+        prompts_not_told=list(scene.untold_prompts),
+        events_not_told=list(scene.untold_events),
+    )
+
+
+def _paragraph(receipt: Receipt) -> ParagraphDocument:
+    told, match = receipt.paragraph, receipt.match
+    return ParagraphDocument(
+        number=told.number,
+        start=told.start,
+        kind=told.kind.value,
+        text=told.text,
+        prompts=list(receipt.prompts),
+        confidence=None if match is None else Confidence(match.confidence).value,
+    )

@@ -1,0 +1,129 @@
+"""Tests of the page that leads each paragraph of a draft to its prompts."""
+
+import pytest
+from django.test import Client
+
+from memory.models import NarrativeDraft
+from memory.tests.factories import add_delta
+from memory.tests.told_chapters import BEATS, TOLD, add_draft, make_told_chapter
+from sessions.models import Session
+from sessions.tests.factories import make_active_chapter
+from storyengine.tabs.tests.addresses import address
+from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def told() -> Session:
+    chapter = make_told_chapter()
+    add_draft(chapter, "\n\n".join(TOLD[:2]), "\n\n".join(TOLD[2:]), ends=(2, 4))
+    return chapter
+
+
+def draft_of(chapter: Session) -> NarrativeDraft:
+    return chapter.narrative_drafts.get()
+
+
+def page_of(client: Client, chapter: Session, query: str = "") -> str:
+    response = client.get(address(chapter, "receipts", draft_of(chapter).pk) + query)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def receipts_of(html: str) -> list[str]:
+    return [one.words for one in all_of(html, "summary") if "Paragraph" in one.text]
+
+
+def links_in(html: str, element: Element) -> list[str]:
+    links = [one for one in all_of(html, "a") if element in one.parents]
+    return [one.attributes["href"] for one in links]
+
+
+def test_each_paragraph_says_its_prompt_or_that_it_is_invented(
+    client: Client, told: Session
+) -> None:
+    html = page_of(client, told)
+    receipts = receipts_of(html)
+    assert [one.partition(" · ")[0] for one in receipts] == [
+        "Paragraph 1: Prompt 1",
+        "Paragraph 2: Prompt 2",
+        "Paragraph 3: Invented",
+        "Paragraph 4: Prompt 3",
+    ]
+    assert "3 of 4 paragraphs come from play, 1 is invented." in html
+
+
+def test_what_was_not_told_stands_below_its_scene(client: Client, told: Session) -> None:
+    event = {"event": "The bailiff put a warrant on the gate.", "cause": "", "effect": ""}
+    add_delta(told, 3, 4, {"major_events": [event]})
+    html = page_of(client, told)
+    [untold] = all_of(html, "div", "untold")
+    assert untold.parents[-1].attributes["id"] == "scene-2"
+    assert links_in(html, untold) == [address(told, "transcript") + "?prompt=4#prompt-4"]
+    assert event["event"] in untold.words
+
+
+def test_a_click_shows_the_turn_and_what_was_left_out_of_it(htmx: Client, told: Session) -> None:
+    part = page_of(htmx, told, "?paragraph=2")
+    assert "<html" not in part
+    assert BEATS[1][0] in part
+    [left_out] = all_of(part, "p", "left-out")
+    assert "I kneel and count the hymns." in left_out.words
+    assert address(told, "transcript") + "?prompt=2#prompt-2" in part
+    assert "the narrator has invented it" in page_of(htmx, told, "?paragraph=3")
+
+
+def test_without_script_a_link_opens_the_paragraph(client: Client, told: Session) -> None:
+    html = page_of(client, told)
+    paragraph = by_id(html, "paragraph-2")
+    [link] = links_in(html, paragraph)
+    opened = client.get(link).content.decode()
+    [details] = [one for one in all_of(opened, "details") if "open" in one.attributes]
+    assert BEATS[1][0] in details.text
+
+
+def test_the_transcript_leads_to_the_paragraphs_of_each_prompt(
+    client: Client, told: Session
+) -> None:
+    html = get_page(client, told, "transcript")
+    links = [one.attributes["href"] for one in all_of(html, "a", "told-in")]
+    assert links == [address(told, "told", number) + "#told" for number in (1, 2, 3, 4)]
+    third = client.get(links[2]).content.decode()
+    assert links_in(third, by_id(third, "told")) == ["#paragraph-4"]
+    [marked] = all_of(third, "div", "is-asked")
+    assert marked.attributes["id"] == "paragraph-4"
+    fourth = client.get(links[3]).content.decode()
+    assert "does not tell prompt 4" in by_id(fourth, "told").words
+
+
+def test_without_a_draft_the_transcript_leads_nowhere(client: Client) -> None:
+    chapter = make_told_chapter()
+    assert not all_of(get_page(client, chapter, "transcript"), "a", "told-in")
+    assert client.get(address(chapter, "told", 1)).status_code == 404
+
+
+def test_a_draft_without_scenes_says_so(client: Client) -> None:
+    chapter = make_told_chapter()
+    add_draft(chapter, *TOLD)
+    assert "The scenes of this draft are not recorded" in page_of(client, chapter)
+
+
+def test_tab_3_leads_to_the_receipts(client: Client, told: Session) -> None:
+    html = get_page(client, told, "draft")
+    assert address(told, "receipts", draft_of(told).pk) in html
+
+
+def test_a_draft_of_another_chapter_is_not_found(client: Client, told: Session) -> None:
+    other = make_active_chapter()
+    assert client.get(address(other, "receipts", draft_of(told).pk)).status_code == 404
+
+
+def test_hostile_prose_is_only_text(client: Client) -> None:
+    chapter = make_told_chapter()
+    add_draft(chapter, HOSTILE + " " + TOLD[0], ends=(4,))
+    html = page_of(client, chapter, "?paragraph=1")
+    assert HOSTILE not in html
+    assert HOSTILE in by_id(html, "paragraph-1").text
