@@ -17,6 +17,7 @@ from agents.modes import find_agent
 from agents.prompting.declarations import Agent
 from agents.prompting.sent_layers import SentLayer, characters_of, join_layers, shared_characters
 from agents.providers.base import Message
+from memory.drafts import telling_of
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.committing import find_turn
 from sessions.models import Attempt, Session
@@ -191,12 +192,15 @@ def _calls_behind_reply(chapter: Session, attempt: Attempt) -> CallsBehind:
 
 
 def calls_behind_draft(chapter: Session, draft: NarrativeDraft) -> CallsBehind:
-    """Return all calls of the job that wrote this draft, including continuations of scenes."""
+    """Return all calls of the job that wrote this draft, including continuations of scenes. If the
+    job wrote a single scene again, the calls for the other scenes stay with earlier drafts."""
     if draft.job_id is None:
         return CallsBehind()
     artifacts = _oldest_first(calls_of(chapter).filter(job=draft.job_id))
     finished = [one for one in artifacts if not one.error]
-    return _behind(chapter, artifacts, {one.pk: ("For this draft", False) for one in finished})
+    is_rebuilt = any(scene.job_id != str(draft.job_id) for scene in telling_of(draft).scenes)
+    use = "For the scene that was rebuilt" if is_rebuilt else "For this draft"
+    return _behind(chapter, artifacts, {one.pk: (use, False) for one in finished})
 
 
 def read_sent_prompt(chapter: Session, call: CallRecord) -> SentPrompt:

@@ -2,14 +2,8 @@
 
 from agents.calling.estimating import CallsEstimate, estimate_calls
 from agents.calling.model_access import model_facts, model_name
-from agents.flows.narrating import (
-    SCENE_BEFORE,
-    TRANSCRIPT,
-    Material,
-    fit_scene,
-    plan_build,
-    read_inputs,
-)
+from agents.flows.narrating import plan_build, read_inputs
+from agents.flows.scene_requests import SCENE_BEFORE, TRANSCRIPT, Material, fit_scene
 from agents.flows.scenes import TOKENS_PER_WORD, Scene
 from agents.models import Job
 from agents.prompting.budget import TOKENS_PER_MESSAGE, read_weight_per_token

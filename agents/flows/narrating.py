@@ -1,55 +1,51 @@
 """Builds drafts. Agent 9 tells the whole chapter as prose, in one call or scene by scene.
 
 Finished scenes are stored with the job. If a build fails, the next build continues after these
-scenes.
+scenes. agents.flows.rebuilding writes a single scene of a draft again.
 """
 
 import asyncio
 import logging
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from django.db import transaction
 
-from agents.calling.calls import call_model, check_allowed, fit_prompt
-from agents.calling.model_access import is_small_model, model_facts, model_name, tier_of
+from agents.calling.calls import call_model, check_allowed
+from agents.calling.model_access import is_small_model, model_facts, model_name
 from agents.exceptions import BudgetSpent, PromptTooLong, RateLimited
 from agents.facts.model_facts import facts_of
 from agents.flows.memory_calls import check_calls_accepted
+from agents.flows.scene_requests import (
+    DONE_WORD,
+    Material,
+    continuation,
+    fit_scenes,
+    scene_layers,
+)
 from agents.flows.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_scenes
 from agents.models import Job
-from agents.modes import Stage, check_stage, compose_for
+from agents.modes import Stage, check_stage
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.declarations import NARRATOR
-from agents.prompting.layer_sources import transcript_pieces, transcript_weights
-from agents.prompting.layers import AssembledPrompt, Layer, Piece, Trim, keep_last, text_layer
-from agents.prompting.prompt_files import render_prompt
-from agents.prompting.prose import as_prose, end_at_sentence, last_sentences, last_words, repeats
-from agents.prompting.sandwich import Subject
+from agents.prompting.layer_sources import transcript_weights
+from agents.prompting.layers import Layer
+from agents.prompting.prose import as_prose, end_at_sentence, repeats
 from agents.running.database import in_database
-from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import cancel_jobs, fail, finish, owned, queue_job
 from agents.running.watch import Watch
 from memory.blocks import counting_blocks, counting_deltas
 from memory.drafts import Telling, ToldScene, tell, write_draft
-from memory.keeping import KeptRecent
 from sessions.access import get_chapter, lock_chapter
 from sessions.attempts import latest_turn
 from sessions.models import Session
-from sessions.roster import Character
-from sessions.speaker_marks import without_cues
 from sessions.states import State, move, try_move
-from sessions.world import everybody_at
 
 logger = logging.getLogger(__name__)
 
-# The names of two layers: the transcript of the scene, and the end of the text of the scene before.
-TRANSCRIPT, SCENE_BEFORE = "FULL_CHAPTER_CONTEXT", "END_OF_THE_SCENE_BEFORE"
-# The word that the narrator answers if it has nothing left to tell.
-DONE_WORD = "DONE"
 # The most calls by which a scene that is too short is continued.
 MAX_CONTINUATIONS = 5
 # The number of pauses, and the seconds of each, while the cap on calls in a minute is reached. All
@@ -62,33 +58,6 @@ ENOUGH = 0.92
 # A scene that was cut is not continued if it has this fraction of its target length, because a
 # small model may never end a scene by itself.
 MORE_THAN_ENOUGH = 1.15
-# A request has the end of an earlier text: its last paragraphs, which have at least ENDING_WORDS
-# words. If these paragraphs are longer than ENDING_CHARACTERS characters, the request has only
-# their last sentences.
-ENDING_WORDS, ENDING_CHARACTERS = 150, 1_500
-
-
-@dataclass(frozen=True)
-class Material:
-    """The chapter that a build tells, with its scenes. An ended chapter does not change."""
-
-    chapter: Session
-    scenes: list[Scene]
-    # This cache has the transcript of the latest scene, which is used several times.
-    _read: KeptRecent[Scene, tuple[Piece, ...]] = field(default_factory=lambda: KeptRecent(1))
-
-    @cached_property
-    def everybody(self) -> tuple[Character, ...]:
-        return everybody_at(self.chapter)
-
-    def transcript_of(self, scene: Scene) -> tuple[Piece, ...]:
-        pieces = self._read.get(scene)
-        if pieces is None:
-            pieces = transcript_pieces(
-                self.chapter, scene.first, scene.last, everybody=self.everybody
-            )
-            self._read.set(scene, pieces)
-        return pieces
 
 
 @transaction.atomic
@@ -145,7 +114,7 @@ async def write_chapter(job: Job, watch: Watch) -> None:
     for number in range(len(finished) + 1, len(material.scenes) + 1):
         watch.show("".join(f"{scene}\n\n" for scene in finished))
         watch.plan["scene"] = number
-        finished.append(await _write_scene(job, material, number, finished, watch))
+        finished.append(await write_scene(job, material, number, finished, watch))
         if not await in_database(_keep_scenes, job, finished):
             return
     scenes = [ToldScene(**asdict(scene), start=0, job_id=str(job.pk)) for scene in material.scenes]
@@ -164,14 +133,24 @@ def give_up(job: Job, error: Exception) -> None:
             try_move(Session.objects.filter(pk=job.session_id, state=State.NARRATING), State.ENDED)
 
 
-async def _write_scene(
-    job: Job, material: Material, number: int, finished: list[str], watch: Watch
+async def write_scene(
+    job: Job,
+    material: Material,
+    number: int,
+    finished: list[str],
+    watch: Watch,
+    *,
+    after: str = "",
 ) -> str:
     """Write a scene and return its text. After the first call, further calls continue the scene
-    while it is too short and the narrator has more to tell."""
+    while it is too short and the narrator has more to tell.
+
+    `after` is the text of the scene after, if it is written already.
+    """
     scene = material.scenes[number - 1]
     base = watch.text
-    layers = await in_database(scene_layers, job, material, number, finished)
+    compose = partial(scene_layers, job, material, number, finished, after=after)
+    layers = await in_database(compose)
     told, was_cut = await _call(job, layers, watch, scene.target_words)
     text = as_prose(told) or told
     for _ in range(MAX_CONTINUATIONS):
@@ -181,7 +160,7 @@ async def _write_scene(
         text = text.rstrip() if not was_cut else end_at_sentence(text)
         watch.show(f"{base}{text}\n\n")
         missing = max(scene.target_words - words, LEAST_CONTINUED)
-        continued = [*layers, *_continuation(text, missing)]
+        continued = [*layers, *continuation(text, missing)]
         try:
             more, was_cut = await _call_when_allowed(job, continued, watch, missing)
         except (BudgetSpent, PromptTooLong, RateLimited) as refusal:
@@ -230,102 +209,6 @@ async def _call_when_allowed(
         except RateLimited:
             await asyncio.sleep(RATE_PAUSE_SECONDS)
     return await _call(job, layers, watch, target_words)
-
-
-def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:
-    """Return the first request of each unfinished scene, as it would be sent.
-
-    The request of a scene has the end of the scene before. If the scene before is not written yet,
-    a text of the greatest possible length takes the place of its end. Raises PromptTooLong and
-    ModelNotReady.
-    """
-    finished: list[str] = list(job.finished_scenes)
-    prompts: list[AssembledPrompt] = []
-    for number in range(len(finished) + 1, len(material.scenes) + 1):
-        prompts.append(fit_scene(job, material, number, finished))
-        finished.append(_as_long_as_can_be(material, number))
-    return prompts
-
-
-def fit_scene(job: Job, material: Material, number: int, finished: list[str]) -> AssembledPrompt:
-    layers = partial(scene_layers, job, material, number, finished)
-    return fit_prompt(NARRATOR, model_facts(NARRATOR), layers)
-
-
-def scene_layers(job: Job, material: Material, number: int, finished: list[str]) -> list[Layer]:
-    """Return the layers for the scene with this number, counted from 1.
-
-    `finished` has the texts of the earlier scenes.
-    """
-    scene, count = material.scenes[number - 1], len(material.scenes)
-    definition = job.inputs["definition_text"] or "(none: third person, past tense)"
-    pieces: dict[str, Sequence[Piece]] = {
-        "NARRATIVE_AGENT_DEFINITION": [Piece(definition)],
-        TRANSCRIPT: material.transcript_of(scene),
-    }
-    target = str(scene.target_words)
-    if count == 1:
-        task = render_prompt("narrator_whole", target_words=target)
-    else:
-        if finished:
-            cast = [one.name for one in material.everybody]
-            pieces[SCENE_BEFORE] = [Piece(without_cues(_ending(finished[-1]), cast))]
-        task = render_prompt(
-            "narrator_scene",
-            scene_number=str(number),
-            scene_count=str(count),
-            target_words=target,
-        )
-    pieces["TASK"] = [Piece(task)]
-    subject = Subject(material.chapter, own_pieces=pieces)
-    return compose_for(NARRATOR, subject, tier_of(NARRATOR))
-
-
-def _continuation(text: str, missing_words: int) -> list[Layer]:
-    return [
-        Layer(
-            "CHAPTER_SO_FAR",
-            _told(text),
-            role="assistant",
-            has_heading=False,
-            trim=Trim.OLDEST_FIRST,
-            # This layer is trimmed before the layers in front of it, because the server has the
-            # start of the request in its cache.
-            gives_way=-2,
-        ),
-        text_layer(
-            "CONTINUE",
-            render_prompt(
-                "narrator_continue", target_words=str(missing_words), done_word=DONE_WORD
-            ),
-            has_heading=False,
-        ),
-    ]
-
-
-def _told(text: str) -> tuple[Piece, ...]:
-    """Return a piece for each paragraph of the text, and one for its ending, which must stay."""
-    ending = _ending(text)
-    earlier = text.removesuffix(ending).rstrip()
-    paragraphs = earlier.split("\n\n") if earlier else []
-    return keep_last([Piece(paragraph) for paragraph in (*paragraphs, ending)], 1)
-
-
-def _ending(text: str) -> str:
-    """Return the last paragraphs of the text, or only their last sentences if they are long."""
-    return last_sentences(last_words(text, ENDING_WORDS), ENDING_CHARACTERS)
-
-
-def _as_long_as_can_be(material: Material, number: int) -> str:
-    """Return the scene's transcript, repeated until it is as long as the end of a scene can be.
-
-    The transcript stands in for the scene's text, which is not written yet. Both are in the same
-    script, so their weights are similar.
-    """
-    scene = material.scenes[number - 1]
-    words = [word for piece in material.transcript_of(scene) for word in piece.text.split()]
-    played = " ".join(words)
-    return played * (1 + ENDING_CHARACTERS // len(played))
 
 
 def read_inputs(chapter: Session) -> dict[str, Any]:
@@ -401,6 +284,3 @@ def store_telling(job: Job, watch: Watch, telling: Telling) -> None:
         telling=telling,
     )
     try_move(Session.objects.filter(pk=job.session_id, state=State.NARRATING), State.ENDED)
-
-
-declare_job_kind(Job.Kind.NARRATE, JobKind(run=write_chapter, give_up=give_up))

@@ -197,6 +197,7 @@ NARRATOR = Agent(
             "FULL_CHAPTER_CONTEXT", own_pieces("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN
         ),
         LayerDeclaration("END_OF_THE_SCENE_BEFORE", own_pieces("END_OF_THE_SCENE_BEFORE")),
+        LayerDeclaration("START_OF_THE_SCENE_AFTER", own_pieces("START_OF_THE_SCENE_AFTER")),
         LayerDeclaration("TASK", own_pieces("TASK")),
     ),
     is_background=True,

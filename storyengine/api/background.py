@@ -11,6 +11,7 @@ from ninja.responses import Status
 from agents.flows.ending import reopen, request_end, retry_summary
 from agents.flows.locking import request_lock
 from agents.flows.narrating import cancel_build, request_build
+from agents.flows.rebuilding import request_rebuild
 from agents.models import Job
 from agents.running.database import in_database
 from sessions.states import State
@@ -41,6 +42,15 @@ Prefer = Annotated[
         alias="Prefer",
         description="`wait=N`: answer when it is done, 200, or with what went wrong, but after N "
         "seconds (at most 600) with 202 in any case. Without it the answer is 202 at once.",
+    ),
+]
+
+RebuildKey = Annotated[
+    str,
+    Header(
+        alias="Idempotency-Key",
+        description="At most 100 characters. Sent again under the same key it is the same rebuild, "
+        "and another try of it after a failure. Without a key each request is a rebuild.",
     ),
 ]
 
@@ -106,6 +116,32 @@ async def build_narrative(
 ) -> Status[SessionDocument]:
     """Have agent 9 write the narrative of an ended chapter."""
     return await _answer_for(request_build, session_id, prefer, response)
+
+
+@router.post(
+    "/session/{uuid:session_id}/drafts/{uuid:draft_id}/scenes/{int:number}/rebuild",
+    response=ANSWERS,
+)
+async def rebuild_scene(
+    request: HttpRequest,
+    session_id: UUID,
+    draft_id: UUID,
+    number: int,
+    response: HttpResponse,
+    prefer: Prefer = "",
+    idempotency_key: RebuildKey = "",
+) -> Status[SessionDocument]:
+    """Have agent 9 write one scene of a draft again. The draft with the new scene is another draft,
+    and the old one stays.
+
+    The answer is 409 if the chapter has not ended, if it was played on since the draft was written,
+    or if the draft's scenes are not recorded (`has_scenes` of its receipts).
+    """
+
+    def request_job(session_id: UUID) -> Job:
+        return request_rebuild(session_id, draft_id, number, submission_key=idempotency_key)
+
+    return await _answer_for(request_job, session_id, prefer, response)
 
 
 @router.post("/session/{uuid:session_id}/cancel", response={200: SessionDocument, **CALL})

@@ -7,12 +7,15 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import Field
 
+from agents.exceptions import ModelNotReady
+from agents.flows.rebuilding import estimate_rebuild
 from memory.drafts import find_draft, last_prompt_of
 from memory.receipts.matching import Confidence
 from memory.receipts.reading import Receipt, SceneReceipts, read_receipts
 from sessions.access import get_chapter
-from storyengine.api.documents import Document
-from storyengine.api.problems import READ
+from sessions.exceptions import WrongState
+from storyengine.api.documents import CallsEstimateDocument, Document
+from storyengine.api.problems import READ, refusals
 
 router = Router(tags=["Drafts"])
 
@@ -68,6 +71,22 @@ def get_receipts(request: HttpRequest, session_id: UUID, draft_id: UUID) -> Rece
         has_scenes=receipts.has_scenes,
         scenes=[_scene(one) for one in receipts.scenes],
     )
+
+
+@router.get(
+    "/session/{uuid:session_id}/drafts/{uuid:draft_id}/scenes/{int:number}/rebuild-estimate",
+    response={200: CallsEstimateDocument, **READ, **refusals(409, 422)},
+)
+def get_rebuild_estimate(
+    request: HttpRequest, session_id: UUID, draft_id: UUID, number: int
+) -> CallsEstimateDocument:
+    """Estimate the model call that writes a scene again, on the assumption that the scene does not
+    come out too short. For the estimate itself, no model is called."""
+    try:
+        estimate = estimate_rebuild(get_chapter(session_id), draft_id, number)
+    except ModelNotReady as error:
+        raise WrongState(str(error)) from error
+    return CallsEstimateDocument.model_validate(estimate)
 
 
 def _scene(scene: SceneReceipts) -> SceneDocument:

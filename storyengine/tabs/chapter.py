@@ -17,6 +17,7 @@ from agents.exceptions import ModelNotReady, PromptTooLong
 from agents.flows.ending import Setback, find_setback
 from agents.flows.estimates import estimate_build
 from agents.flows.narrating import cancel_build, request_build
+from agents.flows.rebuilding import RebuiltScene, rebuilt_scene
 from agents.models import Job
 from agents.running.database import in_database
 from agents.running.jobs import latest_jobs
@@ -250,6 +251,11 @@ class ChapterPage(ChapterSigns):
         if self.build is None or self.is_building or self.build.status not in stopped:
             return None
         return self.build
+
+    @property
+    def unfinished_rebuild(self) -> RebuiltScene | None:
+        """The scene that the unfinished build was to write again, or None."""
+        return rebuilt_scene(self.unfinished_build) if self.unfinished_build else None
 
     @property
     def is_before_lock(self) -> bool:

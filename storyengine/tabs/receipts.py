@@ -8,9 +8,13 @@ from itertools import groupby
 from typing import Any
 
 from django.http import HttpResponse
-from django.views.decorators.http import require_safe
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
 
-from memory.drafts import drafts_of, find_draft
+from agents.calling.consent import is_allowed, provider_host
+from agents.exceptions import ModelNotReady, PromptTooLong
+from agents.flows.rebuilding import estimate_rebuild, request_rebuild, why_not_rebuilt
+from memory.drafts import drafts_of, find_draft, telling_of
 from memory.fold.records import Prompts
 from memory.models import NarrativeDraft
 from memory.receipts.matching import Confidence
@@ -22,7 +26,7 @@ from sessions.models import Session
 from sessions.transcript import Entry
 from storyengine.web.header import header_context
 from storyengine.web.numbers import number_up_to
-from storyengine.web.render import HttpRequest, show
+from storyengine.web.render import HttpRequest, go, show
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,46 @@ def show_told(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpR
     page = _read_page(request, session_id, draft.pk, prompt=number)
     context = {"page": page, **header_context(page.chapter, "chapter")}
     return show(request, "chapter/receipts.html", context)
+
+
+@require_safe
+def confirm_rebuild(
+    request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID, number: int
+) -> HttpResponse:
+    """Ask the user to confirm that a scene is written again, and say what this will take."""
+    chapter = get_chapter(session_id)
+    draft_number, draft = find_draft(chapter, draft_id)
+    scenes = telling_of(draft).scenes
+    if scenes and not 1 <= number <= len(scenes):
+        raise UnknownChapter("There is no such scene in this draft.")
+    host = provider_host()
+    context = header_context(chapter, "chapter") | {
+        "draft": draft,
+        "draft_number": draft_number,
+        "number": number,
+        "count": len(scenes),
+        "scene": scenes[number - 1] if scenes else None,
+        "why_not": why_not_rebuilt(chapter, draft),
+        "host": host,
+        "is_allowed": is_allowed(host),
+        # The form has this key, so that it makes only one rebuild even if it is sent twice.
+        "submission_key": str(uuid.uuid4()),
+    }
+    if not context["why_not"]:
+        try:
+            context["estimate"] = estimate_rebuild(chapter, draft.pk, number)
+        except (PromptTooLong, ModelNotReady) as error:
+            context["no_estimate"] = str(error)
+    return show(request, "chapter/rebuild.html", context)
+
+
+@require_POST
+def rebuild(
+    request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID, number: int
+) -> HttpResponse:
+    key = request.POST.get("submission_key", "")
+    request_rebuild(session_id, draft_id, number, submission_key=key)
+    return go(request, reverse("pages:draft", args=[session_id]) + "#draft-label")
 
 
 def _read_page(

@@ -75,6 +75,10 @@ of_a_chapter: list[URLPattern] = [
     path("chapter/estimate", chapter.show_estimate, name="build-estimate"),
     path("chapter/build", chapter.build, name="build"),
     path("drafts/<uuid:draft_id>/receipts", receipts.show_receipts, name="receipts"),
+    path(
+        "drafts/<uuid:draft_id>/scenes/<int:number>", receipts.confirm_rebuild, name="rebuild-scene"
+    ),
+    path("drafts/<uuid:draft_id>/scenes/<int:number>/rebuild", receipts.rebuild, name="rebuild"),
     path("told/<int:number>", receipts.show_told, name="told"),
     path("chapter/cancel", chapter.cancel, name="cancel"),
     path("canon", canon.show_correction, name="canon"),

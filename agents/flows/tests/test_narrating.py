@@ -10,15 +10,8 @@ from pytest_django import Settings
 
 from agents.exceptions import RateLimited
 from agents.flows.estimates import estimate_build
-from agents.flows.narrating import (
-    ENDING_CHARACTERS,
-    Material,
-    cancel_build,
-    fit_scenes,
-    plan_build,
-    read_inputs,
-    request_build,
-)
+from agents.flows.narrating import cancel_build, plan_build, read_inputs, request_build
+from agents.flows.scene_requests import ENDING_CHARACTERS, Material, fit_scenes
 from agents.flows.tests.narrations import (
     make_chapter_of_two_scenes,
     make_ended_chapter,

@@ -2,8 +2,13 @@ import uuid
 
 import pytest
 
+from agents.flows.tests.narrations import make_ended_chapter, words
+from agents.providers.exceptions import ProviderRefused
+from agents.providers.scripted import ScriptedProvider
+from memory.models import NarrativeDraft
 from memory.tests.told_chapters import TOLD, add_draft, make_told_chapter
-from storyengine.api.tests.calling import address, assert_problem, call
+from sessions.models import Session
+from storyengine.api.tests.calling import RunJobs, address, assert_problem, call, waited
 
 pytestmark = pytest.mark.django_db
 
@@ -32,3 +37,66 @@ class TestReceipts:
         chapter = make_told_chapter()
         answer = call("GET", address(chapter, f"drafts/{uuid.uuid4()}/receipts"))
         assert_problem(answer, 404, "unknown-chapter")
+
+
+@pytest.fixture
+def built(provider: ScriptedProvider, run_jobs: RunJobs) -> Session:
+    chapter = make_ended_chapter()
+    provider.enqueue(words(200))
+    call("POST", address(chapter, "build-narrative"))
+    run_jobs()
+    return chapter
+
+
+def scene_of(chapter: Session, number: int = 1) -> str:
+    draft = chapter.narrative_drafts.order_by("created_at").first()
+    assert draft is not None
+    return f"drafts/{draft.pk}/scenes/{number}"
+
+
+class TestRebuild:
+    def test_it_adds_a_draft(
+        self, built: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        provider.enqueue(words(200, "again"))
+        response = call("POST", address(built, f"{scene_of(built)}/rebuild"))
+        assert (response.status_code, response.json()["state"]) == (202, "NARRATING")
+        run_jobs()
+        drafts = call("GET", address(built)).json()["narrative_drafts"]
+        assert [one["chapter_text"] for one in drafts] == [words(200), words(200, "again")]
+
+    def test_a_client_that_waits_gets_the_draft_or_what_went_wrong(
+        self, built: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        provider.enqueue(words(200, "again"), ProviderRefused("No."))
+        response = waited(built, f"{scene_of(built)}/rebuild", run_jobs)
+        assert (response.status_code, len(response.json()["narrative_drafts"])) == (200, 2)
+        failed = waited(built, f"{scene_of(built)}/rebuild", run_jobs)
+        problem = assert_problem(failed, 502, "job-failed")
+        assert "Earlier drafts are unchanged." in problem["job"]["error"]
+        assert NarrativeDraft.objects.count() == 2
+
+    def test_a_key_makes_one_rebuild(
+        self, built: Session, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        provider.enqueue(words(200, "again"))
+        path = address(built, f"{scene_of(built)}/rebuild")
+        for _ in range(2):
+            assert call("POST", path, Idempotency_Key="once").status_code == 202
+            run_jobs()
+        assert NarrativeDraft.objects.count() == 2
+
+    def test_what_cannot_be_rebuilt_is_refused(self, built: Session) -> None:
+        unknown = call("POST", address(built, f"{scene_of(built, 2)}/rebuild"))
+        assert_problem(unknown, 404, "unknown-chapter")
+        call("POST", address(built, "reopen"))
+        in_play = call("POST", address(built, f"{scene_of(built)}/rebuild"))
+        assert_problem(in_play, 409, "wrong-state")
+
+    def test_the_estimate_is_of_one_call(self, built: Session) -> None:
+        path = address(built, f"{scene_of(built)}/rebuild-estimate")
+        estimate = call("GET", path).json()
+        assert estimate["calls"] == 1
+        assert estimate["input_tokens"] > 0
+        call("POST", address(built, "reopen"))
+        assert_problem(call("GET", path), 409, "wrong-state")

@@ -31,6 +31,8 @@ EXPECTED = {
     "/api/session/{session_id}/build-estimate": {"get"},
     "/api/session/{session_id}/build-narrative": {"post"},
     "/api/session/{session_id}/drafts/{draft_id}/receipts": {"get"},
+    "/api/session/{session_id}/drafts/{draft_id}/scenes/{number}/rebuild": {"post"},
+    "/api/session/{session_id}/drafts/{draft_id}/scenes/{number}/rebuild-estimate": {"get"},
     "/api/session/{session_id}/cancel": {"post"},
     "/api/session/{session_id}/reset": {"post"},
     "/api/session/{session_id}/copy": {"post"},

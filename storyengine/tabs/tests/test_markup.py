@@ -150,6 +150,12 @@ def receipts() -> str:
     return address(chapter, "receipts", told.pk) + "?paragraph=2&prompt=3"
 
 
+def a_rebuild() -> str:
+    chapter = make_told_chapter(state=State.ENDED)
+    told = add_draft(chapter, *TOLD, ends=(1, 2, 3, 4))
+    return address(chapter, "rebuild-scene", told.pk, 2)
+
+
 def a_memory() -> str:
     return address(_with_a_question()[0], "draft")
 
@@ -211,7 +217,7 @@ PAGES: list[Callable[[], str]] = [
     *(a_draft, a_locked_one, a_question, a_lock, play, a_choice, a_running_reply, a_broken_reply),
     *(a_prompt_set_aside, an_edit, an_ended_one, a_chapter, a_build, a_transcript, the_library),
     *(an_untouched_example, an_end, a_deletion, a_draft_beside_a_build),
-    *(receipts, a_memory, a_correction, a_memorys_question),
+    *(receipts, a_rebuild, a_memory, a_correction, a_memorys_question),
     *(a_model_call, what_was_used, a_layer_to_change, a_running_trial, a_trial),
     *(lambda: "/", lambda: "/consent/", lambda: NOWHERE),
 ]

@@ -1,8 +1,15 @@
 """Tests of the page that leads each paragraph of a draft to its prompts."""
 
+import re
+from collections.abc import Callable
+
 import pytest
 from django.test import Client
 
+from agents.flows.tests.narrations import make_ended_chapter, words
+from agents.models import Job
+from agents.providers.exceptions import ProviderRefused
+from agents.providers.scripted import ScriptedProvider
 from memory.models import NarrativeDraft
 from memory.tests.factories import add_delta
 from memory.tests.told_chapters import BEATS, TOLD, add_draft, make_told_chapter
@@ -127,3 +134,77 @@ def test_hostile_prose_is_only_text(client: Client) -> None:
     html = page_of(client, chapter, "?paragraph=1")
     assert HOSTILE not in html
     assert HOSTILE in by_id(html, "paragraph-1").text
+
+
+class TestRebuild:
+    @pytest.fixture
+    def built(
+        self, client: Client, provider: ScriptedProvider, run_jobs: Callable[[], int]
+    ) -> Session:
+        chapter = make_ended_chapter()
+        provider.enqueue(words(200))
+        client.post(address(chapter, "build"))
+        run_jobs()
+        return chapter
+
+    def form_of(self, client: Client, chapter: Session, number: int = 1) -> str:
+        draft = chapter.narrative_drafts.order_by("created_at")[0]
+        response = client.get(address(chapter, "rebuild-scene", draft.pk, number))
+        assert response.status_code == 200
+        return response.content.decode()
+
+    def send(self, client: Client, html: str) -> str:
+        [form] = [one for one in all_of(html, "form") if one.attributes["action"].endswith("build")]
+        [key] = all_of(html, "input", name="submission_key")
+        fields = {"submission_key": key.attributes["value"]}
+        return client.post(form.attributes["action"], fields).headers["Location"]
+
+    def test_the_page_says_what_it_takes_and_sends_one_rebuild(
+        self,
+        client: Client,
+        built: Session,
+        provider: ScriptedProvider,
+        run_jobs: Callable[[], int],
+    ) -> None:
+        html = self.form_of(client, built)
+        assert "the narrator tells the whole chapter again" in html
+        assert re.search(r"About [\d,]+ tokens to read and [\d,]+ to write", html)
+        provider.enqueue(words(200, "again"))
+        assert self.send(client, html) == address(built, "draft") + "#draft-label"
+        run_jobs()
+        self.send(client, html)
+        run_jobs()
+        assert [one.chapter_text for one in NarrativeDraft.objects.order_by("created_at")] == [
+            words(200),
+            words(200, "again"),
+        ]
+
+    def test_a_failure_is_told_on_tab_3_and_leads_back_to_the_scene(
+        self,
+        client: Client,
+        built: Session,
+        provider: ScriptedProvider,
+        run_jobs: Callable[[], int],
+    ) -> None:
+        provider.enqueue(ProviderRefused("The model said no."))
+        self.send(client, self.form_of(client, built))
+        run_jobs()
+        assert Job.objects.filter(status=Job.Status.FAILED).count() == 1
+        html = get_page(client, built, "draft")
+        assert "Scene 1 was not rebuilt." in html
+        assert words(200) in by_id(html, "draft-text").words
+        [draft] = built.narrative_drafts.all()
+        assert address(built, "rebuild-scene", draft.pk, 1) in html
+
+    def test_the_receipts_lead_to_each_scene(self, client: Client, told: Session) -> None:
+        draft = draft_of(told)
+        html = page_of(client, told)
+        for number in (1, 2):
+            assert address(told, "rebuild-scene", draft.pk, number) in html
+
+    def test_what_cannot_be_rebuilt_has_no_button(self, client: Client, told: Session) -> None:
+        html = self.form_of(client, told)
+        assert "End the chapter first." in html
+        assert not [one for one in all_of(html, "button") if "Rebuild" in one.words]
+        draft = draft_of(told)
+        assert client.get(address(told, "rebuild-scene", draft.pk, 3)).status_code == 404

@@ -13,7 +13,7 @@ READ = {
     *("download-draft", "export", "consent", "model-status", "canon", "question"),
     *("prompt-calls", "memory-calls", "draft-calls", "usage", "build-estimate"),
     *("try", "trial", "trial-status", "confirm-end", "confirm-delete", "confirm-fork"),
-    *("edit",),
+    *("edit", "receipts", "told", "rebuild-scene"),
 }
 OF_NONE = [one for one in urlpatterns if isinstance(one, URLPattern)]
 OF_A_CHAPTER = [str(one.name) for one in of_a_chapter]

@@ -1,0 +1,168 @@
+"""Composes the narrator's requests for the scenes of a chapter."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+from agents.calling.calls import fit_prompt
+from agents.calling.model_access import model_facts, tier_of
+from agents.flows.scenes import Scene
+from agents.models import Job
+from agents.modes import compose_for
+from agents.prompting.declarations import NARRATOR
+from agents.prompting.layer_sources import transcript_pieces
+from agents.prompting.layers import AssembledPrompt, Layer, Piece, Trim, keep_last, text_layer
+from agents.prompting.prompt_files import render_prompt
+from agents.prompting.prose import end_at_sentence, last_sentences, last_words
+from agents.prompting.sandwich import Subject
+from memory.keeping import KeptRecent
+from sessions.models import Session
+from sessions.roster import Character
+from sessions.speaker_marks import without_cues
+from sessions.world import everybody_at
+
+# The names of three layers: the transcript of the scene, the end of the text of the scene before,
+# and the start of the text of the scene after, which only a rebuild of a scene has.
+TRANSCRIPT, SCENE_BEFORE = "FULL_CHAPTER_CONTEXT", "END_OF_THE_SCENE_BEFORE"
+SCENE_AFTER = "START_OF_THE_SCENE_AFTER"
+# The word that the narrator answers if it has nothing left to tell.
+DONE_WORD = "DONE"
+# A request has the end of an earlier text: its last paragraphs, which have at least ENDING_WORDS
+# words. If these paragraphs are longer than ENDING_CHARACTERS characters, the request has only
+# their last sentences.
+ENDING_WORDS, ENDING_CHARACTERS = 150, 1_500
+# The most characters of the start of a later text.
+BEGINNING_CHARACTERS = 800
+
+
+@dataclass(frozen=True)
+class Material:
+    """The chapter that a build tells, with its scenes. An ended chapter does not change."""
+
+    chapter: Session
+    scenes: list[Scene]
+    # This cache has the transcript of the latest scene, which is used several times.
+    _read: KeptRecent[Scene, tuple[Piece, ...]] = field(default_factory=lambda: KeptRecent(1))
+
+    @cached_property
+    def everybody(self) -> tuple[Character, ...]:
+        return everybody_at(self.chapter)
+
+    def transcript_of(self, scene: Scene) -> tuple[Piece, ...]:
+        pieces = self._read.get(scene)
+        if pieces is None:
+            pieces = transcript_pieces(
+                self.chapter, scene.first, scene.last, everybody=self.everybody
+            )
+            self._read.set(scene, pieces)
+        return pieces
+
+
+def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:
+    """Return the first request of each unfinished scene, as it would be sent.
+
+    The request of a scene has the end of the scene before. If the scene before is not written yet,
+    a text of the greatest possible length takes the place of its end. Raises PromptTooLong and
+    ModelNotReady.
+    """
+    finished: list[str] = list(job.finished_scenes)
+    prompts: list[AssembledPrompt] = []
+    for number in range(len(finished) + 1, len(material.scenes) + 1):
+        prompts.append(fit_scene(job, material, number, finished))
+        finished.append(_as_long_as_can_be(material, number))
+    return prompts
+
+
+def fit_scene(
+    job: Job, material: Material, number: int, finished: list[str], *, after: str = ""
+) -> AssembledPrompt:
+    layers = partial(scene_layers, job, material, number, finished, after=after)
+    return fit_prompt(NARRATOR, model_facts(NARRATOR), layers)
+
+
+def scene_layers(
+    job: Job, material: Material, number: int, finished: list[str], *, after: str = ""
+) -> list[Layer]:
+    """Return the layers for the scene with this number, counted from 1.
+
+    `finished` has the texts of the earlier scenes, and `after` is the text of the scene after, if
+    it is written already.
+    """
+    scene, count = material.scenes[number - 1], len(material.scenes)
+    definition = job.inputs["definition_text"] or "(none: third person, past tense)"
+    pieces: dict[str, Sequence[Piece]] = {
+        "NARRATIVE_AGENT_DEFINITION": [Piece(definition)],
+        TRANSCRIPT: material.transcript_of(scene),
+    }
+    target = str(scene.target_words)
+    cast = [one.name for one in material.everybody]
+    if count == 1:
+        task = render_prompt("narrator_whole", target_words=target)
+    else:
+        if finished:
+            pieces[SCENE_BEFORE] = [Piece(without_cues(_ending(finished[-1]), cast))]
+        task = render_prompt(
+            "narrator_scene",
+            scene_number=str(number),
+            scene_count=str(count),
+            target_words=target,
+        )
+    # A small model does not get the start of the scene after, because it would tell it again.
+    if after and tier_of(NARRATOR) != "minimal":
+        pieces[SCENE_AFTER] = [Piece(without_cues(_beginning(after), cast))]
+        task = f"{task}\n\n{render_prompt('narrator_before_next')}"
+    pieces["TASK"] = [Piece(task)]
+    subject = Subject(material.chapter, own_pieces=pieces)
+    return compose_for(NARRATOR, subject, tier_of(NARRATOR))
+
+
+def continuation(text: str, missing_words: int) -> list[Layer]:
+    return [
+        Layer(
+            "CHAPTER_SO_FAR",
+            _told(text),
+            role="assistant",
+            has_heading=False,
+            trim=Trim.OLDEST_FIRST,
+            # This layer is trimmed before the layers in front of it, because the server has the
+            # start of the request in its cache.
+            gives_way=-2,
+        ),
+        text_layer(
+            "CONTINUE",
+            render_prompt(
+                "narrator_continue", target_words=str(missing_words), done_word=DONE_WORD
+            ),
+            has_heading=False,
+        ),
+    ]
+
+
+def _told(text: str) -> tuple[Piece, ...]:
+    """Return a piece for each paragraph of the text, and one for its ending, which must stay."""
+    ending = _ending(text)
+    earlier = text.removesuffix(ending).rstrip()
+    paragraphs = earlier.split("\n\n") if earlier else []
+    return keep_last([Piece(paragraph) for paragraph in (*paragraphs, ending)], 1)
+
+
+def _ending(text: str) -> str:
+    """Return the last paragraphs of the text, or only their last sentences if they are long."""
+    return last_sentences(last_words(text, ENDING_WORDS), ENDING_CHARACTERS)
+
+
+def _beginning(text: str) -> str:
+    """Return the first sentences of the text."""
+    return end_at_sentence(text[:BEGINNING_CHARACTERS])
+
+
+def _as_long_as_can_be(material: Material, number: int) -> str:
+    """Return the scene's transcript, repeated until it is as long as the end of a scene can be.
+
+    The transcript stands in for the scene's text, which is not written yet. Both are in the same
+    script, so their weights are similar.
+    """
+    scene = material.scenes[number - 1]
+    words = [word for piece in material.transcript_of(scene) for word in piece.text.split()]
+    played = " ".join(words)
+    return played * (1 + ENDING_CHARACTERS // len(played))
