@@ -99,7 +99,7 @@ def lock(page: Page) -> None:
     expect(page.get_by_label("Your prompt")).to_be_visible()
     # The page's scripts must be loaded first. Without them, Enter would begin a new line.
     page.wait_for_load_state()
-    expect(page.locator(".fraction")).to_have_text("0/60,000")
+    expect(page.locator(".fraction")).to_have_text("0/60,000 characters")
     expect_panel(page, 1)
 
 
