@@ -88,7 +88,9 @@ def stretch_starts(chapter: Session, before: int | None) -> list[int]:
     return [*sorted(ends), max(ends.values(), default=0) + 1]
 
 
-def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | None:
+def write_lock(
+    session_id: uuid.UUID, payload: dict[str, Any], *, came_with_starter: bool = False
+) -> MemoryBlock | None:
     """Store the lock, and open the chapter for play. If the chapter is not being locked, do nothing
     and return None."""
     with transaction.atomic():
@@ -109,6 +111,7 @@ def write_lock(session_id: uuid.UUID, payload: dict[str, Any]) -> MemoryBlock | 
             from_prompt_index=0,
             to_prompt_index=0,
             json_payload=payload,
+            came_with_starter=came_with_starter,
         )
 
 

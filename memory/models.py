@@ -47,6 +47,8 @@ class MemoryBlock(AppendOnly):
     # everybody knows it, also people who join later.
     audience = models.JSONField(null=True, blank=True)
     json_payload = models.JSONField()
+    # True if the block came with a starter. People wrote it, and no model was called.
+    came_with_starter = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

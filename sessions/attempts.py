@@ -69,6 +69,7 @@ def open_prompt(
     submission_key: str,
     witnesses: Sequence[int] | None = None,
     given: dict[str, Any] | None = None,
+    came_with_starter: bool = False,
     answers: Answers = _addressed,
 ) -> OpenedAttempt:
     """Store the user's prompt as the attempt in flight. The function `answers` chooses the writer.
@@ -101,6 +102,7 @@ def open_prompt(
         words=_words_for(writer, words),
         witnesses=_with_actor(witnesses, writer.actor),
         given=given,
+        came_with_starter=came_with_starter,
     )
     return _open_new(chapter, prompt)
 

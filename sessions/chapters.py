@@ -123,6 +123,7 @@ def copy_setup(session_id: uuid.UUID) -> Session:
     copy = Session(
         title=title_of_copy(source.title),
         mode=source.mode,
+        starter=source.starter,
         state=State.ACTIVE if _has_no_lock(source) else State.DRAFT_TAB1,
         chunk_size_prompts=source.chunk_size_prompts,
         narrative_agent_definition_text=source.narrative_agent_definition_text,
@@ -205,6 +206,11 @@ def delete_chapter(session_id: uuid.UUID) -> None:
     """Delete the chapter with everything that belongs to it."""
     lock_chapter(session_id)
     get_chapter(session_id).delete()
+
+
+def free_title(title: str) -> str:
+    """Return the title, or the title with the next free number if a chapter has it already."""
+    return title_of_copy(title) if Session.objects.filter(title=title).exists() else title
 
 
 def title_of_copy(title: str) -> str:

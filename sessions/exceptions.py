@@ -56,6 +56,11 @@ class TooLong(InvalidInput):
     title = "Too long"
 
 
+class UnknownStarter(ChapterError):
+    status = 404
+    title = "No such starter"
+
+
 class UnknownTurn(ChapterError):
     status = 404
     title = "No such prompt or reply"

@@ -23,6 +23,8 @@ SUBMISSION_KEY_CHAR_LIMIT = 100
 # The most characters in the name of a change's kind or cause, and in the name of the kind of an
 # event, a block or a job.
 CHANGE_NAME_CHAR_LIMIT, KIND_CHAR_LIMIT = 60, 40
+# The most characters in the name of a starter.
+STARTER_CHAR_LIMIT = 60
 # The most characters of the fields that a mode adds to Tab 1, as JSON.
 MODE_SETUP_CHAR_LIMIT = 100_000
 # The most characters of the fields that a mode adds to a prompt, as JSON.

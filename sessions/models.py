@@ -23,6 +23,7 @@ from sessions.limits import (
     MODE_CHAR_LIMIT,
     PRONOUNS_CHAR_LIMIT,
     PUBLIC_TEXT_CHAR_LIMIT,
+    STARTER_CHAR_LIMIT,
     SUBMISSION_KEY_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
 )
@@ -58,6 +59,9 @@ class Session(models.Model):
     # The name of the mode (see agents.modes).
     mode = models.CharField(max_length=MODE_CHAR_LIMIT, default=DEFAULT_MODE)
     state = models.CharField(max_length=16, choices=State, default=State.DRAFT_TAB1)
+    # The name of the starter that the chapter was made from (see sessions.starters). It is "" for
+    # any other chapter, and once the chapter is locked with a changed Tab 1.
+    starter = models.CharField(max_length=STARTER_CHAR_LIMIT, blank=True, default="")
     prompt_index = models.PositiveIntegerField(default=0)
     last_summarized_prompt_index = models.PositiveIntegerField(default=0)
     tab1_locked = models.BooleanField(default=False)
@@ -318,6 +322,8 @@ class Attempt(models.Model):
     words = models.TextField()
     # The values of the fields that the mode adds to a prompt (`Mode.given`).
     given = models.JSONField(null=True, blank=True)
+    # True if the attempt came with a starter. People wrote its reply, and no model was called.
+    came_with_starter = models.BooleanField(default=False)
     # For a trial, the layer that was changed, with its text before and after the change. It is None
     # for any other attempt.
     changed_layer = models.JSONField(null=True, blank=True)

@@ -9,9 +9,9 @@ from ninja import Header, Router
 from ninja.responses import Status
 
 from agents.flows.ending import reopen, request_end, retry_summary
-from agents.flows.locking import request_lock
 from agents.flows.narrating import cancel_build, request_build
 from agents.flows.rebuilding import request_rebuild
+from agents.flows.starters import start_play
 from agents.models import Job
 from agents.running.database import in_database
 from sessions.states import State
@@ -59,8 +59,12 @@ RebuildKey = Annotated[
 async def lock(
     request: HttpRequest, session_id: UUID, response: HttpResponse, prefer: Prefer = ""
 ) -> Status[SessionDocument]:
-    """Lock Tab 1 and have agent 0 write the first memory."""
-    return await _answer_for(request_lock, session_id, prefer, response)
+    """Lock Tab 1 and have agent 0 write the first memory.
+
+    If Tab 1 is an unchanged starter, the memory and the first turns come with it. No model is
+    called, and the answer is 200.
+    """
+    return await _answer_for(start_play, session_id, prefer, response)
 
 
 @router.post("/session/{uuid:session_id}/end", response=ANSWERS_TO_BODY)
@@ -159,13 +163,17 @@ def reopen_session(request: HttpRequest, session_id: UUID) -> SessionDocument:
 
 
 async def _answer_for(
-    request_job: Callable[[UUID], Job], session_id: UUID, prefer: str, response: HttpResponse
+    request_job: Callable[[UUID], Job | None], session_id: UUID, prefer: str, response: HttpResponse
 ) -> Status[SessionDocument]:
     """Ask for a job of the chapter, and return the answer of the API.
 
-    If the client waits, the answer is sent when the job is over. Otherwise it is sent at once.
+    If the client waits, the answer is sent when the job is over. Otherwise, or if there is nothing
+    to wait for, it is sent at once.
     """
     job = await in_database(request_job, session_id)
+    if job is None:
+        accept_wait(prefer, response)
+        return Status(200, await read_whole_session(session_id))
     was_awaited = await is_awaited(is_job_over, job.job_id, session_id, prefer, response)
     if was_awaited:
         check_job(await in_database(read_job, job.job_id))

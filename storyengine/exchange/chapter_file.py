@@ -20,6 +20,7 @@ from sessions.limits import (
     MAX_PEOPLE,
     MAX_TARGET_WORDS,
     MIN_CHUNK_SIZE_PROMPTS,
+    STARTER_CHAR_LIMIT,
 )
 from sessions.models import DEFAULT_AGENT, FIRST_NUMBER_IN_PLAY, PERSON, SAID
 from storyengine.exchange.file_parts import (
@@ -144,6 +145,7 @@ class AttemptEntry(Part):
     words: Words
     given: Payload | None = Field(description="What the prompt carried beside its words.")
     changed_layer: Payload | None = Field(None, description="Of a trial, what it changed.")
+    came_with_starter: bool = Field(False, description="Whether people wrote it for a starter.")
     witnesses: Witnesses | None
     submitted_at: Time
     committed_at: Time
@@ -169,6 +171,7 @@ class TurnEntry(Part):
 
 
 class MemoryBlockEntry(BlockParts):
+    came_with_starter: bool = Field(False, description="Whether people wrote it for a starter.")
     audience: Audience
     attempt: _Place
 
@@ -212,6 +215,9 @@ class Chapter(ChapterParts):
     mode: str
     mode_content: dict[str, Payload] = Field(
         description="What the mode adds: its `setup` on Tab 1."
+    )
+    starter: Annotated[Term, Field(max_length=STARTER_CHAR_LIMIT)] = Field(
+        "", description="The starter that it was made from; empty for any other chapter."
     )
     chunk_size_prompts: Annotated[int, Field(ge=MIN_CHUNK_SIZE_PROMPTS, le=MAX_CHUNK_SIZE_PROMPTS)]
     tab1: Tab1

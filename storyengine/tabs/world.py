@@ -15,7 +15,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
 from agents.calling.objects import what_the_check_said
-from agents.flows.locking import NOTHING_TO_PLAY, request_lock
+from agents.flows.locking import NOTHING_TO_PLAY
+from agents.flows.starters import start_play
 from agents.mode_fields import save_mode_setup
 from agents.models import Job
 from agents.modes import Stage, has_stage
@@ -132,7 +133,7 @@ def example(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def lock(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    request_lock(session_id)
+    start_play(session_id)
     return go(request, reverse("pages:play", args=[session_id]))
 
 
