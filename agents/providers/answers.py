@@ -18,7 +18,10 @@ from agents.providers.tool_calls import GatheredCalls
 
 _THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
 # The fields whose text is never shown. The output limit counts this text as part of the reply.
-_HIDDEN = ("reasoning_content", "reasoning", "refusal")
+_HIDDEN = ("reasoning_content", "reasoning", "reasoning_details", "refusal")
+# The fields with text in a part of hidden reasoning. Other fields of a part name its kind and
+# format, and do not count.
+_IN_PARTS = ("text", "thinking", "summary")
 _SHOWN_OF_A_REFUSAL = 300
 
 
@@ -122,7 +125,9 @@ class Answer:
         # Most chunks have only the field for content. A search for the other fields in every chunk
         # would take most of the time.
         if isinstance(said, dict) and not (content and len(said) == 1):
-            self._room -= sum(len(_text(said, name)) for name in _HIDDEN)
+            self._room -= _length_in([said.get(name) for name in _HIDDEN])
+            if isinstance(parts := said.get("content"), list):
+                self._room -= _length_in(parts) - len(content)
             if self._calls is not None:
                 self._room -= self._calls.take(said.get("tool_calls"))
         if self._room >= 0:
@@ -223,6 +228,21 @@ def _content(said: object) -> str:
     if isinstance(parts, list):
         return "".join(_text(part, "text") for part in parts)
     return _text(said, "content")
+
+
+def _length_in(value: object) -> int:
+    """Return the number of characters in a value that is a text, a part with text, or a list of
+    such values."""
+    length, unread = 0, [value]
+    while unread:
+        match unread.pop():
+            case str() as text:
+                length += len(text)
+            case list() as values:
+                unread += values
+            case dict() as part:
+                unread += [part.get(name) for name in _IN_PARTS]
+    return length
 
 
 def _text(holder: object, name: str) -> str:

@@ -92,7 +92,8 @@ def parse(data: bytes) -> Any:
     if len(data) > MOST_VALUES and sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
         raise TooMuch
     try:
-        return json.loads(data.decode())
+        # Some servers begin their answers with a byte order mark.
+        return json.loads(data.decode("utf-8-sig"))
     except RecursionError:
         raise ValueError("It nests too deeply.") from None
 

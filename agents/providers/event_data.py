@@ -1,5 +1,7 @@
 """Reads the data of server-sent events. The chat protocol uses no other part of the events."""
 
+from codecs import BOM_UTF8
+
 from agents.providers.bounds import MOST_JSON, TooMuch
 
 
@@ -12,6 +14,8 @@ class EventData:
     """
 
     def __init__(self) -> None:
+        # The first line may have a byte order mark, which is not part of it.
+        self._is_first = True
         # The pieces of the line that has not ended yet. They are not joined for each further piece,
         # because the time would grow with the square of the line's length.
         self._line: list[bytes] = []
@@ -29,6 +33,9 @@ class EventData:
             # with the line feed.
             piece = b"" if lines[-1].endswith(b"\n") else lines.pop()
             self._line, self._line_length = [], 0
+            if self._is_first and lines:
+                lines[0] = lines[0].removeprefix(BOM_UTF8)
+                self._is_first = False
             for line in lines:
                 # This quick check comes first, because there may be millions of lines without data.
                 if (self._data or line.startswith(b"data:")) and (data := self._take(line)):

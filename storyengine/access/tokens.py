@@ -6,9 +6,6 @@ Master out of the login page.
 """
 
 import logging
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import Enum, auto
 from threading import Lock
 
@@ -20,7 +17,7 @@ from django.utils.crypto import constant_time_compare
 
 from agents.running.database import in_database, in_database_for_strangers
 from sessions.log_lines import warn
-from storyengine.access.visitors import counted_address
+from storyengine.access.waiting_tries import WaitingTries
 from storyengine.stack.storage_refusals import STORAGE_ERRORS
 
 logger = logging.getLogger(__name__)
@@ -82,35 +79,7 @@ def _given(request: HttpRequest) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-class _Waiting:
-    """The number of each visitor's wrong tokens that the database has not counted yet.
-
-    These tokens count towards the limit too. Otherwise a visitor could send many guesses at once,
-    and learn which guess is right.
-    """
-
-    def __init__(self) -> None:
-        self._counts: Counter[str | None] = Counter()
-        self._one_change = Lock()
-
-    def count(self, visitor: HttpRequest) -> int:
-        return self._counts[counted_address(visitor)]
-
-    @contextmanager
-    def one_more(self, visitor: HttpRequest) -> Iterator[None]:
-        address = counted_address(visitor)
-        with self._one_change:
-            self._counts[address] += 1
-        try:
-            yield
-        finally:
-            with self._one_change:
-                self._counts[address] -= 1
-                if not self._counts[address]:
-                    del self._counts[address]
-
-
-_waiting = _Waiting()
+_waiting = WaitingTries()
 
 
 def _visitor(request: HttpRequest) -> HttpRequest:

@@ -1,11 +1,14 @@
 import logging
 from threading import Lock
 
+from axes.handlers.proxy import AxesProxyHandler
 from django import forms
 from django.conf import settings
 from django.contrib.auth import authenticate, login, logout
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render, resolve_url
+from django.utils.crypto import constant_time_compare
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -13,16 +16,19 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from sessions.log_lines import warn
 from storyengine.access.game_master import USERNAME
+from storyengine.access.waiting_tries import WaitingTries
 
 logger = logging.getLogger(__name__)
 
 # The most bytes of a login form, which has a password, an address and a CSRF token. A larger form
 # is refused, because parts of a failed try are stored.
 _LARGEST_FORM = 10_000
-# With this lock, a process tries only one password at a time. Otherwise many passwords that come at
-# once would all be tried before the first of them is counted. If there are several processes, each
-# of them can try one password at the same moment.
+# With this lock, a process tries only one wrong password at a time. Otherwise many passwords that
+# come at once would all be tried before the first of them is counted. If there are several
+# processes, each of them can try one password at the same moment. The right password does not use
+# the lock, so that strangers keep nobody waiting.
 _one_try = Lock()
+_waiting = WaitingTries()
 
 
 class PasswordForm(forms.Form):
@@ -60,9 +66,7 @@ def _try_password(request: HttpRequest) -> tuple[str, int]:
     form = PasswordForm(request.POST)
     if not form.is_valid() or int(request.META.get("CONTENT_LENGTH") or 0) > _LARGEST_FORM:
         return "Type the password.", 422
-    with _one_try:
-        user = authenticate(request, username=USERNAME, password=form.cleaned_data["password"])
-    is_paused = getattr(request, "axes_locked_out", False)
+    user, is_paused = _check_password(request, form.cleaned_data["password"])
     if user is None:
         _note_failure(request, was_looked_at=not is_paused)
     if is_paused:
@@ -71,6 +75,21 @@ def _try_password(request: HttpRequest) -> tuple[str, int]:
         return "That is not the password.", 403
     login(request, user)
     return "", 200
+
+
+def _check_password(request: HttpRequest, password: str) -> tuple[AbstractBaseUser | None, bool]:
+    """Return the account if the password is right, and whether the visitor has sent too many wrong
+    passwords. Even the right password is then refused."""
+    credentials = {"username": USERNAME, "password": password}
+    if constant_time_compare(password, settings.PASSWORD):
+        failures = AxesProxyHandler.get_failures(request, credentials) + _waiting.count(request)
+        if failures >= settings.AXES_FAILURE_LIMIT:
+            return None, True
+        user = authenticate(request, **credentials)
+    else:
+        with _waiting.one_more(request), _one_try:
+            user = authenticate(request, **credentials)
+    return user, getattr(request, "axes_locked_out", False)
 
 
 def _note_failure(request: HttpRequest, *, was_looked_at: bool) -> None:

@@ -234,8 +234,8 @@ _REASONING = {
     for name, said, told in [
         ("reasoning_content", "She lies. ", _ALL_HIDDEN),
         ("reasoning", "She lies. ", _ALL_HIDDEN),
-        ("reasoning_details", [{"type": "reasoning.text", "text": "She lies. "}], _TOO_MUCH),
-        ("content", [{"type": "thinking", "thinking": [{"text": "She lies. "}]}], _TOO_MUCH),
+        ("reasoning_details", [{"type": "reasoning.text", "text": "She lies. "}], _ALL_HIDDEN),
+        ("content", [{"type": "thinking", "thinking": [{"text": "She lies. "}]}], _ALL_HIDDEN),
     ]
 } | {
     "thoughts without end": _streamed(

@@ -36,6 +36,13 @@ def test_what_is_no_data_is_passed_over() -> None:
     assert read(stream) == [b"{}"]
 
 
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_a_byte_order_mark_before_the_first_line_is_passed_over(size: int) -> None:
+    stream = b"\xef\xbb\xbfdata: {}\n\ndata: \xef\xbb\xbf\n\n"
+    pieces = [stream[start : start + size] for start in range(0, len(stream), size)]
+    assert read(*pieces) == [b"{}", b"\xef\xbb\xbf"]
+
+
 def test_one_space_after_the_colon_is_not_part_of_the_data() -> None:
     assert read(b"data:a\n\ndata: b\n\ndata:  c\n\n") == [b"a", b"b", b" c"]
 

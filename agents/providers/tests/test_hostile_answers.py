@@ -4,11 +4,13 @@ The client's next call must succeed.
 """
 
 import asyncio
+import json
 import tracemalloc
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -163,6 +165,20 @@ class TestTheLimit:
         outcome = call(streams(hidden, delta_chunk(content="I step inside.")), request=HOSTILE)
         assert outcome.text == "I step"
         assert outcome.end.was_cut
+
+    @pytest.mark.parametrize(
+        ("field", "part"),
+        [
+            ("reasoning_details", {"type": "reasoning.text", "text": "{}", "format": "x" * 99}),
+            ("reasoning_details", {"type": "reasoning.summary", "summary": "{}"}),
+            ("content", {"type": "thinking", "thinking": [{"type": "text", "text": "{}"}]}),
+        ],
+    )
+    def test_so_do_parts(self, field: str, part: dict[str, Any]) -> None:
+        text = json.dumps([part]).replace("{}", "x" * (MOST_CHARACTERS - 6))
+        hidden = delta_chunk(**{"content": "", field: json.loads(text)})
+        outcome = call(streams(hidden, delta_chunk(content="I step inside.")), request=HOSTILE)
+        assert outcome.text == "I step"
 
     def test_so_do_thoughts_in_the_reply(self) -> None:
         thoughts = f"<think>{'x' * (MOST_CHARACTERS - 21)}</think>"

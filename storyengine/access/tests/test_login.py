@@ -1,5 +1,6 @@
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from contextlib import ExitStack
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.core.cache import cache
 from django.db import connections
 from django.db.models import F
-from django.test import AsyncClient, Client
+from django.test import AsyncClient, Client, RequestFactory
+
+from storyengine.access import views
 
 TRIES = settings.AXES_FAILURE_LIMIT
 
@@ -131,6 +134,49 @@ class TestLogin:
             answers = [each.result() for each in [threads.submit(guess) for _ in range(guesses)]]
         assert len(looked_at) == TRIES
         assert sorted(answers) == [403] * (TRIES - 1) + [429] * (guesses - TRIES + 1)
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_right_one_does_not_wait_for_those_of_others(
+        self, password: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        is_looked_at, may_go_on = Event(), Event()
+        authenticate = ModelBackend.authenticate
+
+        def hold(self: ModelBackend, request: Any, username: Any, password: Any) -> Any:
+            if password == "guess":
+                is_looked_at.set()
+                assert may_go_on.wait(timeout=30)
+            return authenticate(self, request, username, password)
+
+        monkeypatch.setattr(ModelBackend, "authenticate", hold)
+
+        def guess() -> int:
+            try:
+                return Client().post("/login", {"password": "guess"}).status_code
+            finally:
+                connections.close_all()
+
+        with ThreadPoolExecutor(1) as threads:
+            guessed = threads.submit(guess)
+            try:
+                assert is_looked_at.wait(timeout=30)
+                other = Client(REMOTE_ADDR="192.0.2.7")
+                assert other.post("/login", {"password": password}).status_code == 302
+                assert not guessed.done()
+            finally:
+                may_go_on.set()
+            assert guessed.result(timeout=30) == 403
+
+    def test_one_that_was_guessed_among_many_overtakes_none(
+        self, client: Client, password: str, rf: RequestFactory
+    ) -> None:
+        with ExitStack() as stack:
+            for _ in range(TRIES):
+                stack.enter_context(views._waiting.one_more(rf.get("/")))
+            assert client.post("/login", {"password": password}).status_code == 429
+            other = Client(REMOTE_ADDR="192.0.2.7")
+            assert other.post("/login", {"password": password}).status_code == 302
+        assert client.post("/login", {"password": password}).status_code == 302
 
     def test_right_passwords_do_not_count(self, client: Client, password: str) -> None:
         for _ in range(TRIES + 1):
