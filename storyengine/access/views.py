@@ -5,7 +5,7 @@ from axes.handlers.proxy import AxesProxyHandler
 from django import forms
 from django.conf import settings
 from django.contrib.auth import authenticate, login, logout
-from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils.crypto import constant_time_compare
@@ -77,7 +77,7 @@ def _try_password(request: HttpRequest) -> tuple[str, int]:
     return "", 200
 
 
-def _check_password(request: HttpRequest, password: str) -> tuple[AbstractBaseUser | None, bool]:
+def _check_password(request: HttpRequest, password: str) -> tuple[User | None, bool]:
     """Return the account if the password is right, and whether the visitor has sent too many wrong
     passwords. Even the right password is then refused."""
     credentials = {"username": USERNAME, "password": password}
