@@ -24,6 +24,7 @@ from bench.program import (
     start_relay,
 )
 from bench.prompt_figures import remembered_figure
+from bench.receipt_figures import measure_receipts
 from bench.replay import PlayedSession, measure_page, play_session
 from bench.report import report
 from bench.session_data import RecordedSession, load_session, synthetic_session, write_session
@@ -101,6 +102,7 @@ def run(processes: Processes, options: argparse.Namespace) -> list[Figure]:
     return [
         *session_figures(played, calls),
         *look_into_chapter(processes, played, character_prompts(calls)[-1]),
+        *measure_receipts(program, played.chapter["session_id"], session),
         *measure_tab2(processes, program),
         *measure_long_chapter(processes),
     ]
