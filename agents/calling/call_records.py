@@ -96,10 +96,12 @@ class CallRecord:
 @dataclass(frozen=True)
 class CallsBehind:
     """The calls that were made for a text, oldest first. `is_edited` is True if the text was edited
-    by hand from the reply of the chosen call."""
+    by hand from the reply of the chosen call. `came_with_starter` is True if people wrote the text,
+    or the text from which it was edited, for a starter."""
 
     calls: list[CallRecord] = field(default_factory=list)
     is_edited: bool = False
+    came_with_starter: bool = False
 
     @property
     def chosen(self) -> CallRecord | None:
@@ -162,7 +164,11 @@ def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
             is_chosen = attempt.pk == turn.chosen_id
             uses[call.pk] = (_use_of(attempt, len(replies), is_chosen=is_chosen), is_chosen)
     is_edited = turn.chosen.kind == Attempt.Kind.EDIT
-    return replace(_behind(chapter, artifacts, uses), is_edited=is_edited)
+    return replace(
+        _behind(chapter, artifacts, uses),
+        is_edited=is_edited,
+        came_with_starter=_origin_of(turn.chosen).came_with_starter,
+    )
 
 
 def calls_behind_block(chapter: Session, block: MemoryBlock) -> CallsBehind:

@@ -159,6 +159,11 @@ def why_not_tried(chapter: Session, prompt_index: int, behind: CallsBehind) -> s
     """Return the reason why the reply to this prompt cannot be tried again, or "" if it can."""
     if reason := why_not_changeable(chapter, prompt_index):
         return f"It cannot be tried again with a changed prompt: {reason}"
+    if behind.came_with_starter:
+        return (
+            "It cannot be tried again with a changed prompt: it came with the starter, so no model "
+            "wrote it."
+        )
     if behind.chosen is None or not behind.chosen.is_chosen:
         return (
             "It cannot be tried again with a changed prompt: the call that it came from is not "

@@ -12,6 +12,7 @@ from storyengine.api import (
     drafts,
     exchange,
     play,
+    starters,
     trials,
 )
 from storyengine.api.interface import JsonRenderer, ProblemAPI, StrictJsonParser
@@ -35,7 +36,18 @@ api = ProblemAPI(
     docs=Swagger({"validatorUrl": None}),
 )
 add_problem_handlers(api)
-for module in (chapters, exchange, play, background, drafts, calls, trials, canon, consent):
+for module in (
+    chapters,
+    starters,
+    exchange,
+    play,
+    background,
+    drafts,
+    calls,
+    trials,
+    canon,
+    consent,
+):
     api.add_router("", module.router)
 for name, mode_api in modules_of_modes("api").items():
     api.add_router(f"/modes/{name}", mode_api.router)

@@ -23,6 +23,14 @@ class Body(BaseModel):
 class NewChapterBody(Body):
     title: str = Field("", description="At most 120 characters; a default when empty.")
     mode: str = Field(DEFAULT_MODE, description="The name of the way to play.")
+    starter: str = Field(
+        "",
+        description="The name of a starter, from `GET /api/starters`. The chapter is then in play "
+        "after the starter's prompts, and no model is called.",
+    )
+    change_first: bool = Field(
+        False, description="With a starter: fill Tab 1 with its texts, and leave it open."
+    )
 
 
 class TitleBody(Body):

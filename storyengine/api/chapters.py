@@ -3,12 +3,13 @@
 from typing import Annotated, Any
 from uuid import UUID
 
+from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from ninja import Body, Query, Router
 from ninja.responses import Status
 
+from agents.flows.warmup import warm_next_reply
 from agents.mode_fields import save_mode_setup, setup_of
-from agents.modes import begin_chapter
 from sessions.access import get_chapter
 from sessions.chapters import (
     SetupChange,
@@ -29,6 +30,7 @@ from storyengine.api.documents import (
 )
 from storyengine.api.problems import CALL, READ, WRITE, refusals
 from storyengine.api.reading import answer_created, read_session, read_sessions
+from storyengine.api.starters import begin
 
 router = Router(tags=["Chapters"])
 
@@ -43,12 +45,16 @@ def list_sessions(
     return read_sessions(limit=limit, offset=offset)
 
 
-@router.post("/session", response={201: SessionDocument, **refusals(400, 403, 413, 415, 422)})
-def create_session(
+@router.post("/session", response={201: SessionDocument, **refusals(400, 403, 404, 413, 415, 422)})
+async def create_session(
     request: HttpRequest, response: HttpResponse, body: NewChapterBody | None = None
 ) -> Status[SessionDocument]:
-    """Start a chapter. The body may be left out."""
-    return answer_created(begin_chapter(**dict(body or NewChapterBody.model_construct())), response)
+    """Start a chapter, either an empty one or one from a starter. The body may be left out."""
+    asked = body or NewChapterBody.model_construct()
+    chapter = await sync_to_async(begin)(asked)
+    if chapter.prompt_index:
+        await warm_next_reply(chapter.pk)
+    return await sync_to_async(answer_created)(chapter, response)
 
 
 @router.get("/session/{uuid:session_id}", response={200: SessionDocument, **READ, **refusals(422)})

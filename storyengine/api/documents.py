@@ -18,6 +18,9 @@ class Document(BaseModel):
 _BY_SLOT = "By slot, also of slots that are not selected now: nothing typed is lost."
 
 
+_CAME_WITH_STARTER = "Whether it came with a starter: people wrote it, and no model was called."
+
+
 class Tab1Texts(Document):
     world_text: str
     chapter_text: str
@@ -83,6 +86,7 @@ class MemoryBlockDocument(Document):
     json_payload: dict[str, Any] = Field(
         description="Exactly what the agent returned; of a correction, what the GM ruled."
     )
+    came_with_starter: bool = Field(description=_CAME_WITH_STARTER)
     created_at: datetime
 
 
@@ -217,6 +221,10 @@ class SessionSummary(Document):
     mode: str = Field(description="The name of the way to play.")
     state: State
     prompt_index: int
+    starter: str = Field(
+        description="The starter that it was made from; empty for any other chapter, and once it "
+        "is locked with a changed Tab 1."
+    )
     created_at: datetime
     last_played_at: datetime
     origin_id: UUID | None = Field(
@@ -281,6 +289,7 @@ class AttemptDocument(Document):
     is_chosen: bool = Field(description="Whether the story goes by this attempt.")
     status: Literal["running", "committed", "failed", "stopped", "set_aside"]
     agent_slot: int | None = Field(description="Null where no character acts.")
+    came_with_starter: bool = Field(description=_CAME_WITH_STARTER)
     words: str
     given: dict[str, Any] | None = Field(description="What its prompt carried beside its words.")
     events: list[EventDocument] = Field(description="Empty until the attempt is committed.")

@@ -143,6 +143,7 @@ def read_turn(session_id: UUID, number: int, *, with_thoughts: bool = False) -> 
                 is_chosen=one.pk == turn.chosen_id,
                 status=one.status,
                 agent_slot=one.actor,
+                came_with_starter=one.came_with_starter,
                 words=one.words,
                 given=one.given,
                 events=_told(one.events.all(), with_thoughts=with_thoughts),

@@ -66,6 +66,8 @@ def show_prompt(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
     chapter = get_chapter(session_id)
     behind = calls_behind_prompt(chapter, number)
     came_with, is_of_origin = _why_no_calls(chapter, "reply", number)
+    if behind.came_with_starter:
+        came_with, is_of_origin = _of_starter("reply"), False
     subject = Subject(
         f"The reply to prompt {number}",
         "play",
@@ -89,7 +91,9 @@ def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> Http
     block = chapter.memory_blocks.get(pk=keys[number - 1])
     title = readable_block(block, chapter.characters).title
     reason, is_of_origin = _why_no_calls(chapter, "memory", block.to_prompt_index)
-    if block.type == MemoryBlock.Type.CANON_CORRECTION:
+    if block.came_with_starter:
+        reason, is_of_origin = _of_starter("memory"), False
+    elif block.type == MemoryBlock.Type.CANON_CORRECTION:
         reason = "You wrote it yourself: no model was asked."
     elif block.type not in ENGINE_BLOCK_KINDS:
         reason = (
@@ -150,6 +154,10 @@ def _why_no_calls(chapter: Session, text: str, number: int) -> tuple[str, bool]:
         return Subject.no_calls, False
     reason = f"This {text} came with the {came_with}; the calls stay with the chapter it came from."
     return reason, came_with == "fork" and chapter.origin_id is not None
+
+
+def _of_starter(text: str) -> str:
+    return f"This {text} came with the starter. People wrote it, and no model was asked."
 
 
 def _show_calls(

@@ -2,6 +2,7 @@
 
 import uuid
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.paginator import Paginator
 from django.db.models import Count, Exists, OuterRef
@@ -11,6 +12,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
 from agents.calling.model_access import provider_label
+from agents.flows.starters import begin_starter, open_starter
+from agents.flows.warmup import warm_next_reply
 from agents.modes import Stage, all_modes, begin_chapter, find_mode, has_stage
 from sessions.access import get_chapter
 from sessions.chapters import (
@@ -21,6 +24,7 @@ from sessions.chapters import (
 )
 from sessions.limits import TITLE_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, Session
+from sessions.starters import all_starters
 from sessions.states import State
 from storyengine.web.render import HttpRequest, go, nothing_new, show
 
@@ -46,6 +50,7 @@ def library(request: HttpRequest) -> HttpResponse:
         "title_limit": TITLE_CHAR_LIMIT,
         "has_modes": len(all_modes()) > 1,
         "is_embedded": settings.LLM == "embedded",
+        "starters": all_starters(),
     }
     return show(request, "library/library.html", context)
 
@@ -54,6 +59,18 @@ def library(request: HttpRequest) -> HttpResponse:
 def new_chapter(request: HttpRequest) -> HttpResponse:
     title, mode = request.POST.get("title", ""), request.POST.get("mode", DEFAULT_MODE)
     return go(request, _first_address(begin_chapter(title, mode=mode)))
+
+
+@require_POST
+async def begin_from_starter(request: HttpRequest, name: str) -> HttpResponse:
+    """Make a chapter from a starter, in play or open for change. Before the page of a chapter in
+    play has arrived, the embedded model begins to read for the next prompt."""
+    if request.POST.get("change") == "1":
+        chapter = await sync_to_async(open_starter)(name)
+        return go(request, reverse("pages:world", args=[chapter.pk]))
+    chapter = await sync_to_async(begin_starter)(name)
+    await warm_next_reply(chapter.pk)
+    return go(request, reverse("pages:play", args=[chapter.pk]))
 
 
 @require_safe

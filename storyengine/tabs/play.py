@@ -228,8 +228,8 @@ def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
     """Return the texts that the address asks to have in the prompt cell. Only a browser without
     scripts asks for texts in this way.
 
-    The texts are the words and witnesses of a prompt that is broken or set aside, or the suggested
-    first prompt of the example.
+    The texts are the words and witnesses of a prompt that is broken or set aside, or the prompt
+    that the page suggests.
     """
     asked = request.GET.get("words")
     if asked == "example":

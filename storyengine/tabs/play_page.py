@@ -12,6 +12,7 @@ from django.conf import settings
 from agents.calling.consent import is_allowed, provider_host
 from agents.flows.ending import Setback, find_setback
 from agents.flows.memory_calls import MemoryBehind, find_memory_behind
+from agents.flows.what_is_read import WhatIsRead, what_is_read
 from agents.models import Job
 from agents.modes import Mode, Stage, find_agent, find_mode, has_stage, who_answers, world_now
 from agents.running.jobs import latest_jobs
@@ -27,6 +28,7 @@ from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import Attempt, Event, Session
 from sessions.record import committed_attempts, has_thoughts
 from sessions.roster import Character, next_slot
+from sessions.starters import next_prompt
 from sessions.states import State
 from sessions.transcript import Transcript, normalize_blank_lines, read_transcript
 from sessions.world import everybody_at, is_closed
@@ -154,6 +156,14 @@ class PlayPage:
     def running(self) -> UnfinishedAttempt | None:
         return self.pending if self.pending and self.pending.attempt.is_running else None
 
+    @cached_property
+    def reading(self) -> WhatIsRead | None:
+        """What the embedded model reads before the first word of the running reply. None for other
+        models, which read it in an instant."""
+        if settings.LLM != "embedded" or self.running is None or self.running.has_text:
+            return None
+        return what_is_read(self.running.attempt)
+
     @property
     def broken(self) -> UnfinishedAttempt | None:
         return self.pending if self.pending and self.pending.attempt.is_broken else None
@@ -228,10 +238,16 @@ class PlayPage:
 
     @property
     def suggestion(self) -> str:
-        """The first prompt that the page suggests in the example chapter, or ""."""
+        """The prompt that the page suggests in the example chapter and after the turns of a
+        starter, or ""."""
         if self.shape != "playing" or self.pending:
             return ""
-        return suggested_prompt(self.chapter)
+        return suggested_prompt(self.chapter) or next_prompt(self.chapter)
+
+    @property
+    def next_number(self) -> int:
+        """The number that the next prompt will have."""
+        return self.chapter.prompt_index + 1
 
     @cached_property
     def answering(self) -> list[Character]:

@@ -95,6 +95,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", library.library, name="library"),
     path("chapters/new", library.new_chapter, name="new"),
     path("chapters/modes", library.choose_mode, name="modes"),
+    path("starters/<slug:name>", library.begin_from_starter, name="begin-starter"),
     path("chapters/import", exchange.import_file, name="import"),
     path("chapters/<uuid:session_id>/", include(of_a_chapter)),
     path("consent/", consent.show_consent, name="consent"),

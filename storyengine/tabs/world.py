@@ -38,6 +38,7 @@ from sessions.limits import (
 )
 from sessions.models import Session
 from sessions.roster import SLOTS, Character, default_name
+from sessions.starters import find_starter
 from sessions.states import State
 from storyengine.tabs.setup_cells import cells_context, read_cells
 from storyengine.web.header import header_context
@@ -83,6 +84,7 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "is_editable": is_setup_open(chapter),
         "has_lock": has_stage(chapter.mode, Stage.LOCK),
         "is_empty": is_empty(chapter),
+        "starter": find_starter(chapter.starter),
         "has_forks": chapter.forks.exists(),
         "nothing_to_play": NOTHING_TO_PLAY,
         "failed_lock": failed,
@@ -165,7 +167,13 @@ def _show_lock_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse
 
 @require_safe
 def model_status(request: HttpRequest) -> HttpResponse:
-    return show(request, "_model_notice.html", {"notice": read_model_notice()})
+    """Answer a poll while the embedded model is not ready. Once it is, the page is told so by the
+    event `model-ready`."""
+    notice = read_model_notice()
+    response = show(request, "_model_notice.html", {"notice": notice})
+    if notice is None or not notice.is_waiting:
+        response["HX-Trigger"] = "model-ready"
+    return response
 
 
 def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]:

@@ -1,25 +1,21 @@
 """A chapter from a starter is in play at once, without any model call, and it goes on like any
 other chapter."""
 
-import uuid
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
 from agents.calling.calls import fit_prompt
 from agents.calling.model_access import known_facts
 from agents.flows.composing import answer_to, compose_reply
-from agents.flows.replies import start_prompt
 from agents.flows.starters import begin_starter, open_starter, start_play
-from agents.flows.tests.playing import reply_is_over
+from agents.flows.tests.playing import play
 from agents.models import Job, LLMArtifact
 from agents.modes import agent_of
 from agents.prompting.forms.schemas import WorldChapterLock, check_payload, check_roster
 from agents.prompting.sent_layers import characters_of
 from agents.providers.scripted import ScriptedProvider
-from agents.running.database import in_database
 from memory.models import MemoryBlock
 from sessions.attempts import latest_turn
 from sessions.chapters import SetupChange, copy_setup, save_setup
@@ -86,15 +82,7 @@ def test_the_suggested_prompt_goes_to_the_character_whose_panel_is_next(starter:
 
 def test_prompt_4_is_answered_by_a_model_and_is_no_starter_s(provider: ScriptedProvider) -> None:
     chapter = begin_starter("nobody_aboard")
-
-    async def play() -> Attempt:
-        opened = await start_prompt(
-            chapter.pk, actor=1, words=next_prompt(chapter), submission_key=str(uuid.uuid4())
-        )
-        await reply_is_over(opened.attempt.pk)
-        return await in_database(Attempt.objects.get, pk=opened.attempt.pk)
-
-    attempt = async_to_sync(play)()
+    attempt = play(chapter, next_prompt(chapter))
     assert attempt.status == Attempt.Status.COMMITTED
     assert not attempt.came_with_starter
     [sent] = provider.history

@@ -30,6 +30,7 @@ SESSION_FIELDS = {
     "session_id",
     "title",
     "mode",
+    "starter",
     "state",
     "prompt_index",
     "last_summarized_prompt_index",
@@ -157,6 +158,7 @@ class TestGet:
             "to_prompt_index",
             "audience",
             "json_payload",
+            "came_with_starter",
             "created_at",
         }
         draft = document["narrative_drafts"][0]

@@ -7,6 +7,7 @@ from pytest_django import Settings
 
 from memory.models import NarrativeDraft
 from sessions.models import Session
+from sessions.starters import all_starters
 from sessions.states import State
 from sessions.tests.factories import make_active_chapter, make_chapter
 from storyengine.tabs.tests.addresses import address
@@ -19,8 +20,9 @@ class TestLibrary:
     def test_an_empty_one_invites(self, client: Client) -> None:
         html = client.get("/").content.decode()
         assert "Start your first chapter" in html
+        starters = [reverse("pages:begin-starter", args=[one.name]) for one in all_starters()]
         assert [one.attributes["action"] for one in all_of(html, "form")] == [
-            *(reverse("pages:new"), reverse("pages:import"))
+            *(*starters, reverse("pages:new"), reverse("pages:import"))
         ]
 
     def test_it_lists_title_state_and_last_play(self, client: Client) -> None:

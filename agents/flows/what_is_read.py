@@ -1,0 +1,41 @@
+"""Says what the model reads before it answers a prompt, for the page that waits for the reply."""
+
+from dataclasses import dataclass
+
+from agents.flows.composing import compose_reply
+from agents.prompting.layers import Layer
+from sessions.exceptions import ChapterError
+from sessions.models import Attempt
+
+# The names of layers in the words of the pages, in the order in which a page lists them. A layer
+# without a name here counts among the words only.
+_IN_WORDS = {
+    "AGENT_IDENTITY": "the identity",
+    "STRUCTURED_MEMORY": "the memory",
+    "RECENT_CONTEXT": "the latest prompts with their replies",
+    "USER_PROMPT": "your prompt",
+}
+
+
+@dataclass(frozen=True)
+class WhatIsRead:
+    """`words` is the number of words of the whole request. `parts` names what they tell."""
+
+    words: int
+    parts: str
+
+
+def what_is_read(attempt: Attempt) -> WhatIsRead | None:
+    """Return what the request of this attempt has, or None if it cannot be composed."""
+    try:
+        layers = compose_reply(attempt)
+    except ChapterError:
+        return None
+    named = [_IN_WORDS[layer.name] for layer in layers if layer.name in _IN_WORDS]
+    *others, last = named or ["the request"]
+    parts = f"{', '.join(others)} and {last}" if others else last
+    return WhatIsRead(sum(map(_count_words, layers)), parts)
+
+
+def _count_words(layer: Layer) -> int:
+    return sum(len(piece.text.split()) for piece in layer.pieces)
