@@ -8,6 +8,7 @@ from django.test import Client
 from storyengine.api.app import api
 
 EXPECTED = {
+    "/api/starters": {"get"},
     "/api/session": {"get", "post"},
     "/api/session/import": {"post"},
     "/api/session/{session_id}/export": {"get"},
