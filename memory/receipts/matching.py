@@ -18,7 +18,7 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import chain
 
-from memory.receipts.paths import best_path, room_on
+from memory.receipts.paths import best_path, path_beyond, room_on
 from memory.receipts.words import stem_of, words_of
 
 # The part of a paragraph's words that is expected to come from the turn that it tells. The rest are
@@ -32,11 +32,13 @@ _FULL_WORDS, _FURTHER = 30, 0.5
 # all count as rare; and a turn as having this many more than it has, so that a turn of three words
 # does not draw every paragraph that has one of them.
 _LEAST_WORDS, _MORE_WORDS = 2_500, 12
-# A word in more than this part of all turns says nothing, if there are enough turns to tell.
-_FREQUENT, _ENOUGH_TURNS = 0.3, 8
+# A word in more than this part of all turns says nothing, if there are enough turns to tell. In a
+# very long chapter, neither does a word in more than this number of turns.
+_FREQUENT, _ENOUGH_TURNS, _MOST_TURNS = 0.3, 8, 2_000
 # What a sequence of words adds that stands in both texts, and the most that all of them add.
 _RUN, _MOST_FOR_RUNS = 0.9, 12.0
-# The likeness that a turn outside the paragraph's scene needs.
+# The likeness that a turn outside the paragraph's scene needs. Less is enough beside a paragraph
+# that tells the same turn, the turn before or the turn after.
 _ELSEWHERE = 10.0
 # A further turn must add this likeness by words that the paragraph shares with no nearer source,
 # and at least so many of them. It is no further away than `_REACH` turns.
@@ -130,11 +132,9 @@ class Matcher:
                 self._places[stem].append(place)
             for run in wanted.intersection(told.sequences()):
                 self._runs[run].append(place)
-        most = len(self._turns) * _FREQUENT
-        if len(self._turns) >= _ENOUGH_TURNS:
-            self._frequent = {one for one, at in self._places.items() if len(at) > most}
-        else:
-            self._frequent = set()
+        is_enough = len(self._turns) >= _ENOUGH_TURNS
+        most = min(len(self._turns) * _FREQUENT, _MOST_TURNS) if is_enough else math.inf
+        self._frequent = {stem for stem, at in self._places.items() if len(at) > most}
         total = max(counted.total(), _LEAST_WORDS)
         self._background = {stem: count / total for stem, count in counted.items()}
 
@@ -160,8 +160,8 @@ class Matcher:
         """Return the likeness of the paragraph with each turn that shares a word with it, by the
         turn's place."""
         text = self._text_of(paragraph)
-        sums = [0.0] * len(self._turns)
-        shared = [0] * len(self._turns)
+        sums: defaultdict[int, float] = defaultdict(float)
+        shared: defaultdict[int, int] = defaultdict(int)
         telling = 0
         for stem in text.counts:
             if stem in self._frequent:
@@ -179,13 +179,10 @@ class Matcher:
             _ABSENT * (min(lacking, _FULL_WORDS) + _FURTHER * max(lacking - _FULL_WORDS, 0))
             for lacking in range(telling + 1)
         ]
-        return {
-            place: sums[place]
-            + against[telling - shared[place]]
-            + min(for_runs.get(place, 0.0), _MOST_FOR_RUNS)
-            for place in range(len(sums))
-            if shared[place] or place in for_runs
-        }
+        found = {place: value + against[telling - shared[place]] for place, value in sums.items()}
+        for place, value in for_runs.items():
+            found[place] = found.get(place, against[telling]) + min(value, _MOST_FOR_RUNS)
+        return found
 
     def _shared(self, paragraph: str, place: int) -> dict[str, float]:
         """Return the stems that the paragraph shares with the turn, each with what it adds to the
@@ -208,25 +205,22 @@ class Matcher:
         likenesses = [self.likenesses(paragraph) for paragraph in passage.paragraphs]
         first, last = (inside[0], inside[-1]) if inside else (0, -1)
         path = best_path(likenesses, first, last)
-        return [
-            self._settle(passage.paragraphs[at], likenesses[at], path, at, (first, last))
-            for at in range(len(likenesses))
-        ]
+        beyond = path_beyond(likenesses, path, len(self._turns), _ELSEWHERE)
+        matches = []
+        for at, paragraph in enumerate(passage.paragraphs):
+            if at in path:
+                room = room_on(path, at, (first, last), _REACH)
+                places = self._with_further(paragraph, path[at], room)
+                matches.append(self._match_with(likenesses[at], places))
+            elif at in beyond:
+                matches.append(self._match_with(likenesses[at], (beyond[at],)))
+            else:
+                matches.append(self._off_the_path(paragraph, path | beyond, at))
+        return matches
 
-    def _settle(
-        self,
-        paragraph: str,
-        likenesses: dict[int, float],
-        path: dict[int, int],
-        at: int,
-        stretch: tuple[int, int],
-    ) -> Match:
-        place = path.get(at)
-        if place is None:
-            return self._off_the_path(paragraph, likenesses, path, at, stretch)
-        places = self._with_further(paragraph, place, room_on(path, at, stretch, _REACH))
-        confidence = _confidence(likenesses, places)
-        return Match(tuple(self._turns[one].number for one in places), confidence)
+    def _match_with(self, likenesses: dict[int, float], places: tuple[int, ...]) -> Match:
+        numbers = tuple(self._turns[place].number for place in places)
+        return Match(numbers, _confidence(likenesses, places))
 
     def _with_further(self, paragraph: str, place: int, room: tuple[int, int]) -> tuple[int, ...]:
         """Return the places of all turns that the paragraph tells: `place`, and those near it that
@@ -244,30 +238,17 @@ class Matcher:
                 explained |= more.keys()
         return tuple(sorted(chosen))
 
-    def _off_the_path(
-        self,
-        paragraph: str,
-        likenesses: dict[int, float],
-        path: dict[int, int],
-        at: int,
-        stretch: tuple[int, int],
-    ) -> Match:
-        """Return the match of a paragraph that the path leaves out: a turn outside the scene, or,
-        for a paragraph of a word or two, the turn that its neighbours tell."""
-        best = max(likenesses, key=lambda place: (likenesses[place], -place), default=None)
-        if best is not None and likenesses[best] >= _ELSEWHERE:
-            confidence = _confidence(likenesses, (best,))
-            return Match((self._turns[best].number,), confidence)
-        telling = [one for one in self._text_of(paragraph).counts if one not in self._frequent]
-        if len(telling) <= _TOO_FEW and path:
-            before, after = path.get(at - 1), path.get(at + 1)
-            beside = [one for one in (before, after) if one is not None]
-            known = {one for one in telling if one in self._places}
-            fitting = [one for one in beside if known & self._texts[one].counts.keys()]
-            if fitting or (beside and not telling):
-                place = (fitting or beside)[0]
-                return Match((self._turns[place].number,), Confidence.UNSURE)
-        return Match()
+    def _off_the_path(self, paragraph: str, path: dict[int, int], at: int) -> Match:
+        """Return the match of a paragraph that the path leaves out. If the paragraph has only a
+        word or two, it may tell the turn that its neighbours tell."""
+        telling = {one for one in self._text_of(paragraph).counts if one not in self._frequent}
+        beside = [path[one] for one in (at - 1, at + 1) if one in path]
+        if len(telling) > _TOO_FEW or not beside:
+            return Match()
+        fitting = [one for one in beside if telling & self._texts[one].counts.keys()]
+        if not fitting and telling:
+            return Match()
+        return Match((self._turns[(fitting or beside)[0]].number,), Confidence.UNSURE)
 
 
 def _confidence(likenesses: dict[int, float], places: tuple[int, ...]) -> Confidence:

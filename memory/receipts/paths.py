@@ -96,6 +96,27 @@ def best_path(likenesses: Sequence[dict[int, float]], first: int, last: int) -> 
     return path
 
 
+def path_beyond(
+    likenesses: Sequence[dict[int, float]], path: dict[int, int], count: int, sure: float
+) -> dict[int, int]:
+    """Return the places of turns, from 0 to `count` - 1, for paragraphs that the path leaves out.
+
+    Only paragraphs that follow each other and tell the same turn or the next one support each
+    other, and one of them must have at least the likeness `sure`.
+    """
+    rest = [{} if number in path else one for number, one in enumerate(likenesses)]
+    found = best_path(rest, 0, count - 1)
+    rows: list[list[int]] = []
+    for number in sorted(found):
+        last = rows[-1][-1] if rows else None
+        if last == number - 1 and found[number] - found[number - 1] in (0, 1):
+            rows[-1].append(number)
+        else:
+            rows.append([number])
+    supported = (row for row in rows if any(likenesses[one][found[one]] >= sure for one in row))
+    return {number: found[number] for row in supported for number in row}
+
+
 def room_on(
     path: dict[int, int], paragraph: int, ends: tuple[int, int], reach: int
 ) -> tuple[int, int]:

@@ -114,6 +114,18 @@ class TestAParagraph:
         matches = Matcher(turns, texts).match(Passage(11, 20, texts))
         assert [one.prompts for one in matches] == [(15,), (4,)]
 
+    def test_a_scene_that_tells_other_turns_leads_to_them_if_one_is_surely_meant(self) -> None:
+        story = make_story(40)
+        turns = story.turns
+        turns[3] = PlayedTurn(4, "The walnut seal.")
+        short = "\u201cThe walnut,\u201d she said, and the seal looked up."
+        texts = [story.beats[2], short, story.beats[4]]
+        matcher = Matcher(turns, texts)
+        matches = matcher.match(Passage(21, 40, texts))
+        assert [one.prompts for one in matches] == [(3,), (4,), (5,)]
+        [alone] = matcher.match(Passage(21, 40, [short]))
+        assert alone == Match()
+
     def test_other_languages(self) -> None:
         german = [
             PlayedTurn(1, "Die Fähre legt ab, und der Fährmann zählt seine Münzen."),
