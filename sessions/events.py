@@ -8,6 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from sessions.access import tell_readers_apart
+from sessions.event_terms import store_events
 from sessions.models import SAID, THOUGHT, Attempt, Event
 from sessions.text import scrub_reply
 from sessions.world import everybody_at
@@ -69,7 +70,8 @@ def write_events(attempt: Attempt, outcome: Sequence[NewEvent]) -> list[Event]:
         # After a thought, its thinker knows something that others do not. This holds even in a cast
         # of one character, because the narrator may not know the thought.
         tell_readers_apart(chapter, () if row.kind == THOUGHT else row.witnesses)
-    return Event.objects.bulk_create(rows)
+    store_events(rows)
+    return rows
 
 
 def _witnesses_of(one: NewEvent, attempt: Attempt, everybody: Sequence[int]) -> list[int]:

@@ -34,6 +34,10 @@ CHANGE_CHAR_LIMIT = 20_000
 # The most characters of any other stored object as JSON, such as a memory block, or the data that
 # an event shows beside its text. No memory block that passes its checks is longer.
 PAYLOAD_CHAR_LIMIT = 1_000_000
+# The most characters in the name of the language in which an event is found.
+LANGUAGE_CHAR_LIMIT = 20
+# The most characters of an event by which it can be found, and of a term.
+FOUND_CHAR_LIMIT, TERM_CHAR_LIMIT = 100_000, 40
 MAX_ATTEMPTS_OF_A_TURN = 50
 # The most changes of one run and of the acts after it, together.
 MAX_CHANGES_OF_AN_ATTEMPT = 1_000

@@ -18,6 +18,7 @@ from sessions.limits import (
     CHUNK_SIZE_PROMPTS,
     DEFAULT_TARGET_WORDS,
     KIND_CHAR_LIMIT,
+    LANGUAGE_CHAR_LIMIT,
     MAX_AGENTS,
     MAX_PEOPLE,
     MODE_CHAR_LIMIT,
@@ -441,6 +442,27 @@ class Event(AppendOnly):
 
     def __str__(self) -> str:
         return f"{self.prompt_index} {self.role}"
+
+
+class EventTerms(AppendOnly):
+    """The terms by which an event is found (see sessions.event_terms). Only the event's text and
+    those before it decide them, so that no file of a chapter needs them."""
+
+    event = models.OneToOneField(
+        Event, on_delete=models.CASCADE, primary_key=True, related_name="terms"
+    )
+    # The language by which the words in Latin letters were read, by the name of its stemmer.
+    language = models.CharField(max_length=LANGUAGE_CHAR_LIMIT)
+    # The number of all terms, each as often as it occurs.
+    length = models.PositiveIntegerField()
+    # A JSON object: how often each term occurs.
+    counts = models.JSONField(default=dict)
+
+    class Meta:
+        verbose_name_plural = "event terms"
+
+    def __str__(self) -> str:
+        return f"{self.length} terms, {self.language}"
 
 
 class Change(AppendOnly):

@@ -19,7 +19,8 @@ from functools import cached_property
 from itertools import chain
 
 from memory.receipts.paths import best_path, path_beyond, room_on
-from memory.receipts.words import stem_of, words_of
+from memory.receipts.words import stem_of
+from sessions.words import words_of
 
 # The part of a paragraph's words that is expected to come from the turn that it tells. The rest are
 # the narrator's own words.

@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from itertools import chain
 
-from memory.receipts.words import stems_of, words_of
+from memory.receipts.words import stems_of
+from sessions.words import words_of
 
 _SENTENCE = re.compile(
     "(?<=[.!?\u2026\u3002\uff01\uff1f])[\"'\u201d\u2019\xbb)]*+\\s+|\n+|(?<=[\u3002\uff01\uff1f])"

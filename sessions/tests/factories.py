@@ -11,6 +11,7 @@ from sessions import acts
 from sessions.access import tell_readers_apart
 from sessions.attempts import Writer, open_prompt
 from sessions.committing import commit_attempt
+from sessions.event_terms import store_events
 from sessions.events import NewEvent
 from sessions.models import THOUGHT, Attempt, CastMember, Change, Event, Session, Tab1Inputs, Turn
 from sessions.states import State
@@ -147,9 +148,11 @@ def add_events(attempt: Attempt, number: int, reply: str) -> None:
         "prompt_index": number,
         "witnesses": witnesses,
     }
-    Event.objects.create(**about, position=0, role=Event.Role.USER, text=attempt.words)
-    Event.objects.create(
-        **about, position=1, role=Event.Role.AGENT, agent_slot=attempt.actor, text=reply
+    store_events(
+        [
+            Event(**about, position=0, role=Event.Role.USER, text=attempt.words),
+            Event(**about, position=1, role=Event.Role.AGENT, agent_slot=attempt.actor, text=reply),
+        ]
     )
 
 

@@ -25,6 +25,7 @@ from memory.drafts import ToldScene, stored_scenes
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.stretches import Audience, told_to
 from sessions.access import get_chapter
+from sessions.event_terms import make_terms, shown_language
 from sessions.importing import importing, store_groups, store_rows
 from sessions.limits import MAX_AGENTS
 from sessions.models import (
@@ -39,6 +40,7 @@ from sessions.models import (
     Turn,
 )
 from sessions.states import State
+from sessions.stop_words import ENGLISH
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     ChangeEntry,
@@ -166,8 +168,11 @@ def _turns(
     session: Session, turns: Sequence[TurnEntry], names: NewNames
 ) -> Iterator[list[models.Model]]:
     """Yield lists of rows that must be stored together. A turn and its attempts are one list,
-    because they refer to each other. Each event and each change is a list of its own."""
+    because they refer to each other. Each event is a list with its terms, and each change is a list
+    of its own."""
+    language = ENGLISH
     for entry in turns:
+        of_chosen = language
         turn_id, ids = names.of_turn(entry.number), names.of_attempts(entry.number)
         attempts = list(zip(ids, entry.attempts, strict=True))
         yield [
@@ -182,11 +187,17 @@ def _turns(
                 for attempt_id, attempt in attempts
             ),
         ]
-        for attempt_id, attempt in attempts:
-            for event in _events(session, attempt, entry.number, attempt_id):
-                yield [event]
+        for place, (attempt_id, attempt) in enumerate(attempts):
+            events = list(_events(session, attempt, entry.number, attempt_id))
+            own_language = shown_language(events) or language
+            if place == entry.chosen:
+                of_chosen = own_language
+            terms = make_terms(events, own_language)
+            for event, found_by in zip(events, terms, strict=True):
+                yield [event, found_by]
             for change in _changes(session, attempt.changes, attempt_id, names):
                 yield [change]
+        language = of_chosen
 
 
 def _attempt(

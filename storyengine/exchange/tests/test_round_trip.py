@@ -21,7 +21,7 @@ from memory.tests.factories import add_delta, add_lock
 from sessions.attempts import attempts_set_aside, open_prompt, pending_attempt
 from sessions.committing import reply_of
 from sessions.leases import renew_attempts
-from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, Event, EventTerms, Session, Tab1Inputs, Turn
 from sessions.states import State
 from sessions.tests.factories import (
     add_prompts,
@@ -72,6 +72,25 @@ def exported(chapter: Session) -> dict[str, Any]:
 
 def import_again(chapter: Session) -> Session:
     return import_chapter(export_chapter(chapter.pk).to_json())
+
+
+def found_by(chapter: Session) -> list[tuple[Any, ...]]:
+    """Return the terms of all events of the chapter, also of attempts that are not chosen."""
+    terms = EventTerms.objects.filter(event__session=chapter)
+    in_order = terms.order_by("event__prompt_index", "event__attempt__committed_at", "event__text")
+    return list(in_order.values_list("event__text", "language", "length", "counts"))
+
+
+def test_an_imported_chapter_is_found_by_the_same_terms_and_its_file_has_none() -> None:
+    chapter = make_active_chapter()
+    add_lock(chapter, {})
+    add_prompts(chapter, 2, text="Wo ist die Laterne, und wer hat sie?", reply="Ich habe sie.")
+    add_reply(chapter, 2, "What is this, and where is it?", is_chosen=False)
+    add_prompts(chapter, 1, text="Laternen", reply="Laternen")
+    imported = import_again(chapter)
+    assert found_by(imported) == found_by(chapter)
+    assert {language for _, language, _, _ in found_by(imported)} == {"english", "german"}
+    assert b'latern"' not in export_chapter(chapter.pk).to_json()
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))

@@ -1,0 +1,83 @@
+"""Tests of the words of a text, and of the terms by which it is found."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from sessions.words import language_of, terms_of, words_of
+
+
+def share(question: str, text: str, language: str = "english") -> set[str]:
+    return set(terms_of(question, language)) & set(terms_of(text, language))
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "language"),
+    [
+        ("Where are the lanterns?", "The lantern hangs in the hold.", "english"),
+        ("the captain's ledger", "Two captains wrote ledgers.", "english"),
+        ("Wo sind die Schlüssel der Häuser?", "Er hat das Haus verkauft.", "german"),
+        ("Où est la lanterne ?", "Elle cache l'île et les lanternes.", "french"),
+        ("¿Dónde están los barcos?", "El barco se hunde.", "spanish"),
+        ("Где фонари?", "Фонаря нет на месте.", "english"),
+        ("船在哪里？", "那艘船沉了。", "english"),  # noqa: RUF001
+        ("灯台の鍵はどこ?", "彼は鍵を海に投げた。", "english"),
+        ("등대는 어디에 있나?", "등대가 무너졌다.", "english"),
+        ("ประภาคารอยู่ที่ไหน", "เขาไปประภาคาร", "english"),
+        ("दीपक कहाँ है", "वह दीपकों को देखता है", "english"),
+        ("ＡＢＣ１２", "abc12", "english"),  # noqa: RUF001
+    ],
+)
+def test_a_question_shares_a_term_with_its_answer(question: str, text: str, language: str) -> None:
+    assert share(question, text, language)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("What was that, and where is it?", "english"),
+        ("Wo ist das, und wer hat es?", "german"),
+        ("Qu'est-ce que c'est, et pour qui ?", "french"),
+    ],
+)
+def test_words_that_every_text_has_are_no_terms(text: str, language: str) -> None:
+    assert len(terms_of(text, language)) <= 1
+
+
+def test_a_mark_of_a_query_language_is_no_term() -> None:
+    assert terms_of('"lamp" -lamp +lamp lamp* (lamp) %lamp_ \\lamp') == ["lamp"] * 7
+    assert terms_of("AND OR NOT NEAR") == ["near"]
+    assert terms_of("…!?*\x00") == []
+
+
+def test_scripts_side_by_side_are_read_apart() -> None:
+    assert words_of("AI技術者とmap") == ["ai", "技術", "術者", "者と", "map"]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("The lamp is out, and nobody knows why it was lit.", "english"),
+        ("Die Lampe ist aus, und niemand weiß, warum sie brannte.", "german"),
+        ("La lampe est dans la tour avec les clefs.", "french"),
+        ("La lámpara está en la torre con los hombres.", "spanish"),
+        ("Ja.", ""),
+        ("灯台の鍵", ""),
+        ("", ""),
+    ],
+)
+def test_a_text_shows_its_language(text: str, language: str) -> None:
+    assert language_of([text]) == language
+
+
+def test_a_word_without_end_is_cut_in_the_same_way_everywhere() -> None:
+    assert terms_of("x" * 100_000) == terms_of("x" * 90_000)
+    assert len(terms_of("x" * 100_000)[0]) == 40
+
+
+def test_threads_read_at_the_same_time_as_one_does_alone() -> None:
+    text = " ".join(f"{stem}{number}ings" for number in range(300) for stem in ("walk", "boat"))
+    alone = terms_of(text)
+    with ThreadPoolExecutor(4) as threads:
+        again = list(threads.map(lambda at: terms_of(f"{text} {at}ness")[:-1], range(8)))
+    assert again == [alone] * 8

@@ -1,0 +1,125 @@
+"""Reads a text as words, and as the terms by which it can be found."""
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import snowballstemmer
+
+from sessions.limits import TERM_CHAR_LIMIT
+from sessions.stop_words import ENGLISH, STOP_WORDS
+
+# The characters of scripts that put no blanks between words, and of Korean, whose words end in
+# particles that no stemmer here removes.
+_UNSPACED = (
+    "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+# Marks that belong to the letter before them, but that are no letters for a regular expression.
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+_LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
+# A run of characters of a script without blanks, or a word of letters and digits with the marks
+# inside it.
+_WORD = re.compile(rf"[{_UNSPACED}]+|{_LETTER}+(?:'{_LETTER}+)*")
+_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+# The characters of which one alone can be a word.
+_IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+# The stemmers of languages that are known by their script.
+_SCRIPTS = (
+    (re.compile("[\u0370-\u03ff\u1f00-\u1fff]"), "greek"),
+    (re.compile("[\u0400-\u052f]"), "russian"),
+    (re.compile("[\u0531-\u0587]"), "armenian"),
+    (re.compile("[\u0600-\u06ff]"), "arabic"),
+    (re.compile("[\u0900-\u097f]"), "hindi"),
+    (re.compile("[\u0b80-\u0bff]"), "tamil"),
+)
+# What stands before or after an apostrophe and is no word by itself.
+_CLIPPED = frozenset({"ll", "re", "ve", "qu", "dell", "nell", "all", "sull", "dall"})
+# The stop words by which a language is known. One alone may be a name.
+_ENOUGH_STOP_WORDS = 2
+
+
+def is_unspaced(word: str) -> bool:
+    """Return whether the word is of a script that puts no blanks between words."""
+    return bool(_IS_UNSPACED.match(word))
+
+
+def words_of(text: str) -> list[str]:
+    """Return all words of the text in order, in small letters. Of a script without blanks, each
+    pair of neighbouring characters counts as a word."""
+    words: list[str] = []
+    for run in _runs(text):
+        words += _pairs(run) if is_unspaced(run) else [run]
+    return words
+
+
+def _runs(text: str) -> Iterator[str]:
+    plain = unicodedata.normalize("NFKC", text).lower().replace("\u2019", "'")
+    return (found[0] for found in _WORD.finditer(plain))
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
+
+
+def language_of(texts: Iterable[str]) -> str:
+    """Return the language of the texts, or "" if they do not show it. Only the languages of
+    `STOP_WORDS` are told apart."""
+    words = [word for text in texts for word in words_of(text)]
+    found = {name: sum(word in stop for word in words) for name, stop in STOP_WORDS.items()}
+    best, second = sorted(found, key=lambda name: -found[name])[:2]
+    is_known = found[best] >= _ENOUGH_STOP_WORDS and found[best] > found[second]
+    return best if is_known else ""
+
+
+def terms_of(text: str, language: str = ENGLISH) -> list[str]:
+    """Return the terms of the text in order: its words without their endings, and without the words
+    that say nothing. `language` decides how words in Latin letters are read.
+
+    A single Chinese character is a term too, because it may be a word.
+    """
+    terms: list[str] = []
+    for run in _runs(text):
+        if not is_unspaced(run):
+            terms += _terms(run[:TERM_CHAR_LIMIT], language)
+            continue
+        terms += _pairs(run)
+        if len(run) > 1:
+            terms += _IDEOGRAPH.findall(run)
+    return terms
+
+
+@lru_cache(maxsize=50_000)
+def _terms(word: str, language: str) -> tuple[str, ...]:
+    stop = STOP_WORDS[language]
+    if word in stop:
+        return ()
+    parts = word.split("'") if "'" in word else [word]
+    kept = [one for one in parts if _says_something(one) and one not in stop]
+    return tuple(_stem(one, language) for one in kept)
+
+
+def _says_something(word: str) -> bool:
+    return word not in _CLIPPED and (len(word) > 1 or word.isdigit() or not word.isascii())
+
+
+def _stem(word: str, language: str) -> str:
+    for script, of_script in _SCRIPTS:
+        if script.match(word):
+            language = of_script
+            break
+    return str(_stemmer(language).stemWord(word))
+
+
+_of_thread = threading.local()
+
+
+def _stemmer(language: str) -> Any:
+    """Return the stemmer of this thread. A stemmer has a state, so that threads cannot share it."""
+    stemmers = _of_thread.__dict__
+    if language not in stemmers:
+        stemmers[language] = snowballstemmer.stemmer(language)
+    return stemmers[language]
