@@ -29,7 +29,7 @@ def migrate() -> None:
 @pytest.fixture
 def chapters() -> list[Session]:
     """Two chapters in two languages. Their last turns do not show the language by themselves."""
-    chapters = []
+    chapters: list[Session] = []
     for words, last in (
         ("Wo sind die Laternen, und wer hat sie?", "Laternen"),
         ("Where are the lanterns, and who has them?", "Lanterns"),
@@ -40,7 +40,7 @@ def chapters() -> list[Session]:
         add_reply(
             chapter,
             3,
-            "What is this, and where is it? That is what they were after, and who would have it now?",
+            "What is this, and where is it? Who has been here before them?",
             is_chosen=False,
             attempt_id=uuid.UUID(int=2**128 - 1 - len(chapters)),
         )
