@@ -117,8 +117,8 @@ class TestAParagraph:
     def test_a_scene_that_tells_other_turns_leads_to_them_if_one_is_surely_meant(self) -> None:
         story = make_story(40)
         turns = story.turns
-        turns[3] = PlayedTurn(4, "The walnut seal.")
-        short = "\u201cThe walnut,\u201d she said, and the seal looked up."
+        turns[3] = PlayedTurn(4, "The gilded walnut and the seal.")
+        short = "\u201cThe gilded walnut,\u201d she said, and the seal looked up."
         texts = [story.beats[2], short, story.beats[4]]
         matcher = Matcher(turns, texts)
         matches = matcher.match(Passage(21, 40, texts))
