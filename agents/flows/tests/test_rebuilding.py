@@ -2,8 +2,10 @@
 
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 
 from agents.exceptions import BudgetSpent, ConsentMissing
@@ -14,6 +16,8 @@ from agents.flows.tests.narrations import make_chapter_of_two_scenes, make_ended
 from agents.models import Job
 from agents.providers.exceptions import ProviderRefused
 from agents.providers.scripted import ScriptedProvider
+from agents.running.jobs import claim
+from agents.running.recovery import recover
 from memory.drafts import telling_of
 from memory.models import NarrativeDraft
 from sessions.exceptions import KeyReused, UnknownChapter, WrongState
@@ -132,6 +136,17 @@ def test_a_cancelled_rebuild_leaves_the_draft_alone(draft: NarrativeDraft) -> No
     cancel_build(draft.session_id)
     assert Session.objects.get().state == State.ENDED
     assert NarrativeDraft.objects.count() == 1
+
+
+def test_a_worker_killed_while_rebuilding_leaves_the_work_to_another(
+    draft: NarrativeDraft, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    claim(request_rebuild(draft.session_id, draft.pk, 2).pk)
+    Job.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    recover()
+    provider.enqueue(AGAIN)
+    run_jobs()
+    assert telling_of(newest()).texts == [FIRST, AGAIN]
 
 
 def test_a_build_after_a_failed_rebuild_is_a_whole_build(
