@@ -1,6 +1,7 @@
 """Reads the receipts of a draft: the prompts that each of its paragraphs tells, and what of the
 story was not told."""
 
+import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,12 +11,18 @@ from memory.blocks import counting_deltas
 from memory.drafts import ToldScene, last_prompt_of, telling_of
 from memory.fold.reading import read_block
 from memory.fold.records import Block
+from memory.keeping import KeptRecent
 from memory.models import NarrativeDraft
 from memory.receipts.matching import Confidence, Match, Matcher, Passage, PlayedTurn
 from memory.receipts.paragraphs import Kind, Paragraph, split_paragraphs
 from memory.receipts.untold import says_nothing, untold_events, untold_sentences
 from sessions.models import Event, Session
 from sessions.transcript import Entry, chosen_entries
+
+# The matches of the drafts that were asked for last, by the draft, the attempt at its last turn,
+# and the names before the speakers' words.
+_kept: KeptRecent[tuple[uuid.UUID, uuid.UUID | None, frozenset[str]], list[list[Match]]]
+_kept = KeptRecent(20)
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,13 @@ class SceneReceipts:
     target_words: int
     receipts: tuple[Receipt, ...]
     untold_prompts: tuple[int, ...]
-    untold_events: tuple[str, ...]
+    # The events that memory has of the scene's prompts.
+    events: tuple[str, ...]
+
+    @cached_property
+    def untold_events(self) -> list[str]:
+        told = [one.paragraph.text for one in self.receipts if one.match is not None]
+        return untold_events(self.events, told)
 
 
 @dataclass(frozen=True)
@@ -98,12 +111,9 @@ def read_receipts(chapter: Session, draft: NarrativeDraft) -> DraftReceipts:
     telling = telling_of(draft)
     scenes = telling.scenes or (ToldScene(1, last, draft.target_words, 0),)
     paragraphs = split_paragraphs(draft.chapter_text)
-    matcher = Matcher(
-        [PlayedTurn(number, _as_text(entries)) for number, entries in turns.items()],
-        [one.text for one in paragraphs if one.kind == Kind.PROSE],
-    )
     by_scene = _divide(paragraphs, scenes)
-    receipts = [_match(matcher, *pair) for pair in zip(scenes, by_scene, strict=True)]
+    matches = _match(draft, turns, scenes, by_scene)
+    receipts = [_join(*pair) for pair in zip(by_scene, matches, strict=True)]
     told = {prompt for scene in receipts for one in scene for prompt in one.prompts}
     events = _read_events(chapter, last)
     return DraftReceipts(
@@ -115,7 +125,11 @@ def read_receipts(chapter: Session, draft: NarrativeDraft) -> DraftReceipts:
                 scene.target_words,
                 tuple(of_scene),
                 _untold_prompts(turns, scene, told),
-                _untold_events(events, scene, of_scene),
+                tuple(
+                    text
+                    for first, last, text in events
+                    if scene.first <= first and last <= scene.last
+                ),
             )
             for number, (scene, of_scene) in enumerate(zip(scenes, receipts, strict=True), 1)
         ),
@@ -150,10 +164,41 @@ def _divide(paragraphs: Sequence[Paragraph], scenes: Sequence[ToldScene]) -> lis
     return divided
 
 
-def _match(matcher: Matcher, scene: ToldScene, paragraphs: Sequence[Paragraph]) -> list[Receipt]:
-    prose = [one.text for one in paragraphs if one.kind == Kind.PROSE]
-    matches = iter(matcher.match(Passage(scene.first, scene.last, prose)))
-    return [Receipt(one, next(matches) if one.kind == Kind.PROSE else None) for one in paragraphs]
+def _match(
+    draft: NarrativeDraft,
+    turns: dict[int, tuple[Entry, ...]],
+    scenes: Sequence[ToldScene],
+    by_scene: Sequence[Sequence[Paragraph]],
+) -> list[list[Match]]:
+    """Return the matches of the prose of each scene.
+
+    They are kept for the next click. A draft never changes, and the turns that it tells change only
+    if their speakers get other names.
+    """
+    prefixes = {entry.prefix for of_turn in turns.values() for entry in of_turn if entry.character}
+    key = (draft.pk, draft.attempt_id, frozenset(prefixes))
+    kept = _kept.get(key) if draft.attempt_id else None
+    if kept is None:
+        prose = [[one.text for one in of_scene if _is_prose(one)] for of_scene in by_scene]
+        matcher = Matcher(
+            [PlayedTurn(number, _as_text(entries)) for number, entries in turns.items()],
+            [text for of_scene in prose for text in of_scene],
+        )
+        kept = [
+            matcher.match(Passage(scene.first, scene.last, texts))
+            for scene, texts in zip(scenes, prose, strict=True)
+        ]
+        _kept.set(key, kept)
+    return kept
+
+
+def _is_prose(paragraph: Paragraph) -> bool:
+    return paragraph.kind == Kind.PROSE
+
+
+def _join(paragraphs: Sequence[Paragraph], matches: Sequence[Match]) -> list[Receipt]:
+    following = iter(matches)
+    return [Receipt(one, next(following) if _is_prose(one) else None) for one in paragraphs]
 
 
 def _untold_prompts(
@@ -180,11 +225,3 @@ def _read_events(chapter: Session, last: int) -> list[tuple[int, int, str]]:
         for moment in read_block(block).moments:
             events[(delta.from_prompt_index, delta.to_prompt_index, moment.text)] = None
     return list(events)
-
-
-def _untold_events(
-    events: Sequence[tuple[int, int, str]], scene: ToldScene, receipts: Sequence[Receipt]
-) -> tuple[str, ...]:
-    paragraphs = [one.paragraph.text for one in receipts if one.match is not None]
-    inside = [text for first, last, text in events if scene.first <= first and last <= scene.last]
-    return tuple(untold_events(inside, paragraphs))

@@ -6,8 +6,9 @@ from memory.receipts.matching import Confidence
 from memory.receipts.reading import DraftReceipts, read_receipts
 from memory.tests.factories import add_delta
 from memory.tests.told_chapters import BEATS, TOLD, add_draft, make_told_chapter, play
+from sessions.access import get_chapter
 from sessions.models import Session
-from sessions.tests.factories import add_reply, add_thoughts, make_active_chapter
+from sessions.tests.factories import add_reply, add_thoughts, make_active_chapter, make_cast
 
 pytestmark = pytest.mark.django_db
 
@@ -57,7 +58,7 @@ def test_events_of_memory_that_are_not_told_are_named(chapter: Session) -> None:
     untold = {"event": "The bailiff put a warrant on the gate.", "cause": "", "effect": ""}
     add_delta(chapter, 1, 4, {"major_events": [told, untold]})
     [scene] = read_receipts(chapter, add_draft(chapter, "\n\n".join(TOLD), ends=(4,))).scenes
-    assert scene.untold_events == ("The bailiff put a warrant on the gate.",)
+    assert scene.untold_events == ["The bailiff put a warrant on the gate."]
 
 
 def test_a_draft_keeps_to_the_reply_that_it_told(chapter: Session) -> None:
@@ -65,6 +66,16 @@ def test_a_draft_keeps_to_the_reply_that_it_told(chapter: Session) -> None:
     add_reply(chapter, 4, "I dance on the pomegranate cart.")
     assert prompts_of(read_receipts(chapter, draft)) == [(4,)]
     assert [entry.text for entry in read_receipts(chapter, draft).turns[4]] == list(BEATS[3])
+
+
+def test_a_second_look_finds_the_same_until_a_speaker_has_another_name(chapter: Session) -> None:
+    draft = add_draft(chapter, f"{TOLD[0]}\n\nMarguerite said no more.", ends=(4,))
+    first = read_receipts(chapter, draft)
+    assert read_receipts(chapter, draft).receipts == first.receipts
+    assert prompts_of(first) == [(1,), ()]
+    make_cast(chapter, name={"1": "Marguerite"})
+    renamed = read_receipts(get_chapter(chapter.pk), draft)
+    assert prompts_of(renamed) == [(1,), (1,)]
 
 
 def test_thoughts_are_neither_a_source_nor_missing() -> None:
