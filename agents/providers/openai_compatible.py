@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 import openai
 
+from agents.providers.answer_heads import bound_heads
 from agents.providers.answers import Answer
 from agents.providers.base import Finished, ModelRequest, Provider, StreamPart, TextDelta
 from agents.providers.bounds import (
@@ -258,7 +259,8 @@ class OpenAICompatibleProvider(Provider):
         }
 
     def _failure(self, error: Exception, answer: Answer) -> Failure:
-        if isinstance(error, TooMuch):
+        # The library raises an error of its own for an overlong head.
+        if isinstance(error, TooMuch) or isinstance(error.__cause__, TooMuch):
             return overlong(self.subject, has_text=answer.has_text)
         if answer.has_text:
             return broken_off(self.subject)
@@ -294,7 +296,7 @@ class OpenAICompatibleProvider(Provider):
             # This client has no time limit for reading. StreamedReply applies the limits.
             httpx2.Timeout(None, connect=self._time_outs.connect, write=60),
         )
-        http_client.event_hooks = {"response": [self._check_head]}
+        http_client.event_hooks["response"].append(self._check_head)
         client = openai.AsyncOpenAI(
             base_url=self._base_url,
             # A local server needs no key, but the library demands one.
@@ -310,10 +312,11 @@ class OpenAICompatibleProvider(Provider):
 
 
 def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
-    """Return a client that follows no redirect and sends texts only to the server at `base_url`."""
+    """Return a client that follows no redirect and sends texts only to the server at `base_url`. It
+    bounds the heads of answers."""
     is_local = not host_of(base_url)
     has_tls = base_url.lower().startswith("https:")
-    return httpx2.AsyncClient(
+    client = httpx2.AsyncClient(
         # Compression is refused, because a small answer could unpack into a giant one.
         headers={"Accept-Encoding": "identity"},
         # No cookies are kept, because each call would send them back, and they could grow.
@@ -328,6 +331,8 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
         limits=httpx2.Limits(keepalive_expiry=120),
         verify=_tls_context() if has_tls else _no_tls_context(),
     )
+    bound_heads(client)
+    return client
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,11 @@ _STATUS = {
         _UNREACHABLE, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"
     ),
     "a status that there is not": _refused("(799)", "799 Odd", ""),
-    "thousands of announcements": _sent(_UNREACHABLE, b"HTTP/1.1 100 Continue\r\n\r\n" * 2_000),
+    "thousands of announcements": _sent(_TOO_MUCH, b"HTTP/1.1 100 Continue\r\n\r\n" * 2_000),
+    "announcements without end": _sent(_TOO_MUCH, then=b"HTTP/1.1 103 Hints\r\nX: x\r\n\r\n"),
+    "long announcements without end": _sent(
+        _TOO_MUCH, then=b"HTTP/1.1 103 Hints\r\nX: %s\r\n\r\n" % (b"x" * 60_000)
+    ),
     "a web page": _sent(_NO_PROTOCOL, _head(kind="text/html"), b"<!doctype html><p>Hello</p>"),
     "nothing under 204": _sent(_NO_PROTOCOL, b"HTTP/1.1 204 No Content\r\n\r\n"),
 }
@@ -200,8 +204,9 @@ _LENGTH = {
         _UNREACHABLE, _head("200 OK", "Content-Length: 9000"), _delta(content="")
     ),
     "a negative length": _sent(_UNREACHABLE, _head("200 OK", "Content-Length: -1"), *_REPLY),
-    "a header line without end": _sent(_UNREACHABLE, b"HTTP/1.1 200 OK\r\nX: ", then=b"x"),
-    "header lines without end": _sent(_UNREACHABLE, b"HTTP/1.1 200 OK\r\n", then=b"X: x\r\n"),
+    "a header line without end": _sent(_TOO_MUCH, b"HTTP/1.1 200 OK\r\nX: ", then=b"x"),
+    "a head of many lines": _sent(_TOO_MUCH, _head("200 OK", *["X:"] * 20_000), *_REPLY),
+    "header lines without end": _sent(_TOO_MUCH, b"HTTP/1.1 200 OK\r\n", then=b"X: x\r\n"),
     "a header full of cookies": _sent(
         "", _head("200 OK", *(f"Set-Cookie: n{n}={'x' * 60}; Path=/" for n in range(900))), *_REPLY
     ),
@@ -212,6 +217,7 @@ _LENGTH = {
     "a chunk's size without end": _sent(_UNREACHABLE, _CHUNKED, b"1;", then=b"x"),
     "chunks of one byte without end": _sent(_TOO_MUCH, _CHUNKED, then=_chunks(b":")),
     "trailers without end": _sent("", _CHUNKED, _chunks(*_REPLY), b"0\r\n", then=b"X: x\r\n"),
+    "trailers of many lines": _sent("", _CHUNKED, _chunks(*_REPLY), b"0\r\n", b"X:\r\n" * 20_000),
     # The second answer begins in the same piece in which the first answer ends. In a separate piece
     # it could arrive so late that the client takes it for the answer to its next request.
     "an answer to nothing": _sent(
