@@ -47,7 +47,7 @@
       // A reader who has just scrolled up: the event of it comes later than the next words.
       if (!isNew && element.scrollTop < place.top - 1) place.isAtEnd = false;
       if (isNew && place) element.scrollTop = place.top;
-      if (place?.isAtEnd ?? true) toEnd(element);
+      if (place?.isAtEnd ?? !element.hasAttribute("data-starts-at-top")) toEnd(element);
       note(element);
       if (isNew) sizes.observe(element);
     }
@@ -63,4 +63,14 @@
   new MutationObserver(settle).observe(document.getElementById("main"), { childList: true, subtree: true });
   note(page);
   settle();
+
+  // Who read from the top, as in a starter, sees the own words and the reply to them all the same.
+  let startsAtTop = document.querySelector("[data-starts-at-top]") !== null;
+  document.body.addEventListener("prompt-accepted", () => {
+    const transcript = document.getElementById("transcript");
+    if (!startsAtTop || !transcript) return;
+    startsAtTop = false;
+    toEnd(transcript);
+    note(transcript);
+  });
 })();

@@ -28,7 +28,7 @@ from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import Attempt, Event, Session
 from sessions.record import committed_attempts, has_thoughts
 from sessions.roster import Character, next_slot
-from sessions.starters import next_prompt
+from sessions.starters import Starter, find_starter, next_prompt
 from sessions.states import State
 from sessions.transcript import Transcript, normalize_blank_lines, read_transcript
 from sessions.world import everybody_at, is_closed
@@ -243,6 +243,13 @@ class PlayPage:
         if self.shape != "playing" or self.pending:
             return ""
         return suggested_prompt(self.chapter) or next_prompt(self.chapter)
+
+    @property
+    def starter(self) -> Starter | None:
+        """The starter of the chapter, as long as its first prompts are all that was played."""
+        if self.pending or not next_prompt(self.chapter):
+            return None
+        return find_starter(self.chapter.starter)
 
     @property
     def next_number(self) -> int:
