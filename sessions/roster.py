@@ -23,11 +23,6 @@ class Character:
     public_text: str = ""
     number: int = 0
 
-    @property
-    def says_more(self) -> bool:
-        """Whether the member has pronouns or a public text, or is a person without a slot."""
-        return bool(self.pronouns or self.public_text or not self.slot)
-
 
 def default_name(slot: int) -> str:
     return f"Agent {COLORS[slot - 1].title()}"

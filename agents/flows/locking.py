@@ -11,7 +11,7 @@ from agents.calling.objects import call_for_json, format_pieces
 from agents.models import Job
 from agents.modes import Stage, check_stage, compose_for
 from agents.prompting.declarations import WORLD_SUMMARY
-from agents.prompting.forms.schemas import WorldChapterLock, check_roster, lock_schema_for
+from agents.prompting.forms.schemas import WorldChapterLock, lock_schema_for, with_roster
 from agents.prompting.layers import Layer
 from agents.prompting.sandwich import Subject
 from agents.running.database import in_database
@@ -59,12 +59,11 @@ async def write_world_memory(job: Job, watch: Watch) -> None:
         job.session_id,
         lambda: _compose(chapter),
         WorldChapterLock,
-        json_schema=lock_schema_for(chapter.characters, tight=is_small_model(WORLD_SUMMARY)),
+        json_schema=lock_schema_for(tight=is_small_model(WORLD_SUMMARY)),
         watch=watch,
-        check=lambda payload: check_roster(payload, chapter.characters),
         job_id=job.pk,
     )
-    await in_database(_store, job, payload)
+    await in_database(_store, job, with_roster(payload, chapter.characters))
 
 
 def give_up(job: Job, error: Exception) -> None:

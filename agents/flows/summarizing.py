@@ -28,6 +28,7 @@ from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import fail, finish, owned, postpone, queue_job
 from agents.running.watch import Watch
 from memory.blocks import knows, make_delta, write_deltas
+from memory.cast_names import with_cast_names
 from memory.models import MemoryBlock
 from memory.stretches import (
     Audience,
@@ -126,13 +127,14 @@ def cancel_waiting_summary(session_id: uuid.UUID) -> None:
 
 async def write_memory_deltas(job: Job, watch: Watch) -> None:
     """Let agent 8 write a delta for each set of witnesses of the stretch, the largest first."""
-    chapter, audiences = await in_database(_read_stretch, job)
+    chapter, audiences, everybody = await in_database(_read_stretch, job)
     for audience, told_until in audiences.items():
         deltas = await in_database(_finished_deltas, job)
         if list(audience) in [delta.audience for delta in deltas]:
             continue
         waiting = [delta for delta in deltas if knows(delta.audience, audience)]
         payload = await _tell(job, chapter, audience, waiting, watch)
+        payload = with_cast_names(payload, everybody)
         if not await in_database(_keep_delta, job, audience, told_until, payload):
             return
     await in_database(_store, job)
@@ -266,10 +268,11 @@ def settle_memory(session_id: uuid.UUID) -> None:
         try_move(row.filter(state=State.SUMMARIZING), State.ACTIVE)
 
 
-def _read_stretch(job: Job) -> tuple[Session, dict[Audience, int]]:
+def _read_stretch(job: Job) -> tuple[Session, dict[Audience, int], tuple[Character, ...]]:
     chapter = get_chapter_with_cast(job.session_id)
     try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
-    return chapter, audiences_in(chapter, job.stretch, last_attempt=job.attempt_id)
+    audiences = audiences_in(chapter, job.stretch, last_attempt=job.attempt_id)
+    return chapter, audiences, everybody_at(chapter, attempt=job.attempt)
 
 
 def compose_summary(

@@ -7,6 +7,7 @@ Modes declare further agents. The module agents.modes knows the agents of all mo
 from dataclasses import dataclass
 from typing import Literal
 
+from agents.prompting.cast_list import cast_layer
 from agents.prompting.layer_sources import (
     chapter_text,
     memory_so_far,
@@ -74,9 +75,11 @@ class Agent:
         return self.name.upper().replace(".", "_")
 
 
-def instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDeclaration, ...]:
-    """Return the layers of the system message: the rules, the map of the process, and the form of
-    the answer.
+def instructions(
+    rules: Source, here: str, protocols: Source, *, cast: LayerDeclaration | None = None
+) -> tuple[LayerDeclaration, ...]:
+    """Return the layers of the system message: the rules, the map of the process, the form of the
+    answer, and the cast.
 
     If a request is too long, its map of the process is the first layer that is dropped.
     """
@@ -90,6 +93,7 @@ def instructions(rules: Source, here: str, protocols: Source) -> tuple[LayerDecl
             gives_way=-1,
         ),
         LayerDeclaration("PROTOCOLS", protocols, role="system"),
+        cast or cast_layer(),
     )
 
 
@@ -148,7 +152,10 @@ CONTEXT_SUMMARY = Agent(
     temperature=0.2,
     layers=(
         *instructions(
-            prompt_file("context_summary"), "Summary, as Agent 8", prompt_file("protocol_json")
+            prompt_file("context_summary"),
+            "Summary, as Agent 8",
+            prompt_file("protocol_json"),
+            cast=cast_layer(with_slots=True),
         ),
         memory_layer("STRUCTURED_MEMORY_SO_FAR", memory_so_far),
         _SESSION_STATE,

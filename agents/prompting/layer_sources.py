@@ -19,7 +19,7 @@ from memory.keeping import KeptRecent
 from memory.stretches import Audience, recent_context_start
 from memory.telling.prompt_memory import recall, recall_lock
 from memory.telling.rendering import render
-from memory.telling.session_state import Detail, cast_lines, memory_lines, play_lines
+from memory.telling.session_state import Detail, memory_lines, play_lines
 from sessions.models import Event, Session
 from sessions.record import chosen_events
 from sessions.roster import Character
@@ -90,12 +90,10 @@ def chapter_text(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def roster(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return a piece with one line for each character. Further pieces have pronouns and public
-    sentences, if any member of the cast has them."""
+    """Return a piece with one line for each character."""
     chapter = subject.chapter
     agents = [f"{one.slot}: {one.color}: {one.name}" for one in chapter.characters]
-    pieces = [Piece("\n".join([f"{len(agents)} agents", *agents]))]
-    return [*pieces, *_known_cast(subject.everybody)]
+    return [Piece("\n".join([f"{len(agents)} agents", *agents]))]
 
 
 def title(subject: Subject, tier: Tier) -> list[Piece]:
@@ -153,11 +151,10 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the cast and the unchanged text of every block. The lock and the newest delta are
-    never trimmed."""
+    """Return the unchanged text of every block. The lock and the newest delta are never trimmed."""
     blocks = recall(subject.chapter, before=subject.before, readers=subject.readers)
     newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
-    return _known_cast(subject.everybody) + [
+    return [
         Piece(
             block.full,
             block.brief,
@@ -350,31 +347,13 @@ class _Memory:
             told_before=self.told_before,
         )
         pieces = [Piece(self.lock, must_stay=True)] if self.lock else []
-        # The lock names the characters. So a request that has the lock needs lines about the cast
-        # only if they tell more than names.
-        cast = [] if self.lock and not _is_more_known(self.cast) else cast_lines(self.cast)
-        if lines or _is_more_known(self.cast):
+        if lines:
             pieces += [
-                Piece("\n".join([f"<{self.tag}>", *cast]), must_stay=True, has_elements=True),
+                Piece(f"<{self.tag}>", must_stay=True, has_elements=True),
                 *(_line_piece(line.text, line.rank) for line in lines),
                 Piece(f"</{self.tag}>", must_stay=True, has_elements=True),
             ]
         return pieces
-
-
-def _known_cast(cast: Sequence[Character]) -> list[Piece]:
-    """Return the pieces that describe the cast, for a request that already has the names of the
-    cast.
-
-    The list is empty if no member of the cast has more to tell than a name.
-    """
-    if not _is_more_known(cast):
-        return []
-    return [Piece("\n".join(cast_lines(cast)), must_stay=True, has_elements=True)]
-
-
-def _is_more_known(cast: Sequence[Character]) -> bool:
-    return any(one.says_more for one in cast)
 
 
 # Pieces are cached with their weights, because a summary changes few lines of a long chapter.

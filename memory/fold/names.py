@@ -100,6 +100,12 @@ def key_of(text: str) -> str:
     return " ".join(_IDLE.sub(" ", folded).split()) or " ".join(text.casefold().split())
 
 
+def plain_key(name: str) -> str:
+    """Return a key that is equal for two spellings of a name, whatever their accents."""
+    letters = unicodedata.normalize("NFD", key_of(name))
+    return "".join(one for one in letters if not unicodedata.combining(one))
+
+
 def says_nothing(text: str) -> bool:
     """Return whether the text is only a filler without content, such as "none" or "unchanged"."""
     return key_of(text) in _SAYS_NOTHING or not any(character.isalnum() for character in text)

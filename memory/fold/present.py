@@ -5,7 +5,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from memory.fold.names import EVERYONE, closed_by, is_scene_place, key_of, person_key, placed_person
+from memory.fold.names import (
+    EVERYONE,
+    closed_by,
+    is_scene_place,
+    key_of,
+    person_key,
+    placed_person,
+    plain_key,
+)
 from memory.fold.records import Fold, Prompts, Ruling, Setting, Sighting, Thread, Truth
 from sessions.roster import Character
 
@@ -139,8 +147,8 @@ class _Cast:
         for slot, name in names.items():
             for known in (slot, folded.cast.get(slot, ""), name):
                 if known:
-                    self._by_key.setdefault(key_of(known), name)
-        self._words = [(set(key_of(name).split()), name) for name in self.names]
+                    self._by_key.setdefault(plain_key(known), name)
+        self._words = [(set(plain_key(name).split()), name) for name in self.names]
 
     def name_of(self, key: str) -> str:
         """Return the name of the member of the cast whom this key names. The key may be a part of
@@ -148,6 +156,7 @@ class _Cast:
 
         Returns "" if no member has such a name, or if several members have this part of a name.
         """
+        key = plain_key(key)
         if key not in self._by_key:
             words = set(key.split())
             fits = [name for known, name in self._words if words and words <= known]

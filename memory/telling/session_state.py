@@ -26,7 +26,7 @@ LINE_LIMIT = 160
 ELEMENTS = frozenset(
     {
         *("memory", "session_state", "state", "prompt_index", "last_summarized_prompt_index"),
-        *("character", "boundary", "world", "themes", "rules", "powers", "lore", "premise", "time"),
+        *("boundary", "world", "themes", "rules", "powers", "lore", "premise", "time"),
         *("threats", "goals", "canon", "open", "found", "closed", "told", "no_longer_true"),
         *("between", "now", "elsewhere", "unclear", "pressing", "around", "where", "location"),
     }
@@ -108,18 +108,6 @@ def play_lines(chapter: Session, detail: Detail = Detail.FULL) -> list[str]:
         _element("last_summarized_prompt_index", str(chapter.last_summarized_prompt_index)),
     ]
     return lines if detail is Detail.MINIMAL else [_element("state", chapter.state), *lines]
-
-
-def cast_lines(cast: Sequence[Character]) -> list[str]:
-    """Return lines about the cast that every agent may read. They do not have the characters'
-    identities."""
-    return [_element("character", one.name, **_attributes(one)) for one in cast]
-
-
-def _attributes(one: Character) -> dict[str, str]:
-    panel = {"slot": str(one.slot), "color": one.color} if one.slot else {}
-    known = {"pronouns": one.pronouns, "known_to_all": one.public_text}
-    return panel | {name: text for name, text in known.items() if text}
 
 
 def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:

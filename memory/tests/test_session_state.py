@@ -9,13 +9,11 @@ from memory.telling.session_state import (
     TOLD_LIMIT,
     Detail,
     Rank,
-    cast_lines,
     memory_lines,
     play_lines,
 )
 from memory.tests.fold_blocks import DELTA, correction, delta, lock
 from sessions.models import Session
-from sessions.roster import Character
 from sessions.states import State
 
 
@@ -155,9 +153,4 @@ class TestPlay:
         assert play_lines(chapter, Detail.MINIMAL) == [
             "<prompt_index>9</prompt_index>",
             "<last_summarized_prompt_index>7</last_summarized_prompt_index>",
-        ]
-
-    def test_a_name_closes_no_element(self) -> None:
-        assert cast_lines([Character(2, "orange", 'Tom <the "elder">')]) == [
-            '<character slot="2" color="orange">Tom &lt;the "elder"&gt;</character>'
         ]

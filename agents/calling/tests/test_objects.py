@@ -183,13 +183,13 @@ def test_where_a_repair_has_no_room_the_gm_is_told_what_was_wrong(
 def test_the_gm_is_told_what_happened_and_only_on_request_what_the_check_said(
     provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
-    strange = json.dumps(world_lock(["Mara"]))
+    strange = json.dumps({**world_lock(), "memory_type": "poem"})
     chapter = lock_with([strange, strange], provider, run_jobs)
     job = Job.objects.get()
     assert (chapter.state, job.status) == (State.DRAFT_TAB1, Job.Status.FAILED)
     assert job.error.startswith(NOT_USABLE)
     assert "{" not in job.error
-    assert what_the_check_said(job).startswith('agents must be exactly [{"slot": 1')
+    assert what_the_check_said(job) == "memory_type must be 'world_chapter_lock'"
     Job.objects.update(failure="ProviderBusy")
     assert what_the_check_said(Job.objects.get()) == ""
     assert what_the_check_said(None) == ""

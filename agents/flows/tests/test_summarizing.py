@@ -37,7 +37,7 @@ from sessions.committing import commit_attempt
 from sessions.events import NewEvent
 from sessions.models import THOUGHT, Attempt, Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
+from sessions.tests.factories import add_prompts, add_reply, make_active_chapter, make_cast
 
 pytestmark = pytest.mark.django_db
 
@@ -100,6 +100,21 @@ def test_a_refusal_waits_for_the_gm_s_retry(
     retry_summary(chapter.pk)
     run_jobs()
     assert chunks_of(chapter) == [(1, 7)]
+
+
+def test_memory_has_the_chapter_s_names_and_the_record_what_came(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    make_cast(chapter, name={"1": "Zoë Brandt"})
+    add_prompts(chapter, 6)
+    play(chapter)
+    event = {"event": "zoe fell", "cause": "", "effect": "", "participants": ["zoe"]}
+    came = json.dumps(turn_delta(1, 7) | {"major_events": [event]})
+    provider.enqueue(came)
+    run_jobs()
+    delta = chapter.memory_blocks.get(type=MemoryBlock.Type.TURN_DELTA)
+    assert delta.json_payload["major_events"] == [event | {"participants": ["Zoë Brandt"]}]
+    assert chapter.llm_artifacts.get(agent="memory").raw_output_ref == came
 
 
 def test_a_failed_first_chunk_is_made_up_for_in_order(

@@ -5,7 +5,6 @@ acceptable. They accept a number in place of a text and null in place of an empt
 fill in missing values.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
@@ -13,9 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
-from agents.prompting.escaping import without_forgeries
 from agents.providers.exceptions import UnusableReply
-from sessions.limits import MAX_AGENTS
 from sessions.payloads import why_not_storable
 from sessions.roster import Character
 
@@ -83,6 +80,11 @@ class ChapterSetting(_Shape):
     chapter_goals: Several[Text]
 
 
+def _any_roster(value: object) -> list[object]:
+    """Accept any roster, even a wrong or a missing one, because the program fills in its own."""
+    return []
+
+
 class RosterEntry(_Shape):
     slot: int
     color: Text
@@ -90,12 +92,15 @@ class RosterEntry(_Shape):
 
 
 class WorldChapterLock(_Shape):
-    """The block that agent 0 returns: a summary of Tab 1."""
+    """The block that agent 0 returns: a summary of Tab 1.
+
+    The roster in `agents` is never read. The block is stored with the chapter's own.
+    """
 
     memory_type: Literal["world_chapter_lock"]
     world: World
     chapter: ChapterSetting
-    agents: Annotated[list[RosterEntry], Field(min_length=1, max_length=MAX_AGENTS)]
+    agents: Annotated[list[RosterEntry], BeforeValidator(_any_roster)] = Field(default_factory=list)
     canon_locks: Several[Text]
     assumptions: Several[Text]
 
@@ -207,7 +212,6 @@ _TIGHT_LISTS = {
     "between": 2,
     "relationship_shifts": 2,
     "contradictions_or_questions": 2,
-    "agents": MAX_AGENTS,
 }
 
 
@@ -222,19 +226,20 @@ def json_schema_for(model: type[BaseModel], *, tight: bool = False) -> dict[str,
     return _plain_schema(source, source.get("$defs", {}), name="", tight=tight)
 
 
-def lock_schema_for(roster: Sequence[Character], *, tight: bool = False) -> dict[str, Any]:
-    """Return agent 0's schema for this roster. A server that enforces the schema keeps the model
-    from giving a character a wrong name."""
+def lock_schema_for(*, tight: bool = False) -> dict[str, Any]:
+    """Return agent 0's schema. A small model is not asked for the roster, which would only take
+    time."""
     schema = json_schema_for(WorldChapterLock, tight=tight)
-    agents = schema["properties"]["agents"]
     if tight:
-        # llama.cpp makes a grammar from this list of schemas: a list with exactly these entries in
-        # this order.
-        agents["items"] = [_roster_entry([character]) for character in roster]
-        agents.pop("maxItems")
-    else:
-        agents["items"] = _roster_entry(roster)
+        schema["properties"].pop("agents")
+        schema["required"].remove("agents")
     return schema
+
+
+def with_roster(payload: Payload, roster: Sequence[Character]) -> Payload:
+    """Return agent 0's payload with the chapter's own roster in place of what the model wrote."""
+    agents = [{"slot": one.slot, "color": one.color, "name": one.name} for one in roster]
+    return {**payload, "agents": agents}
 
 
 def delta_schema_for(
@@ -266,46 +271,6 @@ def check_payload(payload: Payload, model: type[Model]) -> Model:
         more = len(problems) - _MAX_PROBLEMS
         tail = f"; and {more} more" if more > 0 else ""
         raise InvalidReply("; ".join(problems[:_MAX_PROBLEMS]) + tail) from None
-
-
-def check_roster(payload: Payload, roster: Sequence[Character]) -> None:
-    """Raise InvalidReply unless agent 0's payload names exactly the chapter's characters."""
-    expected = [(one.slot, one.color, one.name) for one in roster]
-    found = [
-        (entry.slot, entry.color, entry.name)
-        for entry in WorldChapterLock.model_validate(payload).agents
-    ]
-    if sorted(map(_loosely, found)) != sorted(map(_loosely, expected)):
-        due = json.dumps(
-            [{"slot": slot, "color": color, "name": name} for slot, color, name in expected],
-            ensure_ascii=False,
-        )
-        raise InvalidReply(f"agents must be exactly {due}")
-
-
-def _loosely(entry: tuple[int, str, str]) -> tuple[int, str, str]:
-    """Return the entry in a form that allows for small differences when two entries are compared.
-
-    The name is escaped, because the model was shown the escaped name.
-    """
-    slot, color, name = entry
-    written = without_forgeries(" ".join(name.split()))
-    return slot, color.strip().casefold(), written.casefold()
-
-
-def _roster_entry(roster: Sequence[Character]) -> dict[str, Any]:
-    properties = {
-        "slot": {"type": "integer", "enum": [one.slot for one in roster]},
-        "color": {"type": "string", "enum": [one.color for one in roster]},
-        # Two characters may have the same name, but an enumeration must not repeat a value.
-        "name": {"type": "string", "enum": list(dict.fromkeys(one.name for one in roster))},
-    }
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def _plain_schema(

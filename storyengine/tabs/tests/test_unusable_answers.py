@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 RunJobs = Callable[[], int]
 
 NO_FORM = ("I would rather not.", '{"memory_type": ', "{}", "[1, 2]")
-UNUSABLE_LOCKS = (*NO_FORM, json.dumps(world_lock(["Mara"])))
+UNUSABLE_LOCKS = (*NO_FORM, json.dumps({**world_lock(), "world": "gothic"}))
 UNUSABLE_DELTAS = (*NO_FORM, json.dumps({**turn_delta(8, 8), "major_events": ["It snows."]}))
 
 

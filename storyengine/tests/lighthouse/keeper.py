@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from agents.mode_fields import given_of
+from agents.prompting.cast_list import cast_layer
 from agents.prompting.declarations import Agent, memory_layer
 from agents.prompting.layer_sources import (
     character_memory,
@@ -38,6 +39,7 @@ KEEPER = Agent(
             role="system",
             has_heading=False,
         ),
+        cast_layer(),
         LayerDeclaration("AGENT_IDENTITY", identity),
         memory_layer("STRUCTURED_MEMORY", character_memory),
         LayerDeclaration("WHAT_IS_HERE", what_is_here),

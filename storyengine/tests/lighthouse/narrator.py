@@ -1,6 +1,7 @@
 """The narrator of the lighthouse, who tells what can be seen. Nobody is the actor of the narrator's
 turns."""
 
+from agents.prompting.cast_list import cast_layer
 from agents.prompting.declarations import Agent
 from agents.prompting.layer_sources import own_pieces, prompt_file, recent_context
 from agents.prompting.sandwich import LayerDeclaration
@@ -21,6 +22,7 @@ NARRATOR = Agent(
             role="system",
             has_heading=False,
         ),
+        cast_layer(),
         LayerDeclaration("WHAT_IS_HERE", what_is_here),
         LayerDeclaration("RECENT_CONTEXT", recent_context),
         LayerDeclaration("USER_PROMPT", own_pieces("USER_PROMPT")),
