@@ -13,7 +13,7 @@ from agents.flows.starters import begin_starter, open_starter, start_play
 from agents.flows.tests.playing import play
 from agents.models import Job, LLMArtifact
 from agents.modes import agent_of
-from agents.prompting.forms.schemas import WorldChapterLock, check_payload, check_roster
+from agents.prompting.forms.schemas import WorldChapterLock, check_payload, with_roster
 from agents.prompting.sent_layers import characters_of
 from agents.providers.scripted import ScriptedProvider
 from memory.models import MemoryBlock
@@ -66,7 +66,7 @@ def test_its_lock_is_one_that_agent_0_could_have_written(starter: Starter) -> No
     chapter = begin_starter(starter.name)
     payload = chapter.memory_blocks.get().json_payload
     check_payload(payload, WorldChapterLock)
-    check_roster(payload, chapter.characters)
+    assert payload == with_roster(payload, chapter.characters)
     # Everybody is told of the lock, so it has no secret.
     for one in starter.characters:
         [secret] = [line for line in one.identity.splitlines() if line.startswith("Secret:")]
