@@ -27,6 +27,7 @@ VARIABLES = {
     "narrator_whole": {"target_words": "2500"},
     "narrator_scene": {"scene_number": "2", "scene_count": "9", "target_words": "600"},
     "narrator_continue": {"target_words": "2500", "done_word": "DONE"},
+    "narrator_before_next": {},
     "repair": {"error": "range is missing"},
     "repair_xml": {"error": "range is missing"},
     "format_reminder_json": {},
