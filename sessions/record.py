@@ -1,6 +1,7 @@
 """The record of play: the events of chosen attempts, in order."""
 
 import uuid
+from collections.abc import Collection
 
 from django.db.models import Q, QuerySet
 
@@ -14,9 +15,10 @@ def chosen_events(
     to_prompt: int | None = None,
     last_attempt: uuid.UUID | None = None,
     with_thoughts: bool = False,
+    prompts: Collection[int] | None = None,
 ) -> "QuerySet[Event]":
     """Return the events of the chosen attempts at the turns `from_prompt` to `to_prompt`, both
-    included.
+    included. With `prompts`, return only those at the turns with these numbers.
 
     `last_attempt` is the id of an attempt at turn `to_prompt`. With it, the events of this attempt
     replace those of the chosen attempt at this turn. Thoughts are included only with
@@ -28,6 +30,8 @@ def chosen_events(
     events = chapter.events.filter(told, prompt_index__gte=from_prompt)
     if to_prompt is not None:
         events = events.filter(prompt_index__lte=to_prompt)
+    if prompts is not None:
+        events = events.filter(prompt_index__in=prompts)
     if not with_thoughts:
         events = events.exclude(kind=THOUGHT)
     return events.order_by("prompt_index", "position")

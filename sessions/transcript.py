@@ -278,6 +278,7 @@ def chosen_entries(
     last_attempt: uuid.UUID | None = None,
     perceived: Perceived | None = None,
     with_thoughts: bool = False,
+    prompts: Collection[int] | None = None,
 ) -> Iterator[Entry]:
     """Yield an entry for each event that `chosen_events` returns. No model objects are made,
     because there may be ten thousand events.
@@ -292,9 +293,10 @@ def chosen_entries(
         to_prompt=to_prompt,
         last_attempt=last_attempt,
         with_thoughts=with_thoughts or perceived is None,
+        prompts=prompts,
     )
     rows = events.values_list("prompt_index", "role", "agent_slot", "text", "kind", "witnesses")
-    is_long = to_prompt is None or to_prompt - from_prompt > _FEW_PROMPTS
+    is_long = prompts is None and (to_prompt is None or to_prompt - from_prompt > _FEW_PROMPTS)
     # A few rows are read by a plain query, because a cursor would need three queries.
     read = rows.iterator(chunk_size=500) if is_long else rows
     entries = _numbered(

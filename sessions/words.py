@@ -81,25 +81,31 @@ def terms_of(text: str, language: str = ENGLISH) -> list[str]:
 
     A single Chinese character is a term too, because it may be a word.
     """
-    terms: list[str] = []
+    return [term for _, term in words_and_terms(text, language)]
+
+
+def words_and_terms(text: str, language: str = ENGLISH) -> list[tuple[str, str]]:
+    """Return the terms of the text as `terms_of` does, each after its word."""
+    found: list[tuple[str, str]] = []
     for run in _runs(text):
         if not is_unspaced(run):
-            terms += _terms(run[:TERM_CHAR_LIMIT], language)
+            found += _terms(run[:TERM_CHAR_LIMIT], language)
             continue
-        terms += _pairs(run)
+        parts = _pairs(run)
         if len(run) > 1:
-            terms += _IDEOGRAPH.findall(run)
-    return terms
+            parts += _IDEOGRAPH.findall(run)
+        found += zip(parts, parts, strict=True)
+    return found
 
 
 @lru_cache(maxsize=50_000)
-def _terms(word: str, language: str) -> tuple[str, ...]:
+def _terms(word: str, language: str) -> tuple[tuple[str, str], ...]:
     stop = STOP_WORDS[language]
     if word in stop:
         return ()
     parts = word.split("'") if "'" in word else [word]
     kept = [one for one in parts if _says_something(one) and one not in stop]
-    return tuple(_stem(one, language) for one in kept)
+    return tuple((one, _stem(one, language)) for one in kept)
 
 
 def _says_something(word: str) -> bool:

@@ -17,7 +17,7 @@ from memory.fold.folding import fold_chapter, fold_with
 from memory.fold.records import Fold
 from memory.keeping import KeptRecent
 from memory.stretches import Audience, recent_context_start
-from memory.telling.prompt_memory import recall, recall_lock
+from memory.telling.prompt_memory import told_blocks, told_lock
 from memory.telling.rendering import render
 from memory.telling.session_state import Detail, memory_lines, play_lines
 from sessions.models import Event, Session
@@ -125,7 +125,7 @@ def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
     pieces = present_memory(subject, tier)
     if tier != "full":
         return pieces
-    blocks = recall(subject.chapter, before=subject.before, readers=subject.readers)
+    blocks = told_blocks(subject.chapter, before=subject.before, readers=subject.readers)
     told = [block.full for block in blocks if block.is_delta]
     told += map(render, subject.waiting)
     return [*pieces, *(Piece(newest, must_stay=True) for newest in told[-1:])]
@@ -152,7 +152,7 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
     """Return the unchanged text of every block. The lock and the newest delta are never trimmed."""
-    blocks = recall(subject.chapter, before=subject.before, readers=subject.readers)
+    blocks = told_blocks(subject.chapter, before=subject.before, readers=subject.readers)
     newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
     return [
         Piece(
@@ -306,7 +306,7 @@ def _memory(
     told_before: int | None = None,
 ) -> list[Piece]:
     chapter, key = subject.chapter, (subject.chapter.pk, subject.whose)
-    lock = recall_lock(chapter) if detail is Detail.FULL else ""
+    lock = told_lock(chapter) if detail is Detail.FULL else ""
     known = _Memory(folded, subject.everybody, detail, lock, tag, told_before)
     kept = _kept_memory.get(key)
     if kept is None or not kept.is_like(known):

@@ -13,7 +13,7 @@ from sessions.models import Session
 
 
 @dataclass(frozen=True)
-class Recollection:
+class ToldBlock:
     """The text of a block. `brief` is a shorter text of a delta, for small windows."""
 
     full: str
@@ -22,9 +22,9 @@ class Recollection:
     is_lock: bool = False
 
 
-def recall(
+def told_blocks(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
-) -> list[Recollection]:
+) -> list[ToldBlock]:
     """Return the texts of the blocks that count. With `readers`, a block is included only if each
     of these readers knows it.
 
@@ -34,7 +34,7 @@ def recall(
     return [_render(block_id) for block_id, audience in blocks if knows(audience, readers)]
 
 
-def recall_lock(chapter: Session) -> str:
+def told_lock(chapter: Session) -> str:
     """Return the text of the lock, or "" if the chapter has no lock yet."""
     locks = chapter.memory_blocks.filter(type=MemoryBlock.Type.WORLD_CHAPTER_LOCK)
     block_id = locks.values_list("pk", flat=True).first()
@@ -42,12 +42,12 @@ def recall_lock(chapter: Session) -> str:
 
 
 @lru_cache(maxsize=2_048)
-def _render(block_id: uuid.UUID) -> Recollection:
+def _render(block_id: uuid.UUID) -> ToldBlock:
     """Return a block's text. The text is cached, because blocks never change and every request
     needs them."""
     block = MemoryBlock.objects.get(pk=block_id)
     is_delta = block.type == MemoryBlock.Type.TURN_DELTA
-    return Recollection(
+    return ToldBlock(
         render(block),
         render_delta_brief(block) if is_delta else "",
         is_delta,

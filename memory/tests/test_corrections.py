@@ -10,7 +10,7 @@ from memory.fold.folding import fold_chapter, fold_with
 from memory.fold.present import present
 from memory.models import MemoryBlock
 from memory.stretches import due_stretches
-from memory.telling.prompt_memory import recall
+from memory.telling.prompt_memory import told_blocks
 from memory.telling.session_state import Detail, memory_lines
 from memory.tests.factories import add_delta, write_delta
 from memory.tests.fold_blocks import DELTA, LOCK
@@ -82,9 +82,9 @@ class TestWriteCorrection:
         assert canon(chapter)[-2:] == ["ice bears weight", "the bell is cracked"]
 
     def test_it_is_recalled_after_what_it_overrules(self, chapter: Session) -> None:
-        before = recall(chapter)
+        before = told_blocks(chapter)
         write_correction(chapter.pk, canon="ice bears weight")
-        *unchanged, added = recall(chapter)
+        *unchanged, added = told_blocks(chapter)
         assert unchanged == before
         assert added.full.startswith("Correction after prompt 8, overrules")
 

@@ -12,6 +12,7 @@ from storyengine.api import (
     drafts,
     exchange,
     play,
+    search,
     starters,
     trials,
 )
@@ -46,6 +47,7 @@ for module in (
     calls,
     trials,
     canon,
+    search,
     consent,
 ):
     api.add_router("", module.router)

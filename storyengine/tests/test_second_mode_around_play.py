@@ -26,7 +26,7 @@ from agents.tests.replies import answer_in_form
 from agents.tests.second_mode import EXPLORER, install
 from memory.blocks import counting_deltas
 from memory.stretches import StretchRule
-from memory.telling.prompt_memory import recall
+from memory.telling.prompt_memory import told_blocks
 from sessions.access import get_chapter
 from sessions.attempts import Writer
 from sessions.exceptions import InvalidInput
@@ -359,8 +359,8 @@ class TestMemory:
         # it.
         assert chapter.differs_by_reader
         for slot in chapter.selected_agent_slots:
-            assert recall(chapter, readers=[slot]) == []
-        assert len(recall(chapter)) == 3
+            assert told_blocks(chapter, readers=[slot]) == []
+        assert len(told_blocks(chapter)) == 3
         # An export of the copy gives the same file as an export of the original. Play goes on in
         # the copy.
         copy = import_chapter(json.dumps(file_of(key)).encode())

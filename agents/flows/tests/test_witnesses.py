@@ -43,7 +43,7 @@ from memory.blocks import counting_deltas, stretch_starts
 from memory.corrections import write_correction
 from memory.models import MemoryBlock
 from memory.stretches import Stretch, StretchRule, audiences_in
-from memory.telling.prompt_memory import recall
+from memory.telling.prompt_memory import told_blocks
 from memory.tests.factories import add_lock
 from sessions.attempts import Writer, open_prompt
 from sessions.chapters import delete_chapter
@@ -278,7 +278,7 @@ def test_a_stretch_with_nothing_to_tell_is_known_to_those_for_whom_memory_is_wri
     assert not provider.history
     delta = counting_deltas(chapter).get()
     assert delta.audience == ([1, 2, 3] if for_characters else [])
-    told = len(recall(chapter)) - len(recall(chapter, readers=[2]))
+    told = len(told_blocks(chapter)) - len(told_blocks(chapter, readers=[2]))
     assert told == (0 if for_characters else 1)
 
 

@@ -38,6 +38,7 @@ EXPECTED = {
     "/api/session/{session_id}/reset": {"post"},
     "/api/session/{session_id}/copy": {"post"},
     "/api/session/{session_id}/now": {"get"},
+    "/api/session/{session_id}/search": {"get"},
     "/api/session/{session_id}/calls": {"get"},
     "/api/session/{session_id}/dry-run": {"post"},
     "/api/session/{session_id}/trial": {"get", "post"},
