@@ -94,6 +94,21 @@ def test_the_narrator_is_told_how_the_next_scene_begins(
     assert "tell nothing of it" in start
 
 
+def test_a_small_model_is_not_told_how_the_next_scene_begins(
+    draft: NarrativeDraft,
+    provider: ScriptedProvider,
+    run_jobs: RunJobs,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agents.flows.scene_requests.tier_of", lambda agent: "minimal")
+    provider.enqueue(AGAIN)
+    request_rebuild(draft.session_id, draft.pk, 1)
+    run_jobs()
+    prompt = provider.history[0].messages[-1].content
+    assert "START_OF_THE_SCENE_AFTER" not in prompt
+    assert "second0" not in prompt
+
+
 def test_the_wishes_of_now_hold(
     draft: NarrativeDraft, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
