@@ -142,7 +142,8 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
         or block["attempt"] == turns[block["to_prompt_index"] - 1]["chosen"]
     ]
     chapter["memory_blocks"] = [
-        _without(chapter["memory_blocks"][place], "attempt", "audience") for place in places
+        _without(chapter["memory_blocks"][place], "attempt", "audience", "came_with_starter")
+        for place in places
     ]
     chapter["narrative_drafts"] = [
         _without(draft, "attempt", "scenes")

@@ -282,9 +282,9 @@ FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
     "a time as a number": (chapter("created_at", to=1e9), "chapter.created_at must be a time"),
     "a config": (chapter("config", to={}), "chapter.config is no key"),
     "events of the whole chapter": (chapter("events", to=[]), "chapter.events is no key of this"),
-    "a trial that nobody made": (
+    "a trial of no turn": (
         chapter("unanswered_attempts", 0, "kind", to="trial"),
-        "chapter.unanswered_attempts[0].kind must be 'prompt' or 'reroll'",
+        "chapter.unanswered_attempts[0].turn must be a turn for a reroll or a trial",
     ),
     "an answered attempt": (
         chapter("unanswered_attempts", 0, "status", to="committed"),
