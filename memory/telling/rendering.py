@@ -86,6 +86,12 @@ def readable_block(block: MemoryBlock, roster: Sequence[Character] = ()) -> Read
     return ReadableBlock(title, form.badge(block, sections), sections)
 
 
+def readable_lock(payload: Any) -> list[Section]:
+    """Return the sections of a lock that need not be complete, in the form in which a page shows
+    the finished block."""
+    return _filled(_lock_sections(payload, ()))
+
+
 def _form_of(block: MemoryBlock) -> BlockForm:
     return block_forms.get(str(block.type), _UNKNOWN)
 

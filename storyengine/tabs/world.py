@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
 from agents.calling.objects import what_the_check_said
+from agents.flows.lock_progress import read_lock_progress
 from agents.flows.locking import NOTHING_TO_PLAY
 from agents.flows.starters import start_play
 from agents.mode_fields import save_mode_setup
@@ -42,7 +43,7 @@ from sessions.starters import find_starter
 from sessions.states import State
 from storyengine.tabs.setup_cells import cells_context, read_cells
 from storyengine.web.header import header_context
-from storyengine.web.model_notice import read_model_notice
+from storyengine.web.model_notice import ModelNotice, read_model_notice
 from storyengine.web.numbers import read_whole_number
 from storyengine.web.render import HttpRequest, go, nothing_new, show
 
@@ -153,7 +154,7 @@ def _is_lock_as_seen(session_id: uuid.UUID, seen: str) -> bool:
     jobs = latest_jobs(chapter)
     if chapter.state != State.LOCKING or is_left_behind(chapter, jobs, None):
         return False
-    return bool(locking_context(chapter, jobs)["version"] == seen)
+    return _lock_version(read_model_notice(), jobs.get(Job.Kind.LOCK)) == seen
 
 
 def _show_lock_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
@@ -162,7 +163,11 @@ def _show_lock_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse
     if chapter.state != State.LOCKING:
         tab = "pages:play" if chapter.tab1_locked else "pages:world"
         return go(request, reverse(tab, args=[session_id]))
-    return show(request, "play/_locking.html", locking_context(chapter, latest_jobs(chapter)))
+    context = locking_context(chapter, latest_jobs(chapter))
+    progress = context["progress"]
+    # A screen reader is told of each quarter once, and not every two seconds.
+    tells = progress is not None and str(progress.step) != request.GET.get("step", "")
+    return show(request, "play/_locking.html", context | {"tells_step": tells})
 
 
 @require_safe
@@ -181,19 +186,25 @@ def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]
     result of `latest_jobs`."""
     notice = read_model_notice()
     job = jobs.get(Job.Kind.LOCK)
-    error = job.error if job else ""
-    shown = f"{notice.text if notice else ''}|{error}"
-    version = hashlib.sha256(shown.encode()).hexdigest()[:16]
     return {
         "chapter": chapter,
         "notice": notice,
-        "error": error,
-        "version": version,
+        "error": job.error if job else "",
+        "version": _lock_version(notice, job),
+        "progress": read_lock_progress(job) if job else None,
         # The page shows the time since this try could begin. The time since the first try is
         # longer, and would mislead the user.
         "waits_since": job.run_after if job else None,
         "is_embedded": settings.LLM == "embedded",
     }
+
+
+def _lock_version(notice: ModelNotice | None, job: Job | None) -> str:
+    """Return a digest of everything that changes while agent 0 writes the lock. It takes no
+    queries of its own, because open pages ask for it often."""
+    shown = [notice.text if notice else ""]
+    shown += [job.status, job.error, job.partial_text] if job else []
+    return hashlib.sha256("|".join(shown).encode()).hexdigest()[:16]
 
 
 def _panels(chapter: Session) -> list[Panel]:

@@ -3,10 +3,17 @@
 from collections.abc import Callable
 from typing import Literal
 
+from pydantic_core import from_json
+
 from agents.facts.model_facts import ModelFacts
-from agents.prompting.forms.schemas import InvalidReply, Reading, Shape
+from agents.prompting.forms.schemas import InvalidReply, Payload, Reading, Shape
 from agents.prompting.forms.tolerant_json import Check, read_json
-from agents.prompting.forms.tolerant_xml import describe_as_xml, read_xml, root_tag
+from agents.prompting.forms.tolerant_xml import (
+    describe_as_xml,
+    read_unfinished_xml,
+    read_xml,
+    root_tag,
+)
 from agents.prompting.prompt_files import render_prompt
 
 Form = Literal["json", "xml"]
@@ -36,6 +43,25 @@ def format_reminder(facts: ModelFacts, shape: type[Shape]) -> str:
     if facts.json_schema or facts.json_reliability in _RELIABLE:
         return ""
     return render_prompt("format_reminder_json")
+
+
+def read_unfinished(text: str, shape: type[Shape]) -> Payload:
+    """Return what can be read of a reply that is still being written, in either form.
+
+    The last text may be cut, and the result is empty as long as there is nothing to read. Nothing
+    is checked, because the result is only shown.
+    """
+    if f"<{root_tag(shape)}" in text:
+        return read_unfinished_xml(text, shape)
+    start = text.find("{")
+    if start < 0:
+        return {}
+    try:
+        found = from_json(text[start:].encode(), allow_partial="trailing-strings")
+    except ValueError:
+        # Text may follow the object, or the model has made a mistake that is mended later.
+        found = None
+    return found if isinstance(found, dict) else {}
 
 
 def read_reply(

@@ -100,6 +100,14 @@ def read_xml(text: str, model: type[Shape], check: Check, *, is_last_try: bool) 
     return Reading(payload, remark)
 
 
+def read_unfinished_xml(text: str, model: type[Shape]) -> Payload:
+    """Return what a reply in XML has so far. The last text may be cut."""
+    root = root_tag(model)
+    tree = _Tree(root, json_schema_for(model))
+    tree.read(_UNFINISHED_TAG.sub("", text))
+    return _object(tree.root)
+
+
 @dataclass(eq=False)
 class _Element:
     name: str

@@ -1,3 +1,6 @@
+import re
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 from pytest_django import Settings
@@ -6,6 +9,7 @@ from agents.calling.consent import grant
 from agents.models import EmbeddedServer, Job
 from agents.providers.scripted import ScriptedProvider
 from sessions.chapters import create_chapter
+from sessions.leases import from_now
 from sessions.models import Session
 from sessions.states import State
 from sessions.tests.factories import make_active_chapter, make_cast, make_chapter
@@ -328,6 +332,47 @@ class TestLockStatus:
         assert waited.attributes["aria-hidden"] == "true"
         assert waited.attributes["data-waited"].isdecimal()
 
+    def test_it_shows_the_tokens_and_the_fields_that_have_arrived(
+        self, htmx: Client, draft: Session
+    ) -> None:
+        htmx.post(address(draft, "lock"))
+        write(draft, '{"world": {"genre": "myst<b>ery", "tone": "dr')
+        html = htmx.get(address(draft, "play")).content.decode()
+        assert re.search(r"about \d+ of about [\d,]+ tokens", by_id(html, "locking").words)
+        [fields] = all_of(html, "dl", "lock-fields")
+        assert fields.words == "Worldmyst<b>ery; dr"
+        [progress] = all_of(html, "progress")
+        assert progress.attributes["max"] == "100"
+
+    def test_more_words_are_news_and_the_same_words_are_none(
+        self, htmx: Client, draft: Session
+    ) -> None:
+        htmx.post(address(draft, "lock"))
+        write(draft, '{"world": {"genre": "myst')
+        asked = by_id(htmx.get(address(draft, "play")).content.decode(), "locking")
+        assert htmx.get(asked.attributes["hx-get"]).status_code == 204
+        write(draft, '{"world": {"genre": "mystery')
+        news = htmx.get(asked.attributes["hx-get"]).content.decode()
+        assert "mystery" in all_of(news, "dl", "lock-fields")[0].words
+
+    def test_a_screen_reader_is_told_of_each_quarter_once(
+        self, htmx: Client, draft: Session
+    ) -> None:
+        htmx.post(address(draft, "lock"))
+        page = htmx.get(address(draft, "play")).content.decode()
+        [said] = all_of(page, "p", id="lock-said")
+        assert said.attributes["role"] == "status"
+        told = []
+        asked = by_id(page, "locking").attributes["hx-get"]
+        for length in range(100, 3_000, 400):
+            write(draft, '{"world": {"genre": "' + "x" * length)
+            html = htmx.get(asked).content.decode()
+            told += [one.words for one in all_of(html, "p", id="lock-said")]
+            asked = by_id(html, "locking").attributes["hx-get"]
+        assert len(told) == len(set(told)) == 4
+        assert told[0] == "Agent 0 has begun to write."
+        assert told[-1].startswith("About 3 of 4 quarters")
+
     def test_afterwards_it_leads_to_play(self, htmx: Client, chapter: Session) -> None:
         response = htmx.get(address(chapter, "lock-status"))
         assert response["HX-Redirect"] == address(chapter, "play")
@@ -387,3 +432,11 @@ class TestModelStatus:
 
     def test_a_model_that_is_ready_is_not_mentioned(self, htmx: Client) -> None:
         assert not htmx.get("/model-status").content.strip()
+
+
+def write(chapter: Session, text: str) -> None:
+    """Store the text as what agent 0 has written of the lock so far."""
+    locks = chapter.jobs.filter(kind=Job.Kind.LOCK)
+    locks.update(
+        status=Job.Status.RUNNING, partial_text=text, lease_until=from_now(timedelta(minutes=1))
+    )
