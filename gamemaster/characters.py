@@ -19,6 +19,9 @@ from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
 from sessions.roster import SLOTS, default_name
 
+_LENGTH = "Write one to six short paragraphs, unless the beat asks for more or for less."
+_MINIMAL_LENGTH = "Write about 80 words, unless the beat asks for more or for less."
+
 
 def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
     """Return the rules for the character who reads the request.
@@ -34,11 +37,21 @@ def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
     return [file_piece("gamemaster.character_minimal", character_name=speaker(subject))]
 
 
+def your_reply(subject: Subject, tier: Tier) -> list[Piece]:
+    """Return the last line of the request, which says who answers, and for whom alone.
+
+    It is the last thing that the model reads, because the context before it has the words of all
+    the others.
+    """
+    length = _MINIMAL_LENGTH if tier == "minimal" else _LENGTH
+    return [file_piece("gamemaster.your_reply", character_name=speaker(subject), length=length)]
+
+
 # The specification fixes the order of the layers after the system message.
 CHARACTER_LAYERS = (
     *instructions(
         character_rules,
-        "Play, as the character whom AGENT_IDENTITY names and whom the GM now addresses",
+        prompt_file("gamemaster.process_map_character", minimal=""),
         prompt_file("gamemaster.protocol_character", minimal=""),
     ),
     LayerDeclaration("AGENT_IDENTITY", identity),
@@ -53,6 +66,7 @@ CHARACTER_LAYERS = (
         is_kept=True,
     ),
     LayerDeclaration("USER_PROMPT", own_pieces("USER_PROMPT")),
+    LayerDeclaration("YOUR_REPLY", your_reply),
 )
 
 CHARACTERS = tuple(

@@ -76,7 +76,7 @@ class Agent:
 
 
 def instructions(
-    rules: Source, here: str, protocols: Source, *, cast: LayerDeclaration | None = None
+    rules: Source, process: Source, protocols: Source, *, cast: LayerDeclaration | None = None
 ) -> tuple[LayerDeclaration, ...]:
     """Return the layers of the system message: the rules, the map of the process, the form of the
     answer, and the cast.
@@ -87,7 +87,7 @@ def instructions(
         LayerDeclaration("SYSTEM", rules, role="system", has_heading=False),
         LayerDeclaration(
             "PROCESS_MAP",
-            process_map(here),
+            process,
             role="system",
             trim=Trim.DROP,
             gives_way=-1,
@@ -132,7 +132,9 @@ WORLD_SUMMARY = Agent(
     reasoning_tokens=6_000,
     temperature=0.2,
     layers=(
-        *instructions(prompt_file("world_lock"), "Lock, as Agent 0", prompt_file("protocol_json")),
+        *instructions(
+            prompt_file("world_lock"), process_map("Lock, as Agent 0"), prompt_file("protocol_json")
+        ),
         LayerDeclaration("WORLD_TEXT", world_text),
         LayerDeclaration("CHAPTER_TEXT", chapter_text),
         LayerDeclaration("AGENT_ROSTER", roster),
@@ -153,7 +155,7 @@ CONTEXT_SUMMARY = Agent(
     layers=(
         *instructions(
             prompt_file("context_summary"),
-            "Summary, as Agent 8",
+            process_map("Summary, as Agent 8"),
             prompt_file("protocol_json"),
             cast=cast_layer(with_slots=True),
         ),
@@ -181,7 +183,7 @@ NARRATOR = Agent(
     layers=(
         *instructions(
             prompt_file("narrator", minimal="narrator_minimal"),
-            "Narration, as Agent 9",
+            process_map("Narration, as Agent 9"),
             prompt_file("protocol_narrator", minimal=""),
         ),
         LayerDeclaration("NARRATIVE_AGENT_DEFINITION", own_pieces("NARRATIVE_AGENT_DEFINITION")),

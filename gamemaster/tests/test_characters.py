@@ -4,6 +4,8 @@ of them is told."""
 import pytest
 
 from agents.modes import mode_of, who_answers
+from agents.prompting.layers import TIERS, Piece, Tier
+from agents.prompting.sandwich import Subject, compose
 from gamemaster.characters import CHARACTER_LAYERS, CHARACTERS, others_cues
 from gamemaster.mode import MODE
 from sessions.attempts import Writer
@@ -30,6 +32,22 @@ def test_whom_a_prompt_addresses_answers_it() -> None:
     assert who_answers(chapter, 2) == Writer(2, "character")
     with pytest.raises(InvalidInput, match="names no agent that answers"):
         who_answers(chapter, None)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_the_last_line_says_who_answers_and_for_whom_alone(tier: Tier) -> None:
+    chapter = make_active_chapter(agent_names={"1": "Mara", "2": "Tom"})
+    own = {"USER_PROMPT": [Piece("Go on.")]}
+    last = compose(CHARACTER_LAYERS, Subject(chapter, 2, own_pieces=own), tier)[-1]
+    assert (last.name, last.role) == ("YOUR_REPLY", "user")
+    assert "as Tom and for Tom alone" in last.text.splitlines()[-1]
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_the_map_of_the_process_is_at_most_a_sentence(tier: Tier) -> None:
+    layers = compose(CHARACTER_LAYERS, Subject(make_active_chapter(), 2), tier)
+    told = [layer.pieces[0].text for layer in layers if layer.name == "PROCESS_MAP"]
+    assert [text.count(".") for text in told] == ([] if tier == "minimal" else [1])
 
 
 def test_a_character_s_part_ends_where_another_s_begins() -> None:

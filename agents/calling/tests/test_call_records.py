@@ -309,7 +309,7 @@ class TestSentPrompt:
         prompt = read_sent_prompt(chapter, call)
         request = provider.history[-1]
         assert join_layers(prompt.layers) == request.messages
-        assert prompt.layers[-1].name == "USER_PROMPT"
+        assert prompt.layers[-1].name == "YOUR_REPLY"
         assert prompt.characters == sum(len(message.content) for message in request.messages)
         assert prompt.shared_characters is not None
         assert len(request.messages[0].content) < prompt.shared_characters < prompt.characters

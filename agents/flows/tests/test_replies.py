@@ -191,13 +191,15 @@ def test_a_call_records_what_was_sent_and_reported(
     artifact = LLMArtifact.objects.get()
     assert artifact.agent_id == 1
     assert artifact.raw_output_ref == "I step in."
-    assert read_messages(artifact)[-1].content.endswith("The door opens.")
+    assert "## USER_PROMPT\nThe door opens.\n" in read_messages(artifact)[-1].content
     assert artifact.token_counts["output"] == 3
     assert len(artifact.input_hash) == 64
     assert [layer["name"] for layer in artifact.layers] == [
         "SYSTEM",
+        "CAST",
         "AGENT_IDENTITY",
         "USER_PROMPT",
+        "YOUR_REPLY",
     ]
 
 

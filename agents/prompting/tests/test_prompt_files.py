@@ -1,4 +1,5 @@
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,12 @@ from agents.prompting.forms.schemas import TurnDelta, WorldChapterLock, json_sch
 from agents.prompting.layer_sources import prompt_file
 from agents.prompting.prompt_files import PROMPTS_FOLDER, PromptFileError, render_prompt
 from agents.prompting.sandwich import Subject
+from agents.tests.replies import world_lock
+from memory.fold.folding import fold
+from memory.fold.records import Block
+from memory.telling.session_state import Detail, memory_lines
 from sessions.models import Session
+from sessions.roster import Character
 
 VARIABLES = {
     "world_lock": {},
@@ -22,6 +28,8 @@ VARIABLES = {
     "process_map": {"here": "Play, as Agent 1", "prompts": "9"},
     "process_map_medium": {"here": "Play, as Agent 1", "prompts": "9"},
     "gamemaster.protocol_character": {},
+    "gamemaster.process_map_character": {},
+    "gamemaster.your_reply": {"character_name": "Mara", "length": "Write two lines."},
     "protocol_json": {},
     "protocol_narrator": {},
     "narrator_whole": {"target_words": "2500"},
@@ -35,6 +43,8 @@ VARIABLES = {
     "tools_json": {"tools": "- look: Looks around. {}"},
     "tools_xml": {"tools": '- look: Looks around. <call name="look"></call>'},
 }
+# The layers that both files about characters explain.
+GIVEN = ("CAST", "AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "USER_PROMPT")
 SYSTEM_PROMPTS = (
     *("world_lock", "context_summary", "narrator"),
     *("gamemaster.character", "gamemaster.character_minimal"),
@@ -127,11 +137,11 @@ class TestThePrompts:
             ("world_lock", ["WORLD_TEXT", "CHAPTER_TEXT", "AGENT_ROSTER"]),
             (
                 "gamemaster.character",
-                ["AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "USER_PROMPT"],
+                [f"- {name}:" for name in (*GIVEN, "YOUR_REPLY")],
             ),
             (
                 "gamemaster.character_minimal",
-                ["AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "USER_PROMPT"],
+                [f"- {name}:" for name in GIVEN],
             ),
             ("context_summary", ["STRUCTURED_MEMORY_SO_FAR", "RECENT_CONTEXT_CHUNK"]),
             *(
@@ -156,6 +166,34 @@ class TestThePrompts:
         text = render_prompt(name)
         assert [key for key in _keys(json_schema_for(model)) if f'"{key}":' not in text] == []
 
+    def test_a_small_model_is_told_what_each_element_of_memory_means(self) -> None:
+        delta = {
+            "location_updates": {"where": "the quay", "notable_environment_changes": ["fog"]},
+            "major_events": [{"event": "It sank.", "participants": ["Mara", "Ilse"]}],
+            "character_actions": [{"name": "Mara", "did": "dived", "result": "cold"}],
+            "state_changes": [{"key": "lamp", "before": "lit", "after": "dark"}],
+            "relationship_shifts": [{"between": ["Mara", "Tom"], "change": "doubt"}],
+            "items_clues_discovered": [{"thing": "list", "who_found": "Tom"}],
+            "unresolved_threads": [{"thread": "who knocks", "stakes": "all"}],
+            "canon_locks": ["The keeper is dead."],
+            "contradictions_or_questions": ["Who rang?"],
+        }
+        lock = world_lock() | {"canon_locks": ["No magic."]}
+        lock["world"] = lock["world"] | {"safety_or_boundaries": ["no gore"]}
+        ruling = {"replaces": "No magic.", "canon": "Magic costs."}
+        folded = fold(
+            [
+                Block("world_chapter_lock", 0, 0, lock),
+                Block("turn_delta", 1, 7, delta),
+                Block("canon_correction", 7, 7, ruling),
+            ]
+        )
+        lines = memory_lines(folded, [Character(1, "red", "Mara")], detail=Detail.MINIMAL)
+        tags = set(re.findall(r"<(\w+)", "\n".join(line.text for line in lines)))
+        assert {"boundary", "canon", "no_longer_true", "now", "told"} <= tags
+        told = render_prompt("gamemaster.character_minimal", character_name="Mara")
+        assert sorted(tag for tag in tags if not re.search(rf"\b{tag}\b", told)) == []
+
     def test_the_memory_types_stand_only_where_they_belong(self) -> None:
         texts = {name: render_prompt(name, **VARIABLES[name]) for name in SYSTEM_PROMPTS}
         assert [name for name, text in texts.items() if "turn_delta" in text] == ["context_summary"]
@@ -168,7 +206,7 @@ class TestThePrompts:
         assert told == {"narrator_minimal", "protocol_narrator"}
 
     def test_what_a_small_model_reads_before_every_reply_is_short(self) -> None:
-        assert len(render_prompt("gamemaster.character_minimal", character_name="Mara")) < 2_000
+        assert len(render_prompt("gamemaster.character_minimal", character_name="Mara")) < 1_600
 
 
 def _keys(schema: dict[str, object]) -> Iterator[str]:

@@ -107,7 +107,7 @@ class TestDryRun:
         sent = len(provider.history)
         shown = self.run(chapter, agent_slot=1, user_text="The door opens.").json()
         assert shown["model"] == "gpt-4o"
-        assert shown["layers"][-1]["text"] == "## USER_PROMPT\nThe door opens."
+        assert shown["layers"][-2]["text"] == "## USER_PROMPT\nThe door opens."
         assert shown["tokens"] == sum(layer["tokens"] for layer in shown["layers"])
         assert 0 < Decimal(shown["dollars"]) < Decimal(shown["most_dollars"])
         assert shown["too_long"] == ""
@@ -119,7 +119,7 @@ class TestDryRun:
         self, chapter: Session, settings: Any
     ) -> None:
         settings.MODEL = "a-model-nobody-knows"
-        settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 2_200, 700
+        settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 2_800, 700
         shown = self.run(chapter, agent_slot=1, user_text="door " * 900).json()
         assert "your prompt" in shown["too_long"]
         assert (shown["dollars"], shown["most_dollars"]) == (None, None)

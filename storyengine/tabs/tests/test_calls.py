@@ -245,7 +245,7 @@ class TestDryRun:
         response = self.look(client, chapter, f"The door opens. {HOSTILE}", slot="2")
         html = response.content.decode()
         assert response.status_code == 200
-        assert shown_texts(html)[-1] == f"## USER_PROMPT\nThe door opens. {HOSTILE}"
+        assert shown_texts(html)[-2] == f"## USER_PROMPT\nThe door opens. {HOSTILE}"
         assert "2 Agent Orange" in html
         assert HOSTILE not in html
         assert provider.history == []
@@ -259,12 +259,12 @@ class TestDryRun:
         self, client: Client, chapter: Session, settings: Any
     ) -> None:
         settings.MODEL = "a-model-nobody-knows"
-        settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 2_200, 700
+        settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 2_800, 700
         html = self.look(client, chapter, "door " * 900).content.decode()
         [why] = all_of(html, "div", "message-error", role="alert")
         assert "too long" in why.words
         assert "your prompt" in why.words
-        assert shown_texts(html)[-1].count("door") == 900
+        assert shown_texts(html)[-2].count("door") == 900
         assert "Cost" not in costs_in(html)
 
     def test_what_it_would_cost_is_shown_where_a_price_is_known(
