@@ -119,7 +119,7 @@ def long_chapter_file(prompts: int) -> bytes:
 def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
     """Return the content of a version 1 file that has the chapter of this file."""
     chapter = dict(file["chapter"])
-    for name in ("mode", "mode_content", "chunk_size_prompts", "seed", "results"):
+    for name in ("mode", "mode_content", "chunk_size_prompts", "seed", "results", "starter"):
         del chapter[name]
     cast = {str(one["slot"]): one for one in chapter.pop("cast") if one["slot"]}
     identities = {slot: one["identity_text"] for slot, one in cast.items()}
