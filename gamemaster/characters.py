@@ -13,6 +13,7 @@ from agents.prompting.layer_sources import (
     speaker,
 )
 from agents.prompting.layers import Piece, Tier, Trim
+from agents.prompting.recalled import RECALLED_PASSAGES
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from sessions.attempts import Writer
 from sessions.exceptions import InvalidInput
@@ -65,6 +66,7 @@ CHARACTER_LAYERS = (
         floor=1,
         is_kept=True,
     ),
+    RECALLED_PASSAGES,
     LayerDeclaration("USER_PROMPT", own_pieces("USER_PROMPT")),
     LayerDeclaration("YOUR_REPLY", your_reply),
 )

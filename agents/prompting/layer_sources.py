@@ -141,7 +141,7 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
     """
     chapter, detail = subject.chapter, Detail(tier)
     before, readers = subject.before, subject.readers
-    start, fits = _context_start(subject, tier)
+    start, fits = context_start(subject, tier)
     if not fits:
         return _memory(subject, detail, fold_chapter(chapter, before=before, readers=readers))
     # The context starts at the first prompt that memory leaves out, or at an earlier prompt.
@@ -166,7 +166,7 @@ def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def recent_context(subject: Subject, tier: Tier) -> tuple[Piece, ...]:
-    start, _ = _context_start(subject, tier)
+    start, _ = context_start(subject, tier)
     return _pieces_from(subject, start)
 
 
@@ -196,11 +196,13 @@ def transcript_pieces(
         perceived=perceived,
         with_thoughts=with_thoughts,
     )
-    pieces = []
-    for turn in _by_prompt(entries):
-        whole, brief = map("\n\n".join, zip(*(_told(entry, cast) for entry in turn), strict=True))
-        pieces.append(Piece(whole, brief))
-    return tuple(pieces)
+    return tuple(Piece(*told_turn(turn, cast)) for turn in _by_prompt(entries))
+
+
+def told_turn(entries: Iterable[Entry], cast: tuple[str, ...]) -> tuple[str, str]:
+    """Return the entries of a turn twice: in full and in brief."""
+    whole, brief = zip(*(_told(entry, cast) for entry in entries), strict=True)
+    return "\n\n".join(whole), "\n\n".join(brief)
 
 
 def _told(entry: Entry, cast: tuple[str, ...]) -> tuple[str, str]:
@@ -244,7 +246,7 @@ def _by_prompt(entries: Iterable[Entry]) -> Iterator[Iterator[Entry]]:
     return (turn for _, turn in groupby(entries, key=lambda entry: entry.prompt_index))
 
 
-def _context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
+def context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
     """Return the first prompt of the context, and whether the whole context surely fits.
 
     In a small window the context moves on by two stretches at a time if they fit. Each move makes a

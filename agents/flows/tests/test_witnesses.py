@@ -94,8 +94,12 @@ def told(layers: Collection[Layer]) -> set[str]:
 def prompt_of(
     chapter: Session, slot: int | None, tier: Tier, before: int | None = None
 ) -> set[str]:
+    """Return the marked words of a request whose new prompt asks for everything that was said."""
     agent = NARRATOR if slot is None else CHARACTERS[slot]
-    return told(compose(agent.layers, Subject(chapter, slot, before, budget_tokens=ROOM), tier))
+    words = " ".join(chapter.events.values_list("text", flat=True))
+    attempt = Attempt(session=chapter, actor=slot, words=words)
+    subject = Subject(chapter, slot, before, attempt, budget_tokens=ROOM)
+    return told(compose(agent.layers, subject, tier))
 
 
 def sent(request: ModelRequest) -> str:
@@ -137,7 +141,7 @@ def test_a_word_for_two_of_three_reaches_no_prompt_of_the_third(
         chapter.refresh_from_db()
         for one in chapter.selected_agent_slots:
             start = told(_compose_start(chapter.pk, one))
-            run = look_ahead(chapter, agent_slot=one, user_text="x")
+            run = look_ahead(chapter, agent_slot=one, user_text="Who shows what?")
             seen = marks_of(" ".join(part.text for part in run.layers))
             assert (start, seen) == (({SECRET},) * 2 if one != 3 else (set(), set()))
     assert not any(SECRET in prompt for prompt in asked[3])

@@ -44,7 +44,10 @@ VARIABLES = {
     "tools_xml": {"tools": '- look: Looks around. <call name="look"></call>'},
 }
 # The layers that both files about characters explain.
-GIVEN = ("CAST", "AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "USER_PROMPT")
+GIVEN = (
+    *("CAST", "AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "RECALLED_PASSAGES"),
+    "USER_PROMPT",
+)
 SYSTEM_PROMPTS = (
     *("world_lock", "context_summary", "narrator"),
     *("gamemaster.character", "gamemaster.character_minimal"),
