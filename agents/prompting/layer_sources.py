@@ -252,6 +252,21 @@ def context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
     In a small window the context moves on by two stretches at a time if they fit. Each move makes a
     local model read the request again for every character, which takes a minute or more.
     """
+    key = (subject.chapter.pk, tier, subject.whose)
+    state = (
+        subject.chapter.updated_at,
+        subject.before,
+        subject.budget_tokens,
+        subject.everybody,
+    )
+    kept = _kept_starts.get(key)
+    if kept is None or kept[0] != state:
+        kept = (state, _find_start(subject, tier))
+        _kept_starts.set(key, kept)
+    return kept[1]
+
+
+def _find_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
     starts = subject.stretch_starts
     size = subject.chapter.chunk_size_prompts
     if tier == "minimal":
@@ -371,6 +386,11 @@ _ContextKey = tuple[uuid.UUID, int, Audience | None]
 _kept_context: KeptRecent[_ContextKey, tuple[_ContextState, tuple[Piece, ...]]] = KeptRecent(
     4_000_000
 )
+# The cache of the first prompts of contexts. A value also has what decides it: the state of the
+# chapter, the prompt to leave out, the budget and the cast.
+_StartState = tuple[datetime, int | None, int | None, tuple[Character, ...]]
+_StartKey = tuple[uuid.UUID, Tier, Audience | None]
+_kept_starts: KeptRecent[_StartKey, tuple[_StartState, tuple[int, bool]]] = KeptRecent(4_096)
 # The cache of weights for each chapter. A value also has the last prompt and the newest event for
 # which it was made. The limit of the cache counts prompts.
 _WeightsState = tuple[int, uuid.UUID | None]
