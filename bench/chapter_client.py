@@ -18,9 +18,10 @@ class ChapterClient:
     """A client for one chapter. Every method raises BenchError if the program refuses the
     request."""
 
-    def __init__(self, server: Server, *, mode: str = "gamemaster") -> None:
+    def __init__(self, server: Server, *, mode: str = "gamemaster", starter: str = "") -> None:
         self._server = server
-        created = self._expect(201, call(server, "POST", "/api/session", {"mode": mode}))
+        body = {"mode": mode, "starter": starter}
+        created = self._expect(201, call(server, "POST", "/api/session", body))
         self.session_id = str(created["session_id"])
 
     def save_setup(self, setup: Setup) -> None:

@@ -53,9 +53,15 @@ def read_lock_progress(job: Job) -> LockProgress | None:
     if job.status != Job.Status.RUNNING or not text.strip():
         return None
     per_token = read_weight_per_token(model_name(WORLD_SUMMARY), WORLD_SUMMARY.name)
-    expected = round(_expected_weight(job.pk) / per_token)
+    expected = _two_figures(_expected_weight(job.pk) / per_token)
     payload = read_unfinished(text, WorldChapterLock)
     return LockProgress(round(weigh(text) / per_token), expected, readable_lock(payload))
+
+
+def _two_figures(number: float) -> int:
+    """Return the number rounded to two figures, because the estimate is not more exact."""
+    whole = max(1, round(number))
+    return round(whole, 2 - len(str(whole)))
 
 
 @lru_cache(maxsize=64)

@@ -1,11 +1,17 @@
 """The cards of starters on the home page, and the pages of a chapter that came from one."""
 
+import re
+import uuid
+
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
 from agents.flows.tests.playing import play, reroll
+from agents.models import EmbeddedServer
 from agents.providers.scripted import ScriptedProvider
+from sessions.attempts import open_prompt
 from sessions.chapters import SetupChange, save_setup
 from sessions.committing import edit_reply
 from sessions.models import Session
@@ -94,6 +100,59 @@ class TestPlay:
     def test_an_unknown_starter_is_refused(self, client: Client) -> None:
         assert client.post(reverse("pages:begin-starter", args=["nobody"])).status_code == 404
         assert not Session.objects.exists()
+
+
+class TestReadingAhead:
+    @pytest.fixture
+    def warmed(self, monkeypatch: pytest.MonkeyPatch) -> list[uuid.UUID]:
+        chapters: list[uuid.UUID] = []
+
+        async def note(session_id: uuid.UUID) -> None:
+            chapters.append(session_id)
+
+        for module in ("tabs.library", "api.chapters"):
+            monkeypatch.setattr(f"storyengine.{module}.warm_next_reply", note)
+        return chapters
+
+    def test_it_begins_with_the_click(self, client: Client, warmed: list[uuid.UUID]) -> None:
+        client.post(reverse("pages:begin-starter", args=[FIRST.name]))
+        asked = {"starter": FIRST.name}
+        client.post("/api/session", asked, content_type="application/json")
+        assert sorted(warmed) == sorted(Session.objects.values_list("pk", flat=True))
+        assert len(warmed) == 2
+
+    def test_there_is_nothing_to_read_for_what_is_not_in_play(
+        self, client: Client, warmed: list[uuid.UUID]
+    ) -> None:
+        client.post(reverse("pages:begin-starter", args=[FIRST.name]), {"change": "1"})
+        client.post("/api/session", {}, content_type="application/json")
+        assert not warmed
+
+    def test_the_page_asks_for_it_again_as_soon_as_the_model_is_ready(
+        self, client: Client, played: Session, settings: Settings
+    ) -> None:
+        settings.LLM = "embedded"
+        html = read(client, address(played, "play"))
+        [asks] = all_of(html, "span", **{"hx-post": address(played, "warm")})
+        assert asks.attributes["hx-trigger"].startswith("load, model-ready from:body, ")
+        server = EmbeddedServer.objects.create(phase="loading", model="m")
+        assert "HX-Trigger" not in client.get("/model-status").headers
+        server.phase = "ready"
+        server.save()
+        assert client.get("/model-status").headers["HX-Trigger"] == "model-ready"
+
+    def test_sent_at_once_the_page_says_what_is_being_read(
+        self, client: Client, played: Session, settings: Settings
+    ) -> None:
+        settings.LLM = "embedded"
+        open_prompt(played.pk, actor=1, words="Go on.", submission_key="k")
+        html = read(client, address(played, "play"))
+        [waits] = all_of(html, "span", "reply-wait")
+        assert re.search(
+            "is reading the identity, the memory, the latest prompts with their replies and your "
+            r"prompt, about \d{3} words, then answers",
+            waits.words,
+        )
 
 
 class TestChangeFirst:
