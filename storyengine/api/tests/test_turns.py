@@ -96,6 +96,7 @@ class TestReading:
         first, second = document["attempts"]
         assert set(first) == {
             "attempt_id",
+            "came_with_starter",
             "kind",
             "is_chosen",
             "status",
