@@ -126,13 +126,15 @@ class LongChapter:
         # no sample.
         gc.collect()
         for number in range(covered + 1, min(covered + CHUNK, PROMPTS) + 1):
-            self._play_to(number - 1)
+            self.play_to(number - 1)
             is_first = covered and number == covered + 1
             yield take_sample(self.session_id, number, "memory" if is_first else "reply")
 
-    def _play_to(self, last: int) -> None:
+    def play_to(self, last: int) -> None:
         from memory.models import MemoryBlock
-        from sessions.models import Attempt, Event, Turn
+        from sessions.event_terms import make_terms, shown_language
+        from sessions.models import Attempt, Event, EventTerms, Turn
+        from sessions.stop_words import ENGLISH
 
         numbers = range(self.session.prompt_index + 1, last + 1)
         attempts = {number: self._attempt(number) for number in numbers}
@@ -143,8 +145,12 @@ class LongChapter:
         for turn in Turn.objects.bulk_create(turns):
             turn.chosen.turn = turn
         Attempt.objects.bulk_update(attempts.values(), ["turn"])
-        Event.objects.bulk_create(
-            event for attempt in attempts.values() for event in self._events(attempt)
+        by_attempt = [self._events(attempt) for attempt in attempts.values()]
+        Event.objects.bulk_create(event for events in by_attempt for event in events)
+        EventTerms.objects.bulk_create(
+            row
+            for events in by_attempt
+            for row in make_terms(events, shown_language(events) or ENGLISH)
         )
         covered = last // CHUNK
         MemoryBlock.objects.bulk_create(

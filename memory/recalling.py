@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from memory.blocks import knows
 from memory.places import places_of_turns
@@ -75,6 +75,8 @@ class _Question:
             words = self._words[language] = {}
             for word, term in words_and_terms(self._text, language):
                 words.setdefault(term, word)
+        if words.keys().isdisjoint(counts):
+            return {}
         return {words[term]: counts[term] for term in words.keys() & counts.keys()}
 
 
@@ -100,12 +102,18 @@ def _read_places(reader: Reader, asked: _Question, own: Field, language: str) ->
     places = Field()
     told = places_of_turns(reader.chapter, before=before, readers=reader.readers)
     for first, last, text in told:
-        counts = Counter(terms_of(text, language))
+        counts = _count(text, language)
         found = asked.words_in(language, counts)
         for number in range(first, last + 1):
             if number in own.lengths:
                 places.add(number, counts.total(), found)
     return places
+
+
+# The places are few and every search needs all of them, so that their terms are kept.
+@lru_cache(maxsize=4_096)
+def _count(text: str, language: str) -> Counter[str]:
+    return Counter(terms_of(text, language))
 
 
 def _read_entries(reader: Reader, numbers: list[int]) -> dict[int, list[Entry]]:
