@@ -29,6 +29,10 @@ Row = TypeVar("Row", bound=models.Model)
 IMPORT_LEASE = timedelta(minutes=2)
 # The most rows and the most characters of a piece. Only a single row or group may be larger.
 PIECE_ROWS, PIECE_CHARACTERS = 200, 1_000_000
+# On SQLite, an import pauses for the second number of seconds after pieces that took the first
+# number. The pause is longer than the time after which a waiting process tries again, which is 0.1
+# seconds at most.
+_WORK_SECONDS, _PAUSE_SECONDS = 0.1, 0.15
 
 
 class ImportLost(ChapterError):
@@ -83,15 +87,14 @@ def store_groups(chapter: Session, groups: Iterable[Sequence[models.Model]]) -> 
 
     Raises ImportLost if the lease ran out.
     """
+    pauses = _Pauses()
     for piece in _pieces(groups):
-        begun = time.monotonic()
-        with transaction.atomic():
+        with pauses.after_this(), transaction.atomic():
             if not _with_lease(chapter).update(updated_at=Now()):
                 raise ImportLost
             # The database checks foreign keys only after all rows of the piece are stored.
             for model, rows in _by_model(piece).items():
                 model._default_manager.bulk_create(rows)
-        let_others_write(time.monotonic() - begun)
 
 
 def remove_left_behind() -> int:
@@ -103,14 +106,33 @@ def remove_left_behind() -> int:
     return len(left)
 
 
-def let_others_write(seconds: float) -> None:
-    """Pause on SQLite, so that other processes can write.
+def let_others_write(worked: float) -> bool:
+    """Pause on SQLite if pieces were stored for long enough, so that other processes can write.
+    `worked` is the number of seconds since the last pause. Return whether there was a pause.
 
     SQLite lets one process write at a time. A waiting process tries again only at intervals.
-    Without the pause, it would find the database locked at each try.
+    Without a pause that is longer than such an interval, it could find the database locked at each
+    try.
     """
-    if connection.vendor == "sqlite":
-        time.sleep(seconds)
+    is_due = connection.vendor == "sqlite" and worked >= _WORK_SECONDS
+    if is_due:
+        time.sleep(_PAUSE_SECONDS)
+    return is_due
+
+
+class _Pauses:
+    """The pauses between the pieces of an import."""
+
+    def __init__(self) -> None:
+        self._worked = 0.0
+
+    @contextmanager
+    def after_this(self) -> Iterator[None]:
+        begun = time.monotonic()
+        yield
+        self._worked += time.monotonic() - begun
+        if let_others_write(self._worked):
+            self._worked = 0.0
 
 
 def _being_imported() -> "models.QuerySet[Session]":
@@ -154,6 +176,7 @@ def _remove(chapter: "models.QuerySet[Session]") -> None:
     The removal stops when the queryset no longer has the chapter, for example because the process
     that stores the chapter renews its lease late.
     """
+    pauses = _Pauses()
     for relation in Session._meta.related_objects:
         # Chapters are not looked for among the related rows. Only forks of this chapter could be
         # found, and an unfinished chapter has no forks.
@@ -162,19 +185,19 @@ def _remove(chapter: "models.QuerySet[Session]") -> None:
         rows = relation.related_model._base_manager.filter(
             **{f"{relation.field.name}__in": chapter}
         )
-        while _remove_piece(chapter, rows):
+        while _remove_piece(chapter, rows, pauses):
             pass
-    _remove_piece(chapter, chapter)
+    _remove_piece(chapter, chapter, pauses)
 
 
-def _remove_piece(chapter: "models.QuerySet[Session]", rows: "models.QuerySet[Any]") -> int:
+def _remove_piece(
+    chapter: "models.QuerySet[Session]", rows: "models.QuerySet[Any]", pauses: _Pauses
+) -> int:
     """Remove up to PIECE_ROWS of the rows while the queryset still has the chapter. Return the
     number of removed rows."""
-    begun = time.monotonic()
-    with transaction.atomic():
+    with pauses.after_this(), transaction.atomic():
         if not list(chapter.select_for_update().values_list("pk")):
             return 0
         keys = list(rows.order_by().values_list("pk", flat=True)[:PIECE_ROWS])
         rows.filter(pk__in=keys).delete()
-    let_others_write(time.monotonic() - begun)
     return len(keys)

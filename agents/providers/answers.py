@@ -16,6 +16,7 @@ from agents.providers.failures import (
 )
 from agents.providers.tool_calls import GatheredCalls
 
+_BYTE_ORDER_MARK = "\ufeff"
 _THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
 # The fields whose text is never shown. The output limit counts this text as part of the reply.
 _HIDDEN = ("reasoning_content", "reasoning", "reasoning_details", "refusal")
@@ -150,7 +151,8 @@ class Answer:
 
 
 class _Opening:
-    """The start of a reply, from which white space and hidden reasoning are removed.
+    """The start of a reply, from which white space, a byte order mark and hidden reasoning are
+    removed.
 
     Some servers leave the hidden reasoning of a model in the reply itself, between tags at its very
     start. So the text is held back until it cannot be the opening tag any more. A reply of white
@@ -192,6 +194,8 @@ class _Opening:
         This is all of the held text if it does not begin with the opening tag, and the text after
         the tag if it does. As long as the held text may still become the tag, return "".
         """
+        if not self._start:
+            text = text.removeprefix(_BYTE_ORDER_MARK)
         self._held.append(text)
         self._start += (text if self._start else text.lstrip())[: len(_THOUGHTS_BEGIN)]
         if self._start.startswith(_THOUGHTS_BEGIN):

@@ -31,6 +31,7 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures with /proc"),
 ]
 
+LEAST_ANSWERS = 40
 # The limits that the program must keep.
 MOST_GROWTH_MB = 100
 LONGEST_ANSWER_SECONDS = 2.0
@@ -180,6 +181,7 @@ def test_its_answers_take_little_and_end_in_words(program: HarmedProgram) -> Non
         for kind, named in ANSWERS.items()
         for name, answer in named.items()
     ]
+    assert len(answers) >= LEAST_ANSWERS
     with ExitStack() as bounds:
         bounds.enter_context(little_memory(program))
         bounds.enter_context(quick_health(program.server))

@@ -177,6 +177,13 @@ class TestWhatIsRead:
         outcome = call(says(*(said[at : at + size] for at in range(0, len(said), size))))
         assert outcome.text == "Yes, <think> I do."
 
+    @pytest.mark.parametrize("size", [1, 100])
+    @pytest.mark.parametrize("said", ["<think>She lies.</think>Yes.\ufeff", "Yes.\ufeff"])
+    def test_a_byte_order_mark_at_the_start_is_left_out(self, said: str, size: int) -> None:
+        said = f"\ufeff{said}"
+        outcome = call(says("", *(said[at : at + size] for at in range(0, len(said), size))))
+        assert outcome.text == "Yes.\ufeff"
+
     @pytest.mark.parametrize("said", ["<", "<thin", " <b>Yes</b>", "1 < 2"])
     def test_text_that_only_begins_like_a_tag_is_text(self, said: str) -> None:
         assert call(says(*said)).text == said

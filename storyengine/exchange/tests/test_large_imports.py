@@ -141,8 +141,8 @@ class Writer(threading.Thread):
 @pytest.mark.django_db(transaction=True)
 class TestOthers:
     def test_between_two_writes_of_somebody_else_only_a_few_pieces_are_stored(self) -> None:
-        """Another writer never waits long, however long the imported chapter is. At 100,000 events,
-        its longest wait was 0.53 seconds."""
+        """Another writer never waits long, however long the imported chapter is.
+        `test_largest_import.py` measures how long."""
         content = long_chapter_file(5_000)
         writer = Writer()
         with writer.at_work():
