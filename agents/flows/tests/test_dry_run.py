@@ -58,7 +58,7 @@ def test_neither_consent_nor_rate_nor_budget_prevents_looking(
     provider.host = "llm.example"
     settings.CALLS_PER_MINUTE = 0
     settings.CHAPTER_TOKENS = 1
-    assert look_ahead(chapter, agent_slot=1, user_text="x").layers[-1].text.endswith("x")
+    assert look_ahead(chapter, agent_slot=1, user_text="x").layers[-2].text.endswith("x")
 
 
 def test_an_embedded_model_that_does_not_run_can_be_looked_at(
@@ -71,12 +71,12 @@ def test_an_embedded_model_that_does_not_run_can_be_looked_at(
 @pytest.mark.usefixtures("provider", "small_window")
 class TestTooLong:
     def test_it_comes_whole_with_the_reason(self, chapter: Session, settings: Settings) -> None:
-        settings.CONTEXT_WINDOW = 2_200
+        settings.CONTEXT_WINDOW = 3_000
         settings.MAX_OUTPUT = 700
         run = look_ahead(chapter, agent_slot=1, user_text="door " * 900)
         assert "too long" in run.too_long
         assert "your prompt" in run.too_long
-        assert run.layers[-1].text.count("door") == 900
+        assert run.layers[-2].text.count("door") == 900
         assert run.tokens > run.budget_tokens
         assert not any(layer.was_trimmed for layer in run.layers)
 
@@ -133,7 +133,7 @@ def test_what_cannot_fit_is_named_with_its_excess_and_nothing_is_spent(
     chapter: Session, provider: ScriptedProvider, settings: Settings
 ) -> None:
     settings.MODEL = "a-model-nobody-knows"
-    settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 2_200, 700
+    settings.CONTEXT_WINDOW, settings.MAX_OUTPUT = 3_000, 700
     words = "word " * 900
     why = look_ahead(chapter, agent_slot=1, user_text=words).too_long
     assert re.search(r"about [0-9,]+ tokens too long.* Shorten your prompt \(about [0-9,]+ t", why)
