@@ -4,7 +4,16 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
-from sessions.models import Attempt, CastMember, Change, Event, Session, Tab1Inputs, Turn
+from sessions.models import (
+    Attempt,
+    CastMember,
+    Change,
+    Event,
+    EventTerms,
+    Session,
+    Tab1Inputs,
+    Turn,
+)
 from sessions.records_admin import RecordAdmin, related_records
 
 
@@ -59,6 +68,19 @@ class EventAdmin(RecordAdmin):
     @admin.display(description="text")
     def beginning(self, event: Event) -> str:
         return Truncator(event.text).chars(80)
+
+
+@admin.register(EventTerms)
+class EventTermsAdmin(RecordAdmin):
+    list_display = ["__str__", "of_event"]
+    list_filter = ["language"]
+    list_select_related = ["event"]
+    search_fields = ["event__session__title", "event__session__session_id", "event__text"]
+    heavy_fields = ("counts",)
+
+    @admin.display(description="event")
+    def of_event(self, terms: EventTerms) -> str:
+        return Truncator(terms.event.text).chars(80)
 
 
 @admin.register(Change)
