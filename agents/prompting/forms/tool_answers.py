@@ -166,9 +166,9 @@ class XmlAnswer:
     def _step_in_text(self, shown: list[str]) -> bool:
         at = self._held.find(_BEGIN)
         if at < 0:
-            # The start tag of a call may begin in the last characters.
+            # The start tag of a call may begin in the last characters, at the last "<" of the text.
             last = max(len(self._held) - len(_BEGIN) + 1, 0)
-            at = self._held.find("<", last)
+            at = self._held.rfind("<", last)
             if at < 0 or not _BEGIN.startswith(self._held[at:]):
                 at = len(self._held)
             shown.append(self._held[:at])

@@ -176,6 +176,10 @@ class TestXml:
         assert calls_of(end) == [("go", ARGUMENTS), ("look", {}), ("look", {})]
         assert not end.problem
 
+    def test_the_mark_of_a_call_may_follow_another_one_closely(self) -> None:
+        shown, end = read(reader_for("xml", TOOLS), ["I < 3 <:<", 'call name="look"/>.'])
+        assert (shown, calls_of(end)) == ("I < 3 <:.", [("look", {})])
+
     def test_text_is_shown_at_once_and_a_call_never(self) -> None:
         reader = reader_for("xml", TOOLS)
         assert reader.take("I go <") == "I go "
