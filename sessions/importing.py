@@ -5,6 +5,7 @@ The rows are stored in pieces, each in a transaction of its own, so that other p
 between two pieces. If the process dies, agents.running.recovery removes the unfinished chapter.
 """
 
+import gc
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -129,10 +130,26 @@ class _Pauses:
     @contextmanager
     def after_this(self) -> Iterator[None]:
         begun = time.monotonic()
-        yield
+        with _collecting_no_garbage():
+            yield
         self._worked += time.monotonic() - begun
         if let_others_write(self._worked):
             self._worked = 0.0
+
+
+@contextmanager
+def _collecting_no_garbage() -> Iterator[None]:
+    """Keep Python's garbage collector from running while others wait for this piece.
+
+    The collector would take up to a second to look at all the objects of a large file.
+    """
+    is_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_on:
+            gc.enable()
 
 
 def _being_imported() -> "models.QuerySet[Session]":

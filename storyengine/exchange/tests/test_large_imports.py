@@ -4,6 +4,7 @@ Other work does not wait for the import. The chapter appears only when it is who
 calls no model.
 """
 
+import gc
 import json
 import os
 import subprocess
@@ -186,6 +187,39 @@ class TestOthers:
         assert import_chapter(json.dumps(file).encode()).events.count() == 2_000
         most = max(after - before for before, after in pairwise(stored))
         assert most <= importing.PIECE_ROWS + 5
+
+    def test_no_garbage_is_collected_while_others_wait(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A collection looks at all objects of the file, and takes up to a second for a large
+        one."""
+        content = long_chapter_file(importing.PIECE_ROWS * 2)
+        # For each collection, whether others had to wait for it. The pieces are stored between the
+        # first and the last of these calls.
+        collections: list[bool] = []
+        counts_at_pieces: list[int] = []
+        monkeypatch.setattr(
+            importing,
+            "let_others_write",
+            lambda _worked: counts_at_pieces.append(len(collections)),
+        )
+
+        def note(phase: str, _: object) -> None:
+            if phase == "start":
+                collections.append(connection.in_atomic_block)
+
+        thresholds = gc.get_threshold()
+        gc.callbacks.append(note)
+        gc.set_threshold(100, 1, 1)
+        try:
+            import_chapter(content)
+        finally:
+            gc.set_threshold(*thresholds)
+            gc.callbacks.remove(note)
+        assert gc.isenabled()
+        while_stored = collections[counts_at_pieces[0] : counts_at_pieces[-1]]
+        assert while_stored
+        assert not any(while_stored)
 
     def test_long_texts_make_small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(importing, "PIECE_CHARACTERS", 28)
