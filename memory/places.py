@@ -66,7 +66,8 @@ def _told_by(block: MemoryBlock) -> _Told:
         Block(block.type, block.from_prompt_index, block.to_prompt_index, block.json_payload)
     )
     scene = fold.scene
-    place = " ".join([scene.place, *scene.around]) if scene else ""
+    visits = scene.told if scene else ()
+    place = " ".join(text for visit in visits for text in (visit.place, *visit.around) if text)
     return _Told(place, " ".join(_times(fold)))
 
 

@@ -65,7 +65,9 @@ class Piece:
     `text` and `brief` are escaped, so that nothing in them imitates a part of the request.
     `has_elements` says that the engine wrote the text and has escaped the words of others in it.
     `has_calls` says that the text explains the forms of tool calls, or that the model itself wrote
-    the calls in it.
+    the calls in it. If `heads` is not 0, the piece is the heading of so many pieces after it, and
+    is dropped with the last of them. `block` and `place` are the words by which a record names the
+    piece if it was left out, such as "Prompts 1-7" and "event 2".
     """
 
     text: str
@@ -74,6 +76,9 @@ class Piece:
     rank: int = 0
     has_elements: bool = False
     has_calls: bool = False
+    heads: int = 0
+    block: str = ""
+    place: str = ""
 
     def __post_init__(self) -> None:
         # The texts are escaped here rather than when they are sent, because the weight must be the
@@ -110,9 +115,10 @@ class Layer:
     """A named part of a request.
 
     Layers with a lower `gives_way` are trimmed first. Pieces are dropped in groups of `step`,
-    because prefix caches work better if a layer changes seldom. `share` limits the layer to a
-    fraction of the budget, and `most_tokens` limits it to a number of tokens, even if there is room
-    for more.
+    because prefix caches work better if a layer changes seldom. With a `grain`, as much is dropped
+    as makes up a multiple of this fraction of its room, for the same reason. `most_tokens` limits
+    the layer to a number of tokens, even if there is room for more. `holds` is the fraction of the
+    budget that the layer keeps until all layers that give way after it have been trimmed too.
     """
 
     name: str
@@ -122,8 +128,9 @@ class Layer:
     trim: Trim = Trim.NEVER
     gives_way: int = 0
     step: int = 1
-    share: float | None = None
+    grain: float = 0
     most_tokens: int | None = None
+    holds: float = 0
     separator: str = BLANK_LINE
     # The tool calls in a message of the assistant, in the form of the server's protocol. The next
     # field is used in a message of a tool: it is the id of the call whose result the message has.
@@ -177,14 +184,24 @@ def assemble(
         return layer.weight / weight_per_token
 
     originals = [layer for layer in layers if layer.pieces]
-    limited = [_trim(layer, _limit(layer, budget_tokens) * weight_per_token) for layer in originals]
+    grains = [
+        layer.grain * min(_limit(layer), budget_tokens) * weight_per_token for layer in originals
+    ]
+    limited = [
+        _trim(layer, _limit(layer) * weight_per_token, grain)
+        for layer, grain in zip(originals, grains, strict=True)
+    ]
     fitted = list(limited)
     available = (budget_tokens - TOKENS_PER_MESSAGE * len(fitted)) * weight_per_token
     total = sum(layer.weight for layer in fitted)
-    for at in sorted(range(len(fitted)), key=lambda i: fitted[i].gives_way):
-        others = total - fitted[at].weight
-        fitted[at] = _trim(fitted[at], available - others)
-        total = others + fitted[at].weight
+    for is_last_resort in (False, True):
+        for at in sorted(range(len(fitted)), key=lambda i: fitted[i].gives_way):
+            if total <= available:
+                break
+            others = total - fitted[at].weight
+            held = 0 if is_last_resort else limited[at].holds * budget_tokens * weight_per_token
+            fitted[at] = _trim(limited[at], max(available - others, held), grains[at])
+            total = others + fitted[at].weight
     if total > available:
         raise _too_long(fitted, tokens_of, (total - available) / weight_per_token)
     return AssembledPrompt(
@@ -196,15 +213,14 @@ def assemble(
     )
 
 
-def _limit(layer: Layer, budget_tokens: int) -> float:
+def _limit(layer: Layer) -> float:
     """Return the most tokens that the layer may have, even if there is room for more."""
-    share = math.inf if layer.share is None else layer.share * budget_tokens
-    return share if layer.most_tokens is None else min(share, layer.most_tokens)
+    return math.inf if layer.most_tokens is None else layer.most_tokens
 
 
-def _trim(layer: Layer, room: float) -> Layer:
+def _trim(layer: Layer, room: float, grain: float) -> Layer:
     """Trim the layer by its rule until its weight is at most `room`, or until only pieces that must
-    stay are left."""
+    stay are left. With a `grain`, the weight that is dropped is at least a multiple of it."""
     if layer.weight <= room or layer.trim is Trim.NEVER:
         return layer
     pieces: dict[int, Piece] = dict(enumerate(layer.pieces))
@@ -219,13 +235,24 @@ def _trim(layer: Layer, room: float) -> Layer:
                 weight += whole.shortened.weight - whole.weight
                 pieces[at] = whole.shortened
     if layer.trim is not Trim.SHORTEN:
+        if grain:
+            room = layer.weight - math.ceil((layer.weight - room) / grain) * grain
         while order and weight > room:
             going = order if layer.trim is Trim.DROP else _next_to_go(pieces, order, layer.step)
             for at in going:
                 weight -= pieces.pop(at).weight + len(layer.separator)
             order = order[len(going) :]
+        _drop_empty_headings(pieces)
     kept = tuple(pieces.values())
     return layer if kept == layer.pieces else replace(layer, pieces=kept)
+
+
+def _drop_empty_headings(pieces: dict[int, Piece]) -> None:
+    """Drop each heading of which all pieces were dropped."""
+    headings = [at for at, piece in pieces.items() if piece.heads]
+    for at in headings:
+        if not any(other in pieces for other in range(at + 1, at + 1 + pieces[at].heads)):
+            del pieces[at]
 
 
 def _next_to_go(pieces: Mapping[int, Piece], order: Sequence[int], step: int) -> Sequence[int]:
@@ -237,7 +264,7 @@ def _next_to_go(pieces: Mapping[int, Piece], order: Sequence[int], step: int) ->
 def _order_of_giving_way(layer: Layer) -> list[int]:
     newest_first = layer.trim is Trim.NEWEST_FIRST
     return sorted(
-        range(len(layer.pieces)),
+        (at for at, piece in enumerate(layer.pieces) if not piece.heads),
         key=lambda at: (layer.pieces[at].rank, -at if newest_first else at),
     )
 
@@ -245,9 +272,7 @@ def _order_of_giving_way(layer: Layer) -> list[int]:
 def _reason(before: Layer, within: Layer, after: Layer) -> str:
     if after is before:
         return ""
-    if after is not within:
-        return "the window is full"
-    return "its share of the window is full" if before.most_tokens is None else "its limit is full"
+    return "its limit is full" if after is within else "the window is full"
 
 
 def _too_long(
@@ -298,4 +323,22 @@ def _as_sent(before: Layer, after: Layer, tokens: int, *, reason: str) -> SentLa
         shortened=len(after.pieces) - kept,
         dropped=len(before.pieces) - len(after.pieces),
         reason=reason,
+        left_out=_left_out(before, after),
+    )
+
+
+def _left_out(before: Layer, after: Layer) -> tuple[str, ...]:
+    """Return the names of the pieces that were dropped, as one text for each block, such as
+    "Prompts 1-7: event 1, deed 2"."""
+    if len(before.pieces) == len(after.pieces):
+        return ()
+    kept = set(map(id, after.pieces))
+    places: dict[str, list[str]] = {}
+    for piece in before.pieces:
+        is_kept = id(piece) in kept or (piece.brief and id(piece.shortened) in kept)
+        if piece.block and not is_kept:
+            places.setdefault(piece.block, []).append(piece.place)
+    return tuple(
+        f"{block}: {', '.join(named)}" if (named := list(filter(None, found))) else block
+        for block, found in places.items()
     )
