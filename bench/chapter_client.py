@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bench.http_calls import Answer, BenchError, Server, StreamEvent, call, stream
+from bench.http_calls import Answer, BenchError, Server, StreamEvent, call, expect, stream
 from bench.session_data import Setup
 
 POLL_SECONDS = 0.25
@@ -21,11 +21,11 @@ class ChapterClient:
     def __init__(self, server: Server, *, mode: str = "gamemaster", starter: str = "") -> None:
         self._server = server
         body = {"mode": mode, "starter": starter}
-        created = self._expect(201, call(server, "POST", "/api/session", body))
+        created = expect(201, call(server, "POST", "/api/session", body))
         self.session_id = str(created["session_id"])
 
     def save_setup(self, setup: Setup) -> None:
-        self._expect(200, self._call("PUT", "/tab1", setup.as_tab1()))
+        expect(200, self._call("PUT", "/tab1", setup.as_tab1()))
 
     def lock(self, *, seconds: float) -> None:
         self._request("lock")
@@ -34,7 +34,7 @@ class ChapterClient:
     def prompt(self, slot: int, text: str) -> float:
         """Send a prompt, wait for its reply, and return the seconds that this took."""
         answer = self._call("POST", "/prompt", {"agent_slot": slot, "user_text": text})
-        self._expect(201, answer)
+        expect(201, answer)
         return answer.seconds
 
     def stream_prompt(self, slot: int, text: str) -> Iterator[StreamEvent]:
@@ -53,7 +53,7 @@ class ChapterClient:
 
     def calls(self) -> list[dict[str, Any]]:
         """Return the latest hundred model calls of the chapter, oldest first."""
-        found = self._expect(200, self._call("GET", "/calls?limit=100"))
+        found = expect(200, self._call("GET", "/calls?limit=100"))
         return list(reversed(found["items"]))
 
     def end(self, *, seconds: float) -> None:
@@ -62,12 +62,12 @@ class ChapterClient:
 
     def build_narrative(self, definition: str, target_words: int, *, seconds: float) -> None:
         body = {"narrative_agent_definition_text": definition, "target_words": target_words}
-        self._expect(200, self._call("PUT", "/narrative-agent", body))
+        expect(200, self._call("PUT", "/narrative-agent", body))
         self._request("build-narrative")
         self._wait(lambda now: bool(now["narrative_drafts"]), "narrate", seconds)
 
     def read(self) -> dict[str, Any]:
-        answer: dict[str, Any] = self._expect(200, self._call("GET", ""))
+        answer: dict[str, Any] = expect(200, self._call("GET", ""))
         return answer
 
     def wait_for_memory(self, prompt_index: int, *, seconds: float) -> None:
@@ -105,11 +105,6 @@ class ChapterClient:
             if time.monotonic() > deadline:
                 raise BenchError(f"{kind} took more than {seconds:.0f} seconds.")
             time.sleep(POLL_SECONDS)
-
-    def _expect(self, status: int, answer: Answer) -> Any:
-        if answer.status != status:
-            raise BenchError(f"Expected {status}: {answer.status} {answer.body[:500]!r}")
-        return answer.json()
 
 
 def _is_over(job: dict[str, Any]) -> bool:

@@ -91,6 +91,13 @@ def call(
         connection.close()
 
 
+def expect(status: int, answer: Answer) -> Any:
+    """Return the JSON of the answer. Raise BenchError if the answer has another status."""
+    if answer.status != status:
+        raise BenchError(f"Expected {status}: {answer.status} {answer.body[:500]!r}")
+    return answer.json()
+
+
 def stream(
     server: Server,
     path: str,

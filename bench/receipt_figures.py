@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.figure import Figure
-from bench.http_calls import BenchError, Server, call
+from bench.http_calls import Server, call, expect
 from bench.session_data import RecordedSession
 
 LEAST_RIGHT = 0.95
@@ -37,14 +37,14 @@ _BETWEEN = "\n\n"
 def measure_receipts(program: Server, chapter_id: str, session: RecordedSession) -> list[Figure]:
     """Plant the inventions in a copy of the chapter's draft, read the copy's receipts, and return
     the figures."""
-    file = _expect(200, call(program, "GET", f"/api/session/{chapter_id}/export"))
+    file = expect(200, call(program, "GET", f"/api/session/{chapter_id}/export"))
     planted = plant(file["chapter"]["narrative_drafts"][-1], session.roster)
-    copy = _expect(201, call(program, "POST", "/api/session/import", file))
+    copy = expect(201, call(program, "POST", "/api/session/import", file))
     draft = copy["narrative_drafts"][-1]["draft_id"]
     path = f"/api/session/{copy['session_id']}/drafts/{draft}/receipts"
     answer = call(program, "GET", path)
     paragraphs = [
-        paragraph for scene in _expect(200, answer)["scenes"] for paragraph in scene["paragraphs"]
+        paragraph for scene in expect(200, answer)["scenes"] for paragraph in scene["paragraphs"]
     ]
     return receipt_figures(session, paragraphs, planted, seconds=answer.seconds)
 
@@ -110,9 +110,3 @@ def _prompts_of(session: RecordedSession, text: str) -> set[int]:
         for number, pair in enumerate(session.pairs, 1)
         if pair.beat == text or text.startswith(f'"{pair.reply}"')
     }
-
-
-def _expect(status: int, answer: Any) -> Any:
-    if answer.status != status:
-        raise BenchError(f"Expected {status}: {answer.status} {answer.body[:500]!r}")
-    return answer.json()

@@ -82,6 +82,13 @@ def find_draft(chapter: Session, draft_id: uuid.UUID) -> tuple[int, NarrativeDra
     return keys.index(draft_id) + 1, drafts_of(chapter).get(pk=draft_id)
 
 
+def check_scene(draft: NarrativeDraft, number: int) -> None:
+    """Raise UnknownChapter if the draft's scenes are recorded and none of them has this number. The
+    first scene has the number 1."""
+    if draft.scenes and not 1 <= number <= len(draft.scenes):
+        raise UnknownChapter("There is no such scene in this draft.")
+
+
 def last_prompt_of(draft: NarrativeDraft) -> int:
     """Return the number of the last prompt that the draft tells, or 0 if it is not known."""
     return int(draft.source_snapshot.get("max_prompt_index_used", 0))

@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from memory.blocks import counting_blocks, knows
+from memory.fold.folding import block_of
 from memory.fold.reading import read_block
-from memory.fold.records import Block, Fold
+from memory.fold.records import Fold
 from memory.keeping import KeptRecent
 from memory.models import MemoryBlock
 from sessions.models import Session
@@ -56,15 +57,14 @@ def _read(block_ids: list[uuid.UUID]) -> dict[uuid.UUID, _Told]:
     missing = [block_id for block_id, told in found.items() if told is None]
     for at in range(0, len(missing), 500):
         for block in MemoryBlock.objects.filter(pk__in=missing[at : at + 500]):
-            found[block.pk] = _told_by(block)
-            _kept.set(block.pk, _told_by(block))
-    return {block_id: told or _Told("", "") for block_id, told in found.items()}
+            told = _told_by(block)
+            found[block.pk] = told
+            _kept.set(block.pk, told)
+    return {block_id: one or _Told("", "") for block_id, one in found.items()}
 
 
 def _told_by(block: MemoryBlock) -> _Told:
-    fold = read_block(
-        Block(block.type, block.from_prompt_index, block.to_prompt_index, block.json_payload)
-    )
+    fold = read_block(block_of(block))
     scene = fold.scene
     place = " ".join([scene.place, *scene.around]) if scene else ""
     return _Told(place, " ".join(_times(fold)))

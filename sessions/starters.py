@@ -111,13 +111,10 @@ class Starter(_Part):
         return list(zip(COLORS, self.characters, strict=False))
 
     def lock_payload(self) -> dict[str, Any]:
-        """Return the payload of the lock, in the form in which agent 0 would write it."""
-        agents = [
-            {"slot": slot, "color": color, "name": one.name}
-            for slot, (color, one) in enumerate(self.colored_characters(), start=1)
-        ]
+        """Return the payload of the lock, in the form in which agent 0 would write it, but without
+        the list of the cast."""
         lock = self.lock.model_dump()
-        return {"memory_type": "world_chapter_lock", **lock, "agents": agents, "assumptions": []}
+        return {"memory_type": "world_chapter_lock", **lock, "assumptions": []}
 
 
 def all_starters() -> tuple[Starter, ...]:

@@ -31,11 +31,11 @@ from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import queue_job
 from agents.running.watch import Watch
-from memory.drafts import Telling, find_draft, last_prompt_of, tell, telling_of
+from memory.drafts import Telling, check_scene, find_draft, last_prompt_of, tell, telling_of
 from memory.models import NarrativeDraft
 from sessions.access import get_chapter, lock_chapter
 from sessions.attempts import KEY_REUSED, clean_key, latest_turn
-from sessions.exceptions import KeyReused, UnknownChapter, WrongState
+from sessions.exceptions import KeyReused, WrongState
 from sessions.models import Session
 from sessions.states import State, move
 
@@ -164,8 +164,7 @@ def _find_scene(
     chapter: Session, draft_id: uuid.UUID, number: int
 ) -> tuple[NarrativeDraft, RebuiltScene]:
     _, draft = find_draft(chapter, draft_id)
-    if draft.scenes and not 1 <= number <= len(draft.scenes):
-        raise UnknownChapter("There is no such scene in this draft.")
+    check_scene(draft, number)
     return draft, RebuiltScene(str(draft.pk), number)
 
 

@@ -9,6 +9,7 @@ from agents.flows.committing import commit_reply
 from agents.flows.locking import request_lock
 from agents.models import Job
 from agents.modes import begin_chapter, who_answers
+from agents.prompting.forms.schemas import with_roster
 from memory.blocks import write_lock
 from sessions.access import get_chapter, lock_chapter
 from sessions.attempts import open_prompt
@@ -72,7 +73,8 @@ def _play(chapter: Session, starter: Starter) -> Session:
         State.LOCKING,
         refusal="This chapter was started already; Tab 1 is locked.",
     )
-    write_lock(session_id, starter.lock_payload(), came_with_starter=True)
+    payload = with_roster(starter.lock_payload(), chapter.characters)
+    write_lock(session_id, payload, came_with_starter=True)
     for turn in starter.turns:
         opened = open_prompt(
             session_id,

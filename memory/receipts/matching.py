@@ -69,7 +69,7 @@ class PlayedTurn:
 
 
 @dataclass(frozen=True)
-class Passage:
+class SceneProse:
     """Paragraphs that follow each other, and the turns `first` to `last` that they tell."""
 
     first: int
@@ -196,19 +196,19 @@ class Matcher:
             if at == place
         }
 
-    def match(self, passage: Passage) -> list[Match]:
-        """Return a match for each paragraph of the passage, in order."""
+    def match(self, prose: SceneProse) -> list[Match]:
+        """Return a match for each paragraph of the scene, in order."""
         inside = [
             place
             for place, turn in enumerate(self._turns)
-            if passage.first <= turn.number <= passage.last
+            if prose.first <= turn.number <= prose.last
         ]
-        likenesses = [self.likenesses(paragraph) for paragraph in passage.paragraphs]
+        likenesses = [self.likenesses(paragraph) for paragraph in prose.paragraphs]
         first, last = (inside[0], inside[-1]) if inside else (0, -1)
         path = best_path(likenesses, first, last)
         beyond = path_beyond(likenesses, path, len(self._turns), _ELSEWHERE)
         matches = []
-        for at, paragraph in enumerate(passage.paragraphs):
+        for at, paragraph in enumerate(prose.paragraphs):
             if at in path:
                 room = room_on(path, at, (first, last), _REACH)
                 places = self._with_further(paragraph, path[at], room)

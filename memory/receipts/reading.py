@@ -9,20 +9,20 @@ from functools import cached_property
 
 from memory.blocks import counting_deltas
 from memory.drafts import ToldScene, last_prompt_of, telling_of
+from memory.fold.folding import block_of
 from memory.fold.reading import read_block
-from memory.fold.records import Block
 from memory.keeping import KeptRecent
 from memory.models import NarrativeDraft
-from memory.receipts.matching import Confidence, Match, Matcher, Passage, PlayedTurn
+from memory.receipts.matching import Confidence, Match, Matcher, PlayedTurn, SceneProse
 from memory.receipts.paragraphs import Kind, Paragraph, split_paragraphs
 from memory.receipts.untold import says_nothing, untold_events, untold_sentences
 from sessions.models import Event, Session
 from sessions.transcript import Entry, chosen_entries
 
+_MatchKey = tuple[uuid.UUID, uuid.UUID | None, frozenset[str]]
 # The matches of the drafts that were asked for last, by the draft, the attempt at its last turn,
 # and the names before the speakers' words.
-_kept: KeptRecent[tuple[uuid.UUID, uuid.UUID | None, frozenset[str]], list[list[Match]]]
-_kept = KeptRecent(20)
+_kept: KeptRecent[_MatchKey, list[list[Match]]] = KeptRecent(20)
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _match(
             [text for of_scene in prose for text in of_scene],
         )
         kept = [
-            matcher.match(Passage(scene.first, scene.last, texts))
+            matcher.match(SceneProse(scene.first, scene.last, texts))
             for scene, texts in zip(scenes, prose, strict=True)
         ]
         _kept.set(key, kept)
@@ -219,9 +219,6 @@ def _read_events(chapter: Session, last: int) -> list[tuple[int, int, str]]:
     last prompt of its stretch."""
     events: dict[tuple[int, int, str], None] = {}
     for delta in counting_deltas(chapter).filter(to_prompt_index__lte=last):
-        block = Block(
-            delta.type, delta.from_prompt_index, delta.to_prompt_index, delta.json_payload
-        )
-        for moment in read_block(block).moments:
+        for moment in read_block(block_of(delta)).moments:
             events[(delta.from_prompt_index, delta.to_prompt_index, moment.text)] = None
     return list(events)

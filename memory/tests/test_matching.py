@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.receipts.matching import Confidence, Match, Matcher, Passage, PlayedTurn
+from memory.receipts.matching import Confidence, Match, Matcher, PlayedTurn, SceneProse
 from memory.tests.played_stories import INVENTIONS, make_story, retell, with_inventions
 
 WORDS = st.sampled_from(
@@ -36,7 +36,7 @@ TEXTS = st.lists(WORDS, max_size=12).map(" ".join)
 
 def match(turns: list[PlayedTurn], paragraphs: list[str], *, first: int = 1) -> list[Match]:
     last = max((turn.number for turn in turns), default=1)
-    return Matcher(turns, paragraphs).match(Passage(first, last, paragraphs))
+    return Matcher(turns, paragraphs).match(SceneProse(first, last, paragraphs))
 
 
 class TestASession:
@@ -111,7 +111,7 @@ class TestAParagraph:
         turns[1] = PlayedTurn(2, "The otter scatters the walnut.")
         turns[14] = PlayedTurn(15, "The otter scatters the walnut.")
         texts = ["The otter scattered the walnut.", story.beats[3]]
-        matches = Matcher(turns, texts).match(Passage(11, 20, texts))
+        matches = Matcher(turns, texts).match(SceneProse(11, 20, texts))
         assert [one.prompts for one in matches] == [(15,), (4,)]
 
     def test_a_scene_that_tells_other_turns_leads_to_them_if_one_is_surely_meant(self) -> None:
@@ -121,9 +121,9 @@ class TestAParagraph:
         short = "\u201cThe gilded walnut,\u201d she said, and the seal looked up."
         texts = [story.beats[2], short, story.beats[4]]
         matcher = Matcher(turns, texts)
-        matches = matcher.match(Passage(21, 40, texts))
+        matches = matcher.match(SceneProse(21, 40, texts))
         assert [one.prompts for one in matches] == [(3,), (4,), (5,)]
-        [alone] = matcher.match(Passage(21, 40, [short]))
+        [alone] = matcher.match(SceneProse(21, 40, [short]))
         assert alone == Match()
 
     def test_other_languages(self) -> None:

@@ -10,7 +10,6 @@ from pydantic import Field
 from agents.exceptions import ModelNotReady
 from agents.flows.rebuilding import estimate_rebuild
 from memory.drafts import find_draft, last_prompt_of
-from memory.receipts.matching import Confidence
 from memory.receipts.reading import Receipt, SceneReceipts, read_receipts
 from sessions.access import get_chapter
 from sessions.exceptions import WrongState
@@ -109,5 +108,5 @@ def _paragraph(receipt: Receipt) -> ParagraphDocument:
         kind=told.kind.value,
         text=told.text,
         prompts=list(receipt.prompts),
-        confidence=None if match is None else Confidence(match.confidence).value,
+        confidence=None if match is None else match.confidence.value,
     )

@@ -22,6 +22,7 @@ from agents.flows.dry_run import look_ahead
 from agents.flows.trials import why_not_tried
 from memory.block_kinds import ENGINE_BLOCK_KINDS
 from memory.blocks import counting_blocks
+from memory.drafts import find_draft
 from memory.models import MemoryBlock
 from memory.telling.rendering import readable_block
 from sessions.access import get_chapter
@@ -108,13 +109,10 @@ def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> Http
 @require_safe
 def show_draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
-    drafts = list(chapter.narrative_drafts.order_by("created_at"))
-    for number, draft in enumerate(drafts, start=1):
-        if draft.pk == draft_id:
-            came_with, _ = _why_no_calls(chapter, "draft", chapter.prompt_index + 1)
-            subject = Subject(f"Draft {number}", "chapter", came_with)
-            return _show_calls(request, chapter, subject, calls_behind_draft(chapter, draft))
-    raise UnknownChapter("There is no such draft of this chapter.")
+    number, draft = find_draft(chapter, draft_id)
+    came_with, _ = _why_no_calls(chapter, "draft", chapter.prompt_index + 1)
+    subject = Subject(f"Draft {number}", "chapter", came_with)
+    return _show_calls(request, chapter, subject, calls_behind_draft(chapter, draft))
 
 
 @require_POST

@@ -10,11 +10,11 @@ from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
 from memory.blocks import counting_blocks
+from memory.drafts import find_draft
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.telling.rendering import readable_block
 from sessions.access import get_chapter, read_at_one_moment
 from sessions.attempts import attempts_set_aside, pending_attempt
-from sessions.exceptions import UnknownChapter
 from sessions.models import Attempt, Session
 from sessions.roster import SLOTS, Character
 from sessions.transcript import read_transcript
@@ -32,12 +32,9 @@ def transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_safe
 def draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
-    drafts = list(chapter.narrative_drafts.order_by("created_at"))
-    for number, one in enumerate(drafts, start=1):
-        if one.pk == draft_id:
-            name = f"draft-{number}" if len(drafts) > 1 else ""
-            return _text_file(chapter, name, one.chapter_text)
-    raise UnknownChapter("There is no such draft of this chapter.")
+    number, one = find_draft(chapter, draft_id)
+    is_only_one = chapter.narrative_drafts.count() == 1
+    return _text_file(chapter, "" if is_only_one else f"draft-{number}", one.chapter_text)
 
 
 @require_safe

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from agents.calling.consent import is_allowed, provider_host
 from agents.exceptions import ModelNotReady, PromptTooLong
 from agents.flows.rebuilding import estimate_rebuild, request_rebuild, why_not_rebuilt
-from memory.drafts import drafts_of, find_draft, telling_of
+from memory.drafts import check_scene, drafts_of, find_draft, telling_of
 from memory.fold.records import Prompts
 from memory.models import NarrativeDraft
 from memory.receipts.matching import Confidence
@@ -174,9 +174,8 @@ def confirm_rebuild(
     """Ask the user to confirm that a scene is written again, and say what this will take."""
     chapter = get_chapter(session_id)
     draft_number, draft = find_draft(chapter, draft_id)
+    check_scene(draft, number)
     scenes = telling_of(draft).scenes
-    if scenes and not 1 <= number <= len(scenes):
-        raise UnknownChapter("There is no such scene in this draft.")
     host = provider_host()
     context = header_context(chapter, "chapter") | {
         "draft": draft,
