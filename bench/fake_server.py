@@ -138,7 +138,7 @@ class FakeServer:
         self.timing = Timing(first_token_ms, tokens_per_second)
         self.log = CallLog(log_path, prompt_end)
         self.base_url = ""
-        self._replies = ModelReplies(session, chapter_words, reply_words, reply_end)
+        self.replies = ModelReplies(session, chapter_words, reply_words, reply_end)
         self._faults: deque[tuple[str, int | None]] = deque()
 
     @property
@@ -245,7 +245,7 @@ class FakeServer:
             timing = Timing(timing.first_token_ms + DELAY_MS, timing.tokens_per_second)
         texts = [text for _role, text in messages]
         call = _Call(body, agent, texts, fault, timing, received_at)
-        text = MARKUP if fault == "markup" else self._replies.text_for(agent, call.messages)
+        text = MARKUP if fault == "markup" else self.replies.text_for(agent, call.messages)
         if fault == "badjson":
             text = text[: len(text) // 2]
         call.take_words("" if fault == "empty" else text)

@@ -70,7 +70,7 @@ class ModelReplies:
 
     `chapter_words` is the most words of one call of agent 9. If no reply was recorded for a
     character, the server makes one up. This reply has `reply_words` words, and ends with the
-    paragraphs of `reply_end`.
+    paragraphs of `reply_end`, which a test may change while the server runs.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ModelReplies:
         self._session = session
         self._chapter_words = chapter_words
         self._reply_words = reply_words
-        self._reply_end = f"\n\n{reply_end}" if reply_end else ""
+        self.reply_end = reply_end
 
     def text_for(self, agent: int, messages: Sequence[str]) -> str:
         prompt = "\n".join(messages)
@@ -104,7 +104,8 @@ class ModelReplies:
         ]
         if heard:
             return max(heard)[2]
-        return reply_text(crc32(end.encode()), self._reply_words) + self._reply_end
+        reply = reply_text(crc32(end.encode()), self._reply_words)
+        return f"{reply}\n\n{self.reply_end}" if self.reply_end else reply
 
     def _lock(self, prompt: str) -> dict[str, Any]:
         names = dict(_ROSTER_NAME.findall(prompt.rpartition("ROSTER")[2]))

@@ -99,9 +99,7 @@ def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
     return {"USER_PROMPT": [Piece(attempt.words)]}
 
 
-def others_cues(attempt: Attempt) -> list[str]:
-    """Return the texts at which the embedded model is stopped: the names of the other characters at
-    the beginning of a line, and a heading. After such a text, the model would write the words of
-    somebody else."""
-    others = (one for one in attempt.session.characters if one.slot != attempt.actor)
-    return [*(f"\n{one.name}:" for one in others), "\n## "]
+def headings(attempt: Attempt) -> list[str]:
+    """Return the text at which the embedded model is stopped: a heading of the request. The names
+    of others are no such texts, because the GM is told where the model went on as somebody else."""
+    return ["\n## "]

@@ -1,7 +1,7 @@
 """The Game Master's mode: a character answers each prompt."""
 
 from agents.modes import Mode
-from gamemaster.characters import CHARACTERS, answers, others_cues, words_of
+from gamemaster.characters import CHARACTERS, answers, headings, words_of
 
 MODE = Mode(
     name="gamemaster",
@@ -10,5 +10,5 @@ MODE = Mode(
     agents=CHARACTERS,
     answers=answers,
     own_pieces=words_of,
-    cues=others_cues,
+    cues=headings,
 )

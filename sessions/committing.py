@@ -37,7 +37,8 @@ from sessions.world import copy_changes
 def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[Event] | None:
     """Commit the attempt with its events, and choose it unless it is a trial. Return the events.
 
-    `outcome` is the reply's text, or all events of the attempt. If the attempt's run may no longer
+    `outcome` is the reply's text, or all events of the attempt. `ended_before` and `was_cut` are
+    stored as the given object has them. If the attempt's run may no longer
     write to it, nothing is written and None is returned. Afterwards `attempt` and its chapter have
     the stored values, except for the lease.
     """
@@ -61,6 +62,8 @@ def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[
         "turn": turn,
         "partial_text": "",
         "error": "",
+        "ended_before": attempt.ended_before,
+        "was_cut": attempt.was_cut,
         "committed_at": now,
         "updated_at": now,
     }

@@ -12,19 +12,17 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 
 from agents.calling.calls import PreparedCall, Reply, let_reply_through, make_call, prepare_call
-from agents.calling.model_access import is_small_model
 from agents.calling.rates import reply_is_over
 from agents.calling.tool_steps import Step, ToolWriting
 from agents.flows.committing import SUMMARY_PAUSE_SECONDS, commit_reply, leave_ended
 from agents.flows.composing import compose_reply, cues_of
 from agents.flows.late_results import follow_up_latest_turn, take_waiting_results
+from agents.flows.reply_texts import ReplyReader, reader_of
 from agents.flows.summarizing import queue_due_summary
 from agents.flows.warmup import settle_warmup, warm_next_reply
 from agents.mode_fields import given_to_store
 from agents.modes import agent_of, check_changes, mode_of, who_answers
-from agents.prompting.declarations import Agent
 from agents.prompting.layers import Layer
-from agents.prompting.prose import end_at_sentence, without_heading
 from agents.providers.exceptions import ProviderError
 from agents.running.claims import keep_claim
 from agents.running.database import in_database, in_database_patiently
@@ -160,18 +158,6 @@ def keep_reply(session_id: uuid.UUID) -> Attempt:
             raise WrongState("The chapter changed meanwhile; the text is still there. Try again.")
     attempt.refresh_from_db()
     return attempt
-
-
-def finished_text(agent: Agent, reply: Reply) -> str:
-    """Return the text of the reply.
-
-    A small model seldom ends its text by itself. If its reply was cut, the text ends with its last
-    complete sentence.
-    """
-    if not is_small_model(agent):
-        return reply.text
-    text = without_heading(reply.text)
-    return end_at_sentence(text) if reply.was_cut else text
 
 
 def _open_reroll(
@@ -347,7 +333,7 @@ async def _write_or_fail(attempt: Attempt, writing: Writing | Exception, live: L
                 raise writing
             if not attempt.is_trial:
                 await settle_warmup(attempt.session_id, attempt.actor)
-            text = finished_text(agent_of(attempt), await _write(attempt, writing, live))
+            text = await _write(attempt, writing, live)
             if events := await in_database_patiently(commit_reply, attempt, text):
                 live.committed = ReplyEnded(attempt, events=events)
     except (ProviderError, ChapterError) as error:
@@ -366,15 +352,34 @@ async def _write_or_fail(attempt: Attempt, writing: Writing | Exception, live: L
         raise
 
 
-async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> Reply:
+async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> str:
+    """Write the reply, and return its text. `attempt` then says how the reply has ended."""
+    reader = await in_database_patiently(reader_of, attempt)
+
+    def show(piece: str) -> None:
+        reader.show(piece, live.append)
+
+    try:
+        reply = await _call(attempt, writing, reader, show)
+    finally:
+        # Even if the reply broke off, the text that was held back is shown.
+        reader.show_rest(live.append)
+    finished = reader.finish(reply)
+    attempt.ended_before, attempt.was_cut = finished.ended_before, finished.was_cut
+    return finished.text
+
+
+async def _call(
+    attempt: Attempt, writing: Writing, reader: ReplyReader, show: Callable[[str], None]
+) -> Reply:
     if isinstance(writing, PreparedCall):
-        return await make_call(writing, on_text=live.append)
+        return await make_call(writing, on_text=show, is_enough=reader.is_enough)
 
     async def store(step: Step) -> None:
         if not await in_database_patiently(_store_step, attempt, step):
             raise _EndedElsewhere
 
-    return await writing.write(on_text=live.append, on_step=store)
+    return await writing.write(on_text=show, on_step=store)
 
 
 def _store_step(attempt: Attempt, step: Step) -> bool:

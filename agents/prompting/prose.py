@@ -27,6 +27,12 @@ def end_at_sentence(text: str) -> str:
     return text[: ends[-1]].rstrip() if has_end else text.rstrip()
 
 
+def ends_a_sentence(text: str) -> bool:
+    """Return whether the text ends with the end of a sentence."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    return bool(ends) and ends[-1] == len(text.rstrip())
+
+
 def as_prose(text: str) -> str:
     """Return the text without headings, numbers of paragraphs and bold marks.
 

@@ -6,11 +6,10 @@ import pytest
 from agents.modes import mode_of, who_answers
 from agents.prompting.layers import TIERS, Piece, Tier
 from agents.prompting.sandwich import Subject, compose
-from gamemaster.characters import CHARACTER_LAYERS, CHARACTERS, others_cues
+from gamemaster.characters import CHARACTER_LAYERS, CHARACTERS
 from gamemaster.mode import MODE
 from sessions.attempts import Writer
 from sessions.exceptions import InvalidInput
-from sessions.models import Attempt
 from sessions.roster import SLOTS
 from sessions.tests.factories import make_active_chapter
 
@@ -48,10 +47,3 @@ def test_the_map_of_the_process_is_at_most_a_sentence(tier: Tier) -> None:
     layers = compose(CHARACTER_LAYERS, Subject(make_active_chapter(), 2), tier)
     told = [layer.pieces[0].text for layer in layers if layer.name == "PROCESS_MAP"]
     assert [text.count(".") for text in told] == ([] if tier == "minimal" else [1])
-
-
-def test_a_character_s_part_ends_where_another_s_begins() -> None:
-    chapter = make_active_chapter(agent_names={"1": "Mara", "2": "Tom"})
-    cues = others_cues(Attempt(session=chapter, actor=1))
-    assert "\nTom:" in cues
-    assert "\nMara:" not in cues

@@ -18,6 +18,11 @@ class Document(BaseModel):
 _BY_SLOT = "By slot, also of slots that are not selected now: nothing typed is lost."
 
 
+_ENDED_BEFORE = (
+    "The member of the cast as whom the model went on to speak; the reply ends before that. Empty "
+    "where it spoke for the actor alone."
+)
+_WAS_CUT = "Whether the output limit ended the reply, which is then not whole."
 _CAME_WITH_STARTER = "Whether it came with a starter: people wrote it, and no model was called."
 
 
@@ -280,6 +285,8 @@ class TurnAnswer(Document):
     attempt_id: UUID
     kind: AttemptKind
     prompt_index: int
+    ended_before: str = Field(description=_ENDED_BEFORE)
+    was_cut: bool = Field(description=_WAS_CUT)
     events: list[EventDocument]
 
 
@@ -290,6 +297,8 @@ class AttemptDocument(Document):
     status: Literal["running", "committed", "failed", "stopped", "set_aside"]
     agent_slot: int | None = Field(description="Null where no character acts.")
     came_with_starter: bool = Field(description=_CAME_WITH_STARTER)
+    ended_before: str = Field(description=_ENDED_BEFORE)
+    was_cut: bool = Field(description=_WAS_CUT)
     words: str
     given: dict[str, Any] | None = Field(description="What its prompt carried beside its words.")
     events: list[EventDocument] = Field(description="Empty until the attempt is committed.")

@@ -114,6 +114,8 @@ def answer_of(attempt: Attempt, events: Sequence[Event]) -> TurnAnswer:
         attempt_id=attempt.pk,
         kind=attempt.kind,
         prompt_index=attempt.turn.number,
+        ended_before=attempt.ended_before,
+        was_cut=attempt.was_cut,
         events=_told(events, with_thoughts=False),
     )
 
@@ -144,6 +146,8 @@ def read_turn(session_id: UUID, number: int, *, with_thoughts: bool = False) -> 
                 status=one.status,
                 agent_slot=one.actor,
                 came_with_starter=one.came_with_starter,
+                ended_before=one.ended_before,
+                was_cut=one.was_cut,
                 words=one.words,
                 given=one.given,
                 events=_told(one.events.all(), with_thoughts=with_thoughts),

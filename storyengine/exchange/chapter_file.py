@@ -147,6 +147,10 @@ class AttemptEntry(Part):
     changed_layer: Payload | None = Field(None, description="Of a trial, what it changed.")
     came_with_starter: bool = Field(False, description="Whether people wrote it for a starter.")
     witnesses: Witnesses | None
+    ended_before: Name = Field(
+        "", description="The member of the cast as whom the model went on; the reply ends before."
+    )
+    was_cut: bool = Field(False, description="Whether the output limit ended the reply.")
     submitted_at: Time
     committed_at: Time
     events: Annotated[list[EventEntry], Field(max_length=MAX_EVENTS_OF_AN_ATTEMPT, fail_fast=True)]

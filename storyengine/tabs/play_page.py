@@ -83,6 +83,9 @@ class Choice:
     number: int
     attempt_ids: list[uuid.UUID]
     chosen_id: uuid.UUID
+    # How the chosen reply has ended; `Attempt` explains both fields.
+    ended_before: str = ""
+    was_cut: bool = False
 
     @property
     def count(self) -> int:
@@ -415,8 +418,12 @@ def _choice(chapter: Session) -> Choice | None:
     """Return the committed attempts at the latest turn, or None if there is no turn yet."""
     number = chapter.prompt_index
     attempts = committed_attempts(chapter.pk).filter(turn__number=number)
-    found = list(attempts.values_list("pk", "turn__chosen"))
-    return Choice(number, [pk for pk, _ in found], found[0][1]) if found else None
+    found = list(attempts.values_list("pk", "turn__chosen", "ended_before", "was_cut"))
+    if not found:
+        return None
+    chosen_id = found[0][1]
+    [how] = ((ended_before, was_cut) for pk, _, ended_before, was_cut in found if pk == chosen_id)
+    return Choice(number, [pk for pk, *_ in found], chosen_id, *how)
 
 
 def _read_status(session_id: uuid.UUID) -> PlayPage:

@@ -10,7 +10,7 @@ from django.db import OperationalError, connection
 
 from agents.calling.consent import grant
 from agents.calling.stored_prompts import read_messages
-from agents.flows import committing, replies
+from agents.flows import committing, replies, reply_texts
 from agents.flows.replies import start_prompt
 from agents.flows.summarizing import queue_due_summary
 from agents.flows.tests.playing import play, play_many, replies_are_over, reroll, texts_of
@@ -118,7 +118,7 @@ def test_a_prompt_whose_call_cannot_be_prepared_waits_for_a_retry(
 class TestASmallModel:
     @pytest.fixture(autouse=True)
     def _is_small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(replies, "is_small_model", lambda _agent: True)
+        monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: True)
 
     def told(self, chapter: Session, provider: ScriptedProvider, script: Script) -> str:
         provider.enqueue(script)

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from agents.calling.call_records import calls_behind_prompt, read_sent_prompt
 from agents.exceptions import ConsentMissing, PromptTooLong
-from agents.flows import replies
+from agents.flows import reply_texts
 from agents.flows.choosing import edit_reply
 from agents.flows.tests.playing import play, play_many, replies_are_over, reroll
 from agents.flows.tests.trying import (
@@ -165,7 +165,7 @@ class TestRunning:
     def test_a_small_models_half_sentence_is_ended_as_in_play(
         self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(replies, "is_small_model", lambda _agent: True)
+        monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: True)
         provider.enqueue(Script("I run to the quay and call for the priest. I fall", was_cut=True))
         attempt = try_again(chapter)
         trial = read_trial(chapter.pk, attempt.pk)

@@ -24,7 +24,10 @@ from storyengine.api.tests.calling import (
 pytestmark = pytest.mark.django_db
 
 PROMPT = {"agent_slot": 1, "user_text": "The door opens."}
-ANSWER_FIELDS = {"session_id", "turn_id", "attempt_id", "kind", "prompt_index", "events"}
+ANSWER_FIELDS = {
+    *("session_id", "turn_id", "attempt_id", "kind", "prompt_index", "events"),
+    *("ended_before", "was_cut"),
+}
 
 
 @pytest.fixture

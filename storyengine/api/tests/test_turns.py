@@ -97,6 +97,8 @@ class TestReading:
         assert set(first) == {
             "attempt_id",
             "came_with_starter",
+            "ended_before",
+            "was_cut",
             "kind",
             "is_chosen",
             "status",

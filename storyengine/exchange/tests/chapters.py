@@ -67,8 +67,8 @@ def make_whole_chapter(**fields: Any) -> Session:
     chapter = make_active_chapter(agent_names={"1": "Mara", "2": "\u202eleirU"}, **fields)
     add_lock(chapter, world_lock())
     add_prompts(chapter, 10, text="Ночь 🌊", reply="I answer.\n\nTwice.")
-    add_reply(chapter, 10, "Or so.")
-    trial = add_reply(chapter, 10, "On trial.", is_chosen=False)
+    add_reply(chapter, 10, "Or so.", ended_before="\u202eleirU")
+    trial = add_reply(chapter, 10, "On trial.", is_chosen=False, was_cut=True)
     trial.kind, trial.changed_layer = Attempt.Kind.TRIAL, TRIED
     trial.source = chapter.turns.get(number=10).chosen
     trial.save()
@@ -303,6 +303,8 @@ def _draw_attempt(
         actor=draw(slots),
         words=draw(words),
         witnesses=draw(st.none() | st.lists(slots, unique=True)),
+        ended_before=draw(lines),
+        was_cut=draw(st.booleans()),
         submitted_at=at,
         committed_at=at,
     )

@@ -302,6 +302,13 @@ class TestAttempts:
         assert chosen.witnesses == [2]
         assert [event.witnesses for event in chosen.events.all()] == [[2], [2]]
 
+    def test_how_each_reply_ended_comes_back(self) -> None:
+        copy = import_again(make_whole_chapter())
+        attempts = copy.turns.get(number=10).attempts.order_by("submitted_at")
+        assert list(attempts.values_list("ended_before", "was_cut")) == [
+            *(("", False), ("\u202eleirU", False), ("", True))
+        ]
+
     def test_the_call_that_a_trial_started_from_stays_here(self) -> None:
         chapter = make_whole_chapter()
         call_id = str(uuid.uuid4())

@@ -34,6 +34,7 @@ def program(browser: Browser) -> Iterator[ScriptedProgram]:
 @pytest.fixture
 def page(browser: Browser, program: ScriptedProgram) -> Iterator[Page]:
     program.model.clear_faults()
+    program.model.replies.reply_end = ""
     program.model.timing.tokens_per_second = FAST
     context = browser.new_context(base_url=program.url, viewport={"width": 1280, "height": 900})
     yield open_page(context)

@@ -49,6 +49,35 @@ def show_all(client: Client, chapter: Session, wanted: str = "1") -> Any:
     return client.post(address(chapter, "show-replies"), fields)
 
 
+class TestHowAReplyEnded:
+    def told(self, client: Client, chapter: Session, **ending: Any) -> list[str]:
+        Attempt.objects.filter(chosen_for__number=8).update(**ending)
+        html = get_page(client, chapter, "play")
+        return [one.words for one in all_of(html, "p", id="reply-end")]
+
+    def test_a_whole_reply_has_no_notice(self, client: Client, chapter: Session) -> None:
+        assert self.told(client, chapter) == []
+
+    def test_the_gm_is_told_as_whom_the_model_went_on(
+        self, client: Client, chapter: Session
+    ) -> None:
+        [told] = self.told(client, chapter, ended_before="Tom <b>")
+        assert told.startswith("The model went on as Tom <b>, so the reply to prompt 8 ends before")
+        assert "Re-roll reply to prompt 8" in get_page(client, chapter, "play")
+
+    def test_the_gm_is_told_that_a_reply_was_cut(self, client: Client, chapter: Session) -> None:
+        [told] = self.told(client, chapter, was_cut=True)
+        assert "reached the length limit and is not whole" in told
+
+    def test_the_notice_is_about_the_chosen_reply(
+        self, client: Client, chapter: Session, replies: list[Attempt]
+    ) -> None:
+        Attempt.objects.filter(pk=replies[0].pk).update(ended_before="Tom")
+        assert self.told(client, chapter) == []
+        choose(client, chapter, replies[0])
+        assert len(self.told(client, chapter)) == 1
+
+
 class TestChoice:
     @pytest.fixture
     def buttons(self, client: Client, chapter: Session, replies: list[Attempt]) -> list[Element]:

@@ -6,11 +6,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from bench.chapter_client import ChapterClient
-from storyengine.tabs.tests.in_browser import READ_SELECTION, expect_idle, open_play
+from storyengine.tabs.tests.in_browser import READ_SELECTION, expect_idle, expect_turn, open_play
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import chapter as chapter
 from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tabs.tests.in_browser import program as program
+from storyengine.tests.running import ScriptedProgram
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
@@ -67,3 +68,22 @@ def test_another_reply_is_marked_and_not_copied(page: Page, chapter: ChapterClie
     page.get_by_role("button", name="Use reply 1 of 2").click()
     expect(page.locator(".choice")).to_contain_text("Reply 1 of 2")
     expect(page.get_by_role("img", name="2 of 2 · not chosen.")).to_be_visible()
+
+
+def test_the_gm_is_told_where_the_model_went_on_as_somebody_else(
+    page: Page, chapter: ChapterClient, program: ScriptedProgram
+) -> None:
+    open_play(page, chapter)
+    name = page.locator("#panel-2").get_attribute("data-name")
+    program.model.replies.reply_end = f"**{name}:** I stay."
+    page.locator("#prompt-text").fill("Knock.")
+    page.locator("#prompt-text").press("Enter")
+    expect_turn(page, 1, "Knock.")
+    notice = page.locator("#reply-end")
+    expect(notice).to_contain_text(f"The model went on as {name}, so the reply to prompt 1 ends")
+    expect(page.locator("#transcript")).not_to_contain_text("I stay.")
+    program.model.replies.reply_end = ""
+    write_again(page, 2)
+    expect(notice).to_have_count(0)
+    page.get_by_role("button", name="Choose the reply before").click()
+    expect(notice).to_be_visible()

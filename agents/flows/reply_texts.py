@@ -1,0 +1,82 @@
+"""Cleans the replies of characters while they are written, and says how a reply has ended."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agents.calling.calls import Reply
+from agents.calling.model_access import is_small_model
+from agents.modes import agent_of
+from agents.prompting.declarations import Agent
+from agents.prompting.prose import end_at_sentence, ends_a_sentence, without_heading
+from agents.prompting.reply_cleaning import ReplyCleaner, clean_reply
+from agents.providers.exceptions import EmptyReply
+from sessions.models import Attempt
+from sessions.world import everybody_at
+
+
+@dataclass(frozen=True)
+class FinishedReply:
+    """The text of a reply as it is committed. `Attempt` explains the other fields."""
+
+    text: str
+    ended_before: str = ""
+    was_cut: bool = False
+
+
+@dataclass(frozen=True)
+class ReplyReader:
+    """Reads the text of one reply. `cleaner` is a new one, or None if nobody of the cast acts."""
+
+    agent: Agent
+    cleaner: ReplyCleaner | None
+
+    def is_enough(self, _text: str) -> bool:
+        """Return whether the model may stop, because the rest of its text is left out.
+
+        A call that may cost something goes on to its end, because its server reports the tokens
+        last.
+        """
+        return bool(self.cleaner and self.cleaner.ended_before) and is_small_model(self.agent)
+
+    def show(self, text: str, show: Callable[[str], None]) -> None:
+        """Show the part of this piece of the reply that is clear by now."""
+        clear = self.cleaner.take(text) if self.cleaner else text
+        if clear:
+            show(clear)
+
+    def show_rest(self, show: Callable[[str], None]) -> None:
+        """Show the text that was held back, because nothing follows it."""
+        if self.cleaner and (rest := self.cleaner.end()):
+            show(rest)
+
+    def finish(self, reply: Reply) -> FinishedReply:
+        """Return the whole reply as it is committed.
+
+        A small model may begin with a heading of the request, and seldom ends its text by itself.
+        If its reply was cut, the text ends with its last complete sentence. Raises EmptyReply if
+        the model spoke only for somebody else.
+        """
+        is_small = is_small_model(self.agent)
+        text, ended_before = without_heading(reply.text) if is_small else reply.text, ""
+        if self.cleaner:
+            text, ended_before = clean_reply(text, self.cleaner.own, self.cleaner.others)
+        if ended_before and not text.strip():
+            raise EmptyReply(
+                f"The model spoke only for {ended_before}, so nothing of its reply was taken. Your "
+                "prompt is kept; try again."
+            )
+        was_cut = reply.was_cut and not ended_before
+        if was_cut and is_small:
+            text = end_at_sentence(text)
+            was_cut = not ends_a_sentence(text)
+        return FinishedReply(text, ended_before, was_cut)
+
+
+def reader_of(attempt: Attempt) -> ReplyReader:
+    agent = agent_of(attempt)
+    if attempt.actor is None:
+        return ReplyReader(agent, None)
+    everybody = everybody_at(attempt.session, attempt=attempt)
+    others = [one.name for one in everybody if one.number != attempt.actor]
+    own = attempt.session.character(attempt.actor).name
+    return ReplyReader(agent, ReplyCleaner(own, others))

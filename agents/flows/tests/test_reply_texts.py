@@ -1,0 +1,114 @@
+"""Replies of characters are cleaned on every tier, and the GM is told how a reply has ended."""
+
+import pytest
+from asgiref.sync import async_to_sync
+
+from agents.flows import reply_texts
+from agents.flows.replies import start_prompt
+from agents.flows.tests.playing import play, reply_is_over, reroll, texts_of
+from agents.models import LLMArtifact
+from agents.providers.exceptions import StreamBroken
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.running.live import follow
+from sessions.models import Attempt, Session
+from sessions.tests.factories import make_active_chapter
+
+pytestmark = pytest.mark.django_db
+
+CAME = "**Mara Venn:** “I go,” I say.\n\nTom: I stay.\n\nMara Venn: Then stay."
+KEPT = "“I go,” I say."
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter(agent_names={"1": "Mara Venn", "2": "Tom"})
+
+
+def test_a_reply_ends_where_somebody_else_speaks_and_its_record_keeps_what_came(
+    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: False)
+    provider.enqueue(CAME)
+    attempt = play(chapter)
+    assert texts_of(chapter) == ["The door opens.", KEPT]
+    assert (attempt.ended_before, attempt.was_cut) == ("Tom", False)
+    assert LLMArtifact.objects.get().raw_output_ref == CAME
+
+
+def test_a_small_model_is_stopped_there(
+    chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: True)
+    provider.enqueue(CAME)
+    assert play(chapter).ended_before == "Tom"
+    assert texts_of(chapter)[-1] == KEPT
+    assert "Then stay" not in LLMArtifact.objects.get().raw_output_ref
+
+
+def test_whoever_reads_along_sees_the_same_words(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue(CAME)
+
+    async def read() -> str:
+        opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
+        parts = [part async for part in follow(opened.attempt.pk)]
+        await reply_is_over(opened.attempt.pk)
+        return "".join(getattr(part, "text", "") for part in parts)
+
+    assert async_to_sync(read)() == KEPT
+
+
+def test_a_reply_that_is_all_somebody_elses_counts_for_nothing(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue("Tom: I stay.", "I go.")
+    broken = play(chapter, key="k")
+    assert (broken.status, broken.partial_text) == (Attempt.Status.FAILED, "")
+    assert broken.error.startswith("The model spoke only for Tom")
+    assert play(chapter, key="k").ended_before == ""
+    assert texts_of(chapter)[-1] == "I go."
+
+
+def test_a_broken_reply_keeps_also_what_was_held_back(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue(Script("I go.\n\nTom", error=StreamBroken("cut")))
+    assert play(chapter).partial_text == "I go.\n\nTom"
+
+
+def test_a_re_roll_has_an_end_of_its_own(chapter: Session, provider: ScriptedProvider) -> None:
+    provider.enqueue(CAME, "I go.")
+    play(chapter)
+    assert reroll(chapter).ended_before == ""
+    assert texts_of(chapter)[-1] == "I go."
+
+
+@pytest.mark.parametrize(
+    ("is_small", "text", "kept", "was_cut"),
+    [
+        (False, "I go. I call for", "I go. I call for", True),
+        (False, "I go.", "I go.", True),
+        (True, "I go down now. I call", "I go down now.", False),
+        (True, "I go down and call for", "I go down and call for", True),
+    ],
+)
+def test_a_reply_that_the_output_limit_cut_is_marked(
+    chapter: Session,
+    provider: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    is_small: bool,
+    text: str,
+    kept: str,
+    was_cut: bool,
+) -> None:
+    monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: is_small)
+    provider.enqueue(Script(text, was_cut=True))
+    assert play(chapter).was_cut is was_cut
+    assert texts_of(chapter)[-1] == kept
+
+
+def test_a_whole_reply_is_not_marked(chapter: Session, provider: ScriptedProvider) -> None:
+    provider.enqueue("I go. And")
+    attempt = play(chapter)
+    assert (attempt.was_cut, attempt.ended_before) == (False, "")
