@@ -340,7 +340,7 @@ class Attempt(models.Model):
     # The name of the member of the cast as whom the model went on to speak. The reply ends before
     # that. "" if the model spoke for the actor alone.
     ended_before = models.CharField(max_length=AGENT_NAME_CHAR_LIMIT, blank=True, default="")
-    # True if the output limit ended the reply, and it is not whole.
+    # True if the output limit ended the reply, and its continuation did not make it whole.
     was_cut = models.BooleanField(default=False)
     run_id = models.UUIDField(default=uuid.uuid4)
     lease_until = models.DateTimeField()

@@ -14,17 +14,17 @@ from sessions.stop_words import ENGLISH, STOP_WORDS
 
 # The characters of scripts that put no blanks between words, and of Korean, whose words end in
 # particles that no stemmer here removes.
-_UNSPACED = (
+UNSPACED = (
     "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
 # Marks that belong to the letter before them, but that are no letters for a regular expression.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
-_LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
+_LETTER = rf"(?:[^\W_{UNSPACED}]|[{_MARKS}])"
 # A run of characters of a script without blanks, or a word of letters and digits with the marks
 # inside it.
-_WORD = re.compile(rf"[{_UNSPACED}]+|{_LETTER}+(?:'{_LETTER}+)*")
-_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_WORD = re.compile(rf"[{UNSPACED}]+|{_LETTER}+(?:'{_LETTER}+)*")
+_IS_UNSPACED = re.compile(rf"[{UNSPACED}]")
 # The characters of which one alone can be a word.
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # The stemmers of languages that are known by their script.

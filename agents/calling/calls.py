@@ -92,6 +92,8 @@ class PreparedCall:
 
     agent: Agent
     session_id: uuid.UUID
+    # The function that has composed the layers. A continuation composes them again.
+    compose: Compose
     provider: Provider
     request: ModelRequest
     prompt: AssembledPrompt
@@ -197,7 +199,7 @@ def prepare_call(
     window = facts.context_window if facts.is_window_told else None
     most = most_tokens(request, weight=prompt.weight, window=window)
     return PreparedCall(
-        agent, session_id, provider, request, prompt, most, attempt_id, job_id, step
+        agent, session_id, compose, provider, request, prompt, most, attempt_id, job_id, step
     )
 
 

@@ -5,7 +5,6 @@ agents/calling/calls.py. Tools run on the event loop, where Django refuses every
 use only the data that the caller has read for them.
 """
 
-import asyncio
 import json
 import logging
 import uuid
@@ -21,12 +20,12 @@ from agents.calling.calls import (
     OnText,
     PreparedCall,
     Reply,
-    let_reply_through,
     let_through,
     make_call,
     prepare_call,
 )
 from agents.calling.model_access import model_name
+from agents.calling.next_calls import let_next_reply_through
 from agents.facts.model_facts import facts_of
 from agents.prompting.declarations import Agent
 from agents.prompting.forms.schemas import InvalidReply, check_payload
@@ -192,20 +191,9 @@ class ToolWriting:
 
     async def _let_through(self, prepare: Callable[[], PreparedCall]) -> PreparedCall:
         """Return the prepared call after the checks of consent and caps."""
-        let = let_reply_through if self._is_reply else let_through
-        asked = asyncio.ensure_future(in_database(let, self.session_id, prepare))
-        try:
-            return await asyncio.shield(asked)
-        except asyncio.CancelledError:
-            # The thread continues after a stop, and may count a reply that nobody will write. So
-            # this count is taken back.
-            if self._is_reply:
-                asked.add_done_callback(self._stop_counting)
-            raise
-
-    def _stop_counting(self, asked: "asyncio.Future[PreparedCall]") -> None:
-        if not asked.cancelled() and asked.exception() is None:
-            rates.reply_is_over(self.session_id)
+        if self._is_reply:
+            return await let_next_reply_through(self.session_id, prepare)
+        return await in_database(let_through, self.session_id, prepare)
 
     def _layers(self) -> list[Layer]:
         """Return the layers of the request, with the tools after the instructions and the earlier

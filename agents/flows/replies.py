@@ -11,11 +11,12 @@ from typing import Any
 from django.db import Error as DatabaseError
 from django.db import transaction
 
-from agents.calling.calls import PreparedCall, Reply, let_reply_through, make_call, prepare_call
+from agents.calling.calls import PreparedCall, Reply, let_reply_through, prepare_call
 from agents.calling.rates import reply_is_over
 from agents.calling.tool_steps import Step, ToolWriting
 from agents.flows.committing import SUMMARY_PAUSE_SECONDS, commit_reply, leave_ended
 from agents.flows.composing import compose_reply, cues_of
+from agents.flows.continuing import write_whole
 from agents.flows.late_results import follow_up_latest_turn, take_waiting_results
 from agents.flows.reply_texts import ReplyReader, reader_of
 from agents.flows.summarizing import queue_due_summary
@@ -373,7 +374,7 @@ async def _call(
     attempt: Attempt, writing: Writing, reader: ReplyReader, show: Callable[[str], None]
 ) -> Reply:
     if isinstance(writing, PreparedCall):
-        return await make_call(writing, on_text=show, is_enough=reader.is_enough)
+        return await write_whole(writing, reader, show)
 
     async def store(step: Step) -> None:
         if not await in_database_patiently(_store_step, attempt, step):

@@ -30,13 +30,22 @@ class ReplyReader:
     agent: Agent
     cleaner: ReplyCleaner | None
 
+    @property
+    def is_small(self) -> bool:
+        return is_small_model(self.agent)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the model went on as somebody else, so that the rest of its text is left out."""
+        return bool(self.cleaner and self.cleaner.ended_before)
+
     def is_enough(self, _text: str) -> bool:
         """Return whether the model may stop, because the rest of its text is left out.
 
         A call that may cost something goes on to its end, because its server reports the tokens
         last.
         """
-        return bool(self.cleaner and self.cleaner.ended_before) and is_small_model(self.agent)
+        return self.has_ended and self.is_small
 
     def show(self, text: str, show: Callable[[str], None]) -> None:
         """Show the part of this piece of the reply that is clear by now."""
@@ -49,6 +58,11 @@ class ReplyReader:
         if self.cleaner and (rest := self.cleaner.end()):
             show(rest)
 
+    def new_front(self) -> ReplyCleaner:
+        """Return a cleaner for the beginning of a continuation, where the model may write its own
+        name once more."""
+        return ReplyCleaner(self.cleaner.own if self.cleaner else "")
+
     def finish(self, reply: Reply) -> FinishedReply:
         """Return the whole reply as it is committed.
 
@@ -56,8 +70,7 @@ class ReplyReader:
         If its reply was cut, the text ends with its last complete sentence. Raises EmptyReply if
         the model spoke only for somebody else.
         """
-        is_small = is_small_model(self.agent)
-        text, ended_before = without_heading(reply.text) if is_small else reply.text, ""
+        text, ended_before = without_heading(reply.text) if self.is_small else reply.text, ""
         if self.cleaner:
             text, ended_before = clean_reply(text, self.cleaner.own, self.cleaner.others)
         if ended_before and not text.strip():
@@ -66,7 +79,7 @@ class ReplyReader:
                 "prompt is kept; try again."
             )
         was_cut = reply.was_cut and not ended_before
-        if was_cut and is_small:
+        if was_cut and self.is_small:
             text = end_at_sentence(text)
             was_cut = not ends_a_sentence(text)
         return FinishedReply(text, ended_before, was_cut)

@@ -22,7 +22,10 @@ _ENDED_BEFORE = (
     "The member of the cast as whom the model went on to speak; the reply ends before that. Empty "
     "where it spoke for the actor alone."
 )
-_WAS_CUT = "Whether the output limit ended the reply, which is then not whole."
+_WAS_CUT = (
+    "Whether the output limit ended the reply, and its continuation by one more call did not make "
+    "it whole."
+)
 _CAME_WITH_STARTER = "Whether it came with a starter: people wrote it, and no model was called."
 
 

@@ -149,7 +149,7 @@ def hostile(browser: Browser) -> Iterator[HostileProgram]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fake_server._Call, "take_words", cut)
         with run_scripted_program(tokens_per_second=50_000) as program:
-            patch.setattr(program.model, "_replies", replies)
+            patch.setattr(program.model, "replies", replies)
             _fill_library(program.server, payloads)
             chapter = _played(program.server, payloads)
             imported = _imported(program.server, payloads, chapter.session_id)

@@ -85,24 +85,21 @@ def test_a_re_roll_has_an_end_of_its_own(chapter: Session, provider: ScriptedPro
 
 
 @pytest.mark.parametrize(
-    ("is_small", "text", "kept", "was_cut"),
+    ("text", "kept", "was_cut"),
     [
-        (False, "I go. I call for", "I go. I call for", True),
-        (False, "I go.", "I go.", True),
-        (True, "I go down now. I call", "I go down now.", False),
-        (True, "I go down and call for", "I go down and call for", True),
+        ("I go down now. I call", "I go down now.", False),
+        ("I go down and call for", "I go down and call for", True),
     ],
 )
-def test_a_reply_that_the_output_limit_cut_is_marked(
+def test_a_small_model_that_was_cut_is_not_continued(
     chapter: Session,
     provider: ScriptedProvider,
     monkeypatch: pytest.MonkeyPatch,
-    is_small: bool,
     text: str,
     kept: str,
     was_cut: bool,
 ) -> None:
-    monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: is_small)
+    monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: True)
     provider.enqueue(Script(text, was_cut=True))
     assert play(chapter).was_cut is was_cut
     assert texts_of(chapter)[-1] == kept
@@ -112,3 +109,4 @@ def test_a_whole_reply_is_not_marked(chapter: Session, provider: ScriptedProvide
     provider.enqueue("I go. And")
     attempt = play(chapter)
     assert (attempt.was_cut, attempt.ended_before) == (False, "")
+    assert LLMArtifact.objects.count() == 1

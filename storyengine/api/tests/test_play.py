@@ -62,6 +62,20 @@ class TestPrompt:
         assert (document["prompt_index"], document["next_agent_slot"]) == (1, 2)
         assert document["pending_turn"] is None
 
+    def test_it_says_how_the_reply_ended(
+        self, chapter: Session, provider: ScriptedProvider, settings: Settings
+    ) -> None:
+        settings.LLM = "scripted"
+        provider.enqueue(Script("I go do", was_cut=True), Script("down the", was_cut=True))
+        answer = send(chapter).json()
+        assert (answer["events"][1]["text"], answer["was_cut"]) == ("I go down the", True)
+        name = chapter.character(1).name
+        provider.enqueue(f"I stay.\n\n{name}: I go.")
+        answer = send(chapter, PROMPT | {"agent_slot": 2}).json()
+        assert (answer["ended_before"], answer["was_cut"]) == (name, False)
+        [attempt] = call("GET", address(chapter, "turns/2")).json()["attempts"]
+        assert attempt["ended_before"] == name
+
     def test_without_a_key_each_request_is_a_turn(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:

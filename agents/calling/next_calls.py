@@ -1,0 +1,28 @@
+"""Lets the second and every later call of a reply through."""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+
+from agents.calling import rates
+from agents.calling.calls import PreparedCall, let_reply_through
+from agents.running.database import in_database
+
+
+async def let_next_reply_through(
+    session_id: uuid.UUID, prepare: Callable[[], PreparedCall]
+) -> PreparedCall:
+    """Return the prepared call after the checks of consent and caps. The call counts as running
+    until the caller calls `rates.reply_is_over`. Raises the errors of `let_reply_through`."""
+    asked = asyncio.ensure_future(in_database(let_reply_through, session_id, prepare))
+    try:
+        return await asyncio.shield(asked)
+    except asyncio.CancelledError:
+        # The thread continues after a stop, and may count a reply that nobody will write. So this
+        # count is taken back.
+        def stop_counting(done: "asyncio.Future[PreparedCall]") -> None:
+            if not done.cancelled() and done.exception() is None:
+                rates.reply_is_over(session_id)
+
+        asked.add_done_callback(stop_counting)
+        raise
