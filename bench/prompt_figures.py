@@ -15,9 +15,9 @@ LEAST_CACHED = 4_096
 CACHE_DISCOUNT = 10
 # The targets below are for a session with this many prompts.
 TARGET_PROMPTS = 84
-MOST_CHARACTERS = 1_150_000
-MOST_COST = 310_000
-LEAST_SHARE = 0.75
+MOST_CHARACTERS = 1_450_000
+MOST_COST = 450_000
+LEAST_SHARE = 0.72
 
 
 def prompt_figures(prompts: Sequence[str], *, pairs: int) -> list[Figure]:

@@ -4,7 +4,7 @@ A model may write a name in other letters, without its accents, or only a part o
 then count one person as two. The record of the call keeps what the model wrote.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,14 +28,13 @@ _IDLE_WORDS = frozenset({"a", "an", "and", "da", "de", "der", "of", "the", "van"
 class CastNames:
     """The names of a cast, and the other spellings by which a text may mean them."""
 
-    def __init__(self, cast: Sequence[Character]) -> None:
-        self._slots = {str(one.slot): one.name for one in cast if one.slot}
+    def __init__(self, names: Iterable[str]) -> None:
         self._whole: dict[str, str] = {}
         self._parts: dict[str, set[str]] = {}
-        for one in cast:
-            key = plain_key(one.name)
-            self._whole[key] = "" if key in self._whole else one.name
-            self._parts.setdefault(one.name, set()).update(key.split())
+        for name in names:
+            key = plain_key(name)
+            self._whole[key] = "" if key in self._whole else name
+            self._parts.setdefault(name, set()).update(key.split())
 
     def name_of(self, text: str) -> str:
         """Return the name of the member whom this text names, or "" if it names none of them, or
@@ -73,18 +72,16 @@ class CastNames:
         name = self._whole.get(plain_key(start), "") if colon else ""
         return f"{name}{colon}{rest}" if name else text
 
-    def in_slot(self, slot: object) -> str:
-        return self._slots.get(str(slot).strip(), "")
-
 
 def with_cast_names(payload: dict[str, Any], cast: Sequence[Character]) -> dict[str, Any]:
     """Return a delta's payload with the names of the cast as the chapter spells them.
 
     The words of sentences stay as the model wrote them.
     """
-    names = CastNames(cast)
+    names = CastNames(one.name for one in cast)
+    slots = {str(one.slot): one.name for one in cast if one.slot}
     named = {
-        key: _each(payload[key], partial(_with_names, fields=fields, names=names))
+        key: _each(payload[key], partial(_with_names, fields=fields, names=names, slots=slots))
         for key, fields in _NAMING.items()
         if key in payload
     }
@@ -103,10 +100,12 @@ def _each(value: Any, change: Callable[[Entry], Entry]) -> Any:
     return change(value) if isinstance(value, dict) else value
 
 
-def _with_names(entry: Entry, fields: Sequence[str], names: CastNames) -> Entry:
+def _with_names(
+    entry: Entry, fields: Sequence[str], names: CastNames, slots: Mapping[str, str]
+) -> Entry:
     changed = {key: _spelt(entry[key], names) for key in fields if key in entry}
     # If the model left the name out, the slot tells who acted.
-    if not entry.get("name") and (name := names.in_slot(entry.get("agent_slot"))):
+    if not entry.get("name") and (name := slots.get(str(entry.get("agent_slot")).strip())):
         changed["name"] = name
     return entry | changed
 

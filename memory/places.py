@@ -66,7 +66,8 @@ def _read(block_ids: list[uuid.UUID]) -> dict[uuid.UUID, _Told]:
 def _told_by(block: MemoryBlock) -> _Told:
     fold = read_block(block_of(block))
     scene = fold.scene
-    place = " ".join([scene.place, *scene.around]) if scene else ""
+    visits = scene.told if scene else ()
+    place = " ".join(text for visit in visits for text in (visit.place, *visit.around) if text)
     return _Told(place, " ".join(_times(fold)))
 
 

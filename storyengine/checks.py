@@ -20,6 +20,8 @@ from storyengine.access.listening import (
 )
 from storyengine.settings.private_files import files_for_others
 
+# With fewer tokens, memory is no use in a chapter of some length.
+_FEW_MEMORY_TOKENS = 1_000
 # The middleware that replaces Django's own classes. Django's checks, which the settings silence,
 # would look only for Django's classes.
 PROTECTION = tuple(
@@ -198,6 +200,17 @@ def check_caps() -> Iterator[CheckMessage]:
             f"{', '.join(models)}.",
             hint="Set STORYENGINE_CHAPTER_TOKENS, or give prices in STORYENGINE_MODELS_FILE.",
             id="storyengine.W008",
+        )
+
+
+@check(Tags.compatibility)
+def check_memory() -> Iterator[CheckMessage]:
+    if settings.MEMORY_TOKENS < _FEW_MEMORY_TOKENS:
+        yield checks.Warning(
+            f"STORYENGINE_MEMORY_TOKENS is {settings.MEMORY_TOKENS}: prompts will leave out most "
+            "of what happened.",
+            hint=f"Set it to at least {_FEW_MEMORY_TOKENS}, or leave it out, for the default.",
+            id="storyengine.W019",
         )
 
 

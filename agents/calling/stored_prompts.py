@@ -11,6 +11,7 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields
+from itertools import chain
 from typing import Any
 from zlib import crc32
 
@@ -26,6 +27,7 @@ _LONG = 400
 _TOGETHER = 8
 # The most hashes in one query, because databases limit their number.
 _AT_A_TIME = 1_000
+_LEFT_OUT = "left_out"
 _DEFAULTS = {one.name: one.default for one in fields(SentLayer) if one.default is not MISSING}
 
 
@@ -62,7 +64,13 @@ def read_layers(artifact: LLMArtifact) -> tuple[SentLayer, ...]:
 
 def read_layers_of(artifacts: Sequence[LLMArtifact]) -> dict[uuid.UUID, tuple[SentLayer, ...]]:
     """Return the layers of several calls of one chapter, by the keys of the artifacts."""
-    named = {name for one in artifacts for entry in one.layers for name in entry.get("parts", ())}
+    named = {
+        name
+        for one in artifacts
+        for entry in one.layers
+        for names in (entry.get("parts", ()), entry.get(_LEFT_OUT, ()))
+        for name in names
+    }
     texts = _read_texts(artifacts[0].session_id, named, "text") if artifacts else {}
     return {one.pk: tuple(_layer_of(entry, texts) for entry in one.layers) for one in artifacts}
 
@@ -77,13 +85,18 @@ def _entry_of(layer: SentLayer, texts: dict[str, str]) -> dict[str, Any]:
 
     Values with fields of their own, such as tool calls, become dictionaries.
     """
-    values = {name: getattr(layer, name) for name in _DEFAULTS}
+    values = {name: getattr(layer, name) for name in _DEFAULTS if name != _LEFT_OUT}
     unusual = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
     gathered = list(_gathered(layer.parts, layer.separator))
     names = [_hash(text) for text in gathered]
     texts.update(zip(names, gathered, strict=True))
     if layer.tool_calls:
         unusual["tool_calls"] = [asdict(call) for call in layer.tool_calls]
+    if layer.left_out:
+        # A long chapter leaves out hundreds of blocks, and mostly the same ones in each request.
+        missing = list(_gathered(layer.left_out, "\n"))
+        unusual[_LEFT_OUT] = [_hash(text) for text in missing]
+        texts.update(zip(unusual[_LEFT_OUT], missing, strict=True))
     return {"name": layer.name, "tokens": layer.tokens, **unusual, "parts": names}
 
 
@@ -91,6 +104,9 @@ def _layer_of(entry: Mapping[str, Any], texts: Mapping[str, str]) -> SentLayer:
     own = {name: entry[name] for name in _DEFAULTS if name in entry}
     if "tool_calls" in own:
         own["tool_calls"] = tuple(ToolCall(**call) for call in own["tool_calls"])
+    if _LEFT_OUT in own:
+        missing = (texts[name].split("\n") for name in own[_LEFT_OUT])
+        own[_LEFT_OUT] = tuple(chain.from_iterable(missing))
     parts = tuple(texts[name] for name in entry.get("parts", ()))
     return SentLayer(name=entry["name"], parts=parts, **own)
 

@@ -11,6 +11,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
 
+from django.conf import settings
+
 from agents.calling.calls import fit_prompt
 from agents.calling.estimating import CallsEstimate, estimate_calls
 from agents.calling.model_access import model_facts, model_name
@@ -48,7 +50,7 @@ _CALLS_LOOKED_AT = 100
 # The weight (see agents.prompting.budget) that agent 8 writes in a delta, and the weight that a
 # delta adds to memory in later requests. Both numbers were measured in the long chapter of
 # bench/long_memory.py.
-_DELTA_WEIGHT, _GROWTH_WEIGHT = 2_100.0, 330.0
+_DELTA_WEIGHT, _GROWTH_WEIGHT = 2_100.0, 1_060.0
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,8 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     """Estimate the calls from the transcripts of some stretches and from the growth of memory.
 
     Only the longest request is composed, because the requests differ only by their transcripts and
-    their memory. Memory grows with each delta until its share of the window is full.
+    their memory. Memory grows with each delta until it has the most tokens that it may have, or
+    until the window is full.
     """
     agent = CONTEXT_SUMMARY
     facts = model_facts(agent)
@@ -160,10 +163,11 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     longest = max(sizes, key=lambda call: sizes[call])
     prompt = fit_prompt(agent, facts, partial(compose_summary, chapter, *longest))
     tokens = {layer.name: layer.tokens for layer in prompt.layers}
-    [memory] = [layer for layer in agent.layers if layer.share is not None]
-    most = (memory.share or 0) * input_budget(facts, output_limit(agent, facts))
+    [memory] = [layer for layer in agent.layers if layer.is_memory]
     known, chunk = tokens.get(memory.name, 0), tokens[CHUNK]
     beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - known - chunk
+    room = input_budget(facts, output_limit(agent, facts)) - beside - chunk
+    most = min(settings.MEMORY_TOKENS, room)
     calls, growth = count_calls(chapter, stretches), _GROWTH_WEIGHT / weight_per_token
     read = calls * (beside + sum(min(size, chunk) for size in sizes.values()) / len(sizes))
     read += sum(max(known, min(most, known + at * growth)) for at in range(calls))

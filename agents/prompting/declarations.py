@@ -10,7 +10,6 @@ from typing import Literal
 from agents.prompting.cast_list import cast_layer
 from agents.prompting.layer_sources import (
     chapter_text,
-    memory_so_far,
     own_pieces,
     present_memory,
     process_map,
@@ -18,10 +17,9 @@ from agents.prompting.layer_sources import (
     roster,
     session_state,
     title,
-    whole_memory,
     world_text,
 )
-from agents.prompting.layers import TIERS, Tier, Trim
+from agents.prompting.layers import Trim
 from agents.prompting.sandwich import LayerDeclaration, Source
 from agents.prompting.tools import Tool, ToolForm
 
@@ -97,25 +95,23 @@ def instructions(
     )
 
 
-def memory_layer(
-    name: str, source: Source, *, tiers: tuple[Tier, ...] = TIERS, is_kept: bool = False
-) -> LayerDeclaration:
+def memory_layer(name: str, source: Source, *, is_kept: bool = False) -> LayerDeclaration:
     """Return the layer that tells the fold. Each line of the fold is a piece.
 
-    The layer has a fixed share of the budget, so that it stays the same between two summaries while
-    the context after it grows. Several lines are dropped at a time, so that the layer changes less
-    often.
+    Memory gives way first if the request is too long, but holds a fraction of the budget until the
+    transcript has given way too. An eighth of its room is dropped at a time, so that the
+    layer changes less often.
     """
     return LayerDeclaration(
         name,
         source,
         trim=Trim.OLDEST_FIRST,
-        gives_way=2,
-        step=8,
-        share=0.4,
+        gives_way=0,
+        grain=0.125,
+        holds=0.4,
         separator="\n",
-        tiers=tiers,
         is_kept=is_kept,
+        is_memory=True,
     )
 
 
@@ -159,10 +155,13 @@ CONTEXT_SUMMARY = Agent(
             prompt_file("protocol_json"),
             cast=cast_layer(with_slots=True),
         ),
-        memory_layer("STRUCTURED_MEMORY_SO_FAR", memory_so_far),
+        memory_layer("STRUCTURED_MEMORY_SO_FAR", present_memory),
         _SESSION_STATE,
         LayerDeclaration(
-            "RECENT_CONTEXT_CHUNK", own_pieces("RECENT_CONTEXT_CHUNK"), trim=Trim.SHORTEN
+            "RECENT_CONTEXT_CHUNK",
+            own_pieces("RECENT_CONTEXT_CHUNK"),
+            trim=Trim.SHORTEN,
+            gives_way=1,
         ),
         _FORMAT,
     ),
@@ -187,23 +186,15 @@ NARRATOR = Agent(
             prompt_file("protocol_narrator", minimal=""),
         ),
         LayerDeclaration("NARRATIVE_AGENT_DEFINITION", own_pieces("NARRATIVE_AGENT_DEFINITION")),
-        LayerDeclaration(
-            "STRUCTURED_MEMORY",
-            whole_memory,
-            trim=Trim.CONDENSE,
-            gives_way=2,
-            share=0.4,
-            tiers=("full",),
-            is_kept=True,
-        ),
-        memory_layer(
-            "STRUCTURED_MEMORY", present_memory, tiers=("medium", "minimal"), is_kept=True
-        ),
+        memory_layer("STRUCTURED_MEMORY", present_memory, is_kept=True),
         # A small model does not get this layer, because it would copy the layer's numbers into the
         # story.
         LayerDeclaration("SESSION_STATE", session_state, tiers=("full", "medium")),
         LayerDeclaration(
-            "FULL_CHAPTER_CONTEXT", own_pieces("FULL_CHAPTER_CONTEXT"), trim=Trim.SHORTEN
+            "FULL_CHAPTER_CONTEXT",
+            own_pieces("FULL_CHAPTER_CONTEXT"),
+            trim=Trim.SHORTEN,
+            gives_way=1,
         ),
         LayerDeclaration("END_OF_THE_SCENE_BEFORE", own_pieces("END_OF_THE_SCENE_BEFORE")),
         LayerDeclaration("START_OF_THE_SCENE_AFTER", own_pieces("START_OF_THE_SCENE_AFTER")),

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
-from agents.prompting.layers import Piece, Tier
+from agents.prompting.layers import Piece, Pieces, Tier
 from agents.prompting.prompt_files import render_prompt, version_of
 from agents.prompting.prose import without_middle
 from agents.prompting.sandwich import Source, Subject
@@ -17,9 +17,8 @@ from memory.fold.folding import fold_chapter, fold_with
 from memory.fold.records import Fold
 from memory.keeping import KeptRecent
 from memory.stretches import Audience, recent_context_start
-from memory.telling.prompt_memory import told_blocks, told_lock
-from memory.telling.rendering import render
-from memory.telling.session_state import Detail, memory_lines, play_lines
+from memory.telling.prompt_memory import told_lock
+from memory.telling.session_state import Detail, StateLine, memory_lines, play_lines
 from sessions.models import Event, Session
 from sessions.record import chosen_events
 from sessions.roster import Character
@@ -30,9 +29,7 @@ from sessions.world import everybody_at
 # The names of the XML element around memory. The first name is used if the request also has a layer
 # of session state, and otherwise the second name.
 _MEMORY, _SESSION_STATE = "memory", "session_state"
-# The rank of rulings. They are kept longer than deltas, because they correct the deltas.
-_RULING_RANK = 1
-# The fraction of the budget within which the recent context surely fits. Memory may take 0.4 of the
+# The fraction of the budget within which the recent context surely fits. Memory holds 0.4 of the
 # budget, and instructions, identity and the GM's words take the rest. The tokens of the context are
 # estimated as for a model without reports, which gives about a third too many.
 _CONTEXT_SHARE = 0.5
@@ -109,7 +106,7 @@ def session_state(subject: Subject, tier: Tier) -> list[Piece]:
     return [Piece(text, has_elements=True)]
 
 
-def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
+def present_memory(subject: Subject, tier: Tier) -> Pieces:
     """Return the fold. For a large window, add the unchanged text of the lock."""
     chapter, readers, waiting = subject.chapter, subject.readers, subject.waiting
     if waiting and readers is not None:
@@ -119,19 +116,7 @@ def present_memory(subject: Subject, tier: Tier) -> list[Piece]:
     return _memory(subject, Detail(tier), folded, tag=_MEMORY)
 
 
-def memory_so_far(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the fold. For a large window, add the unchanged lock and the unchanged newest
-    delta."""
-    pieces = present_memory(subject, tier)
-    if tier != "full":
-        return pieces
-    blocks = told_blocks(subject.chapter, before=subject.before, readers=subject.readers)
-    told = [block.full for block in blocks if block.is_delta]
-    told += map(render, subject.waiting)
-    return [*pieces, *(Piece(newest, must_stay=True) for newest in told[-1:])]
-
-
-def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
+def character_memory(subject: Subject, tier: Tier) -> Pieces:
     """Return memory as session state, without the events that the recent context shows word for
     word. If the context may be trimmed, memory has all events.
 
@@ -148,21 +133,6 @@ def character_memory(subject: Subject, tier: Tier) -> list[Piece]:
     until = start if detail is Detail.MINIMAL else before
     folded = fold_chapter(chapter, before=until, readers=readers)
     return _memory(subject, detail, folded, told_before=start)
-
-
-def whole_memory(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the unchanged text of every block. The lock and the newest delta are never trimmed."""
-    blocks = told_blocks(subject.chapter, before=subject.before, readers=subject.readers)
-    newest = max((at for at, block in enumerate(blocks) if block.is_delta), default=None)
-    return [
-        Piece(
-            block.full,
-            block.brief,
-            must_stay=block.is_lock or at == newest,
-            rank=0 if block.is_delta else _RULING_RANK,
-        )
-        for at, block in enumerate(blocks)
-    ]
 
 
 def recent_context(subject: Subject, tier: Tier) -> tuple[Piece, ...]:
@@ -196,7 +166,10 @@ def transcript_pieces(
         perceived=perceived,
         with_thoughts=with_thoughts,
     )
-    return tuple(Piece(*told_turn(turn, cast)) for turn in _by_prompt(entries))
+    return tuple(
+        Piece(*told_turn(turn, cast), block=f"Prompt {number}")
+        for number, turn in _by_prompt(entries)
+    )
 
 
 def told_turn(entries: Iterable[Entry], cast: tuple[str, ...]) -> tuple[str, str]:
@@ -240,10 +213,10 @@ def transcript_weights(chapter: Session, last: int) -> tuple[float, ...]:
     return kept[1]
 
 
-def _by_prompt(entries: Iterable[Entry]) -> Iterator[Iterator[Entry]]:
-    """Yield the entries of each prompt. The caller has to read the entries of a prompt before it
-    takes those of the next prompt."""
-    return (turn for _, turn in groupby(entries, key=lambda entry: entry.prompt_index))
+def _by_prompt(entries: Iterable[Entry]) -> Iterator[tuple[int, Iterator[Entry]]]:
+    """Yield the number and the entries of each prompt. The caller has to read the entries of a
+    prompt before it takes those of the next prompt."""
+    return groupby(entries, key=lambda entry: entry.prompt_index)
 
 
 def context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
@@ -321,7 +294,7 @@ def _memory(
     *,
     tag: str = _SESSION_STATE,
     told_before: int | None = None,
-) -> list[Piece]:
+) -> Pieces:
     chapter, key = subject.chapter, (subject.chapter.pk, subject.whose)
     lock = told_lock(chapter) if detail is Detail.FULL else ""
     known = _Memory(folded, subject.everybody, detail, lock, tag, told_before)
@@ -329,12 +302,12 @@ def _memory(
     if kept is None or not kept.is_like(known):
         kept = known
         _kept_memory.set(key, kept, size=1 + len(folded.moments))
-    return kept.pieces
+    return kept.pieces(None if subject.slot is None else speaker(subject))
 
 
 @dataclass(frozen=True)
 class _Memory:
-    """The memory of a chapter as pieces, which stay the same until the next summary or ruling."""
+    """The memory of a chapter, which stays the same until the next summary or ruling."""
 
     folded: Fold
     cast: tuple[Character, ...]
@@ -355,28 +328,62 @@ class _Memory:
         ) == (other.cast, other.detail, other.lock, other.tag, other.told_before)
 
     @cached_property
-    def pieces(self) -> list[Piece]:
-        lines = memory_lines(
+    def lines(self) -> list[StateLine]:
+        return memory_lines(
             self.folded,
             [one for one in self.cast if one.slot],
             detail=self.detail,
             beside_lock=bool(self.lock),
             told_before=self.told_before,
         )
-        pieces = [Piece(self.lock, must_stay=True)] if self.lock else []
-        if lines:
-            pieces += [
+
+    def pieces(self, reader: str | None) -> Pieces:
+        """Return the pieces for the character with this name, or for an agent who is told
+        everything if the name is None."""
+        if reader not in self._by_reader:
+            intents = (at for at, line in enumerate(self.lines) if line.is_more_for(reader))
+            own = {
+                at + self._before: _line_piece(self.lines[at], with_intent=True) for at in intents
+            }
+            self._by_reader[reader] = self._for_others.with_others(own)
+        return self._by_reader[reader]
+
+    @cached_property
+    def _by_reader(self) -> dict[str | None, Pieces]:
+        return {}
+
+    @property
+    def _before(self) -> int:
+        """The number of pieces before the lines."""
+        return 2 if self.lock else 1
+
+    @cached_property
+    def _for_others(self) -> Pieces:
+        """The pieces for a character who did no deed."""
+        lock = [Piece(self.lock, must_stay=True)] if self.lock else []
+        if not self.lines:
+            return Pieces(lock)
+        return Pieces(
+            [
+                *lock,
                 Piece(f"<{self.tag}>", must_stay=True, has_elements=True),
-                *(_line_piece(line.text, line.rank) for line in lines),
+                *map(_line_piece, self.lines),
                 Piece(f"</{self.tag}>", must_stay=True, has_elements=True),
             ]
-        return pieces
+        )
 
 
 # Pieces are cached with their weights, because a summary changes few lines of a long chapter.
 @lru_cache(maxsize=16_384)
-def _line_piece(text: str, rank: int) -> Piece:
-    return Piece(text, rank=rank, has_elements=True)
+def _line_piece(line: StateLine, *, with_intent: bool = False) -> Piece:
+    return Piece(
+        line.with_intent if with_intent else line.text,
+        rank=line.rank,
+        has_elements=True,
+        block=line.block,
+        place=line.place,
+        heads=line.heads,
+    )
 
 
 # The cache of contexts. A key is the chapter, the first prompt and the reader. A value also has the

@@ -6,16 +6,18 @@ its own rule.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from itertools import accumulate
 from typing import Literal
 
-from agents.exceptions import PromptTooLong
 from agents.prompting.budget import TOKENS_PER_MESSAGE, weigh
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.sent_layers import BLANK_LINE, Role, SentLayer, join_layers, with_heading
+from agents.prompting.too_long import too_long
 from agents.providers.base import Message, ToolCall
 
 Tier = Literal["full", "medium", "minimal"]
@@ -27,7 +29,6 @@ class Trim(Enum):
 
     NEVER = "never"
     OLDEST_FIRST = "oldest first"
-    NEWEST_FIRST = "newest first"
     # Pieces are shortened, beginning with the oldest. Pieces are dropped only if all are short and
     # the layer is still too long.
     CONDENSE = "condense"
@@ -35,26 +36,6 @@ class Trim(Enum):
     SHORTEN = "shorten"
     # All pieces are dropped together, or none.
     DROP = "drop"
-
-
-# The layers whose texts the GM can shorten, with the words by which messages name these texts.
-_EDITABLE = {
-    "WORLD_TEXT": "the world text on Tab 1",
-    "CHAPTER_TEXT": "the chapter text on Tab 1",
-    "AGENT_IDENTITY": "the identity on Tab 1",
-    "USER_PROMPT": "your prompt",
-    "NARRATIVE_AGENT_DEFINITION": "the narrative agent's instructions on Tab 3",
-}
-# The layer with a text that is locked. A message names it last, because the GM can shorten this
-# text only in a copy of the chapter.
-_LOCKED = "AGENT_IDENTITY"
-# The layers whose texts the GM cannot shorten, with the words by which messages name these texts.
-_NOT_EDITABLE = {
-    **dict.fromkeys(
-        ("RECENT_CONTEXT", "RECENT_CONTEXT_CHUNK", "FULL_CHAPTER_CONTEXT"), "transcript"
-    ),
-    **dict.fromkeys(("STRUCTURED_MEMORY", "STRUCTURED_MEMORY_SO_FAR"), "memory"),
-}
 
 
 @dataclass(frozen=True)
@@ -65,7 +46,9 @@ class Piece:
     `text` and `brief` are escaped, so that nothing in them imitates a part of the request.
     `has_elements` says that the engine wrote the text and has escaped the words of others in it.
     `has_calls` says that the text explains the forms of tool calls, or that the model itself wrote
-    the calls in it.
+    the calls in it. If `heads` is not 0, the piece is the heading of so many pieces after it, and
+    is dropped with the last of them. `block` and `place` are the words by which a record names the
+    piece if it was left out, such as "Prompts 1-7" and "event 2".
     """
 
     text: str
@@ -74,6 +57,9 @@ class Piece:
     rank: int = 0
     has_elements: bool = False
     has_calls: bool = False
+    heads: int = 0
+    block: str = ""
+    place: str = ""
 
     def __post_init__(self) -> None:
         # The texts are escaped here rather than when they are sent, because the weight must be the
@@ -94,12 +80,107 @@ class Piece:
         return replace(self, text=self.brief, brief="")
 
 
-def keep_last(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
+class Pieces(tuple[Piece, ...]):
+    """The pieces of a layer.
+
+    What trimming has to know of them is worked out once, because many requests have the same
+    memory, of which a long chapter has thousands of pieces. `gone` are the pieces that were dropped
+    from them.
+    """
+
+    gone: tuple[Piece, ...] = ()
+
+    @classmethod
+    def of(cls, pieces: Iterable[Piece]) -> "Pieces":
+        return pieces if isinstance(pieces, cls) else cls(pieces)
+
+    @cached_property
+    def weight(self) -> float:
+        """The weight of all pieces, without the separators between them."""
+        return sum(piece.weight for piece in self)
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The places of the pieces that may be trimmed, in the order in which they give way: those
+        of the lowest rank first, and the oldest of equal ones. Headings are not among them."""
+        places = (at for at, piece in enumerate(self) if not (piece.heads or piece.must_stay))
+        return sorted(places, key=lambda at: self[at].rank)
+
+    @cached_property
+    def left_out(self) -> tuple[str, ...]:
+        """The names of the pieces that were dropped, as one text for each block, such as "Prompts
+        1-7: event 1, deed 2"."""
+        places: dict[str, list[str]] = {}
+        for piece in self.gone:
+            if piece.block:
+                places.setdefault(piece.block, []).append(piece.place)
+        return tuple(
+            f"{block}: {', '.join(named)}" if (named := list(filter(None, found))) else block
+            for block, found in places.items()
+        )
+
+    @cached_property
+    def _goes_at(self) -> list[int]:
+        """For each piece, how many pieces of the order are dropped once it is gone. A heading goes
+        with the last of the pieces under it. The number is too high for a piece that must stay."""
+        goes_at = [len(self.order) + 1] * len(self)
+        for dropped, at in enumerate(self.order, 1):
+            goes_at[at] = dropped
+        for at, piece in enumerate(self):
+            if piece.heads:
+                goes_at[at] = max(goes_at[at + 1 : at + 1 + piece.heads])
+        return goes_at
+
+    @cached_property
+    def _freed(self) -> tuple[list[float], list[int]]:
+        """The weight and the number of the pieces that are gone, for each number of pieces of the
+        order that may be dropped."""
+        weights, counts = [0.0] * (len(self.order) + 2), [0] * (len(self.order) + 2)
+        for piece, dropped in zip(self, self._goes_at, strict=True):
+            weights[dropped] += piece.weight
+            counts[dropped] += 1
+        return list(accumulate(weights)), list(accumulate(counts))
+
+    @cached_property
+    def _shorter(self) -> dict[int, "Pieces"]:
+        return {}
+
+    def with_others(self, others: Mapping[int, Piece]) -> "Pieces":
+        """Return the pieces with others at some places, which have the same ranks as those."""
+        changed = list(self)
+        for at, piece in others.items():
+            changed[at] = piece
+        pieces = Pieces(changed)
+        pieces.order, pieces._goes_at = self.order, self._goes_at
+        return pieces
+
+    def count_to_free(self, excess: float, separator: int) -> int:
+        """Return how many pieces of the order have to be dropped, so that the layer loses a weight
+        of `excess`, or all of them. Each separator has the weight `separator`."""
+        weights, counts = self._freed
+        numbers = range(len(self.order))
+        return bisect_left(numbers, excess, key=lambda n: weights[n] + counts[n] * separator)
+
+    def without_first(self, count: int) -> "Pieces":
+        """Return the pieces without the first `count` pieces of the order, and without the headings
+        of which all pieces were dropped."""
+        shorter = self._shorter.get(count)
+        if shorter is None:
+            both = list(zip(self, self._goes_at, strict=True))
+            shorter = Pieces(piece for piece, dropped in both if dropped > count)
+            shorter.gone = tuple(
+                piece for piece, dropped in both if dropped <= count and not piece.heads
+            )
+            self._shorter[count] = shorter
+        return shorter
+
+
+def keep_last(pieces: Sequence[Piece], count: int) -> Pieces:
     """Return the pieces, with `must_stay` set on the last `count` pieces."""
     if not count:
-        return tuple(pieces)
+        return Pieces.of(pieces)
     newest = len(pieces) - count
-    return tuple(
+    return Pieces(
         replace(piece, must_stay=True) if at >= newest and not piece.must_stay else piece
         for at, piece in enumerate(pieces)
     )
@@ -110,9 +191,10 @@ class Layer:
     """A named part of a request.
 
     Layers with a lower `gives_way` are trimmed first. Pieces are dropped in groups of `step`,
-    because prefix caches work better if a layer changes seldom. `share` limits the layer to a
-    fraction of the budget, and `most_tokens` limits it to a number of tokens, even if there is room
-    for more.
+    because prefix caches work better if a layer changes seldom. With a `grain`, as much is dropped
+    as makes up a multiple of this fraction of its room, for the same reason. `most_tokens` limits
+    the layer to a number of tokens, even if there is room for more. `holds` is the fraction of the
+    budget that the layer keeps until all layers that give way after it have been trimmed too.
     """
 
     name: str
@@ -122,13 +204,18 @@ class Layer:
     trim: Trim = Trim.NEVER
     gives_way: int = 0
     step: int = 1
-    share: float | None = None
+    grain: float = 0
     most_tokens: int | None = None
+    holds: float = 0
     separator: str = BLANK_LINE
     # The tool calls in a message of the assistant, in the form of the server's protocol. The next
     # field is used in a message of a tool: it is the id of the call whose result the message has.
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
+
+    @cached_property
+    def sized(self) -> Pieces:
+        return Pieces.of(self.pieces)
 
     @cached_property
     def text(self) -> str:
@@ -140,7 +227,12 @@ class Layer:
     @cached_property
     def weight(self) -> float:
         calls = (f"{call.call_id}{call.name}{call.arguments}" for call in self.tool_calls)
-        return weigh(self.text) + weigh("".join(calls))
+        weight = weigh("".join(calls))
+        if self.pieces:
+            heading = with_heading(self.name, "") if self.has_heading else ""
+            separators = (len(self.pieces) - 1) * len(self.separator)
+            weight += weigh(heading) + self.sized.weight + separators
+        return weight
 
 
 def text_layer(
@@ -177,16 +269,30 @@ def assemble(
         return layer.weight / weight_per_token
 
     originals = [layer for layer in layers if layer.pieces]
-    limited = [_trim(layer, _limit(layer, budget_tokens) * weight_per_token) for layer in originals]
+    grains = [
+        layer.grain * min(_limit(layer), budget_tokens) * weight_per_token for layer in originals
+    ]
+    limited = [
+        _trim(layer, _limit(layer) * weight_per_token, grain)
+        for layer, grain in zip(originals, grains, strict=True)
+    ]
     fitted = list(limited)
     available = (budget_tokens - TOKENS_PER_MESSAGE * len(fitted)) * weight_per_token
     total = sum(layer.weight for layer in fitted)
-    for at in sorted(range(len(fitted)), key=lambda i: fitted[i].gives_way):
-        others = total - fitted[at].weight
-        fitted[at] = _trim(fitted[at], available - others)
-        total = others + fitted[at].weight
+    for is_last_resort in (False, True):
+        for at in sorted(range(len(fitted)), key=lambda i: fitted[i].gives_way):
+            if total <= available:
+                break
+            others = total - fitted[at].weight
+            held = 0 if is_last_resort else limited[at].holds * budget_tokens * weight_per_token
+            room = max(available - others, held)
+            if limited[at].weight > room:
+                # The whole layer is trimmed anew, because what its trimming needs is known already.
+                fitted[at] = _trim(originals[at], room, grains[at])
+            total = others + fitted[at].weight
     if total > available:
-        raise _too_long(fitted, tokens_of, (total - available) / weight_per_token)
+        sizes = [(layer.name, tokens_of(layer)) for layer in fitted]
+        raise too_long(sizes, (total - available) / weight_per_token)
     return AssembledPrompt(
         layers=tuple(
             _as_sent(before, after, round(tokens_of(after)), reason=_reason(before, within, after))
@@ -196,95 +302,65 @@ def assemble(
     )
 
 
-def _limit(layer: Layer, budget_tokens: int) -> float:
+def _limit(layer: Layer) -> float:
     """Return the most tokens that the layer may have, even if there is room for more."""
-    share = math.inf if layer.share is None else layer.share * budget_tokens
-    return share if layer.most_tokens is None else min(share, layer.most_tokens)
+    return math.inf if layer.most_tokens is None else layer.most_tokens
 
 
-def _trim(layer: Layer, room: float) -> Layer:
+def _trim(layer: Layer, room: float, grain: float) -> Layer:
     """Trim the layer by its rule until its weight is at most `room`, or until only pieces that must
-    stay are left."""
-    if layer.weight <= room or layer.trim is Trim.NEVER:
+    stay are left. With a `grain`, the weight that is dropped is at least a multiple of it."""
+    excess = layer.weight - room
+    if excess <= 0 or layer.trim is Trim.NEVER:
         return layer
-    pieces: dict[int, Piece] = dict(enumerate(layer.pieces))
-    order = [at for at in _order_of_giving_way(layer) if not pieces[at].must_stay]
-    weight = layer.weight
+    pieces = layer.sized
     if layer.trim in (Trim.CONDENSE, Trim.SHORTEN):
-        for at in order:
-            if weight <= room:
-                break
-            whole = pieces[at]
-            if whole.brief:
-                weight += whole.shortened.weight - whole.weight
-                pieces[at] = whole.shortened
-    if layer.trim is not Trim.SHORTEN:
-        while order and weight > room:
-            going = order if layer.trim is Trim.DROP else _next_to_go(pieces, order, layer.step)
-            for at in going:
-                weight -= pieces.pop(at).weight + len(layer.separator)
-            order = order[len(going) :]
-    kept = tuple(pieces.values())
-    return layer if kept == layer.pieces else replace(layer, pieces=kept)
+        pieces = _shorten(pieces, excess)
+        excess -= layer.sized.weight - pieces.weight
+    if layer.trim is not Trim.SHORTEN and excess > 0:
+        if grain:
+            excess = math.ceil(excess / grain) * grain
+        count = pieces.count_to_free(excess, len(layer.separator))
+        count = (
+            len(pieces.order) if layer.trim is Trim.DROP else _in_steps(pieces, count, layer.step)
+        )
+        pieces = pieces.without_first(count)
+    return layer if pieces == layer.pieces else replace(layer, pieces=pieces)
 
 
-def _next_to_go(pieces: Mapping[int, Piece], order: Sequence[int], step: int) -> Sequence[int]:
-    """Return the next pieces to drop: at most `step` pieces, all of the same rank."""
-    rank = pieces[order[0]].rank
-    return [at for at in order[:step] if pieces[at].rank == rank]
+def _shorten(pieces: Pieces, excess: float) -> Pieces:
+    """Shorten pieces in their order, until they have lost a weight of `excess`, or until all are
+    short."""
+    shorter = list(pieces)
+    for at in pieces.order:
+        if excess <= 0:
+            break
+        whole = pieces[at]
+        if whole.brief:
+            excess -= whole.weight - whole.shortened.weight
+            shorter[at] = whole.shortened
+    return Pieces(shorter)
 
 
-def _order_of_giving_way(layer: Layer) -> list[int]:
-    newest_first = layer.trim is Trim.NEWEST_FIRST
-    return sorted(
-        range(len(layer.pieces)),
-        key=lambda at: (layer.pieces[at].rank, -at if newest_first else at),
-    )
+def _in_steps(pieces: Pieces, count: int, step: int) -> int:
+    """Return how many pieces go, if at least `count` go in groups of at most `step` pieces of the
+    same rank."""
+    gone = 0
+    while step > 1 and gone < count:
+        group = [pieces[at].rank for at in pieces.order[gone : gone + step]]
+        gone += group.count(group[0])
+    return max(gone, count)
 
 
 def _reason(before: Layer, within: Layer, after: Layer) -> str:
     if after is before:
         return ""
-    if after is not within:
-        return "the window is full"
-    return "its share of the window is full" if before.most_tokens is None else "its limit is full"
-
-
-def _too_long(
-    layers: list[Layer], tokens_of: Callable[[Layer], float], excess: float
-) -> PromptTooLong:
-    """Return the error for a request that is too long.
-
-    Its message names the longest layer that the GM can shorten, or all such layers if one layer is
-    not enough.
-    """
-    said = f"This is about {round(excess):,} tokens too long for the model's context window."
-    kept = "Nothing was sent and your words are kept."
-    parts = sorted(
-        (layer for layer in layers if layer.name in _EDITABLE),
-        key=lambda layer: (layer.name == _LOCKED, -tokens_of(layer)),
-    )
-    enough = [part for part in parts if tokens_of(part) > excess][:1]
-    if not enough and sum(map(tokens_of, parts)) > excess:
-        enough = parts
-    if enough:
-        named = " and ".join(
-            f"{_EDITABLE[part.name]} (about {round(tokens_of(part)):,} tokens)" for part in enough
-        )
-        way_out = f"Shorten {named} by so much, or use a model with a larger window."
-        return PromptTooLong(f"{said} {way_out} {kept}")
-    longest = max(layers, key=tokens_of)
-    if named_so := _NOT_EDITABLE.get(longest.name):
-        said += f" The {named_so} alone has about {round(tokens_of(longest)):,}."
-    return PromptTooLong(
-        f"{said} Shortening what you wrote would not be enough: a model with a larger window is "
-        f"needed. {kept}"
-    )
+    return "its limit is full" if after is within else "the window is full"
 
 
 def _as_sent(before: Layer, after: Layer, tokens: int, *, reason: str) -> SentLayer:
-    originals = {piece.text for piece in before.pieces}
-    kept = sum(piece.text in originals for piece in after.pieces)
+    originals = set(map(id, before.pieces))
+    kept = sum(id(piece) in originals for piece in after.pieces)
     return SentLayer(
         name=before.name,
         role=before.role,
@@ -298,4 +374,5 @@ def _as_sent(before: Layer, after: Layer, tokens: int, *, reason: str) -> SentLa
         shortened=len(after.pieces) - kept,
         dropped=len(before.pieces) - len(after.pieces),
         reason=reason,
+        left_out=after.sized.left_out,
     )

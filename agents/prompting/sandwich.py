@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
+from django.conf import settings
+
 from agents.prompting.escaping import guard_heading
 from agents.prompting.layers import TIERS, Layer, Piece, Tier, Trim, keep_last
 from agents.prompting.sent_layers import BLANK_LINE, Role
@@ -100,7 +102,8 @@ class LayerDeclaration:
     trim: Trim = Trim.NEVER
     gives_way: int = 0
     step: int = 1
-    share: float | None = None
+    grain: float = 0
+    holds: float = 0
     separator: str = BLANK_LINE
     floor: int = 0
     tiers: tuple[Tier, ...] = TIERS
@@ -108,12 +111,17 @@ class LayerDeclaration:
     # hash as a key of the cache.
     most_tokens: Mapping[Tier, int] = field(default_factory=dict, hash=False)
     is_kept: bool = False
+    # True if the layer tells memory, for which STORYENGINE_MEMORY_TOKENS has the most tokens.
+    is_memory: bool = False
 
     def __post_init__(self) -> None:
         if self.has_heading:
             guard_heading(self.name)
 
     def layer(self, subject: Subject, tier: Tier) -> Layer:
+        most_tokens = self.most_tokens.get(tier)
+        if self.is_memory:
+            most_tokens = min(settings.MEMORY_TOKENS, most_tokens or settings.MEMORY_TOKENS)
         return Layer(
             self.name,
             keep_last(self.source(subject, tier), self.floor),
@@ -122,8 +130,9 @@ class LayerDeclaration:
             trim=self.trim,
             gives_way=self.gives_way,
             step=self.step,
-            share=self.share,
-            most_tokens=self.most_tokens.get(tier),
+            grain=self.grain,
+            holds=self.holds,
+            most_tokens=most_tokens,
             separator=self.separator,
         )
 
@@ -147,7 +156,9 @@ def _layer(declaration: LayerDeclaration, subject: Subject, tier: Tier) -> Layer
     if not declaration.is_kept:
         return declaration.layer(subject, tier)
     chapter = subject.chapter
-    key = (declaration, chapter.pk, subject.whose)
+    # Memory tells the intent of a deed to its doer alone, so it differs by reader in any chapter.
+    whose = subject.readers if declaration.is_memory else subject.whose
+    key = (declaration, chapter.pk, whose)
     state = (tier, chapter.updated_at, subject.before, subject.budget_tokens, subject.everybody)
     kept = _kept.get(key)
     if kept is None or kept[0] != state:

@@ -18,7 +18,9 @@ class SentLayer:
 
     `parts` are the texts of the layer in their order. A layer that was dropped has no parts.
     `kept`, `shortened` and `dropped` count the pieces of the layer, and `reason` says why the layer
-    was trimmed. A layer without a `name` is a message whose layers are not known.
+    was trimmed. `left_out` names the dropped pieces of memory and of the transcript by their blocks
+    and their places in these, such as "Prompts 1-7: event 1, deed 2". A layer without a `name` is a
+    message whose layers are not known.
     """
 
     name: str
@@ -35,6 +37,7 @@ class SentLayer:
     # field is used in a message of a tool: it is the id of the call whose result the message has.
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
+    left_out: tuple[str, ...] = ()
 
     @cached_property
     def body(self) -> str:

@@ -100,6 +100,7 @@ def key_of(text: str) -> str:
     return " ".join(_IDLE.sub(" ", folded).split()) or " ".join(text.casefold().split())
 
 
+@lru_cache(maxsize=16_384)
 def plain_key(name: str) -> str:
     """Return a key that is equal for two spellings of a name, whatever their accents."""
     letters = unicodedata.normalize("NFD", key_of(name))

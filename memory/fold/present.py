@@ -1,198 +1,151 @@
 """Derives the present state from a fold: applies the rulings, and uses the names of the chapter's
 cast."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import TypeVar
 
-from memory.fold.names import (
-    EVERYONE,
-    closed_by,
-    is_scene_place,
-    key_of,
-    person_key,
-    placed_person,
-    plain_key,
+from memory.fold.facts import Fact, Happening, Past, Whereabouts
+from memory.fold.history import (
+    around,
+    at_stake,
+    closed,
+    finding,
+    finds,
+    opened,
+    past_places,
+    shift_fact,
+    shifts,
+    timeline,
 )
-from memory.fold.records import Fold, Prompts, Ruling, Setting, Sighting, Thread, Truth
+from memory.fold.members import Members
+from memory.fold.names import key_of
+from memory.fold.records import Fold, Mention, Ruling, Setting, Truth
+from memory.fold.rulings import Rulings
+from memory.fold.states import States
 from sessions.roster import Character
 
-# The most changes at the place of the scene that are shown. If there are more, only the latest are
-# shown.
-_MAX_AROUND = 6
 
+class Present:
+    """The present state of memory, and its history.
 
-@dataclass(frozen=True)
-class Fact:
-    """A fact of memory.
-
-    `text` is one line, and a ruling names this text to withdraw the fact. `aside` is further
-    knowledge about the fact. `first` and `latest` are the prompts that named the fact first and
-    last.
+    Canon is in the order in which it was first said. The other facts that hold now are in the order
+    in which they were last mentioned, the oldest first. The history is in the order in which memory
+    told it for each subject. Everything is worked out when it is first asked for.
     """
 
-    text: str
-    first: Prompts
-    latest: Prompts
-    aside: str = ""
-    is_in_lock: bool = False
-
-
-@dataclass(frozen=True)
-class Whereabouts:
-    name: str
-    place: str
-    first: Prompts
-    latest: Prompts
+    def __init__(self, folded: Fold, roster: Sequence[Character]) -> None:
+        self._folded = folded
+        self._rulings = Rulings(folded)
+        self._cast = Members(folded, roster)
 
     @property
-    def text(self) -> str:
-        return f"{self.name}: {self.place}"
+    def settings(self) -> tuple[Setting, ...]:
+        return self._folded.settings
 
+    @cached_property
+    def canon(self) -> tuple[Fact, ...]:
+        truths = self._folded.truths.values()
+        return tuple(_fact_of(one) for one in truths if one.ruling is not Ruling.UNTRUE)
 
-@dataclass(frozen=True)
-class Present:
-    """The present state of memory.
+    @property
+    def withdrawn(self) -> tuple[Fact, ...]:
+        return self._rulings.withdrawn
 
-    Canon is in the order in which it was first said. Other facts are in the order in which they
-    were last mentioned, the oldest first. If a request lacks room, the first facts of each kind are
-    left out first.
-    """
+    @cached_property
+    def scene(self) -> Fact | None:
+        return _scene(self._folded)
 
-    settings: tuple[Setting, ...]
-    canon: tuple[Fact, ...]
-    withdrawn: tuple[Fact, ...]
-    scene: Fact | None
-    around: tuple[str, ...]
-    cast: tuple[Whereabouts, ...]
-    others: tuple[Whereabouts, ...]
-    open_threads: tuple[Fact, ...]
-    closed_threads: tuple[Fact, ...]
-    state: tuple[Fact, ...]
-    relationships: tuple[Fact, ...]
-    items: tuple[Fact, ...]
-    questions: tuple[Fact, ...]
-    timeline: tuple[Fact, ...]
+    @cached_property
+    def around(self) -> tuple[Fact, ...]:
+        return tuple(around(self._folded, self._rulings))
+
+    @cached_property
+    def _whereabouts(self) -> tuple[Whereabouts, ...]:
+        seen = self._cast.whereabouts()
+        return tuple(one for one in seen if self._rulings.spare(one.text))
+
+    @cached_property
+    def cast(self) -> tuple[Whereabouts, ...]:
+        return tuple(one for one in self._whereabouts if one.name in self._cast.names)
+
+    @cached_property
+    def others(self) -> tuple[Whereabouts, ...]:
+        seen = (one for one in self._whereabouts if one.name not in self._cast.names)
+        return tuple(_by_latest(seen))
+
+    @cached_property
+    def open_threads(self) -> tuple[Fact, ...]:
+        return tuple(_by_latest(_threads(self._folded, self._rulings, is_open=True)))
+
+    @cached_property
+    def closed_threads(self) -> tuple[Fact, ...]:
+        return tuple(_by_latest(_threads(self._folded, self._rulings, is_open=False)))
+
+    @cached_property
+    def _states(self) -> States:
+        return States(self._folded, self._rulings, self._cast, self._whereabouts)
+
+    @cached_property
+    def state(self) -> tuple[Fact, ...]:
+        return tuple(_by_latest(self._states.facts()))
+
+    @cached_property
+    def relationships(self) -> tuple[Fact, ...]:
+        return tuple(_by_latest(_ties(self._folded, self._rulings, self._cast)))
+
+    @cached_property
+    def items(self) -> tuple[Fact, ...]:
+        return tuple(_by_latest(_things(self._folded, self._rulings)))
+
+    @cached_property
+    def questions(self) -> tuple[Fact, ...]:
+        asked = (one for one in self._folded.questions.values() if not one.is_settled)
+        return tuple(
+            _by_latest(
+                Fact(one.text, one.first, one.latest, mention=Mention(one.first, one.place))
+                for one in asked
+            )
+        )
+
+    @cached_property
+    def timeline(self) -> tuple[Happening, ...]:
+        return tuple(timeline(self._folded, self._rulings, self._cast))
+
+    @cached_property
+    def finds(self) -> tuple[Fact, ...]:
+        """Everything that was found, each time that memory told more of it."""
+        return tuple(finds(self._folded, self._rulings))
+
+    @cached_property
+    def shifts(self) -> tuple[Fact, ...]:
+        """Everything that shifted between people."""
+        return tuple(shifts(self._folded, self._rulings, self._cast))
+
+    @cached_property
+    def opened(self) -> tuple[Fact, ...]:
+        """Everything that was said about the threads that are open."""
+        return tuple(opened(self._folded, self._rulings))
+
+    @cached_property
+    def closed(self) -> tuple[Fact, ...]:
+        """The threads that are closed, each with everything that was said about it."""
+        return tuple(closed(self._folded, self._rulings))
+
+    @cached_property
+    def past(self) -> tuple[Past, ...]:
+        """The values that no longer hold, and the places that the scene has left."""
+        return (*past_places(self._folded, self._rulings), *self._states.past())
 
 
 def present(folded: Fold, roster: Sequence[Character] = ()) -> Present:
     """Return the present state. The `roster` has the names of the cast. Without a roster, the
     lock's names are used."""
-    rulings = _Rulings(folded)
-    cast = _Cast(folded, roster)
-    whereabouts = [one for one in cast.whereabouts() if rulings.spare(one.text)]
-    return Present(
-        settings=folded.settings,
-        canon=tuple(
-            _fact_of(truth) for truth in folded.truths.values() if truth.ruling is not Ruling.UNTRUE
-        ),
-        withdrawn=rulings.withdrawn,
-        scene=_scene(folded),
-        around=folded.scene.around[-_MAX_AROUND:] if folded.scene else (),
-        cast=tuple(one for one in whereabouts if one.name in cast.names),
-        others=tuple(_by_latest(one for one in whereabouts if one.name not in cast.names)),
-        open_threads=tuple(_by_latest(_threads(folded, rulings, is_open=True))),
-        closed_threads=tuple(_by_latest(_threads(folded, rulings, is_open=False))),
-        state=tuple(_by_latest(_state(folded, rulings, cast))),
-        relationships=tuple(_by_latest(_ties(folded, rulings, cast))),
-        items=tuple(_by_latest(_things(folded, rulings))),
-        questions=tuple(
-            _by_latest(
-                Fact(one.text, one.first, one.latest)
-                for one in folded.questions.values()
-                if not one.is_settled
-            )
-        ),
-        timeline=tuple(
-            Fact(one.text, one.prompts, one.prompts, one.aside)
-            for one in folded.moments
-            if rulings.spare(one.text)
-        ),
-    )
+    return Present(folded, roster)
 
 
 FactT = TypeVar("FactT", Fact, Whereabouts)
-
-
-class _Rulings:
-    """The facts that the Game Master withdrew. No part of the present state may repeat them."""
-
-    def __init__(self, folded: Fold) -> None:
-        gone = {key: truth for key, truth in folded.truths.items() if truth.ruling is Ruling.UNTRUE}
-        instead = {key_of(one.replaces): one.canon for one in folded.corrections if one.replaces}
-        self._keys = gone.keys()
-        self.withdrawn = tuple(
-            Fact(
-                truth.text,
-                truth.first,
-                truth.latest,
-                instead.get(key, ""),
-                is_in_lock=truth.is_in_lock,
-            )
-            for key, truth in gone.items()
-        )
-
-    def spare(self, text: str) -> bool:
-        return not self._keys or key_of(text) not in self._keys
-
-
-class _Cast:
-    """The names of the cast, and the other names that memory uses for its members."""
-
-    def __init__(self, folded: Fold, roster: Sequence[Character]) -> None:
-        names = {str(one.slot): one.name for one in roster} or folded.cast
-        self.names = tuple(names.values())
-        self._folded = folded
-        self._by_key: dict[str, str] = {}
-        for slot, name in names.items():
-            for known in (slot, folded.cast.get(slot, ""), name):
-                if known:
-                    self._by_key.setdefault(plain_key(known), name)
-        self._words = [(set(plain_key(name).split()), name) for name in self.names]
-
-    def name_of(self, key: str) -> str:
-        """Return the name of the member of the cast whom this key names. The key may be a part of
-        the member's name.
-
-        Returns "" if no member has such a name, or if several members have this part of a name.
-        """
-        key = plain_key(key)
-        if key not in self._by_key:
-            words = set(key.split())
-            fits = [name for known, name in self._words if words and words <= known]
-            self._by_key[key] = fits[0] if len(fits) == 1 else ""
-        return self._by_key[key]
-
-    def displayed(self, name: str) -> str:
-        return self.name_of(person_key(name)) or name
-
-    def is_person(self, key: str) -> bool:
-        return key == EVERYONE or bool(self.name_of(key)) or key in self._folded.people
-
-    def whereabouts(self) -> list[Whereabouts]:
-        """Return the whereabouts of the cast in slot order, and then of all other people."""
-        seen: dict[str, Sighting] = {}
-        for key, sighting in self._folded.sightings.items():
-            names = list(self.names) if key == EVERYONE else [self._named(key)]
-            for name in names:
-                if name and sighting.place:
-                    seen[name] = _later(seen.get(name), sighting)
-        order = [*self.names, *(name for name in seen if name not in self.names)]
-        return [
-            Whereabouts(name, seen[name].place, seen[name].first, seen[name].latest)
-            for name in dict.fromkeys(order)
-            if name in seen
-        ]
-
-    def _named(self, key: str) -> str:
-        return self.name_of(key) or self._folded.people.get(key, "")
-
-
-def _later(one: Sighting | None, other: Sighting) -> Sighting:
-    if one is None:
-        return other
-    # If two sightings are from the same block, a stated place is preferred to a guess.
-    return max(one, other, key=lambda sighting: (sighting.latest.last, sighting.is_stated))
 
 
 def _scene(folded: Fold) -> Fact | None:
@@ -205,53 +158,44 @@ def _scene(folded: Fold) -> Fact | None:
     is_untrue = truth is not None and truth.ruling is Ruling.UNTRUE
     if truth and is_untrue and truth.latest.last >= scene.prompts.last:
         return None
-    return Fact(scene.place, scene.prompts, scene.prompts)
+    mention = Mention(scene.prompts, "location")
+    return Fact(scene.place, scene.prompts, scene.prompts, mention=mention)
 
 
-def _threads(folded: Fold, rulings: _Rulings, *, is_open: bool) -> Iterable[Fact]:
+def _threads(folded: Fold, rulings: Rulings, *, is_open: bool) -> Iterable[Fact]:
     for thread in folded.threads.values():
         stands = rulings.spare(thread.text)
         if thread.is_named and (thread.is_open and stands) is is_open:
-            aside = _open_aside(thread) if is_open else thread.outcome
-            yield Fact(thread.text, thread.first, thread.latest, aside, thread.is_in_lock)
+            aside = at_stake(thread, rulings) if is_open else thread.outcome
+            yield Fact(
+                thread.text,
+                thread.first,
+                thread.latest,
+                aside,
+                thread.is_in_lock,
+                mention=thread.told[-1].mention,
+            )
 
 
-def _open_aside(thread: Thread) -> str:
-    parts = [("at stake", thread.stakes), ("next", thread.trigger)]
-    return "; ".join(f"{lead}: {text}" for lead, text in parts if text)
-
-
-def _state(folded: Fold, rulings: _Rulings, cast: _Cast) -> Iterable[Fact]:
-    for key, value in folded.values.items():
-        text = f"{value.key}: {value.value}" if value.value else value.key
-        who = placed_person(key)
-        told_elsewhere = (
-            is_scene_place(key)
-            or (who and cast.is_person(who))
-            or any(thread.is_named for one in closed_by(key) if (thread := folded.threads.get(one)))
-        )
-        if not told_elsewhere and rulings.spare(text):
-            yield Fact(text, value.first, value.latest, value.notes)
-
-
-def _ties(folded: Fold, rulings: _Rulings, cast: _Cast) -> Iterable[Fact]:
+def _ties(folded: Fold, rulings: Rulings, cast: Members) -> Iterator[Fact]:
     for tie in folded.ties.values():
-        people = " and ".join(dict.fromkeys(cast.displayed(one) for one in tie.people))
-        text = f"{people}: {tie.change}" if people else tie.change
-        if rulings.spare(text):
-            yield Fact(text, tie.first, tie.latest, tie.evidence)
+        shift = tie.told[-1]
+        fact = shift_fact(tie, shift, rulings, cast)
+        if rulings.spare(fact.text):
+            yield replace(fact, first=tie.first)
 
 
-def _things(folded: Fold, rulings: _Rulings) -> Iterable[Fact]:
+def _things(folded: Fold, rulings: Rulings) -> Iterator[Fact]:
     for thing in folded.things.values():
         if rulings.spare(thing.name):
-            finder = f"by {thing.finder}" if thing.finder else ""
-            aside = "; ".join(part for part in (finder, thing.why) if part)
-            yield Fact(thing.name, thing.first, thing.latest, aside)
+            aside = finding(thing, rulings)
+            mention = thing.told[-1].mention
+            yield Fact(thing.name, thing.first, thing.latest, aside, mention=mention)
 
 
 def _fact_of(truth: Truth) -> Fact:
-    return Fact(truth.text, truth.first, truth.latest, is_in_lock=truth.is_in_lock)
+    mention = Mention(truth.first, truth.place)
+    return Fact(truth.text, truth.first, truth.latest, is_in_lock=truth.is_in_lock, mention=mention)
 
 
 def _by_latest(facts: Iterable[FactT]) -> list[FactT]:

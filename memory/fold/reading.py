@@ -5,6 +5,7 @@ reader skips every value that it cannot understand, but keeps every text of cano
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from memory.fold.names import (
@@ -21,7 +22,9 @@ from memory.fold.names import (
 from memory.fold.records import (
     Block,
     Correction,
+    Find,
     Fold,
+    Mention,
     Moment,
     Prompts,
     Question,
@@ -29,12 +32,16 @@ from memory.fold.records import (
     Ruling,
     Scene,
     Setting,
+    Shift,
     Sighting,
+    Stated,
     Thing,
     Thread,
+    ThreadNote,
     Tie,
     Truth,
     Value,
+    Visit,
 )
 
 RecordT = TypeVar("RecordT", bound=Record)
@@ -47,6 +54,10 @@ _MAX_DEPTH = 20
 _MAX_BITS = 10_000
 # Keys that say nothing about their value. Small models wrap a fact in an object with such a key.
 _WRAPPERS = frozenset({"canon", "canon_lock", "fact", "lock", "name", "text", "truth", "value"})
+# Values that the end of a thread does not tell: that the thread was open before, and that it is
+# closed now.
+_OPEN = frozenset({"", "active", "open", "pending", "unresolved"})
+_CLOSED_ALONE = frozenset({"answered", "closed", "finished", "resolved", "settled", "solved"})
 
 _SETTINGS = (
     ("World", "world", ("genre", "tone")),
@@ -85,37 +96,28 @@ def _read_lock(payload: dict[str, Any], prompts: Prompts) -> Fold:
     return Fold(
         settings=tuple(settings),
         cast=cast,
-        scene=Scene(place, tuple(around), prompts) if place or around else None,
+        scene=_scene(place, around, prompts),
         truths=_read_truths(payload, prompts, is_in_lock=True),
         threads=_keyed(
-            (text, Thread(text, prompts, prompts, is_in_lock=True))
-            for text in _texts(chapter, "open_mysteries")
-            if not says_nothing(text)
+            (text, Thread(text, (ThreadNote(mention),), is_in_lock=True))
+            for text, mention in _mentioned(_texts(chapter, "open_mysteries"), "mystery", prompts)
         ),
     )
 
 
 def _read_delta(payload: dict[str, Any], prompts: Prompts) -> Fold:
-    values = _keyed(
-        (key, Value(key, value, notes, prompts, prompts)) for key, value, notes in _changes(payload)
-    )
+    values = _keyed((key, Value(key, (stated,))) for key, stated in _read_changes(payload, prompts))
     scene = _read_scene(payload, values, prompts)
     people = {person_key(name): name for name in _actors(payload)}
     threads: dict[str, Thread] = {}
     for key, value in values.items():
         if is_closing(value.value):
-            closing = Thread(
-                value.key,
-                prompts,
-                prompts,
-                outcome=value.notes or value.value,
-                is_open=False,
-                is_named=False,
-            )
+            closing = Thread(value.key, (_closing_note(value.now),), is_named=False)
             for closed in closed_by(key):
                 threads[closed] = closing
     for thread in _read_threads(payload, prompts):
         _add(threads, thread.text, thread)
+    questions = _texts(payload, "contradictions_or_questions")
     return Fold(
         scene=scene,
         truths=_read_truths(payload, prompts),
@@ -126,9 +128,8 @@ def _read_delta(payload: dict[str, Any], prompts: Prompts) -> Fold:
         people=people,
         sightings=_read_sightings(people, values, scene, prompts),
         questions=_keyed(
-            (text, Question(text, prompts, prompts))
-            for text in _texts(payload, "contradictions_or_questions")
-            if not says_nothing(text)
+            (text, Question(text, prompts, prompts, place=mention.place))
+            for text, mention in _mentioned(questions, "question", prompts)
         ),
         moments=_read_moments(payload, prompts),
     )
@@ -167,8 +168,8 @@ def _read_truths(
     payload: dict[str, Any], prompts: Prompts, *, is_in_lock: bool = False
 ) -> dict[str, Truth]:
     return _keyed(
-        (text, Truth(text, prompts, prompts, is_in_lock=is_in_lock))
-        for text in _statements(payload.get("canon_locks"))
+        (text, Truth(text, prompts, prompts, is_in_lock=is_in_lock, place=f"canon {number}"))
+        for number, text in enumerate(_statements(payload.get("canon_locks")), 1)
     )
 
 
@@ -181,7 +182,12 @@ def _read_scene(
     around = [
         text for text in _texts(moved, "notable_environment_changes") if not says_nothing(text)
     ]
-    return Scene(place, tuple(around), prompts) if place or around else None
+    return _scene(place, around, prompts)
+
+
+def _scene(place: str, around: list[str], prompts: Prompts) -> Scene | None:
+    visit = Visit(place, tuple(around), Mention(prompts, "location"))
+    return Scene((visit,)) if place or around else None
 
 
 def _read_sightings(
@@ -197,92 +203,118 @@ def _read_sightings(
 
 
 def _read_threads(payload: dict[str, Any], prompts: Prompts) -> Iterator[Thread]:
-    for entry in _entries(payload, "unresolved_threads", "thread"):
-        text, stakes = _text(entry, "thread"), _text(entry, "stakes")
-        trigger = _text(entry, "next_likely_trigger")
+    for number, entry in _numbered(payload, "unresolved_threads", "thread"):
+        text, stakes = _text(entry, "thread"), _said(entry, "stakes")
+        trigger = _said(entry, "next_likely_trigger")
         if says_nothing(text):
             continue
+        mention = _mention(entry, f"thread {number}", prompts)
         if closed := closed_thread(text):
-            outcome = stakes or trigger
-            yield Thread(closed, prompts, prompts, outcome=outcome, is_open=False)
+            outcome = "; ".join(filter(None, (stakes, trigger)))
+            yield Thread(closed, (ThreadNote(mention, outcome=outcome, is_open=False),))
         else:
-            yield Thread(text, prompts, prompts, stakes, trigger)
+            yield Thread(text, (ThreadNote(mention, stakes, trigger),))
+
+
+def _closing_note(stated: Stated) -> ThreadNote:
+    before = "" if key_of(stated.before) in _OPEN else f"before: {stated.before}"
+    value = "" if stated.notes and key_of(stated.value) in _CLOSED_ALONE else stated.value
+    outcome = "; ".join(filter(None, (before, value, stated.notes)))
+    return ThreadNote(stated.mention, outcome=outcome, is_open=False)
 
 
 def _read_ties(payload: dict[str, Any], prompts: Prompts) -> dict[str, Tie]:
     ties: dict[str, Tie] = {}
-    for entry in _entries(payload, "relationship_shifts", "change"):
+    for number, entry in _numbered(payload, "relationship_shifts", "change"):
         people = tuple(_names(entry, "between"))
-        change, evidence = _text(entry, "change"), _text(entry, "evidence")
+        change, evidence = _text(entry, "change"), _said(entry, "evidence")
         if says_nothing(change):
             change, evidence = evidence, ""
         if change:
             pair = " + ".join(sorted({person_key(one) for one in people}))
-            _join_under(
-                ties, pair or key_of(change), Tie(people, change, evidence, prompts, prompts)
-            )
+            shift = Shift(change, evidence, _mention(entry, f"shift {number}", prompts))
+            _join_under(ties, pair or key_of(change), Tie(people, (shift,)))
     return ties
 
 
 def _read_things(payload: dict[str, Any], prompts: Prompts) -> dict[str, Thing]:
     things: dict[str, Thing] = {}
-    for entry in _entries(payload, "items_clues_discovered", "thing"):
+    for number, entry in _numbered(payload, "items_clues_discovered", "thing"):
         name, finder = _text(entry, "thing"), ", ".join(_names(entry, "who_found"))
         if not says_nothing(name):
-            found = Thing(name, finder, _text(entry, "why_it_matters"), prompts, prompts)
-            _add(things, name, found)
+            mention = _mention(entry, f"find {number}", prompts)
+            find = Find(finder, _said(entry, "why_it_matters"), mention)
+            _add(things, name, Thing(name, (find,)))
     return things
 
 
 def _read_moments(payload: dict[str, Any], prompts: Prompts) -> tuple[Moment, ...]:
-    """Return a moment for each major event of the block, or for each deed if the block has no
-    events."""
-    moments: dict[str, Moment] = {}
-    for entry in _entries(payload, "major_events", "event"):
-        event, effect = _text(entry, "event"), _text(entry, "effect")
+    """Return a moment for each major event of the block, and then for each deed."""
+    moments: dict[Moment, Moment] = {}
+
+    def add(moment: Moment) -> None:
+        moments.setdefault(replace(moment, mention=Mention(prompts)), moment)
+
+    for number, entry in _numbered(payload, "major_events", "event"):
+        event, effect = _text(entry, "event"), _said(entry, "effect")
         if says_nothing(event):
             event, effect = effect, ""
-        cause = _text(entry, "cause")
-        parts = [f"cause: {cause}"] if not says_nothing(cause) else []
-        parts += [f"effect: {effect}"] if not says_nothing(effect) else []
-        if not says_nothing(event):
-            moments.setdefault(key_of(event), Moment(event, "; ".join(parts), prompts))
-    if not moments:
-        for entry in _entries(payload, "character_actions", "did"):
-            name, did = _text(entry, "name"), _text(entry, "did")
-            if not says_nothing(did):
-                text = f"{name}: {did}" if name else did
-                result = _text(entry, "result")
-                aside = "" if says_nothing(result) else result
-                moments.setdefault(key_of(text), Moment(text, aside, prompts))
+        if event:
+            mention = _mention(entry, f"event {number}", prompts)
+            who = tuple(_names(entry, "participants"))
+            add(Moment(event, mention, _said(entry, "cause"), effect, who))
+    for number, entry in _numbered(payload, "character_actions", "did"):
+        did = _text(entry, "did")
+        if not says_nothing(did):
+            mention = _mention(entry, f"deed {number}", prompts)
+            intent, result = _said(entry, "intent"), _said(entry, "result")
+            doer = _doer(entry)
+            add(Moment(did, mention, is_deed=True, doer=doer, intent=intent, result=result))
     return tuple(moments.values())
 
 
-def _changes(payload: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield the key, the new value and the notes of each state change.
+def _read_changes(payload: dict[str, Any], prompts: Prompts) -> Iterator[tuple[str, Stated]]:
+    """Yield the key and the new value of each state change.
 
     A model may have written a change as a plain text. Then the text is the key.
     """
-    for entry in _entries(payload, "state_changes", "key"):
+    for number, entry in _numbered(payload, "state_changes", "key"):
         key, value, notes = (_text(entry, name) for name in ("key", "after", "notes"))
         if not value and ":" in key:
             key, value = (part.strip() for part in key.split(":", 1))
         if not key:
             key, value, notes = value or notes, "", notes if value else ""
         if not says_nothing(key):
-            yield key, value, notes
+            mention = _mention(entry, f"change {number}", prompts)
+            yield key, Stated(value, mention, _said(entry, "before"), notes)
 
 
 def _actors(payload: dict[str, Any]) -> Iterator[str]:
     for entry in _entries(payload, "major_events", "event"):
         yield from _names(entry, "participants")
     for entry in _entries(payload, "character_actions", "did"):
-        slot = _text(entry, "agent_slot")
-        name = _text(entry, "name") or ("" if slot == "0" else slot)
-        if not says_nothing(name):
+        if name := _doer(entry):
             yield name
     for entry in _entries(payload, "items_clues_discovered", "thing"):
         yield from _names(entry, "who_found")
+
+
+def _doer(entry: dict[str, Any]) -> str:
+    """Return the name of the person who did a deed, or the number of the person's slot."""
+    slot = _text(entry, "agent_slot")
+    name = _text(entry, "name") or ("" if slot == "0" else slot)
+    return "" if says_nothing(name) else name
+
+
+def _mention(entry: dict[str, Any], place: str, prompts: Prompts) -> Mention:
+    return Mention(prompts, place)
+
+
+def _mentioned(texts: Iterable[str], place: str, prompts: Prompts) -> Iterator[tuple[str, Mention]]:
+    """Yield each text that says something, with its place in the block."""
+    for number, text in enumerate(texts, 1):
+        if not says_nothing(text):
+            yield text, Mention(prompts, f"{place} {number}")
 
 
 def _keyed(named: Iterable[tuple[str, RecordT]]) -> dict[str, RecordT]:
@@ -318,6 +350,10 @@ def _entries(payload: dict[str, Any], key: str, main: str) -> list[dict[str, Any
     return entries
 
 
+def _numbered(payload: dict[str, Any], key: str, main: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    return enumerate(_entries(payload, key, main), 1)
+
+
 def _names(entry: dict[str, Any], key: str) -> list[str]:
     """Return the names of people under the key. A plain text such as "Mara and Tom" is split into
     names. An entry of a list is always one name."""
@@ -328,6 +364,12 @@ def _names(entry: dict[str, Any], key: str) -> list[str]:
 
 def _text(entry: dict[str, Any], key: str) -> str:
     return _as_text(entry.get(key))
+
+
+def _said(entry: dict[str, Any], key: str) -> str:
+    """Return the text under the key, or "" if the text is a filler such as "none"."""
+    text = _text(entry, key)
+    return "" if says_nothing(text) else text
 
 
 def _texts(entry: dict[str, Any], key: str) -> list[str]:

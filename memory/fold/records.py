@@ -2,7 +2,8 @@
 
 A record has everything that a part of memory says about one subject. The method `then` joins it
 with the record of the same subject from a later part. All these methods are associative, so the
-result does not depend on how memory is divided into parts. `first` and `latest` are the prompts
+result does not depend on how memory is divided into parts. `told` has everything that was said
+about the subject, in order, so that its history stays known. `first` and `latest` are the prompts
 that named the subject first and last.
 """
 
@@ -22,6 +23,19 @@ class Prompts:
 
     def __str__(self) -> str:
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+@dataclass(frozen=True)
+class Mention:
+    """The entry of memory that says something.
+
+    `prompts` are the prompts that the entry's block covers. `place` is the entry's place in the
+    block, such as "event 2". `at` are the prompts from which the entry comes, if it names them.
+    """
+
+    prompts: Prompts
+    place: str = ""
+    at: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,6 +71,8 @@ class Truth:
     ruling: Ruling = Ruling.NONE
     is_worded_by_gm: bool = False
     is_in_lock: bool = False
+    # The place of the first entry in its block, such as "canon 2".
+    place: str = ""
 
     def then(self, later: Self) -> Self:
         """Return this record joined with a later one.
@@ -75,20 +91,27 @@ class Truth:
 
 
 @dataclass(frozen=True)
+class ThreadNote:
+    """What one entry of memory says about a thread. The outcome is empty unless the entry closes
+    the thread."""
+
+    mention: Mention
+    stakes: str = ""
+    trigger: str = ""
+    outcome: str = ""
+    is_open: bool = True
+
+
+@dataclass(frozen=True)
 class Thread:
-    """A thread of the story, open or closed.
+    """A thread of the story, open or closed, with everything that was said about it.
 
     `is_named` is True if a block has listed the thread as a thread. It is False if the thread is
     known only because a text closes something of this name, which need not be a thread.
     """
 
     text: str
-    first: Prompts
-    latest: Prompts
-    stakes: str = ""
-    trigger: str = ""
-    outcome: str = ""
-    is_open: bool = True
+    told: tuple[ThreadNote, ...]
     is_named: bool = True
     is_in_lock: bool = False
 
@@ -96,62 +119,137 @@ class Thread:
         return replace(
             later,
             text=self.text if self.is_named or not later.is_named else later.text,
-            first=self.first,
-            stakes=later.stakes or self.stakes,
-            trigger=later.trigger or self.trigger,
+            told=self.told + later.told,
             is_named=self.is_named or later.is_named,
             is_in_lock=self.is_in_lock or later.is_in_lock,
         )
 
+    @property
+    def first(self) -> Prompts:
+        return self.told[0].mention.prompts
+
+    @property
+    def latest(self) -> Prompts:
+        return self.told[-1].mention.prompts
+
+    @property
+    def is_open(self) -> bool:
+        return self.told[-1].is_open
+
+    @property
+    def outcome(self) -> str:
+        return self.told[-1].outcome
+
+    @property
+    def stakes(self) -> str:
+        return next((one.stakes for one in reversed(self.told) if one.stakes), "")
+
+    @property
+    def trigger(self) -> str:
+        return next((one.trigger for one in reversed(self.told) if one.trigger), "")
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A value that a state key got. `before` is the value that it had until then, as the same entry
+    of memory words it."""
+
+    value: str
+    mention: Mention
+    before: str = ""
+    notes: str = ""
+
 
 @dataclass(frozen=True)
 class Value:
-    """The latest value of a state key."""
+    """A state key with all values that it has had, in order."""
 
     key: str
-    value: str
-    notes: str
-    first: Prompts
-    latest: Prompts
+    told: tuple[Stated, ...]
 
     def then(self, later: Self) -> Self:
-        if self.value and not later.value:
-            return self
-        return replace(later, key=self.key, first=self.first)
+        return replace(self, told=self.told + later.told)
+
+    @property
+    def now(self) -> Stated:
+        """The latest value. An entry of memory without a value does not change it."""
+        return next((one for one in reversed(self.told) if one.value), self.told[-1])
+
+    @property
+    def value(self) -> str:
+        return self.now.value
+
+    @property
+    def first(self) -> Prompts:
+        return self.told[0].mention.prompts
+
+    @property
+    def latest(self) -> Prompts:
+        return self.now.mention.prompts
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A change of the relationship between people."""
+
+    change: str
+    evidence: str
+    mention: Mention
 
 
 @dataclass(frozen=True)
 class Tie:
-    """The latest change of the relationship between people."""
+    """The relationship between people, as all its changes in order."""
 
     people: tuple[str, ...]
-    change: str
-    evidence: str
-    first: Prompts
-    latest: Prompts
+    told: tuple[Shift, ...]
 
     def then(self, later: Self) -> Self:
-        return replace(later, people=self.people, first=self.first)
+        return replace(self, told=self.told + later.told)
+
+    @property
+    def first(self) -> Prompts:
+        return self.told[0].mention.prompts
+
+    @property
+    def latest(self) -> Prompts:
+        return self.told[-1].mention.prompts
+
+
+@dataclass(frozen=True)
+class Find:
+    """What one entry of memory says about an item or a clue."""
+
+    finder: str
+    why: str
+    mention: Mention
 
 
 @dataclass(frozen=True)
 class Thing:
-    """An item or a clue."""
+    """An item or a clue, with everything that was said about it."""
 
     name: str
-    finder: str
-    why: str
-    first: Prompts
-    latest: Prompts
+    told: tuple[Find, ...]
 
     def then(self, later: Self) -> Self:
-        return replace(
-            later,
-            name=self.name,
-            finder=later.finder or self.finder,
-            why=later.why or self.why,
-            first=self.first,
-        )
+        return replace(self, told=self.told + later.told)
+
+    @property
+    def finder(self) -> str:
+        return next((one.finder for one in reversed(self.told) if one.finder), "")
+
+    @property
+    def why(self) -> str:
+        return next((one.why for one in reversed(self.told) if one.why), "")
+
+    @property
+    def first(self) -> Prompts:
+        return self.told[0].mention.prompts
+
+    @property
+    def latest(self) -> Prompts:
+        return self.told[-1].mention.prompts
 
 
 @dataclass(frozen=True)
@@ -182,15 +280,33 @@ class Sighting:
 
 
 @dataclass(frozen=True)
-class Scene:
-    """The place of the scene, and the changes around this place since the scene came there."""
+class Visit:
+    """What one block says about the scene: its place, or "" if the block names none, and the
+    changes around it."""
 
     place: str
     around: tuple[str, ...]
-    prompts: Prompts
+    mention: Mention
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The scene with all places that it has had, in order."""
+
+    told: tuple[Visit, ...]
 
     def then(self, later: Self) -> Self:
-        return later if later.place else replace(self, around=(*self.around, *later.around))
+        return replace(self, told=self.told + later.told)
+
+    @property
+    def place(self) -> str:
+        return next((one.place for one in reversed(self.told) if one.place), "")
+
+    @property
+    def prompts(self) -> Prompts:
+        """The prompts that named the place last."""
+        placed = (one for one in reversed(self.told) if one.place)
+        return next(placed, self.told[-1]).mention.prompts
 
 
 @dataclass(frozen=True)
@@ -202,6 +318,7 @@ class Question:
     first: Prompts
     latest: Prompts
     is_settled: bool = False
+    place: str = ""
 
     def then(self, later: Self) -> Self:
         settled = self.is_settled or later.is_settled
@@ -210,11 +327,25 @@ class Question:
 
 @dataclass(frozen=True)
 class Moment:
-    """One line of the timeline."""
+    """One line of the timeline: an event, or a deed if `is_deed` is True.
+
+    The doer is a name or the number of a slot, as memory has it. The intent of a deed is known to
+    its doer alone.
+    """
 
     text: str
-    aside: str
-    prompts: Prompts
+    mention: Mention
+    cause: str = ""
+    effect: str = ""
+    participants: tuple[str, ...] = ()
+    is_deed: bool = False
+    doer: str = ""
+    intent: str = ""
+    result: str = ""
+
+    @property
+    def prompts(self) -> Prompts:
+        return self.mention.prompts
 
 
 @dataclass(frozen=True)

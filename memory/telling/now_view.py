@@ -4,7 +4,8 @@ the prompts that told it."""
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from memory.fold.present import Fact, Whereabouts, present
+from memory.fold.facts import Fact, Whereabouts
+from memory.fold.present import present
 from memory.fold.records import Fold, Prompts
 from sessions.roster import Character
 
@@ -42,11 +43,9 @@ def now_view(folded: Fold, roster: Sequence[Character] = ()) -> list[NowSection]
     """
     now = present(folded, roster)
     scene = [now.scene] if now.scene else []
+    around = "; ".join(one.text for one in now.around)
     places = [
-        *(
-            NowItem(fact.text, "; ".join(now.around), fact.first, fact.latest, fact.text)
-            for fact in scene
-        ),
+        *(NowItem(fact.text, around, fact.first, fact.latest, fact.text) for fact in scene),
         *(_now_place(one) for one in (*now.cast, *reversed(now.others))),
     ]
     sections = [

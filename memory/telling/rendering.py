@@ -61,14 +61,6 @@ def render(block: MemoryBlock) -> str:
     return _compact(form.heading(block), _filled(form.sections(block.json_payload, ())))
 
 
-def render_delta_brief(block: MemoryBlock) -> str:
-    """Return a short text for a delta: only the facts that still matter after its scene. It is used
-    for old deltas in a small window."""
-    payload = block.json_payload
-    lasting = [_changes(payload), _threads(payload), _canon(payload)]
-    return _compact(prompts_of(block), _filled(lasting))
-
-
 def known_to(block: MemoryBlock, roster: Sequence[Character]) -> str:
     """Return the end of a block's title, such as ", known to Mara", or "" if the whole cast knows
     the block."""

@@ -1,38 +1,42 @@
 """Renders a chapter's present state as XML for requests, with one element on each line.
 
-If a request lacks room, single lines are left out. Lasting facts come first, in the order in which
-they were said, so that the part with these facts only grows at its end. Facts that each summary may
-change come after them. In this order a provider's prefix cache can reuse the longest part. All text
-of people and models is escaped, so that it can neither close an element nor imitate one.
+If a request lacks room, single lines are left out, those of the lowest rank first, and the oldest
+of equal ones. The chronicle comes first: everything that memory says, in the order of the blocks,
+so that it grows only at its end. What holds now comes after it, because each summary may change it.
+A value that no longer holds moves into the chronicle, under the block that ended it. In this order
+a provider's prefix cache can reuse the longest part. All text of people and models is escaped, so
+that it can neither close an element nor imitate one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from functools import lru_cache
+from itertools import groupby
 from xml.sax.saxutils import escape, quoteattr
 
+from memory.fold.facts import Fact, Happening, Past, Whereabouts
 from memory.fold.names import key_of
-from memory.fold.present import Fact, Present, Whereabouts, present
+from memory.fold.present import Present, present
 from memory.fold.records import Fold, Prompts
 from sessions.models import Session
 from sessions.roster import Character
 
-# The most characters of a line of the timeline, and of any other fact in the minimal tier.
-TOLD_LIMIT = 100
-LINE_LIMIT = 160
 # The elements in which requests tell memory and session state. Text of people and models is
 # escaped, so that it cannot open or close one of them anywhere in a request.
 ELEMENTS = frozenset(
     {
         *("memory", "session_state", "state", "prompt_index", "last_summarized_prompt_index"),
         *("boundary", "world", "themes", "rules", "powers", "lore", "premise", "time"),
-        *("threats", "goals", "canon", "open", "found", "closed", "told", "no_longer_true"),
-        *("between", "now", "elsewhere", "unclear", "pressing", "around", "where", "location"),
+        *("threats", "goals", "canon", "open", "found", "closed", "told", "did", "was", "prompts"),
+        *("between", "now", "unclear", "around", "where", "location"),
+        "no_longer_true",
     }
 )
 _SETTINGS = ("World", "Themes", "Rules", "Powers", "Lore", "Premise", "Time", "Threats", "Goals")
 _MINIMAL_SETTINGS = ("World", "Rules", "Premise")
+# The name of the lock in records of what a request left out.
+_LOCK = "World and chapter"
 
 
 class Detail(StrEnum):
@@ -46,32 +50,54 @@ class Detail(StrEnum):
 class Rank(IntEnum):
     """The order in which lines are left out if a request lacks room: the lowest rank goes first."""
 
-    TIMELINE = 0
-    CLOSED_THREADS = 1
-    OTHERS = 2
-    RELATIONSHIPS = 3
-    ITEMS = 4
-    STATE = 5
-    QUESTIONS = 6
-    SETTING = 7
-    PLACES = 8
-    WITHDRAWN = 9
-    OPEN_THREADS = 10
-    BOUNDARIES = 11
-    CANON = 12
+    PAST = 0
+    DEEDS = 1
+    CLOSED_THREADS = 2
+    OTHERS = 3
+    AROUND = 4
+    EVENTS = 5
+    RELATIONSHIPS = 6
+    ITEMS = 7
+    QUESTIONS = 8
+    STATE = 9
+    SETTING = 10
+    PLACES = 11
+    WITHDRAWN = 12
+    OPEN_THREADS = 13
+    BOUNDARIES = 14
+    CANON = 15
     # The rank of a withdrawn fact if the same request has the text of the lock, which still states
     # the fact.
-    OVERRULED = 13
+    OVERRULED = 16
 
 
 @dataclass(frozen=True)
 class StateLine:
-    """A line with one element. `said` is the full text of the fact, and lines with the same text
-    count as repetitions."""
+    """A line with one element.
+
+    `said` is the full text of the fact, and lines with the same text count as repetitions. `block`
+    and `place` say where in memory the fact is, such as "Prompts 1-7" and "event 2". A line of the
+    chronicle is `under` the heading of a block: its last and its first prompt. If `heads` is not 0,
+    the line is such a heading, and heads so many lines.
+
+    The line of a deed may have a second text, `with_intent`, which only its `doer`, a name, and the
+    agents who tell the story may read.
+    """
 
     text: str
     rank: Rank
     said: str
+    block: str = ""
+    place: str = ""
+    under: tuple[int, int] | None = None
+    heads: int = 0
+    doer: str = ""
+    with_intent: str = ""
+
+    def is_more_for(self, name: str | None) -> bool:
+        """Return whether the member of the cast with this name reads the second text, or an agent
+        who is told everything if the name is None."""
+        return bool(self.with_intent) and name in (None, self.doer)
 
 
 def memory_lines(
@@ -82,22 +108,20 @@ def memory_lines(
     beside_lock: bool = False,
     told_before: int | None = None,
 ) -> list[StateLine]:
-    """Return the present state of memory as lines.
+    """Return memory as lines.
 
     `beside_lock` is True if the request also has the text of the lock. Facts of the lock are then
-    left out. The request shows the prompts from `told_before` on word for word, so events of these
-    prompts are left out.
+    left out. The request shows the prompts from `told_before` on word for word, so events and deeds
+    of these prompts are left out.
     """
     now = present(folded, roster)
-    if told_before is not None:
-        earlier = tuple(one for one in now.timeline if one.latest.last < told_before)
-        now = replace(now, timeline=earlier)
+    told = [one for one in now.timeline if told_before is None or one.latest.last < told_before]
     lines = [
         *([] if beside_lock else _settings(now, detail)),
-        *_chronicle(now, detail, beside_lock=beside_lock),
-        *_changing(now, detail, beside_lock=beside_lock),
+        *_chronicle(now, told, beside_lock=beside_lock),
+        *_changing(now, beside_lock=beside_lock),
     ]
-    return _once(lines)
+    return list(_with_headings(_once(lines)))
 
 
 def play_lines(chapter: Session, detail: Detail = Detail.FULL) -> list[str]:
@@ -116,118 +140,157 @@ def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
     labels = _MINIMAL_SETTINGS if detail is Detail.MINIMAL else _SETTINGS
     told = {setting.label: setting.texts for setting in now.settings}
     for text in told.get("Boundaries", ()):
-        yield _line("boundary", text, Rank.BOUNDARIES)
+        yield _line("boundary", text, Rank.BOUNDARIES, _LOCK, "boundaries")
     for label in labels:
         for text in told.get(label, ()):
-            yield _line(label.lower(), text, Rank.SETTING)
+            yield _line(label.lower(), text, Rank.SETTING, _LOCK, label.lower())
 
 
-def _chronicle(now: Present, detail: Detail, *, beside_lock: bool) -> list[StateLine]:
-    """Return the lines of lasting facts, in the order of the prompts that first said them. A closed
-    thread has its place at the prompts that closed it."""
-    entries: list[tuple[Prompts, StateLine]] = [
-        (fact.first, _line("canon", fact.text, Rank.CANON))
+def _chronicle(now: Present, told: Iterable[Happening], *, beside_lock: bool) -> list[StateLine]:
+    """Return the lines of everything that memory says, in the order of its blocks.
+
+    A thread that was closed stands where it was closed, and a value that is past where it ended.
+    """
+    lines = [_happening(one) for one in told]
+    latest = {id(fact.mention) for fact in now.relationships}
+    for fact in now.shifts:
+        rank = Rank.RELATIONSHIPS if id(fact.mention) in latest else Rank.PAST
+        lines.append(_fact("between", fact, rank))
+    lines += [_fact("found", fact, Rank.ITEMS) for fact in now.finds]
+    for past in now.past:
+        # Beside its own text, the lock's first place is not told again.
+        if not (beside_lock and not past.held_at.last):
+            lines.append(_past(past))
+    lines += [
+        _fact("canon", fact, Rank.CANON)
         for fact in now.canon
         if not (beside_lock and fact.is_in_lock)
     ]
-    entries += [
-        (fact.first, _line("open", fact.text, Rank.OPEN_THREADS))
-        for fact in now.open_threads
-        # A mystery that the lock states is repeated only if play has added something to it.
-        if not (beside_lock and fact.is_in_lock and not fact.aside)
+    lines += [
+        _fact("open", fact, Rank.OPEN_THREADS)
+        for fact in now.opened
+        if not (beside_lock and fact.is_in_lock)
     ]
-    entries += [(fact.first, _fact("found", fact, Rank.ITEMS, detail)) for fact in now.items]
-    if detail is not Detail.MINIMAL:
-        entries += [
-            (fact.latest, _fact("closed", fact, Rank.CLOSED_THREADS, detail))
-            for fact in now.closed_threads
-        ]
-    # The timeline comes last among facts of the same prompts, because its lines may be added much
-    # later.
-    entries += [
-        (prompts, _line("told", text, Rank.TIMELINE, at=str(prompts)))
-        for prompts, text in _timeline(now.timeline)
-    ]
+    lines += [_fact("closed", fact, Rank.CLOSED_THREADS) for fact in now.closed]
     # The sort is stable, so facts of the same prompts stay in the order in which they were added
     # above.
-    return [line for _, line in sorted(entries, key=lambda entry: (entry[0].last, entry[0].first))]
+    return sorted(lines, key=lambda line: line.under or (0, 0))
 
 
-def _changing(now: Present, detail: Detail, *, beside_lock: bool) -> Iterator[StateLine]:
+def _changing(now: Present, *, beside_lock: bool) -> Iterator[StateLine]:
+    """Yield the lines of what holds now, and of what the Game Master withdrew."""
     for fact in now.withdrawn:
         still_stands = beside_lock and fact.is_in_lock
         rank = Rank.OVERRULED if still_stands else Rank.WITHDRAWN
-        yield _line("no_longer_true", fact.text, rank)
-    for fact in now.relationships:
-        yield _fact("between", fact, Rank.RELATIONSHIPS, detail)
+        yield _line("no_longer_true", fact.text, rank, block_label(fact.latest), "correction")
+    for fact in now.questions:
+        yield _now("unclear", fact, Rank.QUESTIONS)
     for fact in now.state:
-        yield _fact("now", fact, Rank.STATE, detail)
-    if detail is not Detail.MINIMAL:
-        for text in _together(now.others):
-            yield _line("elsewhere", text, Rank.OTHERS)
-        for fact in now.questions:
-            yield _line("unclear", fact.text, Rank.QUESTIONS)
-        yield from _pressing(now.open_threads)
-        for text in now.around:
-            yield _line("around", text, Rank.QUESTIONS)
-    for text in _together(now.cast):
-        yield _line("where", text, Rank.PLACES)
-    if now.scene:
-        yield _line("location", now.scene.text, Rank.PLACES)
+        yield _now("now", fact, Rank.STATE)
+    for text, prompts in _together(now.others):
+        yield _line("where", text, Rank.OTHERS, block_label(prompts), "whereabouts")
+    for fact in now.around:
+        if not (beside_lock and not fact.latest.last):
+            yield _now("around", fact, Rank.AROUND)
+    for text, prompts in _together(now.cast):
+        yield _line("where", text, Rank.PLACES, block_label(prompts), "whereabouts")
+    if now.scene and not (beside_lock and not now.scene.latest.last):
+        yield _now("location", now.scene, Rank.PLACES)
 
 
-def _pressing(threads: Sequence[Fact]) -> Iterator[StateLine]:
-    """Yield a line for each urgent thread: one that has something at stake, while no other open
-    thread was mentioned later."""
-    latest = max((thread.latest for thread in threads), default=None)
-    for thread in threads:
-        if thread.aside and thread.latest == latest:
-            text = f"{thread.text} ({thread.aside})"
-            yield StateLine(_element("pressing", text), Rank.QUESTIONS, text)
+# Lines and elements are cached, because a long chapter has a thousand of them and a summary changes
+# only a few.
+@lru_cache(maxsize=16_384)
+def _happening(one: Happening) -> StateLine:
+    """Return the line of an event or a deed."""
+    told = _with_others(one.told, one.who)
+    if not one.is_deed:
+        return _line("told", told, Rank.EVENTS, block_label(one.first), one.place, under=one.first)
+    line = _line("did", told, Rank.DEEDS, block_label(one.first), one.place, under=one.first)
+    if not one.intent:
+        return line
+    aside = "; ".join(filter(None, (f"intent: {one.intent}", one.aside)))
+    return replace(line, doer=one.doer, with_intent=_element("did", f"{one.text} ({aside})"))
 
 
-def _timeline(moments: Iterable[Fact]) -> Iterator[tuple[Prompts, str]]:
-    told: dict[Prompts, list[str]] = {}
-    for moment in moments:
-        told.setdefault(moment.first, []).append(moment.text)
-    for prompts, texts in told.items():
-        yield prompts, _clipped("; ".join(texts), TOLD_LIMIT)
+def _with_others(told: str, who: Sequence[str]) -> str:
+    """Add the people who took part in an event and whom its text does not name."""
+    named = key_of(told) if who else ""
+    others = [name for name in who if key_of(name) not in named]
+    return f"{told} [{', '.join(others)}]" if others else told
 
 
-def _together(whereabouts: Iterable[Whereabouts]) -> Iterator[str]:
-    """Yield a line for each place with the people there, such as "Mara, Tom: the ferry"."""
-    places: dict[str, tuple[str, list[str]]] = {}
+def _past(past: Past) -> StateLine:
+    held = {"at": str(past.held_at)} if past.held_at.last else {}
+    return _line(
+        "was",
+        past.text,
+        Rank.PAST,
+        block_label(past.held_at),
+        past.place,
+        under=past.mention.prompts,
+        **held,
+    )
+
+
+def _together(whereabouts: Iterable[Whereabouts]) -> Iterator[tuple[str, Prompts]]:
+    """Yield a text for each place with the people there, such as "Mara, Tom: the ferry", and the
+    latest prompts that told it."""
+    places: dict[str, tuple[str, list[Whereabouts]]] = {}
     for one in whereabouts:
-        places.setdefault(key_of(one.place), (one.place, []))[1].append(one.name)
-    for place, names in places.values():
-        yield f"{', '.join(names)}: {place}"
+        places.setdefault(key_of(one.place), (one.place, []))[1].append(one)
+    for place, found in places.values():
+        names = ", ".join(one.name for one in found)
+        yield f"{names}: {place}", max(one.latest for one in found)
 
 
-def _fact(tag: str, fact: Fact, rank: Rank, detail: Detail) -> StateLine:
-    if detail is Detail.MINIMAL:
-        return StateLine(_element(tag, _clipped(fact.text, LINE_LIMIT)), rank, fact.text)
-    told = f"{fact.text} ({fact.aside})" if fact.aside else fact.text
-    return StateLine(_element(tag, told), rank, fact.text)
+@lru_cache(maxsize=4_096)
+def block_label(prompts: Prompts) -> str:
+    """Return the name of a block of memory by its prompts, such as "Prompts 8-14"."""
+    if not prompts.last:
+        return _LOCK
+    return f"Prompt {prompts}" if prompts.first == prompts.last else f"Prompts {prompts}"
 
 
-def _line(tag: str, text: str, rank: Rank, **attributes: str) -> StateLine:
-    return StateLine(_element(tag, text, **attributes), rank, text)
+def _fact(tag: str, fact: Fact, rank: Rank) -> StateLine:
+    """Return a line of the chronicle, which stands under the prompts of the fact's entry."""
+    prompts = fact.mention.prompts if fact.mention else fact.latest
+    return _line(tag, fact.told, rank, block_label(prompts), fact.place, under=prompts)
 
 
-# Elements are cached, because a long chapter has a thousand of them and a summary changes only a
-# few.
+def _now(tag: str, fact: Fact, rank: Rank) -> StateLine:
+    return _line(tag, fact.told, rank, block_label(fact.latest), fact.place)
+
+
+def _line(
+    tag: str,
+    text: str,
+    rank: Rank,
+    block: str,
+    place: str,
+    *,
+    under: Prompts | None = None,
+    **attributes: str,
+) -> StateLine:
+    at = (under.last, under.first) if under else None
+    return StateLine(_element(tag, text, **attributes), rank, text, block, place, at)
+
+
+def _with_headings(lines: Sequence[StateLine]) -> Iterator[StateLine]:
+    """Yield the lines, with a heading before the lines of each block. The lock has no heading."""
+    for under, group in groupby(lines, key=lambda line: line.under):
+        together = list(group)
+        if under and under[0]:
+            told = str(Prompts(under[1], under[0]))
+            yield StateLine(_element("prompts", told), Rank.CANON, told, heads=len(together))
+        yield from together
+
+
 @lru_cache(maxsize=16_384)
 def _element(tag: str, text: str, **attributes: str) -> str:
     assert tag in ELEMENTS, "Others' texts could forge it."
     told = "".join(f" {name}={quoteattr(value)}" for name, value in attributes.items())
     return f"<{tag}{told}>{escape(text)}</{tag}>"
-
-
-def _clipped(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    start = text[: limit - 1].rpartition(" ")[0] or text[: limit - 1]
-    return f"{start}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _once(lines: list[StateLine]) -> list[StateLine]:

@@ -38,12 +38,12 @@ CAST = (
 def test_a_name_is_known_in_another_spelling_only_if_one_member_has_it(
     written: str, name: str
 ) -> None:
-    assert CastNames(CAST).name_of(written) == name
+    assert CastNames(one.name for one in CAST).name_of(written) == name
 
 
 def test_namesakes_are_told_apart_by_nobody() -> None:
     twins = (Character(1, "red", "Ilse"), Character(2, "orange", "ILSE"))
-    assert CastNames(twins).spelt("ilse") == "ilse"
+    assert CastNames(one.name for one in twins).spelt("ilse") == "ilse"
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 
-from memory.blocks import make_delta, write_deltas
+from memory.blocks import counting_blocks, make_delta, write_deltas
 from memory.corrections import why_not_now, write_answer, write_correction
 from memory.fold.answers import Answer
 from memory.fold.folding import fold_chapter, fold_with
 from memory.fold.present import present
 from memory.models import MemoryBlock
 from memory.stretches import due_stretches
-from memory.telling.prompt_memory import told_blocks
+from memory.telling.rendering import render
 from memory.telling.session_state import Detail, memory_lines
 from memory.tests.factories import add_delta, write_delta
 from memory.tests.fold_blocks import DELTA, LOCK
@@ -82,11 +82,11 @@ class TestWriteCorrection:
         assert canon(chapter)[-2:] == ["ice bears weight", "the bell is cracked"]
 
     def test_it_is_recalled_after_what_it_overrules(self, chapter: Session) -> None:
-        before = told_blocks(chapter)
+        before = list(counting_blocks(chapter))
         write_correction(chapter.pk, canon="ice bears weight")
-        *unchanged, added = told_blocks(chapter)
+        *unchanged, added = counting_blocks(chapter)
         assert unchanged == before
-        assert added.full.startswith("Correction after prompt 8, overrules")
+        assert render(added).startswith("Correction after prompt 8, overrules")
 
     def test_sent_twice_it_is_one_block_and_said_again_later_another(
         self, chapter: Session

@@ -3,9 +3,10 @@ from typing import Any
 import pytest
 
 from memory.fold.answers import Answer, answer_payload, correction_payload
+from memory.fold.facts import Fact
 from memory.fold.folding import block_of, fold, fold_chapter
 from memory.fold.names import key_of
-from memory.fold.present import Fact, Present, present
+from memory.fold.present import Present, present
 from memory.fold.records import Block, Prompts
 from memory.models import MemoryBlock
 from memory.telling.now_view import now_view
@@ -265,7 +266,8 @@ class TestWhereabouts:
     def test_a_place_gathers_changes_until_the_scene_moves_on(self) -> None:
         changed = delta(2, location_updates={"notable_environment_changes": ["ice cracks"]})
         moved = delta(3, location_updates={"where": "the light"})
-        assert now(delta(**DELTA), changed).around == ("fog lifts", "ice cracks")
+        around = now(delta(**DELTA), changed).around
+        assert [one.text for one in around] == ["fog lifts", "ice cracks"]
         assert now(delta(**DELTA), changed, moved).around == ()
 
     def test_somebody_keeps_the_first_spelling(self) -> None:
@@ -345,7 +347,7 @@ class TestLastValues:
         here = now(
             delta(**DELTA), delta(2, state_changes=[{"key": "LAMP", "before": 1, "after": True}])
         )
-        assert here.state == (Fact("lamp: true", Prompts(1, 7), Prompts(8, 14)),)
+        assert here.state == (Fact("lamp: true", Prompts(1, 7), Prompts(8, 14), "before: 1"),)
 
     def test_a_change_without_a_value_keeps_the_last_one(self) -> None:
         silent = delta(2, state_changes=[{"key": "lamp", "after": None}])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memory.fold.answers import Answer, answer_payload, correction_payload
 from memory.models import MemoryBlock
-from memory.telling.rendering import readable_block, render, render_delta_brief
+from memory.telling.rendering import readable_block, render
 from sessions.roster import Character
 
 LOCK: dict[str, Any] = {
@@ -148,22 +148,6 @@ class TestRenderDelta:
     def test_what_is_said_twice_stands_once(self) -> None:
         payload = {"canon_locks": ["The door is shut", "the door is shut"]}
         assert render(block(payload)).casefold().count("the door is shut") == 1
-
-
-class TestRenderDeltaBrief:
-    def test_it_keeps_changes_threads_and_canon_only(self) -> None:
-        assert render_delta_brief(block(DELTA)) == (
-            "Prompts 8-14\n"
-            "Changed: lamp: lit -> dark\n"
-            "Open:\n"
-            "- who knocks? (at stake: the ferry; next: next knock)\n"
-            "- where is the keeper?\n"
-            "Canon, must not change: three knocks are the keeper's sign"
-        )
-
-    @given(payload=json_values)
-    def test_it_is_never_longer_than_the_full_text(self, payload: Any) -> None:
-        assert len(render_delta_brief(block(payload))) <= len(render(block(payload)))
 
 
 class TestRenderCorrection:

@@ -36,6 +36,11 @@ class LayerDocument(Document):
     dropped: int = 0
     reason: str = Field("", description="Why it was trimmed, if it was.")
     characters: int = Field(0, description="Its size in the prompt.")
+    left_out: list[str] = Field(
+        [],
+        description="What of memory and of the transcript it left out, by block and by place in "
+        "the block, such as `Prompts 1-7: event 1, deed 2`.",
+    )
 
 
 class CallFigures(Document):
@@ -146,6 +151,9 @@ class DryRunLayerDocument(Document):
     shortened: int
     dropped: int
     reason: str = Field(description="Why it would be trimmed, if it would be.")
+    left_out: list[str] = Field(
+        description="What of memory and of the transcript it would leave out, by block and place."
+    )
     text: str
 
 

@@ -43,6 +43,7 @@ def all_checks() -> list[CheckMessage]:
         *checks.check_model(),
         *checks.check_models_file(),
         *checks.check_caps(),
+        *checks.check_memory(),
         *checks.check_production(),
         *checks.check_guards(),
     ]
@@ -76,6 +77,7 @@ def test_a_good_configuration_is_silent() -> None:
         ({"ALLOWED_HOSTS": ["*", "localhost"]}, "storyengine.W012"),
         ({"OPENAI_BASE_URL": "http://localhost:11434/v1"}, "storyengine.W006"),
         ({"CHAPTER_BUDGET": Decimal(1), "MODEL": "nobody-knows"}, "storyengine.W008"),
+        ({"MEMORY_TOKENS": 999}, "storyengine.W019"),
         ({"CHAPTER_BUDGET": Decimal(1), "MODELS_FILE": "/no/such.toml"}, "storyengine.E004"),
     ],
 )
@@ -114,6 +116,7 @@ def test_what_is_meant_so_is_not_remarked(settings: Settings, changes: dict[str,
         checks.check_proxies,
         checks.check_model,
         checks.check_caps,
+        checks.check_memory,
     ):
         assert check() == []
 

@@ -35,6 +35,8 @@ class TestBadValues:
             ("PORT", "70000"),
             ("STORYENGINE_LLM", "oracle"),
             ("STORYENGINE_CONTEXT_WINDOW", "-1"),
+            ("STORYENGINE_MEMORY_TOKENS", "0"),
+            ("STORYENGINE_MEMORY_TOKENS", "many"),
             ("STORYENGINE_CALLS_PER_MINUTE", "0"),
             ("STORYENGINE_CHAPTER_CALLS_PER_MINUTE", "0"),
             ("STORYENGINE_CHAPTER_BUDGET", "much"),

@@ -271,9 +271,9 @@ class TestPromptInjection:
             for words in (ELEMENTS, ORDER, MARKS, CALL):
                 assert words not in system
             # The attacks are in the texts and keys of memory, in the beats and in the replies.
-            assert prompt.count("Mara is dead") > 30
-            assert prompt.count("im_start|>") > 30
-            assert prompt.count("Mara was never born.") > 30
+            assert prompt.count("Mara is dead") > 20
+            assert prompt.count("im_start|>") > 20
+            assert prompt.count("Mara was never born.") > 20
             assert_elements_are_the_engines(prompt)
             assert_headings_are_its_layers(call)
             assert not CHAT_MARK.search(prompt)

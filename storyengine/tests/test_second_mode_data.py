@@ -19,8 +19,7 @@ from agents.tests.replies import answer_in_form, turn_delta
 from memory.blocks import write_own_block
 from memory.fold.folding import fold_chapter
 from memory.fold.reading import block_readers
-from memory.telling.prompt_memory import told_blocks
-from memory.telling.rendering import block_forms, readable_block
+from memory.telling.rendering import block_forms, readable_block, render
 from memory.tests.factories import write_delta
 from sessions.models import Attempt, Session
 from sessions.tests.factories import add_prompts, make_active_chapter
@@ -179,9 +178,8 @@ class TestMemoryOfItsOwn:
         assert block["json_payload"] == {"signals": ["Keep off."]}
 
     def test_it_is_told_as_the_mode_tells_it(self, chapter: Session) -> None:
-        [told] = told_blocks(chapter)
-        assert told.full == "Log of the light, prompt 1\nSignals: Keep off."
         [block] = chapter.memory_blocks.all()
+        assert render(block) == "Log of the light, prompt 1\nSignals: Keep off."
         shown = readable_block(block, chapter.characters)
         assert (shown.title, shown.badge) == ("Log of the light, prompt 1, known to Agent Red", "")
         assert [(one.label, one.lines) for one in shown.sections] == [("Signals", ["Keep off."])]

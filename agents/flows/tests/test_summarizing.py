@@ -17,9 +17,7 @@ from agents.flows.tests.playing import play, play_many, reroll
 from agents.models import Job
 from agents.prompting.layer_sources import (
     character_memory,
-    memory_so_far,
     present_memory,
-    whole_memory,
 )
 from agents.prompting.layers import TIERS, Tier
 from agents.prompting.sandwich import Source, Subject
@@ -312,7 +310,7 @@ def test_another_attempt_is_composed_without_the_block_that_covers_its_turn(
 
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("budget", [None, 100_000])
-@pytest.mark.parametrize("source", [character_memory, present_memory, memory_so_far, whole_memory])
+@pytest.mark.parametrize("source", [character_memory, present_memory])
 def test_no_source_of_memory_tells_a_narrator_the_turn_that_it_writes_again(
     chapter: Session, source: Source, budget: int | None, tier: Tier
 ) -> None:

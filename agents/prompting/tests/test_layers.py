@@ -12,7 +12,6 @@ from agents.calling.model_access import model_name
 from agents.exceptions import PromptTooLong
 from agents.facts.model_facts import facts_of
 from agents.models import TokenCalibration
-from agents.prompting import layers
 from agents.prompting.budget import (
     TOKENS_PER_MESSAGE,
     calibrate,
@@ -22,7 +21,8 @@ from agents.prompting.budget import (
     weigh,
 )
 from agents.prompting.declarations import NARRATOR
-from agents.prompting.layers import Layer, Piece, Trim, assemble, keep_last, text_layer
+from agents.prompting.layers import Layer, Piece, Pieces, Trim, assemble, keep_last, text_layer
+from agents.prompting.too_long import EDITABLE, NOT_EDITABLE
 from agents.providers.base import Usage
 from agents.tests.declared import AGENTS, CHARACTERS
 
@@ -56,14 +56,6 @@ def test_the_oldest_pieces_go_first_and_the_newest_stay() -> None:
     assert prompt.layers[0].dropped > 0
 
 
-def test_the_newest_go_first_where_the_beginning_matters_more() -> None:
-    outline = Layer("H", pieces(9), trim=Trim.NEWEST_FIRST)
-    prompt = assemble([outline], budget_tokens=200, weight_per_token=2)
-    content = prompt.messages[0].content
-    assert "1" * 100 in content
-    assert "9" * 100 not in content
-
-
 def test_condensing_shortens_before_it_drops_and_spares_the_first() -> None:
     first, *others = keep_last(pieces(9, brief=10), 1)
     memory = Layer("M", (replace(first, must_stay=True), *others), trim=Trim.CONDENSE)
@@ -75,20 +67,109 @@ def test_condensing_shortens_before_it_drops_and_spares_the_first() -> None:
     assert "9" * 100 in prompt.messages[0].content
 
 
-def test_a_share_holds_whatever_else_there_is() -> None:
-    memory = Layer("M", keep_last(pieces(9), 1), trim=Trim.CONDENSE, share=0.2)
-    prompt = assemble([memory], budget_tokens=1_000, weight_per_token=1)
-    assert weigh(prompt.messages[0].content) <= 200
-
-
-def test_a_limit_in_tokens_holds_whatever_room_and_share_there_are() -> None:
-    memory = Layer("M", keep_last(pieces(9), 1), trim=Trim.CONDENSE, share=0.9, most_tokens=200)
+def test_a_limit_in_tokens_holds_whatever_room_there_is() -> None:
+    memory = Layer("M", keep_last(pieces(9), 1), trim=Trim.CONDENSE, most_tokens=200)
     prompt = assemble([memory], budget_tokens=1_000, weight_per_token=2)
     [sent] = prompt.layers
     assert weigh(prompt.messages[0].content) <= 400
     assert (sent.kept, sent.reason) == (3, "its limit is full")
     within = assemble([replace(memory, most_tokens=800)], budget_tokens=1_000, weight_per_token=2)
     assert within.layers[0].kept == 9
+
+
+def test_a_layer_gives_way_to_what_it_holds_before_the_next_gives_way_too() -> None:
+    first = Layer("M", pieces(9), trim=Trim.OLDEST_FIRST, holds=0.5)
+    second = Layer("H", pieces(9), trim=Trim.OLDEST_FIRST, gives_way=1)
+
+    def sent(budget: int) -> list[int]:
+        layers = assemble([first, second], budget_tokens=budget, weight_per_token=1).layers
+        return [layer.kept for layer in layers]
+
+    assert sent(2_000) == [9, 9]
+    assert sent(1_800) == [8, 9]
+    assert sent(1_700) == [8, 8]
+    assert sent(1_000) == [4, 5]
+
+
+def test_what_a_layer_holds_is_no_reason_to_refuse_the_request() -> None:
+    held = Layer("M", pieces(9), trim=Trim.OLDEST_FIRST, holds=0.9)
+    prompt = assemble([held, text_layer("U", "x" * 700)], budget_tokens=1_000, weight_per_token=1)
+    assert prompt.layers[0].kept == 2
+
+
+def test_a_layer_with_a_grain_changes_seldom() -> None:
+    memory = Layer("M", pieces(9) * 3, trim=Trim.OLDEST_FIRST, separator="", grain=0.25)
+
+    def kept(used: int) -> int:
+        layers = [memory, text_layer("U", "x" * used)]
+        return assemble(layers, budget_tokens=2_000, weight_per_token=1).layers[0].kept
+
+    # The layer has 2,700 characters, and what is dropped is a multiple of 500.
+    assert [kept(used) for used in (0, 200, 400, 600)] == [17, 17, 12, 12]
+
+
+def test_a_heading_goes_with_the_last_piece_that_it_heads() -> None:
+    first, second, third, fourth = pieces(4)
+    blocks = [Piece("first block", heads=2), first, second, Piece("second block", heads=2)]
+    memory = Layer("M", (*blocks, third, fourth), trim=Trim.OLDEST_FIRST, separator="\n")
+
+    def told(most_tokens: int) -> list[str]:
+        limited = replace(memory, most_tokens=most_tokens)
+        [sent] = assemble([limited], budget_tokens=1_000, weight_per_token=1).layers
+        return [part[:12] for part in sent.parts]
+
+    assert told(400) == ["first block", second.text[:12], "second block", *told(250)[1:]]
+    assert told(250) == ["second block", third.text[:12], fourth.text[:12]]
+
+
+def test_a_heading_that_went_leaves_its_room_to_other_pieces() -> None:
+    blocks = [
+        piece for number in range(9) for piece in (Piece("h" * 100, heads=1), Piece("x" * 100))
+    ]
+    memory = Layer("M", tuple(blocks), trim=Trim.OLDEST_FIRST, separator="\n", has_heading=False)
+    # With their separators, two of nine blocks have 404 characters.
+    [sent] = assemble(
+        [replace(memory, most_tokens=404)], budget_tokens=9_000, weight_per_token=1
+    ).layers
+    assert [part[0] for part in sent.parts] == ["h", "x", "h", "x"]
+
+
+def test_the_weight_of_a_layer_is_that_of_its_text() -> None:
+    texts = ["plain", "caf\u00e9", "\u6f22\u5b57", "\U0001f600"]
+    layer = Layer("M", tuple(map(Piece, texts)), separator="\n")
+    assert layer.weight == weigh(layer.text)
+    assert replace(layer, has_heading=False).weight == weigh("\n".join(texts))
+    assert replace(layer, pieces=()).weight == 0
+
+
+def test_pieces_with_others_in_their_places_are_trimmed_by_their_own_weight() -> None:
+    shared = Pieces(pieces(9))
+    own = shared.with_others({0: Piece("a" * 400), 8: Piece("b" * 400)})
+
+    def told(some: Pieces) -> str:
+        memory = Layer("M", some, trim=Trim.OLDEST_FIRST, separator="", has_heading=False)
+        [sent] = assemble(
+            [replace(memory, most_tokens=500)], budget_tokens=9_000, weight_per_token=1
+        ).layers
+        return "".join(part[0] for part in sent.parts)
+
+    assert (told(shared), told(own), told(shared)) == ("56789", "8b", "56789")
+
+
+def test_the_record_names_what_was_left_out_by_block_and_place() -> None:
+    names = [("Prompts 1-7", "event 1"), ("Prompts 1-7", "event 2"), ("Prompts 8-14", "deed 1")]
+    told = [
+        replace(piece, block=block, place=place)
+        for piece, (block, place) in zip(pieces(3), names, strict=True)
+    ]
+    beats = [replace(piece, block=f"Prompt {at}") for at, piece in enumerate(pieces(2), 15)]
+    memory = Layer("M", (*told, *pieces(1)), trim=Trim.OLDEST_FIRST, most_tokens=110)
+    context = Layer("H", tuple(beats), trim=Trim.OLDEST_FIRST, most_tokens=110)
+    sent = assemble([memory, context], budget_tokens=1_000, weight_per_token=1).layers
+    assert [layer.left_out for layer in sent] == [
+        ("Prompts 1-7: event 1, event 2", "Prompts 8-14: deed 1"),
+        ("Prompt 15",),
+    ]
 
 
 class TestTooLong:
@@ -126,7 +207,7 @@ class TestTooLong:
 
     def test_all_that_can_be_named_are_layers_of_an_agent(self) -> None:
         declared = {layer.name for agent in AGENTS.values() for layer in agent.layers}
-        assert {*layers._EDITABLE, *layers._NOT_EDITABLE} <= declared
+        assert {*EDITABLE, *NOT_EDITABLE} <= declared
 
     def test_what_the_engine_wrote_is_not_named_though_it_is_longer(self) -> None:
         said = self.refusal(room=2_000, SYSTEM=900, STRUCTURED_MEMORY=800, USER_PROMPT=700)
