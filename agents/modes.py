@@ -7,7 +7,7 @@ declaration. All other code reaches a mode through agents.modes.
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from importlib import import_module
@@ -35,7 +35,11 @@ from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, PAYLOAD_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, PERSON, SAID, THOUGHT, Attempt, Change, Session
 from sessions.payloads import check_stored_size
+from sessions.reply_lengths import ReplyLength
 from sessions.world import NewChange, changes_that_count, fold_world
+
+# The numbers by which the limit on a character's text is multiplied.
+_LENGTH_FACTORS: Mapping[str, float] = {ReplyLength.SHORT: 0.6, ReplyLength.LONG: 2.0}
 
 
 class Stage(StrEnum):
@@ -313,11 +317,13 @@ def find_agent(name: str, number: int | None = None) -> Agent | None:
 
 
 def agent_of(attempt: Attempt) -> Agent:
-    """Return the attempt's agent. Raises WrongState if the agent's mode is not installed."""
+    """Return the attempt's agent. A character has the limit of the length that the user has chosen
+    for replies. Raises WrongState if the agent's mode is not installed."""
     agent = find_agent(attempt.agent, attempt.actor)
     if agent is None:
         raise WrongState(f'There is no agent "{attempt.agent}" here. Nothing was changed.')
-    return agent
+    factor = _LENGTH_FACTORS.get(attempt.session.reply_length)
+    return replace(agent, length_factor=factor) if factor and agent.is_character else agent
 
 
 def layers_of(agent: Agent, chapter: Session) -> Sequence[LayerDeclaration]:

@@ -18,10 +18,20 @@ from agents.prompting.sandwich import LayerDeclaration, Subject
 from sessions.attempts import Writer
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
+from sessions.reply_lengths import ReplyLength
 from sessions.roster import SLOTS, default_name
 
-_LENGTH = "Write one to six short paragraphs, unless the beat asks for more or for less."
-_MINIMAL_LENGTH = "Write about 80 words, unless the beat asks for more or for less."
+# How much to write, by the length that the Game Master has chosen.
+_LENGTHS: Mapping[str, str] = {
+    ReplyLength.SHORT: "one or two short paragraphs",
+    ReplyLength.NORMAL: "one to six short paragraphs",
+    ReplyLength.LONG: "six to twelve paragraphs",
+}
+_MINIMAL_LENGTHS: Mapping[str, str] = {
+    ReplyLength.SHORT: "about 40 words",
+    ReplyLength.NORMAL: "about 80 words",
+    ReplyLength.LONG: "about 160 words",
+}
 
 
 def character_rules(subject: Subject, tier: Tier) -> list[Piece]:
@@ -42,9 +52,12 @@ def your_reply(subject: Subject, tier: Tier) -> list[Piece]:
     """Return the last line of the request, which says who answers, and for whom alone.
 
     It is the last thing that the model reads, because the context before it has the words of all
-    the others.
+    the others. It also says how much to write, because the text before it then stays the same when
+    the Game Master chooses another length, and servers have it in their caches.
     """
-    length = _MINIMAL_LENGTH if tier == "minimal" else _LENGTH
+    lengths = _MINIMAL_LENGTHS if tier == "minimal" else _LENGTHS
+    much = lengths[subject.chapter.reply_length]
+    length = f"Write {much}, unless the beat asks for more or for less."
     return [file_piece("gamemaster.your_reply", character_name=speaker(subject), length=length)]
 
 

@@ -22,6 +22,7 @@ from sessions.limits import (
     TITLE_CHAR_LIMIT,
 )
 from sessions.models import DEFAULT_MODE, UNTITLED, CastMember, Session, Tab1Inputs
+from sessions.reply_lengths import ReplyLength
 from sessions.states import State, move
 from sessions.text import clean_line, clean_text
 
@@ -115,6 +116,15 @@ def rename_chapter(session_id: uuid.UUID, title: str) -> Session:
     return get_chapter(session_id)
 
 
+def choose_reply_length(session_id: uuid.UUID, length: str) -> Session:
+    """Store how long the replies of the characters should be, from the next reply on."""
+    chapter = get_chapter(session_id)
+    if length not in ReplyLength.values:
+        raise InvalidInput("Replies can be short, normal or long. The old length was kept.")
+    Session.objects.filter(pk=chapter.pk).update(reply_length=length, updated_at=timezone.now())
+    return get_chapter(session_id)
+
+
 @transaction.atomic
 def copy_setup(session_id: uuid.UUID) -> Session:
     """Create a chapter with a copy of this chapter's Tab 1. The copy has the same title with the
@@ -128,6 +138,7 @@ def copy_setup(session_id: uuid.UUID) -> Session:
         chunk_size_prompts=source.chunk_size_prompts,
         narrative_agent_definition_text=source.narrative_agent_definition_text,
         target_words=source.target_words,
+        reply_length=source.reply_length,
     )
     tab1 = Tab1Inputs(
         world_text=source.tab1.world_text,
@@ -189,7 +200,8 @@ def show_thoughts(session_id: uuid.UUID, is_wanted: bool) -> None:
 
 @transaction.atomic
 def reset_chapter(session_id: uuid.UUID) -> Session:
-    """Delete the chapter with all its texts, and create a new one under a new id.
+    """Delete the chapter with all its texts, and create a new one under a new id. The mode and the
+    length of replies stay.
 
     A background job that still runs for the old chapter finds no row, and writes nothing.
     """
@@ -198,7 +210,8 @@ def reset_chapter(session_id: uuid.UUID) -> Session:
     chapter = Session.objects.filter(pk=session_id)
     move(chapter, State.RESETTING, refusal="This chapter is being reset already.")
     chapter.delete()
-    return create_chapter(mode=old.mode, is_in_play=_has_no_lock(old))
+    created = create_chapter(mode=old.mode, is_in_play=_has_no_lock(old))
+    return choose_reply_length(created.pk, old.reply_length)
 
 
 @transaction.atomic

@@ -28,6 +28,7 @@ from sessions.limits import (
     SUBMISSION_KEY_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
 )
+from sessions.reply_lengths import ReplyLength
 from sessions.roster import Character, character
 from sessions.states import PLAYABLE, State
 
@@ -85,6 +86,8 @@ class Session(models.Model):
     seed = models.UUIDField(default=uuid.uuid4, editable=False)
     # The slot of the panel that Tab 2 shows.
     next_agent_slot = models.PositiveSmallIntegerField(default=1)
+    # How long the characters' replies should be. The user may change it at any time.
+    reply_length = models.CharField(max_length=6, choices=ReplyLength, default=ReplyLength.NORMAL)
     narrative_agent_definition_text = models.TextField(blank=True)
     target_words = models.PositiveIntegerField(default=DEFAULT_TARGET_WORDS)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -108,10 +108,11 @@ def output_limit(agent: "Agent", facts: ModelFacts) -> int:
 
     The result is at most half of the window.
     """
-    wanted = agent.output_tokens + (agent.reasoning_tokens if facts.reasons else 0)
+    text = round(agent.output_tokens * agent.length_factor)
+    wanted = text + (agent.reasoning_tokens if facts.reasons else 0)
     tighter = 0
     if agent.is_character:
-        tighter = facts.character_output
+        tighter = round(facts.character_output * agent.length_factor)
     elif agent.is_narrator:
         tighter = facts.narrator_output
     return min(wanted, tighter or wanted, facts.max_output, facts.context_window // 2)

@@ -58,6 +58,9 @@ class Agent:
     # limit for narrators does.
     is_character: bool = False
     is_narrator: bool = False
+    # The number by which the agent's limit on text is multiplied, because the user has chosen short
+    # or long replies.
+    length_factor: float = 1.0
 
     @property
     def label(self) -> int | str:

@@ -10,6 +10,7 @@ from gamemaster.characters import CHARACTER_LAYERS, CHARACTERS
 from gamemaster.mode import MODE
 from sessions.attempts import Writer
 from sessions.exceptions import InvalidInput
+from sessions.reply_lengths import ReplyLength
 from sessions.roster import SLOTS
 from sessions.tests.factories import make_active_chapter
 
@@ -40,6 +41,22 @@ def test_the_last_line_says_who_answers_and_for_whom_alone(tier: Tier) -> None:
     last = compose(CHARACTER_LAYERS, Subject(chapter, 2, own_pieces=own), tier)[-1]
     assert (last.name, last.role) == ("YOUR_REPLY", "user")
     assert "as Tom and for Tom alone" in last.text.splitlines()[-1]
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_the_length_of_replies_changes_the_last_line_alone(tier: Tier) -> None:
+    chapter = make_active_chapter()
+    composed = []
+    for chapter.reply_length in ReplyLength.values:
+        subject = Subject(chapter, 2, own_pieces={"USER_PROMPT": [Piece("Go on.")]})
+        composed.append(compose(CHARACTER_LAYERS, subject, tier))
+    starts = [[layer.text for layer in layers[:-1]] for layers in composed]
+    assert starts[0] == starts[1] == starts[2]
+    lines = [layers[-1].text.splitlines()[-1] for layers in composed]
+    told = ("about 40 words", "about 80 words", "about 160 words")
+    if tier != "minimal":
+        told = ("one or two short", "one to six short paragraphs", "six to twelve paragraphs")
+    assert all(much in line for much, line in zip(told, lines, strict=True))
 
 
 @pytest.mark.parametrize("tier", TIERS)

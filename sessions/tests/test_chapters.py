@@ -8,6 +8,7 @@ import pytest
 from sessions.chapters import (
     SetupChange,
     choose_panel,
+    choose_reply_length,
     copy_setup,
     create_chapter,
     delete_chapter,
@@ -223,6 +224,16 @@ def test_a_reset_deletes_everything_and_opens_a_new_id() -> None:
     assert fresh.tab1.world_text == ""
     assert list(Session.objects.all()) == [fresh]
     assert not Event.objects.exists()
+
+
+def test_the_length_of_replies_stays_in_a_copy_and_after_a_reset() -> None:
+    chapter = make_chapter()
+    assert chapter.reply_length == "normal"
+    assert choose_reply_length(chapter.pk, "long").reply_length == "long"
+    with pytest.raises(InvalidInput, match="The old length was kept"):
+        choose_reply_length(chapter.pk, "endless")
+    assert copy_setup(chapter.pk).reply_length == "long"
+    assert reset_chapter(chapter.pk).reply_length == "long"
 
 
 def test_a_deleted_chapter_is_gone() -> None:

@@ -33,8 +33,13 @@ class NewChapterBody(Body):
     )
 
 
-class TitleBody(Body):
-    title: str = Field(description="At most 120 characters, not empty.")
+class ChapterBody(Body):
+    """What to change. A field that is missing or null is not changed; at least one is needed."""
+
+    title: str | None = Field(None, description="At most 120 characters, not empty.")
+    reply_length: Literal["short", "normal", "long"] | None = Field(
+        None, description="How long the characters' replies should be, from the next one on."
+    )
 
 
 class Tab1Body(Body):

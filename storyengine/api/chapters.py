@@ -4,6 +4,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from ninja import Body, Query, Router
 from ninja.responses import Status
@@ -13,6 +14,7 @@ from agents.mode_fields import save_mode_setup, setup_of
 from sessions.access import get_chapter
 from sessions.chapters import (
     SetupChange,
+    choose_reply_length,
     copy_setup,
     delete_chapter,
     rename_chapter,
@@ -20,7 +22,8 @@ from sessions.chapters import (
     save_narrative_agent,
     save_setup,
 )
-from storyengine.api.bodies import NarrativeAgentBody, NewChapterBody, Tab1Body, TitleBody
+from sessions.exceptions import InvalidInput
+from storyengine.api.bodies import ChapterBody, NarrativeAgentBody, NewChapterBody, Tab1Body
 from storyengine.api.documents import (
     NarrativeAgentDocument,
     SessionDocument,
@@ -67,9 +70,16 @@ def get_session(request: HttpRequest, session_id: UUID, thoughts: bool = False) 
 
 
 @router.patch("/session/{uuid:session_id}", response={200: SessionDocument, **WRITE})
-def rename_session(request: HttpRequest, session_id: UUID, body: TitleBody) -> SessionDocument:
-    """Change the chapter's title."""
-    rename_chapter(session_id, body.title)
+@transaction.atomic
+def change_session(request: HttpRequest, session_id: UUID, body: ChapterBody) -> SessionDocument:
+    """Change the chapter's title, the length of replies, or both. If one of them is refused, none
+    is changed. Both can be changed in play too."""
+    if body.title is None and body.reply_length is None:
+        raise InvalidInput("Neither a title nor a reply_length was sent. Nothing was changed.")
+    if body.title is not None:
+        rename_chapter(session_id, body.title)
+    if body.reply_length is not None:
+        choose_reply_length(session_id, body.reply_length)
     return read_session(session_id)
 
 

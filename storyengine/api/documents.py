@@ -26,6 +26,7 @@ _WAS_CUT = (
     "Whether the output limit ended the reply, and its continuation by one more call did not make "
     "it whole."
 )
+_REPLY_LENGTH = "How long the characters' replies should be."
 _CAME_WITH_STARTER = "Whether it came with a starter: people wrote it, and no model was called."
 
 
@@ -258,6 +259,7 @@ class SessionFields(SessionSummary):
         description="Slot to the name shown, for the selected slots."
     )
     next_agent_slot: int
+    reply_length: Literal["short", "normal", "long"] = Field(description=_REPLY_LENGTH)
     tab1_locked: bool
     is_ending: bool = Field(description="End Chapter waits for the last memory.")
     narrative_agent_definition_text: str

@@ -224,6 +224,9 @@ class Chapter(ChapterParts):
         "", description="The starter that it was made from; empty for any other chapter."
     )
     chunk_size_prompts: Annotated[int, Field(ge=MIN_CHUNK_SIZE_PROMPTS, le=MAX_CHUNK_SIZE_PROMPTS)]
+    reply_length: Literal["short", "normal", "long"] = Field(
+        "normal", description="How long the characters' replies should be."
+    )
     tab1: Tab1
     cast: Annotated[
         list[CastEntry],

@@ -137,6 +137,7 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
         "last_summarized_prompt_index": chapter.last_summarized_prompt_index,
         "tab1_locked": has_lock and state != State.DRAFT_TAB1,
         "chunk_size_prompts": chapter.chunk_size_prompts,
+        "reply_length": chapter.reply_length,
         "starter": chapter.starter,
         "next_agent_slot": chapter.next_agent_slot,
         "narrative_agent_definition_text": chapter.narrative_agent_definition_text,

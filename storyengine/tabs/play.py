@@ -18,7 +18,12 @@ from agents.running.database import in_database
 from memory.drafts import told_until
 from sessions.access import get_chapter
 from sessions.attempts import broken_attempt, set_broken_aside
-from sessions.chapters import choose_panel, show_all_replies, show_thoughts
+from sessions.chapters import (
+    choose_panel,
+    choose_reply_length,
+    show_all_replies,
+    show_thoughts,
+)
 from sessions.exceptions import InvalidInput
 from sessions.transcript import read_prompts
 from storyengine.tabs.play_page import (
@@ -122,6 +127,12 @@ def show_thinking(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 def choose(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
     choose_panel(session_id, slot)
+    return answer_play(request, session_id) if not request.htmx else nothing_new()
+
+
+@require_POST
+def save_reply_length(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    choose_reply_length(session_id, request.POST.get("reply_length", ""))
     return answer_play(request, session_id) if not request.htmx else nothing_new()
 
 

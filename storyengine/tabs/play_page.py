@@ -27,6 +27,7 @@ from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import Attempt, Event, Session
 from sessions.record import committed_attempts, has_thoughts
+from sessions.reply_lengths import ReplyLength
 from sessions.roster import Character, next_slot
 from sessions.starters import Starter, find_starter, next_prompt
 from sessions.states import State
@@ -359,6 +360,7 @@ def play_context(page: PlayPage) -> dict[str, Any]:
         "open_turn": page.chapter.prompt_index if page.can_reroll else 0,
         "window": TAB2_CHAR_LIMIT,
         "limit": PROMPT_CHAR_LIMIT,
+        "reply_lengths": ReplyLength.choices,
         "submission_key": str(uuid.uuid4()),
         "warms": settings.LLM == "embedded" and page.shape == "playing",
         "notice": read_model_notice(),

@@ -36,6 +36,7 @@ of_a_chapter: list[URLPattern] = [
     path("play", play.show_play, name="play"),
     path("play/status", play.status, name="play-status"),
     path("play/panel", play.choose, name="panel"),
+    path("play/reply-length", play.save_reply_length, name="reply-length"),
     path("play/keep", play.keep, name="keep"),
     path("play/set-aside", play.set_aside, name="set-aside"),
     path("play/choose", play.choose_another, name="choose"),

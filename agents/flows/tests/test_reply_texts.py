@@ -2,6 +2,7 @@
 
 import pytest
 from asgiref.sync import async_to_sync
+from pytest_django import Settings
 
 from agents.flows import reply_texts
 from agents.flows.replies import start_prompt
@@ -103,6 +104,19 @@ def test_a_small_model_that_was_cut_is_not_continued(
     provider.enqueue(Script(text, was_cut=True))
     assert play(chapter).was_cut is was_cut
     assert texts_of(chapter)[-1] == kept
+
+
+@pytest.mark.parametrize(
+    ("length", "tokens"), [("short", (72, 600)), ("normal", (120, 1_000)), ("long", (240, 2_000))]
+)
+def test_the_output_limit_follows_the_length_of_replies(
+    provider: ScriptedProvider, settings: Settings, length: str, tokens: tuple[int, int]
+) -> None:
+    chapter = make_active_chapter(reply_length=length)
+    play(chapter)
+    settings.LLM, settings.MODEL = "openai", "gpt-4o"
+    reroll(chapter)
+    assert tuple(one.max_output_tokens for one in provider.history) == tokens
 
 
 def test_a_whole_reply_is_not_marked(chapter: Session, provider: ScriptedProvider) -> None:

@@ -37,6 +37,7 @@ SESSION_FIELDS = {
     "selected_agent_slots",
     "agent_names",
     "next_agent_slot",
+    "reply_length",
     "tab1_locked",
     "is_ending",
     "calls_to_accept",
@@ -370,6 +371,33 @@ class TestTitle:
     def test_an_empty_one_is_refused(self) -> None:
         response = call("PATCH", address(make_chapter()), {"title": " "})
         assert_problem(response, 422, "invalid-input")
+
+    def test_nothing_at_all_is_refused(self) -> None:
+        assert_problem(call("PATCH", address(make_chapter()), {}), 422, "invalid-input")
+
+
+class TestLengthOfReplies:
+    @pytest.mark.parametrize("length", ["short", "normal", "long"])
+    def test_it_is_changed_in_play(self, length: str) -> None:
+        chapter = make_active_chapter(reply_length="short" if length == "long" else "long")
+        response = call("PATCH", address(chapter), {"reply_length": length})
+        assert (response.status_code, response.json()["reply_length"]) == (200, length)
+        assert response.json()["title"] == chapter.title
+
+    def test_it_is_normal_at_first(self) -> None:
+        assert call("GET", address(make_chapter())).json()["reply_length"] == "normal"
+
+    @pytest.mark.parametrize("body", [{"reply_length": "huge"}, {"reply_length": 3}])
+    def test_any_other_is_refused(self, body: dict[str, Any]) -> None:
+        chapter = make_chapter()
+        assert_problem(call("PATCH", address(chapter), body), 422, "invalid-input")
+        assert call("GET", address(chapter)).json()["reply_length"] == "normal"
+
+    def test_it_is_not_changed_beside_a_bad_title(self) -> None:
+        chapter = make_chapter()
+        body = {"title": " ", "reply_length": "long"}
+        assert_problem(call("PATCH", address(chapter), body), 422, "invalid-input")
+        assert call("GET", address(chapter)).json()["reply_length"] == "normal"
 
 
 class TestNarrativeAgent:

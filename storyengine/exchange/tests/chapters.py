@@ -16,6 +16,7 @@ from memory.tests.factories import add_block, add_delta, add_lock
 from sessions.access import tell_readers_apart
 from sessions.chapters import delete_chapter
 from sessions.models import Attempt, CastMember, Session, Tab1Inputs, Turn
+from sessions.reply_lengths import ReplyLength
 from sessions.states import State
 from sessions.tests.factories import (
     add_attempt,
@@ -64,7 +65,8 @@ def make_whole_chapter(**fields: Any) -> Session:
     The last turn has three attempts. Two more prompts have no reply: the attempt at one prompt was
     set aside, and the attempt at the other prompt failed.
     """
-    chapter = make_active_chapter(agent_names={"1": "Mara", "2": "\u202eleirU"}, **fields)
+    names = {"1": "Mara", "2": "\u202eleirU"}
+    chapter = make_active_chapter(agent_names=names, **({"reply_length": "long"} | fields))
     add_lock(chapter, world_lock())
     add_prompts(chapter, 10, text="Ночь 🌊", reply="I answer.\n\nTwice.")
     add_reply(chapter, 10, "Or so.", ended_before="\u202eleirU")
@@ -119,7 +121,15 @@ def long_chapter_file(prompts: int) -> bytes:
 def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
     """Return the content of a version 1 file that has the chapter of this file."""
     chapter = dict(file["chapter"])
-    for name in ("mode", "mode_content", "chunk_size_prompts", "seed", "results", "starter"):
+    for name in (
+        "mode",
+        "mode_content",
+        "chunk_size_prompts",
+        "seed",
+        "results",
+        "starter",
+        "reply_length",
+    ):
         del chapter[name]
     cast = {str(one["slot"]): one for one in chapter.pop("cast") if one["slot"]}
     identities = {slot: one["identity_text"] for slot, one in cast.items()}
@@ -214,6 +224,7 @@ def build_chapter(data: st.DataObject, *, most_audiences: int = 3) -> Session:
         state=State.ACTIVE if has_begun else State.DRAFT_TAB1,
         tab1_locked=has_begun,
         chunk_size_prompts=draw(st.integers(3, 20)),
+        reply_length=draw(st.sampled_from(ReplyLength.values)),
         next_agent_slot=draw(st.integers(1, agents)),
         narrative_agent_definition_text=draw(texts),
         target_words=draw(st.integers(100, 5_000)),

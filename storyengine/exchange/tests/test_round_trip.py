@@ -302,6 +302,14 @@ class TestAttempts:
         assert chosen.witnesses == [2]
         assert [event.witnesses for event in chosen.events.all()] == [[2], [2]]
 
+    def test_the_length_of_replies_comes_back(self) -> None:
+        assert import_again(make_whole_chapter()).reply_length == "long"
+
+    def test_a_file_of_an_older_program_has_replies_of_normal_length(self) -> None:
+        file = json.loads(export_chapter(make_whole_chapter().pk).to_json())
+        del file["chapter"]["reply_length"]
+        assert import_chapter(json.dumps(file).encode()).reply_length == "normal"
+
     def test_how_each_reply_ended_comes_back(self) -> None:
         copy = import_again(make_whole_chapter())
         attempts = copy.turns.get(number=10).attempts.order_by("submitted_at")

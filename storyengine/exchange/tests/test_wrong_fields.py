@@ -246,6 +246,10 @@ FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
         chapter("chunk_size_prompts", to=21),
         "chapter.chunk_size_prompts must be at most 20",
     ),
+    "an unknown length": (
+        chapter("reply_length", to="endless"),
+        "chapter.reply_length must be 'short', 'normal' or 'long'",
+    ),
     "too many words": (chapter("target_words", to=5_001), "target_words must be at most 5,000"),
     "a payload as text": (
         chapter("memory_blocks", 0, "json_payload", to=SECRET),

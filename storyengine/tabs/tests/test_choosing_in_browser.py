@@ -87,3 +87,31 @@ def test_the_gm_is_told_where_the_model_went_on_as_somebody_else(
     expect(notice).to_have_count(0)
     page.get_by_role("button", name="Choose the reply before").click()
     expect(notice).to_be_visible()
+
+
+def test_the_length_of_replies_is_saved_when_it_is_chosen(
+    page: Page, chapter: ChapterClient
+) -> None:
+    open_play(page, chapter)
+    choice = page.get_by_label("Replies", exact=True)
+    expect(choice).to_have_value("normal")
+    page.locator("#prompt-text").fill("Half a beat.")
+    choice.select_option("long")
+    expect(page.locator("#saved-state")).to_have_text("saved")
+    assert chapter.read()["reply_length"] == "long"
+    expect(page.locator("#prompt-text")).to_have_value("Half a beat.")
+    page.reload()
+    expect(choice).to_have_value("long")
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_the_choice_of_the_length_fits_into_the_window(
+    page: Page, chapter: ChapterClient, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 664})
+    open_play(page, chapter)
+    expect(page.get_by_label("Replies", exact=True)).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    before = page.locator(".prompt-options").bounding_box()
+    assert before is not None
+    assert before["height"] < 48

@@ -366,3 +366,33 @@ class TestStatus:
         ]
         assert "play-poll" in swapped
         assert all(by_id(html, one) for one in swapped)
+
+
+class TestLengthOfReplies:
+    def shown(self, client: Client, chapter: Session) -> list[str]:
+        options = all_of(get_page(client, chapter, "play"), "option")
+        return [one.words for one in options if "selected" in one.attributes]
+
+    def test_it_is_chosen_beside_the_prompt(
+        self, client: Client, htmx: Client, chapter: Session
+    ) -> None:
+        assert self.shown(client, chapter) == ["normal"]
+        saved = htmx.post(address(chapter, "reply-length"), {"reply_length": "long"})
+        assert saved.status_code == 204
+        assert self.shown(client, chapter) == ["long"]
+
+    def test_without_scripts_the_page_comes_back(self, client: Client, chapter: Session) -> None:
+        form = {"reply_length": "short", "shape": "playing", "user_text": "Half a beat."}
+        answer = client.post(address(chapter, "reply-length"), form)
+        assert answer.status_code in (200, 302)
+        assert self.shown(client, chapter) == ["short"]
+
+    def test_any_other_is_refused(self, htmx: Client, chapter: Session) -> None:
+        refused = htmx.post(address(chapter, "reply-length"), {"reply_length": "endless"})
+        assert "The old length was kept" in refused.content.decode()
+        chapter.refresh_from_db()
+        assert chapter.reply_length == "normal"
+
+    def test_a_chapter_that_is_over_has_no_choice(self, client: Client, chapter: Session) -> None:
+        Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
+        assert self.shown(client, chapter) == []
