@@ -51,6 +51,8 @@ MAX_CONTINUATIONS = 5
 # The number of pauses, and the seconds of each, while the cap on calls in a minute is reached. All
 # pauses together are longer than a minute.
 RATE_TRIES, RATE_PAUSE_SECONDS = 5, 15.0
+# The signs that a narrator may put around the word by which it says that nothing is left to tell.
+_AROUND_DONE = " \n\t.*_\"'"
 # The fewest words that the narrator is asked to add to a scene.
 LEAST_CONTINUED = 80
 # A scene that has this fraction of its target length is not continued.
@@ -152,7 +154,7 @@ async def write_scene(
     compose = partial(scene_layers, job, material, number, finished, after=after)
     layers = await in_database(compose)
     told, was_cut = await _call(job, layers, watch, scene.target_words)
-    text = as_prose(told) or told
+    text = _clean(told) or told
     for _ in range(MAX_CONTINUATIONS):
         words = len(text.split())
         if words >= scene.target_words * (MORE_THAN_ENOUGH if was_cut else ENOUGH):
@@ -167,11 +169,17 @@ async def write_scene(
             # A scene that is too short is kept, because its calls were already paid for.
             logger.warning("scene %s stays short: %s", number, type(refusal).__name__)
             break
-        more = as_prose(more)
-        if more.strip().strip(".").upper() == DONE_WORD or repeats(more, text):
+        more = _clean(more)
+        if more.strip(_AROUND_DONE).upper() == DONE_WORD or repeats(more, text):
             break
         text = f"{text}\n\n{more.strip()}"
     return end_at_sentence(text) if was_cut else text.strip()
+
+
+def _clean(text: str) -> str:
+    """Return the text without the marks that a small model writes although nobody asked for them.
+    Any other model writes headings and emphasis because the user wants them, so its text stays."""
+    return as_prose(text) if is_small_model(NARRATOR) else text.strip("\n")
 
 
 async def _call(

@@ -14,7 +14,8 @@ _BLANKS = " \t"
 _SCENE_BREAK = re.compile(r"[ \t]*+(?:[*_-][ \t]*+){3,}+")
 _LONGEST_HEADING = 80
 _SPACE = re.compile(r"\s")
-_SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)]*(?=\\s|$)")
+# The marks of emphasis after the end of a sentence belong to the sentence.
+_SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)*_]*(?=\\s|$)")
 
 
 def end_at_sentence(text: str) -> str:
@@ -112,9 +113,17 @@ def without_middle(text: str, head: int = 420, tail: int = 180) -> str:
 
 
 def repeats(more: str, text: str) -> bool:
-    """Return whether `text` contains more than half of all sequences of five words in `more`."""
+    """Return whether `text` contains more than half of all sequences of five words in `more`, or
+    all of `more` if this is shorter."""
     runs = _runs(more)
-    return not runs or len(runs & _runs(text)) > len(runs) / 2
+    if not runs:
+        words = _plain(more)
+        return not words or f" {words} " in f" {_plain(text)} "
+    return len(runs & _runs(text)) > len(runs) / 2
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
 
 
 def _runs(text: str, length: int = 5) -> set[tuple[str, ...]]:

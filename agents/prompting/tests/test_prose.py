@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_django import Settings
 
 from agents.flows.narrating import request_build
 from agents.flows.tests.narrations import make_ended_chapter, words
@@ -122,3 +123,36 @@ def test_the_end_of_a_long_paragraph_starts_at_a_sentence_or_a_word(text: str, e
 def test_repetition_is_recognised() -> None:
     assert repeats(words(30), words(60))
     assert not repeats(words(30, "other"), words(60))
+
+
+MARKED = "## One\n\n12) Rain fell.\n\n**The lamp was out**\n\n3 men came, *slowly*.\n\n1914."
+
+
+@pytest.mark.django_db
+def test_only_a_small_model_s_text_is_cleaned(
+    provider: ScriptedProvider, run_jobs: Callable[[], int], settings: Settings
+) -> None:
+    told = {}
+    for llm in ("embedded", "openai"):
+        settings.LLM, settings.MODEL = llm, "gpt-5.2"
+        chapter = make_ended_chapter()
+        provider.enqueue(MARKED, "He slept.", "**DONE.**")
+        request_build(chapter.pk)
+        run_jobs()
+        told[llm] = NarrativeDraft.objects.get(session=chapter).chapter_text
+        provider.queue.clear()
+    assert told["openai"] == f"{MARKED}\n\nHe slept."
+    assert told["embedded"] == "Rain fell.\n\n3 men came, *slowly*.\n\n1914.\n\nHe slept."
+
+
+@pytest.mark.parametrize("end", ["*He ran.*", "**He ran.**", "“_He ran._”"])
+def test_an_emphasised_sentence_is_whole(end: str) -> None:
+    assert end_at_sentence(f"{end} And then") == end
+
+
+@pytest.mark.parametrize(
+    ("more", "is_repeated"),
+    [("He slept.", False), ("Rain fell.", True), ("rain", True), ("ain", False), ("", True)],
+)
+def test_a_few_words_repeat_only_what_was_told(more: str, is_repeated: bool) -> None:
+    assert repeats(more, "Rain fell. Men came.") is is_repeated

@@ -356,6 +356,13 @@ class TestDrafts:
         assert HOSTILE not in html
         assert by_id(html, "draft-text").text == HOSTILE
 
+    def test_headings_and_emphasis_are_rendered(self, client: Client, ended: Session) -> None:
+        add_draft(ended, "## One\n\n**The lamp was out**\n\nRain, *slowly*. <b>")
+        html = get_page(client, ended, "draft")
+        assert by_id(html, "draft-text").text == "One\n\nThe lamp was out\n\nRain, slowly. <b>"
+        assert "<strong>The lamp was out</strong>" in html
+        assert "<em>slowly</em>" in html
+
     def test_the_number_of_queries_is_bounded(
         self, client: Client, ended: Session, django_assert_max_num_queries: Any
     ) -> None:
