@@ -376,16 +376,16 @@ class TestLengthOfReplies:
     def test_it_is_chosen_beside_the_prompt(
         self, client: Client, htmx: Client, chapter: Session
     ) -> None:
-        assert self.shown(client, chapter) == ["normal"]
+        assert self.shown(client, chapter) == ["normal replies"]
         saved = htmx.post(address(chapter, "reply-length"), {"reply_length": "long"})
         assert saved.status_code == 204
-        assert self.shown(client, chapter) == ["long"]
+        assert self.shown(client, chapter) == ["long replies"]
 
     def test_without_scripts_the_page_comes_back(self, client: Client, chapter: Session) -> None:
         form = {"reply_length": "short", "shape": "playing", "user_text": "Half a beat."}
         answer = client.post(address(chapter, "reply-length"), form)
         assert answer.status_code in (200, 302)
-        assert self.shown(client, chapter) == ["short"]
+        assert self.shown(client, chapter) == ["short replies"]
 
     def test_any_other_is_refused(self, htmx: Client, chapter: Session) -> None:
         refused = htmx.post(address(chapter, "reply-length"), {"reply_length": "endless"})
