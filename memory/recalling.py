@@ -1,119 +1,95 @@
-"""Finds the passages of a chapter that a question is about."""
+"""Finds the passages of a chapter that a question is about, in the record and in memory."""
 
-from collections import Counter
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
-from memory.blocks import knows
+from memory.memory_terms import count_terms, rank_memory
 from memory.places import places_of_turns
+from memory.questions import Question, Reader
 from memory.ranking import Field, rank
-from memory.stretches import Audience
-from sessions.models import Session
-from sessions.record import chosen_events
-from sessions.stop_words import ENGLISH
+from memory.record_terms import read_record
+from memory.telling.session_state import StateLine
 from sessions.transcript import Entry, chosen_entries
-from sessions.words import terms_of, words_and_terms
 
+__all__ = ["Passage", "Reader", "recall"]
 
-@dataclass(frozen=True)
-class Reader:
-    """The reader for whom passages are found.
-
-    Only what each of `readers` witnessed is found, and everything if it is None. `until` is the
-    last prompt that may be found. Thoughts are found only with `with_thoughts`.
-    """
-
-    chapter: Session
-    readers: Audience | None = None
-    until: int | None = None
-    with_thoughts: bool = False
-
-    def perceives(self, witnesses: Collection[int]) -> bool:
-        return knows(witnesses, self.readers)
+# The words before a line of memory, by its element. Other lines say by themselves what they are.
+_LEADS = {
+    "boundary": "boundary",
+    "canon": "canon",
+    "closed": "closed thread",
+    "found": "found",
+    "now": "how it stands",
+    "open": "open thread",
+    "unclear": "unclear",
+    "was": "no longer so",
+}
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A turn that was found: as much of its prompt and its replies as the reader witnessed."""
+    """A turn that was found, or a line of memory.
+
+    Of a turn, `entries` has as much of its prompt and its replies as the reader witnessed. Of
+    memory, `line` says something about prompts of which `prompt_index` is the last one, or the lock
+    says it and `prompt_index` is 0. `reader_name` is the name of the reader who is told, or None if
+    everything is told.
+    """
 
     prompt_index: int
     score: float
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry, ...] = ()
+    line: StateLine | None = None
+    reader_name: str | None = None
 
     @cached_property
     def text(self) -> str:
-        return "\n\n".join(entry.rendered for entry in self.entries)
+        """The turn as the transcript has it, or the line of memory as people read it."""
+        if self.line is None:
+            return "\n\n".join(entry.rendered for entry in self.entries)
+        line = self.line
+        told = line.intended if line.is_more_for(self.reader_name) else line.said
+        lead = f"{_LEADS[line.tag]}: " if line.tag in _LEADS else ""
+        return f"Memory, {line.block.lower()}: {lead}{told}"
 
 
 def recall(reader: Reader, question: str, k: int) -> list[Passage]:
     """Return at most `k` passages that the question is about, best first.
 
-    The question is words; no sign in it has a meaning. A passage is found by its own words, and
-    less by those of the turn before and by its place and time. Attempts that are not chosen are
-    not found.
+    The question is words; no sign in it has a meaning. A turn is found by its own words, and less
+    by those of the turn before and by its place and time. A line of memory is found by its own
+    words. Of equals, the earlier one comes first. Attempts that are not chosen are not found, and
+    neither is what the Game Master withdrew from memory.
     """
-    asked = _Question(question)
-    own, language = _read_turns(reader, asked)
-    best = rank(own, _read_places(reader, asked, own, language))[: max(k, 0)]
-    entries = _read_entries(reader, [number for number, _ in best])
-    return [Passage(number, score, tuple(entries.get(number, ()))) for number, score in best]
+    asked = Question(question)
+    own, language = read_record(reader, asked)
+    found: list[tuple[float, int, StateLine | None]] = [
+        (score, number, None)
+        for number, score in rank(own, _read_places(reader, asked, own, language))
+    ]
+    found += [(score, line.prompt, line) for line, score in rank_memory(reader, asked, language)]
+    # The sort is stable: a turn comes before memory of it, and lines keep the order of memory.
+    best = sorted(found, key=lambda one: (-one[0], one[1]))[: max(k, 0)]
+    entries = _read_entries(reader, [number for _, number, line in best if line is None])
+    name = reader.name
+    return [
+        Passage(number, score, () if line else tuple(entries.get(number, ())), line, name)
+        for score, number, line in best
+    ]
 
 
-class _Question:
-    """The words of a question. In each language they are other terms."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._words: dict[str, dict[str, str]] = {}
-
-    def words_in(self, language: str, counts: Mapping[str, int]) -> dict[str, int]:
-        """Return how often a text of this language, which has these terms, has each word of the
-        question."""
-        words = self._words.get(language)
-        if words is None:
-            words = self._words[language] = {}
-            for word, term in words_and_terms(self._text, language):
-                words.setdefault(term, word)
-        if words.keys().isdisjoint(counts):
-            return {}
-        return {words[term]: counts[term] for term in words.keys() & counts.keys()}
-
-
-def _read_turns(reader: Reader, asked: _Question) -> tuple[Field, str]:
-    """Return the texts of the turns that the reader witnessed, and the language of most events."""
-    events = chosen_events(
-        reader.chapter, to_prompt=reader.until, with_thoughts=reader.with_thoughts
-    ).filter(terms__isnull=False)
-    columns = ("terms__language", "terms__length", "terms__counts")
-    rows = events.order_by().values_list("prompt_index", "witnesses", *columns)
-    own, languages = Field(), Counter[str]()
-    for number, witnesses, language, length, counts in rows.iterator(chunk_size=500):
-        if reader.perceives(witnesses):
-            own.add(number, length, asked.words_in(language, counts))
-            languages[language] += 1
-    most = max(languages, key=lambda one: (languages[one], one), default=ENGLISH)
-    return own, most
-
-
-def _read_places(reader: Reader, asked: _Question, own: Field, language: str) -> Field:
+def _read_places(reader: Reader, asked: Question, own: Field, language: str) -> Field:
     """Return the places and times of the turns that the reader witnessed."""
     before = None if reader.until is None else reader.until + 1
     places = Field()
     told = places_of_turns(reader.chapter, before=before, readers=reader.readers)
     for first, last, text in told:
-        counts = _count(text, language)
-        found = asked.words_in(language, counts)
+        counts = count_terms(text, language)
+        length, found = counts.total(), asked.words_in(language, counts)
         for number in range(first, last + 1):
             if number in own.lengths:
-                places.add(number, counts.total(), found)
+                places.add(number, length, found)
     return places
-
-
-# The places are few and every search needs all of them, so that their terms are kept.
-@lru_cache(maxsize=4_096)
-def _count(text: str, language: str) -> Counter[str]:
-    return Counter(terms_of(text, language))
 
 
 def _read_entries(reader: Reader, numbers: list[int]) -> dict[int, list[Entry]]:

@@ -36,7 +36,8 @@ from agents.prompting.budget import (
     weigh,
 )
 from agents.prompting.declarations import Agent
-from agents.prompting.layers import AssembledPrompt, Layer, assemble
+from agents.prompting.fitting import AssembledPrompt, assemble
+from agents.prompting.layers import Layer
 from agents.providers.base import (
     Finished,
     ModelRequest,

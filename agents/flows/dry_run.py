@@ -17,7 +17,8 @@ from agents.mode_fields import given_to_store
 from agents.modes import agent_of
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.declarations import Agent
-from agents.prompting.layers import AssembledPrompt, Layer, Tier, assemble
+from agents.prompting.fitting import AssembledPrompt, assemble
+from agents.prompting.layers import Layer, Tier
 from agents.prompting.sent_layers import SentLayer, characters_of
 from sessions.attempts import check_cast
 from sessions.exceptions import WrongState

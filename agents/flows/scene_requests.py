@@ -10,8 +10,9 @@ from agents.flows.scenes import Scene
 from agents.models import Job
 from agents.modes import compose_for
 from agents.prompting.declarations import NARRATOR
+from agents.prompting.fitting import AssembledPrompt
 from agents.prompting.layer_sources import transcript_pieces
-from agents.prompting.layers import AssembledPrompt, Layer, Piece, Trim, keep_last, text_layer
+from agents.prompting.layers import Layer, Piece, Trim, keep_last, text_layer
 from agents.prompting.prompt_files import render_prompt
 from agents.prompting.prose import end_at_sentence, last_sentences, last_words
 from agents.prompting.sandwich import Subject

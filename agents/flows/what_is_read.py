@@ -13,7 +13,6 @@ _IN_WORDS = {
     "AGENT_IDENTITY": "the identity",
     "STRUCTURED_MEMORY": "the memory",
     "RECENT_CONTEXT": "the latest prompts with their replies",
-    "RECALLED_PASSAGES": "earlier passages",
     "USER_PROMPT": "your prompt",
 }
 

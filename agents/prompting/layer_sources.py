@@ -167,7 +167,7 @@ def transcript_pieces(
         with_thoughts=with_thoughts,
     )
     return tuple(
-        Piece(*told_turn(turn, cast), block=f"Prompt {number}")
+        Piece(*told_turn(turn, cast), block=f"Prompt {number}", prompt=number)
         for number, turn in _by_prompt(entries)
     )
 

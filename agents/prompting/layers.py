@@ -1,24 +1,17 @@
-"""Fits the layers of a request into the budget of a model.
+"""The layers of a request, and the pieces of which they are made."""
 
-The order of the layers is the caller's and is never changed. Stable text comes first, because
-servers cache the beginnings of requests. Layers are trimmed in the order of `gives_way`, each by
-its own rule.
-"""
-
-import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from itertools import accumulate
 from typing import Literal
 
-from agents.prompting.budget import TOKENS_PER_MESSAGE, weigh
+from agents.prompting.budget import weigh
 from agents.prompting.escaping import without_forgeries
-from agents.prompting.sent_layers import BLANK_LINE, Role, SentLayer, join_layers, with_heading
-from agents.prompting.too_long import too_long
-from agents.providers.base import Message, ToolCall
+from agents.prompting.sent_layers import BLANK_LINE, Role, with_heading
+from agents.providers.base import ToolCall
 
 Tier = Literal["full", "medium", "minimal"]
 TIERS: tuple[Tier, ...] = ("full", "medium", "minimal")
@@ -48,7 +41,8 @@ class Piece:
     `has_calls` says that the text explains the forms of tool calls, or that the model itself wrote
     the calls in it. If `heads` is not 0, the piece is the heading of so many pieces after it, and
     is dropped with the last of them. `block` and `place` are the words by which a record names the
-    piece if it was left out, such as "Prompts 1-7" and "event 2".
+    piece if it was left out, such as "Prompts 1-7" and "event 2". Only pieces of memory and of the
+    transcript have a `block`. `prompt` is the number of the turn that the piece tells, or 0.
     """
 
     text: str
@@ -60,6 +54,7 @@ class Piece:
     heads: int = 0
     block: str = ""
     place: str = ""
+    prompt: int = 0
 
     def __post_init__(self) -> None:
         # The texts are escaped here rather than when they are sent, because the weight must be the
@@ -187,6 +182,24 @@ def keep_last(pieces: Sequence[Piece], count: int) -> Pieces:
 
 
 @dataclass(frozen=True)
+class Search:
+    """The search for the pieces of a layer, after the other layers were fitted.
+
+    `find` gets the pieces that stand in the request, whole or shortened, and the weight that the
+    layer may have. `least_tokens` are kept free for the layer, whatever is found, so that the other
+    layers of a long chapter are the same for every prompt. If more is free, the layer may have up
+    to `most_tokens`. `is_needed` says that something is not
+    in the other layers even before they are fitted. Otherwise there is a search only if the window
+    has no room for a piece of memory or of the transcript.
+    """
+
+    find: Callable[[Sequence[Piece], float], Sequence[Piece]]
+    least_tokens: int
+    most_tokens: int
+    is_needed: bool
+
+
+@dataclass(frozen=True)
 class Layer:
     """A named part of a request.
 
@@ -194,7 +207,8 @@ class Layer:
     because prefix caches work better if a layer changes seldom. With a `grain`, as much is dropped
     as makes up a multiple of this fraction of its room, for the same reason. `most_tokens` limits
     the layer to a number of tokens, even if there is room for more. `holds` is the fraction of the
-    budget that the layer keeps until all layers that give way after it have been trimmed too.
+    budget that the layer keeps until all layers that give way after it have been trimmed too. A
+    layer with a `search` gets its pieces when the others are fitted.
     """
 
     name: str
@@ -208,6 +222,7 @@ class Layer:
     most_tokens: int | None = None
     holds: float = 0
     separator: str = BLANK_LINE
+    search: Search | None = None
     # The tool calls in a message of the assistant, in the form of the server's protocol. The next
     # field is used in a message of a tool: it is the id of the call whose result the message has.
     tool_calls: tuple[ToolCall, ...] = ()
@@ -246,133 +261,3 @@ def text_layer(
     """Return a layer of one piece that is never trimmed."""
     piece = Piece(text, has_elements=has_elements)
     return Layer(name, (piece,), role=role, has_heading=has_heading)
-
-
-@dataclass(frozen=True)
-class AssembledPrompt:
-    """A request that fits the budget. `layers` includes the layers that were dropped."""
-
-    layers: tuple[SentLayer, ...]
-    weight: float
-
-    @cached_property
-    def messages(self) -> tuple[Message, ...]:
-        return join_layers(self.layers)
-
-
-def assemble(
-    layers: Sequence[Layer], *, budget_tokens: int, weight_per_token: float
-) -> AssembledPrompt:
-    """Fit the layers into the budget. Raises PromptTooLong if pieces that must stay do not fit."""
-
-    def tokens_of(layer: Layer) -> float:
-        return layer.weight / weight_per_token
-
-    originals = [layer for layer in layers if layer.pieces]
-    grains = [
-        layer.grain * min(_limit(layer), budget_tokens) * weight_per_token for layer in originals
-    ]
-    limited = [
-        _trim(layer, _limit(layer) * weight_per_token, grain)
-        for layer, grain in zip(originals, grains, strict=True)
-    ]
-    fitted = list(limited)
-    available = (budget_tokens - TOKENS_PER_MESSAGE * len(fitted)) * weight_per_token
-    total = sum(layer.weight for layer in fitted)
-    for is_last_resort in (False, True):
-        for at in sorted(range(len(fitted)), key=lambda i: fitted[i].gives_way):
-            if total <= available:
-                break
-            others = total - fitted[at].weight
-            held = 0 if is_last_resort else limited[at].holds * budget_tokens * weight_per_token
-            room = max(available - others, held)
-            if limited[at].weight > room:
-                # The whole layer is trimmed anew, because what its trimming needs is known already.
-                fitted[at] = _trim(originals[at], room, grains[at])
-            total = others + fitted[at].weight
-    if total > available:
-        sizes = [(layer.name, tokens_of(layer)) for layer in fitted]
-        raise too_long(sizes, (total - available) / weight_per_token)
-    return AssembledPrompt(
-        layers=tuple(
-            _as_sent(before, after, round(tokens_of(after)), reason=_reason(before, within, after))
-            for before, within, after in zip(originals, limited, fitted, strict=True)
-        ),
-        weight=total,
-    )
-
-
-def _limit(layer: Layer) -> float:
-    """Return the most tokens that the layer may have, even if there is room for more."""
-    return math.inf if layer.most_tokens is None else layer.most_tokens
-
-
-def _trim(layer: Layer, room: float, grain: float) -> Layer:
-    """Trim the layer by its rule until its weight is at most `room`, or until only pieces that must
-    stay are left. With a `grain`, the weight that is dropped is at least a multiple of it."""
-    excess = layer.weight - room
-    if excess <= 0 or layer.trim is Trim.NEVER:
-        return layer
-    pieces = layer.sized
-    if layer.trim in (Trim.CONDENSE, Trim.SHORTEN):
-        pieces = _shorten(pieces, excess)
-        excess -= layer.sized.weight - pieces.weight
-    if layer.trim is not Trim.SHORTEN and excess > 0:
-        if grain:
-            excess = math.ceil(excess / grain) * grain
-        count = pieces.count_to_free(excess, len(layer.separator))
-        count = (
-            len(pieces.order) if layer.trim is Trim.DROP else _in_steps(pieces, count, layer.step)
-        )
-        pieces = pieces.without_first(count)
-    return layer if pieces == layer.pieces else replace(layer, pieces=pieces)
-
-
-def _shorten(pieces: Pieces, excess: float) -> Pieces:
-    """Shorten pieces in their order, until they have lost a weight of `excess`, or until all are
-    short."""
-    shorter = list(pieces)
-    for at in pieces.order:
-        if excess <= 0:
-            break
-        whole = pieces[at]
-        if whole.brief:
-            excess -= whole.weight - whole.shortened.weight
-            shorter[at] = whole.shortened
-    return Pieces(shorter)
-
-
-def _in_steps(pieces: Pieces, count: int, step: int) -> int:
-    """Return how many pieces go, if at least `count` go in groups of at most `step` pieces of the
-    same rank."""
-    gone = 0
-    while step > 1 and gone < count:
-        group = [pieces[at].rank for at in pieces.order[gone : gone + step]]
-        gone += group.count(group[0])
-    return max(gone, count)
-
-
-def _reason(before: Layer, within: Layer, after: Layer) -> str:
-    if after is before:
-        return ""
-    return "its limit is full" if after is within else "the window is full"
-
-
-def _as_sent(before: Layer, after: Layer, tokens: int, *, reason: str) -> SentLayer:
-    originals = set(map(id, before.pieces))
-    kept = sum(id(piece) in originals for piece in after.pieces)
-    return SentLayer(
-        name=before.name,
-        role=before.role,
-        parts=tuple(piece.text for piece in after.pieces),
-        separator=before.separator,
-        has_heading=before.has_heading,
-        tool_calls=before.tool_calls,
-        tool_call_id=before.tool_call_id,
-        tokens=tokens,
-        kept=kept,
-        shortened=len(after.pieces) - kept,
-        dropped=len(before.pieces) - len(after.pieces),
-        reason=reason,
-        left_out=after.sized.left_out,
-    )

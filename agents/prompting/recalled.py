@@ -1,59 +1,118 @@
-"""The layer of passages that are found again, because the recent context no longer has them."""
+"""The layer of passages that are found again, because the rest of the request no longer has
+them."""
 
-from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
+from collections.abc import Sequence
+from itertools import groupby
+
+from agents.prompting.budget import weigh
 from agents.prompting.layer_sources import context_start, told_turn
-from agents.prompting.layers import Piece, Tier, Trim
+from agents.prompting.layers import Piece, Search, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject
-from agents.prompting.sent_layers import BLANK_LINE
-from memory.recalling import Reader, recall
+from agents.prompting.sent_layers import BLANK_LINE, with_heading
+from memory.recalling import Passage, Reader, recall
+from memory.telling.prompt_memory import told_lock
+from memory.telling.session_state import StateLine, heading_of
 
-# The most tokens of the passages that are recalled for a request, by tier. A small model reads them
-# anew with every prompt, so that it gets few.
-_MOST_TOKENS: dict[Tier, int] = {"full": 1_500, "medium": 600, "minimal": 240}
+_NAME = "RECALLED_PASSAGES"
+# The parts of the budget that passages have at least and at most, and the most tokens by tier. What
+# is kept free takes lines from memory, and what memory leaves free when it gives way is usually
+# enough for more. A small model reads the passages anew with every prompt, so that it gets few.
+_LEAST_SHARE, _MOST_SHARE = 0.03, 0.1
+_MOST_TOKENS: dict[Tier, int] = {"full": 1_500, "medium": 700, "minimal": 400}
 # The most passages, and the part of the best one's score that every other one needs.
-_MOST_PASSAGES, _LEAST_OF_BEST = 8, 0.4
-_HEADING_TOKENS = 12
+_MOST_PASSAGES, _LEAST_OF_BEST = 16, 0.4
+_MEMORY = "memory"
 
 
-def _recalled_passages(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the passages before the recent context that the words of the attempt are about. Each
-    is told as the context would tell it, and whole. They are in their order, and the best ones give
-    way last.
+def _search(subject: Subject, tier: Tier) -> Search:
+    """Return the search for the passages that the words of the attempt are about.
 
-    A request without words, such as the start that a model reads ahead, has no passages.
+    The turns before the recent context are never in the other layers. A request without words, such
+    as the start that a model reads ahead, has no passages, but keeps their room free, so that it
+    begins as the request with words will.
     """
-    words = subject.attempt.words if subject.attempt else ""
     start, _ = context_start(subject, tier)
-    if not words or start <= 1:
-        return []
-    # As in the recent context, readers get only thoughts of their own.
+    budget, most = subject.budget_tokens or 0, _MOST_TOKENS[tier]
+    most = min(most, round(_MOST_SHARE * budget))
+    least = min(most, round(_LEAST_SHARE * budget))
+    words = subject.attempt.words if subject.attempt else ""
+
+    def find(standing: Sequence[Piece], room: float) -> list[Piece]:
+        return _find(subject, tier, words, standing, room) if words else []
+
+    return Search(find, least, most, is_needed=start > 1)
+
+
+def _find(
+    subject: Subject, tier: Tier, words: str, standing: Sequence[Piece], room: float
+) -> list[Piece]:
+    """Return the passages that are not among the `standing` pieces and fit the room.
+
+    Turns are told as the context would tell them, and whole. Lines of memory are told as memory
+    tells them. If there is not enough room, the best ones stay.
+    """
+    start, _ = context_start(subject, tier)
+    first = min((piece.prompt for piece in standing if piece.prompt), default=start)
     reader = Reader(
         subject.chapter,
         subject.readers,
-        until=start - 1,
+        until=first - 1,
+        # As in the recent context, readers get only thoughts of their own.
         with_thoughts=subject.slot is not None,
+        before=subject.before,
+        shown=frozenset(piece.text for piece in standing if piece.block),
+        has_lock=tier == "full" and bool(told_lock(subject.chapter)),
     )
+    found = _Found(tuple(one.name for one in subject.everybody), reader.name)
     passages = recall(reader, words, _MOST_PASSAGES)
-    cast = tuple(one.name for one in subject.everybody)
-    room = (_MOST_TOKENS[tier] - _HEADING_TOKENS) * DEFAULT_WEIGHT_PER_TOKEN
-    chosen: list[tuple[int, Piece]] = []
-    for place, passage in enumerate(passages):
-        if passage.score < _LEAST_OF_BEST * passages[0].score:
-            break
-        whole, _ = told_turn(passage.entries, cast)
-        piece = Piece(whole, rank=-place)
-        if piece.weight <= room:
-            room -= piece.weight + weigh(BLANK_LINE)
-            chosen.append((passage.prompt_index, piece))
-    return [piece for _, piece in sorted(chosen, key=lambda one: one[0])]
+    for passage in passages:
+        if passage.score >= _LEAST_OF_BEST * passages[0].score:
+            found.add_if_it_fits(passage, room)
+    return found.pieces()
 
 
-# The passages differ with every prompt. So the layer stands after everything that a cache keeps,
-# and it gives way before anything else, so that it shortens nothing that a cache has.
-RECALLED_PASSAGES = LayerDeclaration(
-    "RECALLED_PASSAGES",
-    _recalled_passages,
-    trim=Trim.OLDEST_FIRST,
-    gives_way=-2,
-    most_tokens=_MOST_TOKENS,
-)
+class _Found:
+    """The passages that the layer tells."""
+
+    def __init__(self, cast: tuple[str, ...], reader: str | None) -> None:
+        self._cast, self._reader = cast, reader
+        self._turns: list[tuple[int, Piece]] = []
+        self._lines: list[StateLine] = []
+
+    def add_if_it_fits(self, passage: Passage, room: float) -> None:
+        turns, lines = list(self._turns), list(self._lines)
+        if passage.line is None:
+            whole, _ = told_turn(passage.entries, self._cast)
+            self._turns.append((passage.prompt_index, Piece(whole)))
+        else:
+            self._lines.append(passage.line)
+        if self._weight() > room:
+            self._turns, self._lines = turns, lines
+
+    def pieces(self) -> list[Piece]:
+        """Return the lines of memory, and then the turns, both in the order of the story."""
+        memory = [Piece(self._memory(), has_elements=True)] if self._lines else []
+        return [*memory, *(piece for _, piece in sorted(self._turns, key=lambda one: one[0]))]
+
+    def _memory(self) -> str:
+        told = [f"<{_MEMORY}>"]
+        for under, lines in groupby(sorted(self._lines, key=_place), key=lambda one: one.under):
+            if under and under[0]:
+                told.append(heading_of(under))
+            told += (line.for_reader(self._reader) for line in lines)
+        return "\n".join([*told, f"</{_MEMORY}>"])
+
+    def _weight(self) -> float:
+        return weigh(with_heading(_NAME, BLANK_LINE.join(piece.text for piece in self.pieces())))
+
+
+def _place(line: StateLine) -> tuple[int, tuple[int, int]]:
+    """Return the place of a line among others, as in memory: the lock, then what happened, then how
+    things stand."""
+    if line.under:
+        return 1, line.under
+    return (2 if line.prompt else 0), (line.prompt, 0)
+
+
+# The passages differ with every prompt. So the layer stands after everything that a cache keeps.
+RECALLED_PASSAGES = LayerDeclaration(_NAME, searching=_search)

@@ -12,7 +12,7 @@ from functools import cached_property
 from django.conf import settings
 
 from agents.prompting.escaping import guard_heading
-from agents.prompting.layers import TIERS, Layer, Piece, Tier, Trim, keep_last
+from agents.prompting.layers import TIERS, Layer, Piece, Search, Tier, Trim, keep_last
 from agents.prompting.sent_layers import BLANK_LINE, Role
 from memory.blocks import stretch_starts
 from memory.keeping import KeptRecent
@@ -79,14 +79,20 @@ class Subject:
 
 
 Source = Callable[[Subject, Tier], Sequence[Piece]]
+Searching = Callable[[Subject, Tier], Search]
+
+
+def no_pieces(subject: Subject, tier: Tier) -> Sequence[Piece]:
+    return ()
 
 
 @dataclass(frozen=True)
 class LayerDeclaration:
     """A layer of an agent, with the source of its text and the rule by which it is trimmed.
 
-    `source` returns the pieces for a tier, and a layer without pieces is left out. `tiers` limits
-    the declaration to some tiers, so that another declaration can apply to the other tiers. For the
+    `source` returns the pieces for a tier, and a layer without pieces is left out. With
+    `searching`, the pieces are found when the other layers are fitted. `tiers` limits the
+    declaration to some tiers, so that another declaration can apply to the other tiers. For the
     tiers that `most_tokens` names, it limits the layer to a number of tokens, even if there is room
     for more.
 
@@ -96,7 +102,7 @@ class LayerDeclaration:
     """
 
     name: str
-    source: Source
+    source: Source = no_pieces
     role: Role = "user"
     has_heading: bool = True
     trim: Trim = Trim.NEVER
@@ -113,6 +119,7 @@ class LayerDeclaration:
     is_kept: bool = False
     # True if the layer tells memory, for which STORYENGINE_MEMORY_TOKENS has the most tokens.
     is_memory: bool = False
+    searching: Searching | None = None
 
     def __post_init__(self) -> None:
         if self.has_heading:
@@ -134,13 +141,15 @@ class LayerDeclaration:
             holds=self.holds,
             most_tokens=most_tokens,
             separator=self.separator,
+            search=self.searching and self.searching(subject, tier),
         )
 
 
 def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) -> list[Layer]:
-    """Return the layers that have pieces, in the order in which they are declared."""
+    """Return the layers that have pieces or may get them, in the order in which they are
+    declared."""
     layers = (_layer(one, subject, tier) for one in declared if tier in one.tiers)
-    return [layer for layer in layers if layer.pieces]
+    return [layer for layer in layers if layer.pieces or layer.search]
 
 
 # The values on which a cached layer depends: the tier, the state of the chapter, the prompt to

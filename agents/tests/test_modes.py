@@ -31,8 +31,9 @@ from agents.modes import (
 )
 from agents.prompting.declarations import CONTEXT_SUMMARY
 from agents.prompting.escaping import without_forgeries
+from agents.prompting.fitting import assemble
 from agents.prompting.layer_sources import world_text
-from agents.prompting.layers import TIERS, Trim, assemble
+from agents.prompting.layers import TIERS, Trim
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.tools import ToolArguments
 from agents.providers.scripted import ScriptedProvider

@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape, quoteattr
 from memory.fold.facts import Fact, Happening, Past, Whereabouts
 from memory.fold.names import key_of
 from memory.fold.present import Present, present
-from memory.fold.records import Fold, Prompts
+from memory.fold.records import Fold, Mention, Prompts
 from sessions.models import Session
 from sessions.roster import Character
 
@@ -37,6 +37,8 @@ _SETTINGS = ("World", "Themes", "Rules", "Powers", "Lore", "Premise", "Time", "T
 _MINIMAL_SETTINGS = ("World", "Rules", "Premise")
 # The name of the lock in records of what a request left out.
 _LOCK = "World and chapter"
+# The prompts of the lock, which is told before the first prompt.
+_SETUP = Prompts(0, 0)
 
 
 class Detail(StrEnum):
@@ -78,10 +80,11 @@ class StateLine:
     `said` is the full text of the fact, and lines with the same text count as repetitions. `block`
     and `place` say where in memory the fact is, such as "Prompts 1-7" and "event 2". A line of the
     chronicle is `under` the heading of a block: its last and its first prompt. If `heads` is not 0,
-    the line is such a heading, and heads so many lines.
+    the line is such a heading, and heads so many lines. `prompt` is the last prompt that the fact
+    comes from, or 0 for the lock.
 
     The line of a deed may have a second text, `with_intent`, which only its `doer`, a name, and the
-    agents who tell the story may read.
+    agents who tell the story may read. `intended` is the full text of the fact with the intent.
     """
 
     text: str
@@ -93,11 +96,17 @@ class StateLine:
     heads: int = 0
     doer: str = ""
     with_intent: str = ""
+    intended: str = ""
+    tag: str = ""
+    prompt: int = 0
 
     def is_more_for(self, name: str | None) -> bool:
         """Return whether the member of the cast with this name reads the second text, or an agent
         who is told everything if the name is None."""
         return bool(self.with_intent) and name in (None, self.doer)
+
+    def for_reader(self, name: str | None) -> str:
+        return self.with_intent if self.is_more_for(name) else self.text
 
 
 def memory_lines(
@@ -140,10 +149,10 @@ def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
     labels = _MINIMAL_SETTINGS if detail is Detail.MINIMAL else _SETTINGS
     told = {setting.label: setting.texts for setting in now.settings}
     for text in told.get("Boundaries", ()):
-        yield _line("boundary", text, Rank.BOUNDARIES, _LOCK, "boundaries")
+        yield _line("boundary", text, Rank.BOUNDARIES, _SETUP, "boundaries")
     for label in labels:
         for text in told.get(label, ()):
-            yield _line(label.lower(), text, Rank.SETTING, _LOCK, label.lower())
+            yield _line(label.lower(), text, Rank.SETTING, _SETUP, label.lower())
 
 
 def _chronicle(now: Present, told: Iterable[Happening], *, beside_lock: bool) -> list[StateLine]:
@@ -182,18 +191,18 @@ def _changing(now: Present, *, beside_lock: bool) -> Iterator[StateLine]:
     for fact in now.withdrawn:
         still_stands = beside_lock and fact.is_in_lock
         rank = Rank.OVERRULED if still_stands else Rank.WITHDRAWN
-        yield _line("no_longer_true", fact.text, rank, block_label(fact.latest), "correction")
+        yield _line("no_longer_true", fact.text, rank, fact.latest, "correction")
     for fact in now.questions:
         yield _now("unclear", fact, Rank.QUESTIONS)
     for fact in now.state:
         yield _now("now", fact, Rank.STATE)
     for text, prompts in _together(now.others):
-        yield _line("where", text, Rank.OTHERS, block_label(prompts), "whereabouts")
+        yield _line("where", text, Rank.OTHERS, prompts, "whereabouts")
     for fact in now.around:
         if not (beside_lock and not fact.latest.last):
             yield _now("around", fact, Rank.AROUND)
     for text, prompts in _together(now.cast):
-        yield _line("where", text, Rank.PLACES, block_label(prompts), "whereabouts")
+        yield _line("where", text, Rank.PLACES, prompts, "whereabouts")
     if now.scene and not (beside_lock and not now.scene.latest.last):
         yield _now("location", now.scene, Rank.PLACES)
 
@@ -204,13 +213,13 @@ def _changing(now: Present, *, beside_lock: bool) -> Iterator[StateLine]:
 def _happening(one: Happening) -> StateLine:
     """Return the line of an event or a deed."""
     told = _with_others(one.told, one.who)
-    if not one.is_deed:
-        return _line("told", told, Rank.EVENTS, block_label(one.first), one.place, under=one.first)
-    line = _line("did", told, Rank.DEEDS, block_label(one.first), one.place, under=one.first)
+    tag, rank = ("did", Rank.DEEDS) if one.is_deed else ("told", Rank.EVENTS)
+    line = _line(tag, told, rank, one.first, one.place, under=one.mention or Mention(one.first))
     if not one.intent:
         return line
     aside = "; ".join(filter(None, (f"intent: {one.intent}", one.aside)))
-    return replace(line, doer=one.doer, with_intent=_element("did", f"{one.text} ({aside})"))
+    intended = f"{one.text} ({aside})"
+    return replace(line, doer=one.doer, with_intent=_element("did", intended), intended=intended)
 
 
 def _with_others(told: str, who: Sequence[str]) -> str:
@@ -226,9 +235,9 @@ def _past(past: Past) -> StateLine:
         "was",
         past.text,
         Rank.PAST,
-        block_label(past.held_at),
+        past.held_at,
         past.place,
-        under=past.mention.prompts,
+        under=past.mention,
         **held,
     )
 
@@ -254,26 +263,36 @@ def block_label(prompts: Prompts) -> str:
 
 def _fact(tag: str, fact: Fact, rank: Rank) -> StateLine:
     """Return a line of the chronicle, which stands under the prompts of the fact's entry."""
-    prompts = fact.mention.prompts if fact.mention else fact.latest
-    return _line(tag, fact.told, rank, block_label(prompts), fact.place, under=prompts)
+    mention = fact.mention or Mention(fact.latest)
+    return _line(tag, fact.told, rank, mention.prompts, fact.place, under=mention)
 
 
 def _now(tag: str, fact: Fact, rank: Rank) -> StateLine:
-    return _line(tag, fact.told, rank, block_label(fact.latest), fact.place)
+    return _line(tag, fact.told, rank, fact.latest, fact.place)
 
 
 def _line(
     tag: str,
     text: str,
     rank: Rank,
-    block: str,
+    said_at: Prompts,
     place: str,
     *,
-    under: Prompts | None = None,
+    under: Mention | None = None,
     **attributes: str,
 ) -> StateLine:
-    at = (under.last, under.first) if under else None
-    return StateLine(_element(tag, text, **attributes), rank, text, block, place, at)
+    """Return a line about a fact that the block of the prompts `said_at` says. A line of the
+    chronicle stands `under` an entry of memory."""
+    return StateLine(
+        _element(tag, text, **attributes),
+        rank,
+        text,
+        block_label(said_at),
+        place,
+        (under.prompts.last, under.prompts.first) if under else None,
+        tag=tag,
+        prompt=max(under.at, default=under.prompts.last) if under else said_at.last,
+    )
 
 
 def _with_headings(lines: Sequence[StateLine]) -> Iterator[StateLine]:
@@ -282,8 +301,13 @@ def _with_headings(lines: Sequence[StateLine]) -> Iterator[StateLine]:
         together = list(group)
         if under and under[0]:
             told = str(Prompts(under[1], under[0]))
-            yield StateLine(_element("prompts", told), Rank.CANON, told, heads=len(together))
+            yield StateLine(heading_of(under), Rank.CANON, told, heads=len(together))
         yield from together
+
+
+def heading_of(under: tuple[int, int]) -> str:
+    """Return the heading of the lines that stand `under` a block: its last and its first prompt."""
+    return _element("prompts", str(Prompts(under[1], under[0])))
 
 
 @lru_cache(maxsize=16_384)

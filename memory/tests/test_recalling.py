@@ -40,8 +40,10 @@ def ask(chapter: Session, question: str, k: int = 5, **reader: object) -> list[P
     return recall(Reader(chapter, **reader), question, k)  # type: ignore[arg-type]
 
 
-def found(chapter: Session, question: str, k: int = 5, **reader: object) -> list[int]:
-    return [one.prompt_index for one in ask(chapter, question, k, **reader)]
+def found(chapter: Session, question: str, k: int = 20, **reader: object) -> list[int]:
+    """Return the numbers of the turns that are found, without memory."""
+    passages = ask(chapter, question, k, **reader)
+    return [one.prompt_index for one in passages if one.line is None]
 
 
 @pytest.fixture

@@ -18,15 +18,21 @@ router = Router(tags=["Play"])
 
 
 class FoundDocument(Document):
-    """A turn that was found."""
+    """A turn that was found, or an entry of memory."""
 
-    prompt_index: int
-    text: str = Field(description="The prompt and its replies, as the transcript has them.")
+    prompt_index: int = Field(
+        description="The number of the turn. For an entry of memory, the last prompt that it is "
+        "about, or 0 if the lock says it."
+    )
+    text: str = Field(
+        description="The prompt and its replies, as the transcript has them. An entry of memory "
+        'begins with "Memory" and its prompts.'
+    )
     score: float = Field(description="How well it fits. Compare it only within one answer.")
 
 
 class SearchDocument(Document):
-    """The turns that the words are about."""
+    """The turns and the entries of memory that the words are about."""
 
     session_id: UUID
     results: list[FoundDocument] = Field(description="Best first; of equals, the earlier first.")
@@ -43,11 +49,12 @@ def search_session(
     limit: Annotated[int, Query(ge=1, le=50)] = 10,
     thoughts: bool = False,
 ) -> SearchDocument:
-    """Find the turns that the words of `q` are about, without a model. No sign in `q` has a
-    meaning.
+    """Find the turns and the entries of memory that the words of `q` are about, without a model. No
+    sign in `q` has a meaning.
 
-    With `slot`, only what this character witnessed is found. With `thoughts`, thoughts are found
-    too. Replies that are not chosen are never found.
+    With `slot`, only what this character witnessed and may know is found. With `thoughts`, thoughts
+    are found too. Replies that are not chosen are never found, and neither is what the Game Master
+    withdrew from memory.
     """
     chapter = get_chapter(session_id)
     if slot is not None and slot not in chapter.selected_agent_slots:

@@ -20,8 +20,8 @@ from agents.flows.tests.narrations import (
     words,
 )
 from agents.models import Job, LLMArtifact
+from agents.prompting.fitting import AssembledPrompt
 from agents.prompting.layer_sources import transcript_weights
-from agents.prompting.layers import AssembledPrompt
 from agents.prompting.sent_layers import SentLayer
 from agents.providers.base import ModelRequest
 from agents.providers.exceptions import ProviderBusy

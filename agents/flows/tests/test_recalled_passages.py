@@ -11,9 +11,11 @@ from agents.flows.tests.playing import play, reroll
 from agents.flows.tests.trying import try_again
 from agents.modes import agent_of
 from agents.prompting.budget import TOKENS_PER_MESSAGE, weigh
-from agents.prompting.layers import AssembledPrompt, Layer, Tier, assemble
+from agents.prompting.fitting import AssembledPrompt, assemble
+from agents.prompting.layers import Layer, Tier, Trim
 from agents.prompting.recalled import _MOST_TOKENS
 from agents.prompting.sandwich import Subject, compose
+from agents.prompting.sent_layers import SentLayer
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.declared import CHARACTERS
@@ -74,14 +76,19 @@ def chapter() -> Session:
     return chapter
 
 
-def layers_for(chapter: Session, words: str, slot: int = 1) -> dict[str, Layer]:
+def layers_for(chapter: Session, words: str, slot: int = 1) -> dict[str, SentLayer]:
     attempt = Attempt(session=chapter, actor=slot, agent="character", words=words)
-    return {layer.name: layer for layer in compose_reply(attempt)}
+    prompt = fit(compose_reply(attempt), BUDGET)
+    return {layer.name: layer for layer in prompt.layers}
+
+
+def fit(layers: list[Layer], tokens: int) -> AssembledPrompt:
+    return assemble(layers, budget_tokens=tokens, weight_per_token=3.0)
 
 
 def recalled(chapter: Session, words: str, slot: int = 1) -> list[str]:
     layer = layers_for(chapter, words, slot).get(NAME)
-    return [piece.text for piece in layer.pieces] if layer else []
+    return list(layer.parts) if layer else []
 
 
 def test_a_passage_that_the_prompt_is_about_stands_whole_before_it(
@@ -89,7 +96,7 @@ def test_a_passage_that_the_prompt_is_about_stands_whole_before_it(
 ) -> None:
     layers = layers_for(chapter, ASKED)
     assert list(layers)[-4:] == ["RECENT_CONTEXT", NAME, "USER_PROMPT", "YOUR_REPLY"]
-    assert TOLD in [piece.text for piece in layers[NAME].pieces]
+    assert TOLD in layers[NAME].parts
     assert "brooch" not in layers["RECENT_CONTEXT"].text
 
 
@@ -111,8 +118,7 @@ def test_what_the_context_shows_is_never_recalled(chapter: Session, tier: str) -
     add(chapter, "The brooch under the floor is gone.", "Who hid the brooch?")
     layers = layers_for(chapter, ASKED)
     assert "16) The brooch" in layers["RECENT_CONTEXT"].text
-    shown = {piece.text for piece in layers["RECENT_CONTEXT"].pieces}
-    assert not shown & {piece.text for piece in layers[NAME].pieces}
+    assert not set(layers["RECENT_CONTEXT"].parts) & set(layers[NAME].parts)
     assert TOLD in recalled(chapter, ASKED)
 
 
@@ -176,7 +182,7 @@ def test_a_trial_sends_what_the_reply_was_sent(
 def test_the_start_that_is_read_ahead_has_none_and_begins_the_request(
     chapter: Session, tier: str
 ) -> None:
-    start = {layer.name: layer.text for layer in compose_start(chapter, 1)}
+    start = {layer.name: layer.text for layer in fit(compose_start(chapter, 1), BUDGET).layers}
     request = {name: layer.text for name, layer in layers_for(chapter, ASKED).items()}
     assert request.keys() - start.keys() == {NAME, "USER_PROMPT"}
     until = list(request).index(NAME)
@@ -204,35 +210,40 @@ class TestTheRoom:
         cover(chapter, 27)
         return chapter
 
-    def fit(self, layers: list[Layer], tokens: int) -> AssembledPrompt:
-        return assemble(layers, budget_tokens=tokens, weight_per_token=3.0)
-
-    def composed(self, chapter: Session, tier: Tier) -> list[Layer]:
+    def composed(self, chapter: Session, tier: Tier, budget: int = BUDGET) -> list[Layer]:
         attempt = Attempt(session=chapter, actor=1, agent="character", words="The brooch?")
-        subject = Subject(chapter, 1, None, attempt, budget_tokens=BUDGET)
+        subject = Subject(chapter, 1, None, attempt, budget_tokens=budget)
         return compose(agent_of(attempt).layers, subject, tier)
 
     @pytest.mark.parametrize("tier", _MOST_TOKENS)
     def test_of_a_tier_is_kept_by_whole_passages(self, tier: Tier) -> None:
-        layers = {one.name: one for one in self.composed(self.long_chapter(), tier)}
-        pieces = layers[NAME].pieces
-        assert all(piece.text.rstrip().endswith("I look at it.") for piece in pieces)
-        prompt = self.fit(list(layers.values()), BUDGET)
-        [sent_layer] = [one for one in prompt.layers if one.name == NAME]
-        assert 0 < sent_layer.tokens <= _MOST_TOKENS[tier]
-        assert len(pieces) < 8 or tier == "full"
+        by_name = {
+            one.name: one for one in fit(self.composed(self.long_chapter(), tier), BUDGET).layers
+        }
+        passages = by_name[NAME].parts
+        assert all(text.rstrip().endswith(("I look at it.", "</memory>")) for text in passages)
+        assert 0 < by_name[NAME].tokens <= _MOST_TOKENS[tier]
 
-    def test_that_is_missing_takes_passages_and_nothing_else(self) -> None:
-        layers = self.composed(self.long_chapter(), "medium")
+    def test_is_kept_free_by_what_gives_way_before_the_passages(self) -> None:
+        layers = self.composed(self.long_chapter(), "medium", budget=6_000)
         others = [layer for layer in layers if layer.name != NAME]
         weight = sum(weigh(layer.text) for layer in others)
         tight = round(weight / 3.0) + TOKENS_PER_MESSAGE * len(layers) + 2
-        prompt = self.fit(layers, tight)
-        by_name = {layer.name: layer for layer in prompt.layers}
-        assert (by_name[NAME].parts, by_name[NAME].reason) == ((), "the window is full")
-        assert all(
-            not one.dropped and not one.shortened for one in prompt.layers if one.name != NAME
-        )
+        by_name = {layer.name: layer for layer in fit(layers, tight).layers}
+        assert by_name[NAME].parts
+        assert by_name["RECENT_CONTEXT"].shortened or by_name["RECENT_CONTEXT"].dropped
+
+    def test_is_given_up_if_nothing_else_can_give_way(self) -> None:
+        layers = [
+            layer
+            for layer in self.composed(self.long_chapter(), "medium")
+            if layer.trim is Trim.NEVER
+        ]
+        others = [layer for layer in layers if layer.name != NAME]
+        weight = sum(weigh(layer.text) for layer in others)
+        tight = round(weight / 3.0) + TOKENS_PER_MESSAGE * len(layers) + 2
+        names = [layer.name for layer in fit(layers, tight).layers]
+        assert names == [layer.name for layer in others]
 
 
 def sent(request: ModelRequest) -> str:

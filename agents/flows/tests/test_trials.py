@@ -33,7 +33,7 @@ from agents.flows.trials import (
     stop_trial,
 )
 from agents.models import LLMArtifact
-from agents.prompting.layers import assemble
+from agents.prompting.fitting import assemble
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import Script, ScriptedProvider
 from sessions.exceptions import (

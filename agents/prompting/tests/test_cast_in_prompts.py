@@ -7,7 +7,8 @@ import pytest
 
 from agents.prompting.cast_list import cast_lines
 from agents.prompting.declarations import Agent
-from agents.prompting.layers import TIERS, Piece, Tier, assemble
+from agents.prompting.fitting import assemble
+from agents.prompting.layers import TIERS, Piece, Tier
 from agents.prompting.sandwich import Subject, compose
 from agents.tests.declared import AGENTS, CHARACTERS
 from agents.tests.replies import turn_delta, world_lock

@@ -10,8 +10,9 @@ from agents.flows.narrating import request_build
 from agents.flows.summarizing import compose_summary
 from agents.flows.tests.narrations import make_chapter_of_two_scenes, words
 from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR, Agent
+from agents.prompting.fitting import assemble
 from agents.prompting.layer_sources import transcript_pieces
-from agents.prompting.layers import TIERS, Piece, Tier, assemble
+from agents.prompting.layers import TIERS, Piece, Tier
 from agents.prompting.sandwich import Subject, compose
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.declared import CHARACTERS

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR, WORLD_SUMMARY, Agent
+from agents.prompting.fitting import assemble
 from agents.prompting.layer_sources import transcript_pieces
-from agents.prompting.layers import TIERS, Piece, Tier, assemble
+from agents.prompting.layers import TIERS, Piece, Tier
 from agents.prompting.sandwich import Subject, compose
 from agents.prompting.tests.golden_files import check_golden
 from agents.tests.declared import AGENTS, CHARACTERS

@@ -21,7 +21,8 @@ from agents.prompting.budget import (
     weigh,
 )
 from agents.prompting.declarations import NARRATOR
-from agents.prompting.layers import Layer, Piece, Pieces, Trim, assemble, keep_last, text_layer
+from agents.prompting.fitting import assemble
+from agents.prompting.layers import Layer, Piece, Pieces, Trim, keep_last, text_layer
 from agents.prompting.too_long import EDITABLE, NOT_EDITABLE
 from agents.providers.base import Usage
 from agents.tests.declared import AGENTS, CHARACTERS

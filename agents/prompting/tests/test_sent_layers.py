@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.prompting.layers import Layer, Piece, Trim, assemble, keep_last, text_layer
+from agents.prompting.fitting import assemble
+from agents.prompting.layers import Layer, Piece, Trim, keep_last, text_layer
 from agents.prompting.sent_layers import SentLayer, join_layers, shared_characters
 from agents.providers.base import Message
 

@@ -1,0 +1,226 @@
+"""Fits the layers of a request into the budget of a model.
+
+The order of the layers is the caller's and is never changed. Stable text comes first, because
+servers cache the beginnings of requests. Layers are trimmed in the order of `gives_way`, each by
+its own rule.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from agents.exceptions import PromptTooLong
+from agents.prompting.budget import TOKENS_PER_MESSAGE
+from agents.prompting.layers import Layer, Piece, Pieces, Trim
+from agents.prompting.sent_layers import SentLayer, join_layers
+from agents.prompting.too_long import too_long
+from agents.providers.base import Message
+
+
+@dataclass(frozen=True)
+class AssembledPrompt:
+    """A request that fits the budget. `layers` includes the layers that were dropped."""
+
+    layers: tuple[SentLayer, ...]
+    weight: float
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        return join_layers(self.layers)
+
+
+def assemble(
+    layers: Sequence[Layer], *, budget_tokens: int, weight_per_token: float
+) -> AssembledPrompt:
+    """Fit the layers into the budget, and then search for the pieces of a layer that needs it.
+    Raises PromptTooLong if pieces that must stay do not fit."""
+    others = [layer for layer in layers if layer.pieces]
+    searched = next((layer for layer in layers if layer.search), None)
+    if searched is None or searched.search is None:
+        return _fit(others, budget_tokens, weight_per_token).prompt()
+    search, fitted = searched.search, None
+    if not search.is_needed:
+        fitted = _fit(others, budget_tokens, weight_per_token)
+        if not fitted.lacks_pieces:
+            return fitted.prompt()
+    kept_free = min(search.least_tokens, budget_tokens)
+    try:
+        fitted = _fit(others, budget_tokens, weight_per_token, kept_free=kept_free)
+    except PromptTooLong:
+        fitted = fitted or _fit(others, budget_tokens, weight_per_token)
+    room = (budget_tokens - TOKENS_PER_MESSAGE) * weight_per_token - fitted.weight
+    found = search.find(fitted.standing, min(room, search.most_tokens * weight_per_token))
+    place = sum(bool(layer.pieces) for layer in layers[: layers.index(searched)])
+    return fitted.with_layer(replace(searched, pieces=tuple(found)), place).prompt()
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """A layer before it was trimmed, within its own limit, and within the budget."""
+
+    original: Layer
+    limited: Layer
+    fitted: Layer
+
+    @property
+    def reason(self) -> str:
+        """Why the layer was trimmed, or "" if it was not."""
+        if self.fitted is self.original:
+            return ""
+        return "its limit is full" if self.fitted is self.limited else "the window is full"
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """Layers that were fitted into a budget."""
+
+    stages: Sequence[_Stages]
+    weight_per_token: float
+
+    @property
+    def weight(self) -> float:
+        """The weight of the layers, with the tokens that a server adds to each of them."""
+        beside = TOKENS_PER_MESSAGE * len(self.stages) * self.weight_per_token
+        return sum(one.fitted.weight for one in self.stages) + beside
+
+    @property
+    def lacks_pieces(self) -> bool:
+        """Whether a piece of memory or of the transcript was shortened or dropped."""
+        return any(
+            one.reason and any(piece.block for piece in one.original.pieces) for one in self.stages
+        )
+
+    @property
+    def standing(self) -> list[Piece]:
+        """The pieces that are in the request, as they were before any of them was shortened."""
+        standing: list[Piece] = []
+        for one in self.stages:
+            kept = set(map(id, one.fitted.pieces))
+            standing += (
+                piece
+                for piece in one.original.pieces
+                if id(piece) in kept or (piece.brief and id(piece.shortened) in kept)
+            )
+        return standing
+
+    def with_layer(self, layer: Layer, place: int) -> "_Fitted":
+        """Return the layers with another one at this place, unless it has no pieces."""
+        if not layer.pieces:
+            return self
+        added = _Stages(layer, layer, layer)
+        return replace(self, stages=[*self.stages[:place], added, *self.stages[place:]])
+
+    def prompt(self) -> AssembledPrompt:
+        return AssembledPrompt(
+            tuple(_as_sent(one, self.weight_per_token) for one in self.stages),
+            sum(one.fitted.weight for one in self.stages),
+        )
+
+
+def _fit(
+    originals: Sequence[Layer],
+    budget_tokens: int,
+    weight_per_token: float,
+    *,
+    kept_free: int = 0,
+) -> _Fitted:
+    """Fit the layers into the budget, of which so many tokens are kept free. Raises PromptTooLong
+    if pieces that must stay do not fit."""
+    grains = [
+        layer.grain * min(_limit(layer), budget_tokens) * weight_per_token for layer in originals
+    ]
+    limited = [
+        _trim(layer, _limit(layer) * weight_per_token, grain)
+        for layer, grain in zip(originals, grains, strict=True)
+    ]
+    fitted = list(limited)
+    beside = TOKENS_PER_MESSAGE * len(fitted) + kept_free
+    available = (budget_tokens - beside) * weight_per_token
+    total = sum(layer.weight for layer in fitted)
+    for is_last_resort in (False, True):
+        for at in sorted(range(len(fitted)), key=lambda i: fitted[i].gives_way):
+            if total <= available:
+                break
+            others = total - fitted[at].weight
+            held = 0 if is_last_resort else limited[at].holds * budget_tokens * weight_per_token
+            room = max(available - others, held)
+            if limited[at].weight > room:
+                # The whole layer is trimmed anew, because what its trimming needs is known already.
+                fitted[at] = _trim(originals[at], room, grains[at])
+            total = others + fitted[at].weight
+    if total > available:
+        sizes = [(layer.name, layer.weight / weight_per_token) for layer in fitted]
+        raise too_long(sizes, (total - available) / weight_per_token)
+    return _Fitted(list(map(_Stages, originals, limited, fitted)), weight_per_token)
+
+
+def _limit(layer: Layer) -> float:
+    """Return the most tokens that the layer may have, even if there is room for more."""
+    return math.inf if layer.most_tokens is None else layer.most_tokens
+
+
+def _trim(layer: Layer, room: float, grain: float) -> Layer:
+    """Trim the layer by its rule until its weight is at most `room`, or until only pieces that must
+    stay are left. With a `grain`, the weight that is dropped is at least a multiple of it."""
+    excess = layer.weight - room
+    if excess <= 0 or layer.trim is Trim.NEVER:
+        return layer
+    pieces = layer.sized
+    if layer.trim in (Trim.CONDENSE, Trim.SHORTEN):
+        pieces = _shorten(pieces, excess)
+        excess -= layer.sized.weight - pieces.weight
+    if layer.trim is not Trim.SHORTEN and excess > 0:
+        if grain:
+            excess = math.ceil(excess / grain) * grain
+        count = pieces.count_to_free(excess, len(layer.separator))
+        count = (
+            len(pieces.order) if layer.trim is Trim.DROP else _in_steps(pieces, count, layer.step)
+        )
+        pieces = pieces.without_first(count)
+    return layer if pieces == layer.pieces else replace(layer, pieces=pieces)
+
+
+def _shorten(pieces: Pieces, excess: float) -> Pieces:
+    """Shorten pieces in their order, until they have lost a weight of `excess`, or until all are
+    short."""
+    shorter = list(pieces)
+    for at in pieces.order:
+        if excess <= 0:
+            break
+        whole = pieces[at]
+        if whole.brief:
+            excess -= whole.weight - whole.shortened.weight
+            shorter[at] = whole.shortened
+    return Pieces(shorter)
+
+
+def _in_steps(pieces: Pieces, count: int, step: int) -> int:
+    """Return how many pieces go, if at least `count` go in groups of at most `step` pieces of the
+    same rank."""
+    gone = 0
+    while step > 1 and gone < count:
+        group = [pieces[at].rank for at in pieces.order[gone : gone + step]]
+        gone += group.count(group[0])
+    return max(gone, count)
+
+
+def _as_sent(stages: _Stages, weight_per_token: float) -> SentLayer:
+    before, after = stages.original, stages.fitted
+    originals = set(map(id, before.pieces))
+    kept = sum(id(piece) in originals for piece in after.pieces)
+    return SentLayer(
+        name=before.name,
+        role=before.role,
+        parts=tuple(piece.text for piece in after.pieces),
+        separator=before.separator,
+        has_heading=before.has_heading,
+        tool_calls=before.tool_calls,
+        tool_call_id=before.tool_call_id,
+        tokens=round(after.weight / weight_per_token),
+        kept=kept,
+        shortened=len(after.pieces) - kept,
+        dropped=len(before.pieces) - len(after.pieces),
+        reason=stages.reason,
+        left_out=after.sized.left_out,
+    )

@@ -1,0 +1,67 @@
+"""A question to the record and to memory, and the reader for whom it is answered."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from memory.blocks import knows
+from memory.stretches import Audience
+from sessions.models import Session
+from sessions.words import words_and_terms
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The reader for whom passages are found.
+
+    Only what each of `readers` witnessed or knows is found, and everything if it is None. `until`
+    is the last prompt that may be found. Thoughts are found only with `with_thoughts`.
+
+    `before` is a turn to which another attempt is made, so that its memory is left out. `shown` are
+    texts of memory's lines that the reader has in view, which are not found. If the reader has the
+    text of the lock in view, `has_lock` is True.
+    """
+
+    chapter: Session
+    readers: Audience | None = None
+    until: int | None = None
+    with_thoughts: bool = False
+    before: int | None = None
+    shown: Collection[str] = frozenset()
+    has_lock: bool = False
+
+    @property
+    def name(self) -> str | None:
+        """The name of the only reader. It is None if everything is told, and "" for several
+        readers, of whom none may learn what only one of them knows."""
+        if self.readers is None:
+            return None
+        return self.chapter.character(self.readers[0]).name if len(self.readers) == 1 else ""
+
+    def perceives(self, witnesses: Collection[int]) -> bool:
+        return knows(witnesses, self.readers)
+
+    def may_find(self, prompt: int) -> bool:
+        return self.until is None or prompt <= self.until
+
+
+class Question:
+    """The words of a question. In each language they are other terms."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._words: dict[str, dict[str, str]] = {}
+
+    def words_by_term(self, language: str) -> Mapping[str, str]:
+        """Return the words of the question by their terms in this language."""
+        words = self._words.get(language)
+        if words is None:
+            words = self._words[language] = {}
+            for word, term in words_and_terms(self._text, language):
+                words.setdefault(term, word)
+        return words
+
+    def words_in(self, language: str, counts: Mapping[str, int]) -> dict[str, int]:
+        """Return how often a text of this language, which has these terms, has each word of the
+        question."""
+        words = self.words_by_term(language)
+        return {words[term]: counts[term] for term in words.keys() & counts.keys()}
