@@ -25,7 +25,7 @@ PRODUCTION_ENVIRONMENT = env DEBUG=false STORYENGINE_HTTPS=true STORYENGINE_HSTS
 	STORYENGINE_LLM=openai OPENAI_BASE_URL= OPENAI_API_KEY=none \
 	DATABASE_URL=postgres://storyengine:none@localhost/storyengine CELERY_BROKER_URL=
 
-.PHONY: help run test check bench chaos lock clean
+.PHONY: help run test check bench chaos pictures lock clean
 
 help: ## list these commands
 	@echo "Story Engine"
@@ -52,6 +52,9 @@ bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replay
 
 chaos: .venv/installed staticfiles/staticfiles.json ## break what can break while chapters are played; FAULTS, SEED, MINUTES, SERVERS=1
 	@python -m chaos --faults $(or $(FAULTS),1000) --seed $(or $(SEED),7) --minutes $(or $(MINUTES),45) $(if $(SERVERS),--servers)
+
+pictures: .venv/installed-dev ## take the pictures of README.md anew; needs Chromium
+	@python -m bench.pictures
 
 lock: .venv/installed-dev ## write the hashes of what requirements*.txt name, for every platform
 	$(LOCK) requirements.lock requirements.txt

@@ -1,0 +1,124 @@
+"""Stores the chapter of the pictures: python -m bench.pictured_chapter
+
+This is a separate program, because it needs Django's settings. The environment names the program's
+data. No model is called. With `--end`, the chapter that is there is ended, and gets its draft. The
+program prints the chapter's id.
+"""
+
+import os
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import django
+
+if TYPE_CHECKING:
+    from sessions.models import Session
+
+CHAPTER_FILE = Path(__file__).resolve().parent / "pictured_chapter.toml"
+
+
+def play(told: dict[str, Any]) -> "Session":
+    """Store a chapter with the turns of the file, and all its memory but the last block."""
+    from agents.flows.committing import commit_reply
+    from agents.flows.starters import begin_starter
+    from agents.modes import who_answers
+    from sessions.attempts import open_prompt
+    from sessions.chapters import save_narrative_agent
+
+    chapter = begin_starter(told["starter"])
+    slots = {one.name: one.slot for one in chapter.characters}
+    for turn in told["turns"]:
+        opened = open_prompt(
+            chapter.pk,
+            actor=slots[turn["to"]],
+            words=turn["prompt"],
+            submission_key="",
+            answers=who_answers,
+        )
+        commit_reply(opened.attempt, turn["reply"].strip())
+    for delta in told["deltas"][:-1]:
+        _remember(chapter, delta)
+    save_narrative_agent(chapter.pk, definition_text=told["instructions"].strip(), target_words=500)
+    return chapter
+
+
+def end(told: dict[str, Any]) -> "Session":
+    """End the chapter that is there with its last block, and store the draft of the file."""
+    from agents.flows.ending import request_end
+    from memory.blocks import counting_blocks
+    from memory.drafts import ToldScene, stored_scenes, tell
+    from sessions.attempts import latest_turn
+    from sessions.models import Session
+
+    chapter = Session.objects.get()
+    _remember(chapter, told["deltas"][-1])
+    request_end(chapter.pk)
+    scenes = [ToldScene(one["from"], one["to"], one["words"], 0) for one in told["scenes"]]
+    telling = tell(scenes, [one["text"].strip() for one in told["scenes"]])
+    chapter.narrative_drafts.create(
+        attempt=latest_turn(chapter).chosen,
+        narrative_agent_definition_text=told["instructions"].strip(),
+        target_words=500,
+        source_snapshot={
+            "max_prompt_index_used": scenes[-1].last,
+            "memory_block_ids_used": [str(one.pk) for one in counting_blocks(chapter)],
+        },
+        chapter_text=telling.text,
+        scenes=stored_scenes(telling.scenes),
+    )
+    return chapter
+
+
+def _remember(chapter: "Session", delta: dict[str, Any]) -> None:
+    from agents.flows.summarizing import settle_memory
+    from memory.blocks import make_delta, write_deltas
+
+    last = chapter.turns.get(number=delta["to"]).chosen
+    assert last is not None, "A committed turn has a chosen attempt."
+    one = make_delta(
+        last,
+        from_prompt_index=delta["from"],
+        audience=[one.slot for one in chapter.characters],
+        payload=_payload(delta),
+    )
+    write_deltas([one])
+    # The turns asked for a summary, for which no model is to be called.
+    chapter.jobs.all().delete()
+    settle_memory(chapter.pk)
+
+
+def _payload(delta: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "memory_type": "turn_delta",
+        "range": {
+            "from_marker": f"{delta['from']})",
+            "to_marker": f"{delta['to']})",
+            "prompt_count_in_chunk": delta["to"] - delta["from"] + 1,
+        },
+        "location_updates": {
+            "where": delta["where"],
+            "notable_environment_changes": delta["changes"],
+        },
+        "major_events": delta["events"],
+        "character_actions": delta["actions"],
+        "state_changes": delta["states"],
+        "relationship_shifts": delta["shifts"],
+        "items_clues_discovered": delta["finds"],
+        "unresolved_threads": delta["threads"],
+        "canon_locks": delta["canon"],
+        "contradictions_or_questions": [],
+    }
+
+
+def main(*, is_end: bool) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
+    django.setup()
+    told = tomllib.loads(CHAPTER_FILE.read_text(encoding="utf-8"))
+    chapter = end(told) if is_end else play(told)
+    sys.stdout.write(f"{chapter.pk}\n")
+
+
+if __name__ == "__main__":
+    main(is_end="--end" in sys.argv[1:])

@@ -1,0 +1,80 @@
+"""Takes the pictures of README.md: python -m bench.pictures
+
+The program runs with data of its own and with the fake model server, which is asked for nothing.
+The pictures show the chapter of pictured_chapter.toml, which people wrote. They need Chromium.
+"""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Page, ViewportSize, sync_playwright
+
+from bench.fake_server import start_fake_server
+from bench.program import ROOT, Processes, open_processes, start_program
+
+PICTURES = ROOT / "docs" / "images"
+_WIDTH, _HEIGHT = 1280, 900
+# Longer pages are cut off there.
+_MOST_HEIGHT = 1_600
+_STORE = [sys.executable, "-m", "bench.pictured_chapter"]
+
+
+def main() -> None:
+    with start_fake_server() as model:
+        environment = {
+            "STORYENGINE_LLM": "openai",
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "unused",
+            "STORYENGINE_MODEL": "gpt-oss-20b",
+            "STORYENGINE_CONTEXT_WINDOW": "128000",
+        }
+        with open_processes(environment) as processes:
+            server = start_program(processes)
+            with _open_page(f"http://{server.host}:{server.port}") as page:
+                _take_pictures(page, processes)
+
+
+@contextmanager
+def _open_page(url: str) -> Iterator[Page]:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    if found is None:
+        sys.exit("The pictures need Chromium, and there is none on this machine.")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        size = ViewportSize(width=_WIDTH, height=_HEIGHT)
+        yield chromium.new_context(base_url=url, viewport=size).new_page()
+        chromium.close()
+
+
+def _take_pictures(page: Page, processes: Processes) -> None:
+    page.goto("/")
+    _picture(page, "home")
+    chapter = f"/chapters/{processes.run('the chapter', _STORE).strip()}"
+    page.goto(f"{chapter}/world")
+    _picture(page, "tab1")
+    page.goto(f"{chapter}/play")
+    _picture(page, "tab2")
+    processes.run("the draft", [*_STORE, "--end"])
+    page.goto(f"{chapter}/chapter")
+    _picture(page, "tab3")
+    page.get_by_role("link", name="Where each paragraph comes from").click()
+    page.goto(f"{page.url}?paragraph=7")
+    _picture(page, "receipts")
+
+
+def _picture(page: Page, name: str) -> None:
+    page.wait_for_load_state("networkidle")
+    height = page.evaluate("document.documentElement.scrollHeight")
+    shown = _HEIGHT if name == "tab2" else min(height, _MOST_HEIGHT)
+    page.screenshot(
+        path=PICTURES / f"{name}.png",
+        full_page=True,
+        clip={"x": 0, "y": 0, "width": _WIDTH, "height": shown},
+    )
+
+
+if __name__ == "__main__":
+    main()
