@@ -56,6 +56,8 @@ def _take_pictures(page: Page, processes: Processes) -> None:
     page.goto(f"{chapter}/world")
     _picture(page, "tab1")
     page.goto(f"{chapter}/play")
+    # A little above the end stands the dashed line, which shows how far memory reaches.
+    page.locator("#transcript").evaluate("element => (element.scrollTop -= 150)")
     _picture(page, "tab2")
     processes.run("the draft", [*_STORE, "--end"])
     page.goto(f"{chapter}/chapter")
