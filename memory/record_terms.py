@@ -2,8 +2,10 @@
 
 import uuid
 from array import array
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from threading import Lock
 from typing import Any
 
@@ -56,18 +58,23 @@ class _RecordTerms:
             reader.perceives(witnesses) and (reader.with_thoughts or not is_thought)
             for is_thought, witnesses, _ in groups
         ]
-        spoken, lengths = [0] * len(groups), own.lengths
-        for number, group, length in zip(self._numbers, self._groups, self._lengths, strict=True):
-            if is_told[group] and reader.may_find(number):
-                lengths[number] = lengths.get(number, 0) + length
-                spoken[group] += 1
+        # The events are in the order of their turns. A long chapter has very many, so each of them
+        # takes few steps here.
+        numbers, lengths, found = self._numbers, own.lengths, own.found
+        end = len(numbers) if reader.until is None else bisect_right(numbers, reader.until)
+        is_read = [is_told[group] for group in self._groups[:end]]
+        spoken = [0] * len(groups)
+        for event in compress(range(end), is_read):
+            number = numbers[event]
+            lengths[number] = lengths.get(number, 0) + self._lengths[event]
+            spoken[self._groups[event]] += 1
         for (_, _, language), count in zip(groups, spoken, strict=True):
             languages[language] += count
         for language, postings in self._postings.items():
             for event, word, count in postings.find(asked.words_by_term(language)):
-                number = self._numbers[event]
-                if is_told[self._groups[event]] and reader.may_find(number):
-                    own.add(number, 0, {word: count})
+                if event < end and is_read[event]:
+                    counts = found.setdefault(numbers[event], {})
+                    counts[word] = counts.get(word, 0) + count
 
 
 # The cache of terms for each chapter. The limit of the cache counts terms of events, each of which
