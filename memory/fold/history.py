@@ -90,14 +90,13 @@ def shift_fact(tie: Tie, shift: Shift, rulings: Rulings, cast: Members) -> Fact:
 
 
 def opened(folded: Fold, rulings: Rulings) -> Iterator[Fact]:
-    """Yield everything that was said about the open threads. A repetition that adds nothing is left
-    out."""
+    """Yield what was said about the open threads. A repetition that adds nothing is left out."""
     for thread in folded.threads.values():
         if not (thread.is_named and thread.is_open and rulings.spare(thread.text)):
             continue
         said: set[str] = set()
         for number, note in enumerate(thread.told):
-            aside = at_stake(note, rulings) if note.is_open else rulings.spared(("", note.outcome))
+            aside = at_stake(note, rulings)
             if (not number or aside) and aside not in said:
                 said.add(aside)
                 prompts = note.mention.prompts
@@ -106,16 +105,28 @@ def opened(folded: Fold, rulings: Rulings) -> Iterator[Fact]:
 
 
 def closed(folded: Fold, rulings: Rulings) -> Iterator[Fact]:
-    """Yield the closed threads, each with everything that was said about it."""
+    """Yield the closed threads, each with what was at stake and with its outcome."""
     for thread in folded.threads.values():
         if thread.is_named and not thread.is_open and rulings.spare(thread.text):
-            notes = [
-                at_stake(note, rulings) if note.is_open else rulings.spared(("", note.outcome))
-                for note in thread.told
-            ]
+            stakes = (at_stake(note, rulings) for note in thread.told)
+            notes = [*stakes, rulings.spared(("", thread.outcome))]
             aside = "; ".join(dict.fromkeys(filter(None, notes)))
             mention = thread.told[-1].mention
             yield Fact(thread.text, thread.first, mention.prompts, aside, mention=mention)
+
+
+def past_outcomes(folded: Fold, rulings: Rulings) -> Iterator[Past]:
+    """Yield the outcomes of threads of which more was said later, because the thread was opened
+    again or ended otherwise."""
+    for thread in folded.threads.values():
+        if not (thread.is_named and rulings.spare(thread.text)):
+            continue
+        for note, later in pairwise(thread.told):
+            outcome = rulings.spared(("", note.outcome))
+            ends_otherwise = later.outcome not in ("", note.outcome) and not later.is_bare
+            if outcome and (later.is_open or ends_otherwise):
+                told = f"{thread.text}: {outcome}"
+                yield Past(told, note.mention.prompts, note.mention.place, later.mention)
 
 
 def at_stake(said: Thread | ThreadNote, rulings: Rulings) -> str:

@@ -14,6 +14,7 @@ from memory.fold.history import (
     finding,
     finds,
     opened,
+    past_outcomes,
     past_places,
     shift_fact,
     shifts,
@@ -125,18 +126,23 @@ class Present:
 
     @cached_property
     def opened(self) -> tuple[Fact, ...]:
-        """Everything that was said about the threads that are open."""
+        """What was said about the threads that are open."""
         return tuple(opened(self._folded, self._rulings))
 
     @cached_property
     def closed(self) -> tuple[Fact, ...]:
-        """The threads that are closed, each with everything that was said about it."""
+        """The threads that are closed, each with its stakes and its last outcome."""
         return tuple(closed(self._folded, self._rulings))
 
     @cached_property
     def past(self) -> tuple[Past, ...]:
-        """The values that no longer hold, and the places that the scene has left."""
-        return (*past_places(self._folded, self._rulings), *self._states.past())
+        """The values that no longer hold, the places that the scene has left, and the outcomes of
+        threads that no longer hold."""
+        return (
+            *past_places(self._folded, self._rulings),
+            *self._states.past(),
+            *past_outcomes(self._folded, self._rulings),
+        )
 
 
 def present(folded: Fold, roster: Sequence[Character] = ()) -> Present:

@@ -220,7 +220,8 @@ def _closing_note(stated: Stated) -> ThreadNote:
     before = "" if key_of(stated.before) in _OPEN else f"before: {stated.before}"
     value = "" if stated.notes and key_of(stated.value) in _CLOSED_ALONE else stated.value
     outcome = "; ".join(filter(None, (before, value, stated.notes)))
-    return ThreadNote(stated.mention, outcome=outcome, is_open=False)
+    is_bare = key_of(outcome) in _CLOSED_ALONE
+    return ThreadNote(stated.mention, outcome=outcome, is_open=False, is_bare=is_bare)
 
 
 def _read_ties(payload: dict[str, Any], prompts: Prompts) -> dict[str, Tie]:

@@ -10,6 +10,7 @@ that named the subject first and last.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import takewhile
 from typing import Any, Protocol, Self
 
 
@@ -93,13 +94,14 @@ class Truth:
 @dataclass(frozen=True)
 class ThreadNote:
     """What one entry of memory says about a thread. The outcome is empty unless the entry closes
-    the thread."""
+    the thread. It is bare if it says only that the thread is closed, and not how it ended."""
 
     mention: Mention
     stakes: str = ""
     trigger: str = ""
     outcome: str = ""
     is_open: bool = True
+    is_bare: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,10 @@ class Thread:
 
     @property
     def outcome(self) -> str:
-        return self.told[-1].outcome
+        """How the thread ended. An entry that says only that it is closed does not change this."""
+        closings = takewhile(lambda one: not one.is_open, reversed(self.told))
+        ends = (one.outcome for one in closings if one.outcome and not one.is_bare)
+        return next(ends, self.told[-1].outcome)
 
     @property
     def stakes(self) -> str:

@@ -91,6 +91,28 @@ class TestMemory:
         told = "at stake: the ferry; next: next knock; at stake: Tom's life; a branch"
         assert f"<closed>who knocks? ({told})</closed>" in lines
 
+    def test_an_end_that_no_longer_holds_is_told_as_past(self) -> None:
+        over = {"key": "who knocks?", "before": "open", "after": "resolved", "notes": "a branch"}
+        again = {"thread": "who knocks?", "stakes": "Tom's life", "next_likely_trigger": ""}
+        reopened = [delta(**DELTA), delta(2, state_changes=[over])]
+        reopened.append(delta(3, unresolved_threads=[again]))
+        lines = texts(*reopened)
+        assert '<was at="8-14">who knocks?: a branch</was>' in lines
+        assert "<open>who knocks? (at stake: Tom's life)</open>" in lines
+        assert [line for line in lines if "a branch" in line] == [
+            '<was at="8-14">who knocks?: a branch</was>'
+        ]
+        other = over | {"notes": "a drowned man"}
+        lines = texts(*reopened, delta(4, state_changes=[other]))
+        assert '<was at="8-14">who knocks?: a branch</was>' in lines
+        [closed] = [line for line in lines if line.startswith("<closed>")]
+        assert "a drowned man" in closed
+        assert "a branch" not in closed
+        bare = {"key": "who knocks?", "after": "resolved"}
+        lines = texts(*reopened[:2], delta(3, state_changes=[bare]))
+        assert any("a branch" in line for line in lines if line.startswith("<closed>"))
+        assert not any(line.startswith("<was") and "a branch" in line for line in lines)
+
     def test_deeds_are_told_beside_events_and_their_intents_to_the_doer(self) -> None:
         deeds = [
             {"agent_slot": 1, "name": "Mara", "did": "knelt", "intent": "listen", "result": "ice"},
