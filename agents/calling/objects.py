@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from agents.calling.calls import Compose, call_model
-from agents.calling.model_access import model_name
+from agents.calling.model_access import is_small_model, model_name
 from agents.exceptions import PromptTooLong
 from agents.facts.model_facts import facts_of
 from agents.models import Job
 from agents.prompting.declarations import Agent
 from agents.prompting.forms.cut_texts import end_at_words
 from agents.prompting.forms.reply_forms import Form, form_for, format_reminder, read_reply
+from agents.prompting.forms.restatements import without_restatements
 from agents.prompting.forms.schemas import InvalidReply, Payload, Reading, Shape, check_payload
 from agents.prompting.layers import Layer, Piece, Trim, text_layer
 from agents.prompting.prompt_files import render_prompt
@@ -59,7 +60,8 @@ async def call_for_json(
 ) -> Payload:
     """Return the object that the model wrote, after at most one repair.
 
-    If the schema cut off a text, the text is shortened to its last complete word. `check` may raise
+    If the schema cut off a text, the text is shortened to its last complete word. What a small
+    model says twice in the object is left out once. `check` may raise
     InvalidReply for rules that the shape cannot express. Raises NotInForm if the repair failed too
     or did not fit into the window. Raises the errors of `call_model`.
     """
@@ -90,7 +92,9 @@ async def call_for_json(
         )
         if remark := readings[-1].remark:
             logger.warning("a reply of agent %s had to be mended: %s", agent.label, remark)
-        return cast(Payload, end_at_words(readings[-1].payload, json_schema))
+        payload = cast(Payload, end_at_words(readings[-1].payload, json_schema))
+        # The record of the call keeps what came.
+        return without_restatements(payload) if is_small_model(agent) else payload
 
     try:
         return await ask(compose, is_last_try=False)

@@ -1,8 +1,8 @@
 """The objects that agents 0 and 8 return, with their shapes, JSON schemas and checks.
 
-A payload is stored as the model returned it. The shapes only decide whether the payload is
-acceptable. They accept a number in place of a text and null in place of an empty value, but never
-fill in missing values.
+A payload is stored as the model returned it, except for what restatements.py leaves out. The
+shapes only decide whether the payload is acceptable. They accept a number in place of a text and
+null in place of an empty value, but never fill in missing values.
 """
 
 from collections.abc import Sequence

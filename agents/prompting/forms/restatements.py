@@ -1,0 +1,79 @@
+"""Leaves out what a small model says twice in one block of memory.
+
+A small model fills every field of an entry, and often with the same words: a state before and after
+that is the same, an effect that is the event. Such an entry says that something changed although
+nothing did.
+"""
+
+from typing import Any
+
+from sessions.words import words_of
+
+Payload = dict[str, Any]
+
+# The fields that say something about an entry, and that become empty if an earlier field says the
+# same. Names are not among them, because somebody may find themselves.
+_ABOUT = frozenset(
+    {"cause", "effect", "intent", "result", "notes", "evidence", "why_it_matters", "stakes"}
+    | {"next_likely_trigger"}
+)
+
+
+def without_restatements(payload: Payload) -> Payload:
+    """Return the block without texts that its own entries say already.
+
+    A change of state whose value stays the same is left out. In any other entry a text about it
+    that repeats an earlier text becomes empty. Of equal entries in one list the first one stays. A
+    text that is a canon lock stands in no other list.
+    """
+    canon = payload.get("canon_locks")
+    locked = {_said(one) for one in canon} if isinstance(canon, list) else set()
+    return {
+        key: _cleaned(key, value, set() if key == "canon_locks" else locked)
+        for key, value in payload.items()
+    }
+
+
+def _cleaned(key: str, value: Any, locked: set[str]) -> Any:
+    if isinstance(value, dict):
+        return {each: _cleaned(each, one, locked) for each, one in value.items()}
+    if not isinstance(value, list):
+        return value
+    told: set[str] = set()
+    kept = []
+    for entry in value:
+        said = _said(entry)
+        if said and (said in told or said in locked):
+            continue
+        told.add(said)
+        if isinstance(entry, dict):
+            if key == "state_changes" and _stays_the_same(entry):
+                continue
+            entry = _without_repeated_texts(entry)
+        kept.append(entry)
+    return kept
+
+
+def _stays_the_same(change: Payload) -> bool:
+    after = _said(change.get("after"))
+    return bool(after) and after in (_said(change.get("before")), _said(change.get("key")))
+
+
+def _without_repeated_texts(entry: Payload) -> Payload:
+    told: set[str] = set()
+    cleaned = {}
+    for key, value in entry.items():
+        said = _said(value) if isinstance(value, str) else ""
+        cleaned[key] = "" if key in _ABOUT and said and said in told else value
+        told.add(said)
+    return cleaned
+
+
+def _said(value: Any) -> str:
+    """Return the words of a text or of an entry, in which case and marks do not count."""
+    if isinstance(value, dict):
+        return " | ".join(_said(one) for one in value.values())
+    if isinstance(value, list):
+        return ", ".join(map(_said, value))
+    text = str(value) if value is not None else ""
+    return " ".join(words_of(text)) or text
