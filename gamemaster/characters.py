@@ -96,6 +96,7 @@ CHARACTERS = tuple(
         layers=CHARACTER_LAYERS,
         reasoning_effort="low",
         is_character=True,
+        has_reply_rules=True,
     )
     for slot in SLOTS
 )

@@ -19,6 +19,7 @@ from agents.flows.composing import compose_reply, cues_of
 from agents.flows.continuing import write_whole
 from agents.flows.late_results import follow_up_latest_turn, take_waiting_results
 from agents.flows.reply_texts import ReplyReader, reader_of
+from agents.flows.second_replies import ask_once_more
 from agents.flows.summarizing import queue_due_summary
 from agents.flows.warmup import settle_warmup, warm_next_reply
 from agents.mode_fields import given_to_store
@@ -366,6 +367,8 @@ async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> str:
         # Even if the reply broke off, the text that was held back is shown.
         reader.show_rest(live.append)
     finished = reader.finish(reply)
+    if isinstance(writing, PreparedCall):
+        finished = await ask_once_more(writing, attempt.words, finished, reader, live)
     attempt.ended_before, attempt.was_cut = finished.ended_before, finished.was_cut
     return finished.text
 

@@ -58,6 +58,11 @@ class ReplyReader:
         if self.cleaner and (rest := self.cleaner.end()):
             show(rest)
 
+    def new(self) -> "ReplyReader":
+        """Return a reader for another reply of the same character."""
+        cleaner = self.cleaner and ReplyCleaner(self.cleaner.own, self.cleaner.others)
+        return ReplyReader(self.agent, cleaner)
+
     def new_front(self) -> ReplyCleaner:
         """Return a cleaner for the beginning of a continuation, where the model may write its own
         name once more."""

@@ -61,6 +61,10 @@ class Agent:
     # The number by which the agent's limit on text is multiplied, because the user has chosen short
     # or long replies.
     length_factor: float = 1.0
+    # True if the agent speaks as one person in the story, so that the rules of
+    # agents.prompting.reply_rules apply. The embedded model is asked once more for a reply that
+    # breaks one of them.
+    has_reply_rules: bool = False
 
     @property
     def label(self) -> int | str:

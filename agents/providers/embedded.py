@@ -10,6 +10,9 @@ from agents.providers.east_asian import PROSE_WITHOUT_IT, is_east_asian, without
 from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
 from agents.providers.streamed_replies import TimeOuts
 
+# The name of this provider in records.
+NAME = "embedded"
+
 # The settings for prose. Without them, a small model repeats its own words and the replies in its
 # request. The settings do not suit JSON, which has to repeat its keys and marks.
 _PROSE_SAMPLING = {
@@ -37,7 +40,7 @@ class EmbeddedProvider(OpenAICompatibleProvider):
         super().__init__(
             base_url=base_url,
             api_key=access_key(),
-            name="embedded",
+            name=NAME,
             time_outs=time_outs,
             retries=retries,
         )

@@ -18,10 +18,12 @@ POLL_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class ReplyText:
-    """The next text of a reply. If `is_restart` is True, the text replaces all earlier text."""
+    """The next text of a reply. If `is_restart` is True, the text replaces all earlier text, and
+    `note` may say why."""
 
     text: str
     is_restart: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,9 @@ class LiveReply:
     # The end of the reply, if this process committed it. Any other end of the reply is read from
     # the row of the attempt.
     committed: ReplyEnded | None = None
+    # Why the text was replaced last, and how often it was replaced.
+    note: str = ""
+    _replaced: int = 0
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -101,6 +106,13 @@ class LiveReply:
         self.parts.append(text)
         self._wake()
 
+    def replace(self, text: str, note: str) -> None:
+        """Replace all text so far by this text. `note` tells the readers why."""
+        self.parts = [text] if text else []
+        self.note = note
+        self._replaced += 1
+        self._wake()
+
     def finish(self) -> None:
         self.is_over = True
         self._wake()
@@ -109,23 +121,28 @@ class LiveReply:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def read(self, *, pause: float | None = None) -> AsyncGenerator[str]:
+    async def read(self, *, pause: float | None = None) -> AsyncGenerator[ReplyText | None]:
         """Yield the whole text from its beginning. A slow reader gets fewer and longer pieces.
 
-        If `pause` is given, also yield "" once in each interval of this many seconds.
+        If `pause` is given, also yield None once in each interval of this many seconds.
         """
-        position = 0
+        position = replaced = 0
+        is_first = True
         with _Timer(pause, self._wake) as timer:
             while True:
                 changed = self._changed
-                if position < len(self.parts):
-                    text = "".join(self.parts[position:])
-                    position = len(self.parts)
-                    yield text
+                is_replaced = replaced != self._replaced
+                if is_replaced or position < len(self.parts):
+                    start = 0 if is_replaced else position
+                    text = "".join(self.parts[start:])
+                    position, replaced = len(self.parts), self._replaced
+                    note = self.note if is_replaced else ""
+                    yield ReplyText(text, is_restart=is_first or is_replaced, note=note)
+                    is_first = False
                 elif self.is_over:
                     return
                 elif timer.has_paused():
-                    yield ""
+                    yield None
                 else:
                     await changed.wait()
 
@@ -144,13 +161,11 @@ async def follow(
     """
     live = LIVE_REPLIES.get(attempt_id)
     if live is not None:
-        is_first = True
         async with aclosing(live.read(pause=pause)) as texts:
             async for text in texts:
-                if not text and live.trouble is not None:
+                if text is None and live.trouble is not None:
                     raise live.trouble
-                yield ReplyText(text, is_restart=is_first) if text else None
-                is_first = is_first and not text
+                yield text
         yield live.committed or ReplyEnded(await in_database(_read, attempt_id), live.refusal)
         return
     async for part in _follow_elsewhere(attempt_id, pause):

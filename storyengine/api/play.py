@@ -25,9 +25,10 @@ STREAMS: dict[str, Any] = {
     "responses": {
         200: {
             "description": "With `Accept: text/event-stream`: any number of `token` events with "
-            '`{"text": …}` (and `"is_restart": true` where the text replaces what came before), '
-            "then one `turn` event with what 201 answers, or one `error` event with a problem. The "
-            "tokens are all that the model writes, also what is stored as a thought.",
+            '`{"text": …}` (and `"is_restart": true` where the text replaces what came before, '
+            "with a `note` where the model is asked once more), then one `turn` event with what "
+            "201 answers, or one `error` event with a problem. The tokens are all that the model "
+            "writes, also what is stored as a thought.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         }
     }

@@ -101,9 +101,12 @@ def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:
     """Return the data of the next event `token`, or None if there is no new text.
 
     With `is_restart`, the client has to replace all text that it has received by the text of this
-    event.
+    event. A `note` says why.
     """
     added = part.text
+    if part.note:
+        shown[:] = [part.text]
+        return {"text": part.text, "is_restart": True, "note": part.note}
     if part.is_restart:
         before = "".join(shown)
         shown.clear()

@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.http import HttpRequest as DjangoHttpRequest
 from django.http import HttpResponse, StreamingHttpResponse
 from django.template.loader import render_to_string
-from django.utils.html import escape
+from django.utils.html import escape, format_html
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.flows.replies import start_prompt, start_reroll, stop_reply
@@ -115,7 +115,7 @@ async def _frames(
                 if part is None:
                     yield KEEP_ALIVE
                 elif isinstance(part, ReplyText):
-                    yield _frame("restart" if part.is_restart else "text", escape(part.text))
+                    yield _frame("restart" if part.is_restart else "text", _written(part))
                 else:
                     yield _frame("ended", await in_database(_render_ended, request, part.attempt))
     except Attempt.DoesNotExist:
@@ -127,6 +127,13 @@ async def _frames(
         # is needed only for an error that does not pass by itself.
         if refusal.retry_seconds is None:
             yield _frame("trouble", render_to_string("_refusal.html", {"error": refusal}))
+
+
+def _written(part: ReplyText) -> str:
+    """Return the HTML of the text, after a note that says why it replaces the text before."""
+    if not part.note:
+        return escape(part.text)
+    return format_html('<span class="reply-note">{}</span> {}', part.note, part.text)
 
 
 def _frame(event: str, html: str) -> str:

@@ -40,10 +40,10 @@ def test_a_stop_keeps_the_text_so_far_and_it_can_be_kept(
         provider.enqueue(Script("I step in and wait", gate=gate, gate_at=2))
         opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
         live = LIVE_REPLIES[opened.attempt.pk]
-        async for text in live.read():
+        async for part in live.read():
             if live.text == "I step ":
                 break
-            assert text
+            assert part
         await stop_reply(chapter.pk)
         await reply_is_over(opened.attempt.pk)
 

@@ -1,0 +1,77 @@
+"""Asks the embedded model once more for a reply that breaks the rules of
+agents.prompting.reply_rules.
+
+Other models are not asked again, because their calls may cost something. The second call is a call
+of its own, with a record of its own, and it counts for the caps. If it cannot be made or breaks
+off, the first reply stays.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agents.calling import rates
+from agents.calling.calls import PreparedCall, make_call
+from agents.calling.next_calls import let_next_reply_through
+from agents.flows.reply_texts import FinishedReply, ReplyReader
+from agents.prompting.reply_rules import Asked, broken_rules
+from agents.providers import embedded
+from agents.providers.exceptions import ProviderError
+from agents.running.live import LiveReply
+from sessions.exceptions import ChapterError
+
+logger = logging.getLogger(__name__)
+
+
+async def ask_once_more(
+    call: PreparedCall, prompt: str, first: FinishedReply, reader: ReplyReader, live: LiveReply
+) -> FinishedReply:
+    """Return the reply that breaks fewer rules: `first`, or the one of a second call.
+
+    If `first` breaks no rule, or if the model is not the embedded one, no second call is made. The
+    readers of `live` are told that the text is replaced, and why.
+    """
+    is_embedded = call.provider.name == embedded.NAME
+    if not (call.agent.has_reply_rules and is_embedded and reader.cleaner):
+        return first
+    asked = Asked(prompt, (reader.cleaner.own, *reader.cleaner.others))
+    broken = broken_rules(first.text, asked)
+    if not broken:
+        return first
+    again = replace(call, step=call.step + 1)
+    try:
+        again = await let_next_reply_through(call.session_id, lambda: again)
+    except (ChapterError, ProviderError) as refusal:
+        logger.warning("a reply is not asked for again: %s", type(refusal).__name__)
+        return first
+    live.replace("", f"The first answer {_listed(broken)}, so the model is asked once more.")
+    second = await _second(again, reader.new(), live)
+    if second is None:
+        live.replace(first.text, "The second answer broke off, so the first one stays.")
+        return first
+    if len(broken_rules(second.text, asked)) > len(broken):
+        live.replace(first.text, "The second answer is no better, so the first one stays.")
+        return first
+    return second
+
+
+async def _second(call: PreparedCall, reader: ReplyReader, live: LiveReply) -> FinishedReply | None:
+    """Return the second reply, or None if the call failed."""
+    try:
+        reply = await make_call(
+            call,
+            on_text=lambda piece: reader.show(piece, live.append),
+            is_enough=reader.is_enough,
+        )
+        reader.show_rest(live.append)
+        return reader.finish(reply)
+    except ProviderError as error:
+        logger.warning("the second try of a reply failed: %s", type(error).__name__)
+        return None
+    finally:
+        rates.reply_is_over(call.session_id)
+
+
+def _listed(broken: Sequence[str]) -> str:
+    *others, last = broken
+    return f"{', '.join(others)} and {last}" if others else last

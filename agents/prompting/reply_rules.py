@@ -1,0 +1,92 @@
+"""The rules by which the program finds a reply that speaks of the request instead of the story.
+
+The embedded model writes such replies now and then. They are asked for once more, see
+agents.flows.second_replies. docs/architecture.md publishes the rules.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sessions.stop_words import ENGLISH
+from sessions.words import language_of, terms_of, words_of
+
+LEAST_WORDS = 8
+# A shorter sentence may be said again, because people do so.
+_LEAST_SENTENCE_WORDS = 4
+
+_WORDS = {
+    "names the GM": re.compile(r"\bGMs?\b|\bgame[ -]?masters?\b", re.IGNORECASE),
+    "says scenario": re.compile(r"\bscenarios?\b", re.IGNORECASE),
+    "says character": re.compile(r"\bcharacters?\b", re.IGNORECASE),
+    "says boundaries": re.compile(r"\bboundar(?:y|ies)\b", re.IGNORECASE),
+    "begins with I notice": re.compile(r"\A\W*I(?: can)? notice\b", re.IGNORECASE),
+}
+_TOO_SHORT = f"has under {LEAST_WORDS} words"
+_SPEAKER = "has a name with said or a colon"
+_NO_I = "has no I"
+_REPEATS = "repeats a sentence of the prompt"
+#: The names of all rules.
+RULES = (*_WORDS, _TOO_SHORT, _SPEAKER, _NO_I, _REPEATS)
+
+_I = re.compile(r"\bI\b")
+_SENTENCE_END = re.compile(r"(?<=[.!?:\u2026])[\"'\u201d\u2019)]*\s+|\n+")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked: the prompt, and the names of the cast."""
+
+    prompt: str
+    names: Sequence[str] = ()
+
+
+def broken_rules(reply: str, asked: Asked) -> list[str]:
+    """Return the names of the rules that the reply breaks.
+
+    The rules about words are English, so that a reply in another language is held only to those
+    about names, length and repeated sentences.
+    """
+    broken = [name for name, words in _WORDS.items() if words.search(reply)]
+    if len(words_of(reply)) < LEAST_WORDS:
+        broken.append(_TOO_SHORT)
+    if _names_a_speaker(reply, asked.names):
+        broken.append(_SPEAKER)
+    if not _I.search(reply) and _is_english(asked.prompt, reply):
+        broken.append(_NO_I)
+    if _repeats_sentence(reply, asked.prompt):
+        broken.append(_REPEATS)
+    return broken
+
+
+def shared_terms(reply: str, prompt: str) -> int:
+    """Return how many terms of the prompt the reply has."""
+    return len(set(terms_of(reply)) & set(terms_of(prompt)))
+
+
+def has_speech(reply: str) -> bool:
+    """Return whether the reply has words in quotation marks."""
+    return bool(re.search('["\u201c\u201e\u00ab][^"\u201c\u201d\u00bb]*\\w', reply))
+
+
+def _names_a_speaker(reply: str, names: Sequence[str]) -> bool:
+    # A part of a name counts only with its own capital letters, because it may be a word.
+    spelt = {part for name in names for part in (name, *name.split()) if part[:1].isupper()}
+    if not spelt:
+        return False
+    name = "|".join(re.escape(one) for one in sorted(spelt, key=len, reverse=True))
+    pattern = rf"\b(?:{name})(?:\*\*)?(?::(?!\w)|,? (?:said|says)\b)|\b(?:said|says) (?:{name})\b"
+    return bool(re.search(pattern, reply))
+
+
+def _repeats_sentence(reply: str, prompt: str) -> bool:
+    told = f" {' '.join(words_of(reply))} "
+    sentences = (words_of(one) for one in _SENTENCE_END.split(prompt))
+    return any(
+        len(words) >= _LEAST_SENTENCE_WORDS and f" {' '.join(words)} " in told
+        for words in sentences
+    )
+
+
+def _is_english(*texts: str) -> bool:
+    return language_of(texts) in (ENGLISH, "")
