@@ -162,8 +162,14 @@ def _delta(chunk: str) -> dict[str, Any]:
         },
         "location_updates": {"where": "the harbour", "notable_environment_changes": []},
         "major_events": [
-            {"event": beat[:110], "cause": "", "effect": "", "participants": []}
-            for _number, beat in told
+            {
+                "event": beat[:110],
+                "cause": "",
+                "effect": "",
+                "participants": [],
+                "at": [int(number)],
+            }
+            for number, beat in told
         ],
         "character_actions": [],
         "state_changes": [

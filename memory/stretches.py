@@ -117,9 +117,9 @@ def _early_ends(chapter: Session, first: int) -> set[int]:
 
 def audiences_in(
     chapter: Session, stretch: Stretch, *, last_attempt: uuid.UUID | None = None
-) -> dict[Audience, int]:
+) -> dict[Audience, tuple[int, ...]]:
     """Return the audiences of the stretch's deltas, the largest audience first. The value of each
-    is the number of the last prompt that the delta for this audience tells.
+    are the numbers of the prompts that the delta for this audience tells.
 
     The delta for each audience takes one call of a model. `last_attempt` is the id of an attempt at
     the stretch's last prompt. With it, the events of this attempt replace the events of the chosen
@@ -158,17 +158,24 @@ _kept_audiences: KeptRecent[uuid.UUID, tuple[_AudiencesState, list[list[Audience
 
 def _find_audiences(
     chapter: Session, stretches: Sequence[Stretch], last_attempt: uuid.UUID | None = None
-) -> list[dict[Audience, int]]:
+) -> list[dict[Audience, tuple[int, ...]]]:
     lasts = [stretch.last for stretch in stretches]
-    found: list[dict[Audience, int]] = [{} for _ in stretches]
+    found: list[dict[Audience, list[int]]] = [{} for _ in stretches]
     events = chosen_events(
         chapter, from_prompt=stretches[0].first, to_prompt=lasts[-1], last_attempt=last_attempt
     )
     for number, witnesses in events.values_list("prompt_index", "witnesses"):
-        # The events are in the order of their prompts, so the last prompt's number stays.
-        found[bisect_right(lasts, number - 1)][told_to(chapter, witnesses)] = number
+        of_stretch = found[bisect_right(lasts, number - 1)]
+        of_stretch.setdefault(told_to(chapter, witnesses), []).append(number)
+    # The events are in the order of their prompts.
     return [
-        dict(sorted(numbers.items(), key=lambda one: (-len(one[0]), one[0]))) for numbers in found
+        {
+            audience: tuple(dict.fromkeys(numbers))
+            for audience, numbers in sorted(
+                of_stretch.items(), key=lambda one: (-len(one[0]), one[0])
+            )
+        }
+        for of_stretch in found
     ]
 
 

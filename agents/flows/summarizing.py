@@ -30,6 +30,7 @@ from agents.running.watch import Watch
 from memory.blocks import knows, make_delta, write_deltas
 from memory.cast_names import with_cast_names
 from memory.models import MemoryBlock
+from memory.sources import with_checked_sources
 from memory.stretches import (
     Audience,
     Stretch,
@@ -128,21 +129,27 @@ def cancel_waiting_summary(session_id: uuid.UUID) -> None:
 async def write_memory_deltas(job: Job, watch: Watch) -> None:
     """Let agent 8 write a delta for each set of witnesses of the stretch, the largest first."""
     chapter, audiences, everybody = await in_database(_read_stretch, job)
-    for audience, told_until in audiences.items():
+    for audience, prompts in audiences.items():
         deltas = await in_database(_finished_deltas, job)
         if list(audience) in [delta.audience for delta in deltas]:
             continue
         waiting = [delta for delta in deltas if knows(delta.audience, audience)]
-        payload = await _tell(job, chapter, audience, waiting, watch)
-        payload = with_cast_names(payload, everybody)
-        if not await in_database(_keep_delta, job, audience, told_until, payload):
+        payload = await _tell(job, chapter, audience, prompts, waiting, watch)
+        payload = with_checked_sources(with_cast_names(payload, everybody), prompts)
+        if not await in_database(_keep_delta, job, audience, prompts[-1], payload):
             return
     await in_database(_store, job)
 
 
 async def _tell(
-    job: Job, chapter: Session, audience: Audience, waiting: Sequence[MemoryBlock], watch: Watch
+    job: Job,
+    chapter: Session,
+    audience: Audience,
+    prompts: Sequence[int],
+    waiting: Sequence[MemoryBlock],
+    watch: Watch,
 ) -> Payload:
+    """Return the delta for this audience, which tells these prompts."""
     stretch = job.stretch
     return await call_for_json(
         CONTEXT_SUMMARY,
@@ -155,6 +162,7 @@ async def _tell(
             stretch.first,
             stretch.last,
             chapter.characters,
+            told=prompts,
             tight=is_small_model(CONTEXT_SUMMARY),
         ),
         watch=watch,
@@ -268,7 +276,9 @@ def settle_memory(session_id: uuid.UUID) -> None:
         try_move(row.filter(state=State.SUMMARIZING), State.ACTIVE)
 
 
-def _read_stretch(job: Job) -> tuple[Session, dict[Audience, int], tuple[Character, ...]]:
+def _read_stretch(
+    job: Job,
+) -> tuple[Session, dict[Audience, tuple[int, ...]], tuple[Character, ...]]:
     chapter = get_chapter_with_cast(job.session_id)
     try_move(Session.objects.filter(pk=chapter.pk, state=State.ACTIVE), State.SUMMARIZING)
     audiences = audiences_in(chapter, job.stretch, last_attempt=job.attempt_id)

@@ -43,6 +43,7 @@ from memory.fold.records import (
     Value,
     Visit,
 )
+from memory.fold.sources import AT, from_prompts, of_each_text
 
 RecordT = TypeVar("RecordT", bound=Record)
 # A function that reads a block. It takes the block's payload and prompts, and returns a fold.
@@ -108,7 +109,8 @@ def _read_lock(payload: dict[str, Any], prompts: Prompts) -> Fold:
 def _read_delta(payload: dict[str, Any], prompts: Prompts) -> Fold:
     values = _keyed((key, Value(key, (stated,))) for key, stated in _read_changes(payload, prompts))
     scene = _read_scene(payload, values, prompts)
-    people = {person_key(name): name for name in _actors(payload)}
+    acts = _acts(payload, prompts)
+    people = {key: name for key, (name, _) in acts.items()}
     threads: dict[str, Thread] = {}
     for key, value in values.items():
         if is_closing(value.value):
@@ -117,7 +119,6 @@ def _read_delta(payload: dict[str, Any], prompts: Prompts) -> Fold:
                 threads[closed] = closing
     for thread in _read_threads(payload, prompts):
         _add(threads, thread.text, thread)
-    questions = _texts(payload, "contradictions_or_questions")
     return Fold(
         scene=scene,
         truths=_read_truths(payload, prompts),
@@ -126,11 +127,8 @@ def _read_delta(payload: dict[str, Any], prompts: Prompts) -> Fold:
         ties=_read_ties(payload, prompts),
         things=_read_things(payload, prompts),
         people=people,
-        sightings=_read_sightings(people, values, scene, prompts),
-        questions=_keyed(
-            (text, Question(text, prompts, prompts, place=mention.place))
-            for text, mention in _mentioned(questions, "question", prompts)
-        ),
+        sightings=_read_sightings(acts, values, scene),
+        questions=_read_questions(payload, prompts),
         moments=_read_moments(payload, prompts),
     )
 
@@ -167,9 +165,21 @@ block_readers: dict[str, Reader] = {
 def _read_truths(
     payload: dict[str, Any], prompts: Prompts, *, is_in_lock: bool = False
 ) -> dict[str, Truth]:
+    texts = list(_statements(payload.get("canon_locks")))
+    told = of_each_text(payload, "canon_locks", len(texts), prompts)
     return _keyed(
-        (text, Truth(text, prompts, prompts, is_in_lock=is_in_lock, place=f"canon {number}"))
-        for number, text in enumerate(_statements(payload.get("canon_locks")), 1)
+        (text, Truth(text, said, said, is_in_lock=is_in_lock, place=f"canon {number}"))
+        for number, (text, said) in enumerate(zip(texts, told, strict=True), 1)
+    )
+
+
+def _read_questions(payload: dict[str, Any], prompts: Prompts) -> dict[str, Question]:
+    texts = _texts(payload, "contradictions_or_questions")
+    told = of_each_text(payload, "contradictions_or_questions", len(texts), prompts)
+    return _keyed(
+        (text, Question(text, said, said, place=f"question {number}"))
+        for number, (text, said) in enumerate(zip(texts, told, strict=True), 1)
+        if not says_nothing(text)
     )
 
 
@@ -177,12 +187,14 @@ def _read_scene(
     payload: dict[str, Any], values: dict[str, Value], prompts: Prompts
 ) -> Scene | None:
     moved = _entry(payload, "location_updates")
-    stated = [value.value for key, value in values.items() if is_scene_place(key)]
-    place = next((text for text in [_text(moved, "where"), *stated] if not says_nothing(text)), "")
+    told = from_prompts(moved.get(AT), prompts)
+    stated = [(value.value, value.latest) for key, value in values.items() if is_scene_place(key)]
+    places = [(_text(moved, "where"), told), *stated]
+    place, told = next((one for one in places if not says_nothing(one[0])), ("", told))
     around = [
         text for text in _texts(moved, "notable_environment_changes") if not says_nothing(text)
     ]
-    return _scene(place, around, prompts)
+    return _scene(place, around, told)
 
 
 def _scene(place: str, around: list[str], prompts: Prompts) -> Scene | None:
@@ -191,14 +203,16 @@ def _scene(place: str, around: list[str], prompts: Prompts) -> Scene | None:
 
 
 def _read_sightings(
-    people: dict[str, str], values: dict[str, Value], scene: Scene | None, prompts: Prompts
+    acts: dict[str, tuple[str, Prompts]], values: dict[str, Value], scene: Scene | None
 ) -> dict[str, Sighting]:
     place = scene.place if scene else ""
-    found = {key: Sighting(place, prompts, prompts, is_guess=not place) for key in people}
+    found = {
+        key: Sighting(place, told, told, is_guess=not place) for key, (_, told) in acts.items()
+    }
     for key, value in values.items():
         who = placed_person(key)
         if who and value.value and not is_scene_place(key):
-            found[who] = Sighting(value.value, prompts, prompts, is_stated=True)
+            found[who] = Sighting(value.value, value.latest, value.latest, is_stated=True)
     return found
 
 
@@ -290,14 +304,26 @@ def _read_changes(payload: dict[str, Any], prompts: Prompts) -> Iterator[tuple[s
             yield key, Stated(value, mention, _said(entry, "before"), notes)
 
 
-def _actors(payload: dict[str, Any]) -> Iterator[str]:
+def _acts(payload: dict[str, Any], prompts: Prompts) -> dict[str, tuple[str, Prompts]]:
+    """Return the people who act in the block, each with their name and the prompts in which they
+    act."""
+    acts: dict[str, tuple[str, Prompts]] = {}
+    for name, entry in _actors(payload):
+        told, key = from_prompts(entry.get(AT), prompts), person_key(name)
+        before = acts[key][1].at if key in acts else ()
+        acts[key] = name, replace(told, at=tuple(sorted({*before, *told.at})))
+    return acts
+
+
+def _actors(payload: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each person who acts, with the entry that says so."""
     for entry in _entries(payload, "major_events", "event"):
-        yield from _names(entry, "participants")
+        yield from ((name, entry) for name in _names(entry, "participants"))
     for entry in _entries(payload, "character_actions", "did"):
         if name := _doer(entry):
-            yield name
+            yield name, entry
     for entry in _entries(payload, "items_clues_discovered", "thing"):
-        yield from _names(entry, "who_found")
+        yield from ((name, entry) for name in _names(entry, "who_found"))
 
 
 def _doer(entry: dict[str, Any]) -> str:
@@ -308,7 +334,7 @@ def _doer(entry: dict[str, Any]) -> str:
 
 
 def _mention(entry: dict[str, Any], place: str, prompts: Prompts) -> Mention:
-    return Mention(prompts, place)
+    return Mention(from_prompts(entry.get(AT), prompts), place)
 
 
 def _mentioned(texts: Iterable[str], place: str, prompts: Prompts) -> Iterator[tuple[str, Mention]]:

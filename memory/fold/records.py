@@ -17,10 +17,15 @@ from typing import Any, Protocol, Self
 @dataclass(frozen=True, order=True)
 class Prompts:
     """The prompts from `first` to `last`, both included. The setup is told before the first prompt,
-    so for the setup both are 0."""
+    so for the setup both are 0.
+
+    For an entry of memory these are the prompts that the entry's block covers, and `at` are those
+    of them from which the entry comes, if it names them.
+    """
 
     first: int
     last: int
+    at: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
@@ -30,13 +35,11 @@ class Prompts:
 class Mention:
     """The entry of memory that says something.
 
-    `prompts` are the prompts that the entry's block covers. `place` is the entry's place in the
-    block, such as "event 2". `at` are the prompts from which the entry comes, if it names them.
+    `place` is the entry's place in its block, such as "event 2".
     """
 
     prompts: Prompts
     place: str = ""
-    at: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

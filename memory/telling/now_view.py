@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from memory.fold.facts import Fact, Whereabouts
 from memory.fold.present import present
 from memory.fold.records import Fold, Prompts
+from memory.fold.sources import sources_of
 from sessions.roster import Character
 
 
@@ -23,6 +24,11 @@ class NowItem:
     first: Prompts
     latest: Prompts
     replaces: str
+
+    @property
+    def sources(self) -> list[Prompts]:
+        """The prompts from which the item comes, as ranges."""
+        return sources_of(self.first, self.latest)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,8 @@
 """The page that shows for each paragraph of a draft the prompts that it tells."""
 
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from typing import Any
 
 from django.http import HttpResponse
@@ -16,6 +14,7 @@ from agents.exceptions import ModelNotReady, PromptTooLong
 from agents.flows.rebuilding import estimate_rebuild, request_rebuild, why_not_rebuilt
 from memory.drafts import check_scene, drafts_of, find_draft, telling_of
 from memory.fold.records import Prompts
+from memory.fold.sources import ranges_of
 from memory.models import NarrativeDraft
 from memory.receipts.matching import Confidence
 from memory.receipts.paragraphs import Kind
@@ -220,13 +219,3 @@ def _read_page(
         paragraph=number_up_to(len(found.receipts), request.GET.get("paragraph", "")),
         prompt=prompt or number_up_to(chapter.prompt_index, request.GET.get("prompt", "")),
     )
-
-
-def ranges_of(numbers: Iterable[int]) -> list[Prompts]:
-    """Return the numbers, which are in order, as ranges: 3, 4, 5 and 9 are 3-5 and 9."""
-    runs = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
-    found = []
-    for _, run in runs:
-        in_run = [number for _, number in run]
-        found.append(Prompts(in_run[0], in_run[-1]))
-    return found

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -112,6 +113,29 @@ def test_memory_has_the_chapter_s_names_and_the_record_what_came(
     run_jobs()
     delta = chapter.memory_blocks.get(type=MemoryBlock.Type.TURN_DELTA)
     assert delta.json_payload["major_events"] == [event | {"participants": ["Zoë Brandt"]}]
+    assert chapter.llm_artifacts.get(agent="memory").raw_output_ref == came
+
+
+def test_memory_has_only_prompts_of_the_stretch_and_the_record_what_came(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_prompts(chapter, 6)
+    play(chapter)
+    event = {"event": "the lamp fell", "cause": "", "effect": "", "participants": []}
+    wrong: list[Any] = [[5, 12], ["five"], "5 or 6", None]
+    came = json.dumps(
+        turn_delta(1, 7)
+        | {
+            "major_events": [event | {"at": at} for at in wrong],
+            "canon_locks": ["the lamp is broken"],
+            "canon_locks_at": [99],
+        }
+    )
+    provider.enqueue(came)
+    run_jobs()
+    payload = chapter.memory_blocks.get(type=MemoryBlock.Type.TURN_DELTA).json_payload
+    assert payload["major_events"] == [event | {"at": [5]}, event, event, event]
+    assert "canon_locks_at" not in payload
     assert chapter.llm_artifacts.get(agent="memory").raw_output_ref == came
 
 

@@ -209,6 +209,32 @@ def test_each_set_of_witnesses_is_told_once_the_widest_first(
     assert Job.objects.get(kind=Job.Kind.SUMMARIZE).finished_deltas == []
 
 
+def test_an_entry_comes_only_from_prompts_that_its_readers_witnessed(
+    chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    def answer(request: ModelRequest) -> str:
+        if "turn_delta" not in request.messages[0].content:
+            return answer_in_form(request)
+        event = {"event": "it happened", "cause": "", "effect": "", "participants": []}
+        event["at"] = list(range(20))
+        return json.dumps(turn_delta(major_events=[event]))
+
+    provider.fallback = answer
+    play_seven(chapter)
+    run_jobs()
+    found = {
+        tuple(delta.audience): delta.json_payload["major_events"][0]["at"]
+        for delta in counting_deltas(chapter)
+    }
+    assert found == {(1, 2, 3): [1, 4, 7], (1, 2): [2, 5], (2, 3): [6], (3,): [3]}
+    schemas = [one.json_schema for one in provider.history if one.json_schema]
+    asked = [
+        one["properties"]["major_events"]["items"]["properties"]["at"]["items"]["enum"]
+        for one in schemas
+    ]
+    assert asked == [[1, 4, 7], [2, 5], [6], [3]]
+
+
 def refused_second(provider: ScriptedProvider) -> None:
     """Let the first call of a stretch succeed, and the second call fail."""
     provider.enqueue(Script(json.dumps(turn_delta(canon_locks=["once"]))), ProviderRefused("401"))

@@ -56,6 +56,16 @@ Text = Annotated[str, Field(max_length=800), BeforeValidator(_as_text)]
 Several = Annotated[list[EntryT], Field(max_length=14), BeforeValidator(_as_list)]
 
 
+def _any_numbers(value: object) -> list[int]:
+    """Accept any value, even a wrong or a missing one, because the program checks the numbers when
+    it stores the block (`memory.sources`)."""
+    return []
+
+
+# The numbers of the prompts from which an entry comes.
+At = Annotated[list[int], BeforeValidator(_any_numbers), Field(default_factory=list)]
+
+
 class _Shape(BaseModel):
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
@@ -114,6 +124,7 @@ class ChunkRange(_Shape):
 class LocationUpdates(_Shape):
     where: Text
     notable_environment_changes: Several[Text]
+    at: At
 
 
 class MajorEvent(_Shape):
@@ -121,6 +132,7 @@ class MajorEvent(_Shape):
     cause: Text
     effect: Text
     participants: Several[Text]
+    at: At
 
 
 class CharacterAction(_Shape):
@@ -130,6 +142,7 @@ class CharacterAction(_Shape):
     did: Text
     intent: Text
     result: Text
+    at: At
 
 
 class StateChange(_Shape):
@@ -137,28 +150,36 @@ class StateChange(_Shape):
     before: Text
     after: Text
     notes: Text
+    at: At
 
 
 class RelationshipShift(_Shape):
     between: Several[Text]
     change: Text
     evidence: Text
+    at: At
 
 
 class Discovery(_Shape):
     thing: Text
     who_found: Text
     why_it_matters: Text
+    at: At
 
 
 class Thread(_Shape):
     thread: Text
     stakes: Text
     next_likely_trigger: Text
+    at: At
 
 
 class TurnDelta(_Shape):
-    """The block that agent 8 returns: everything that is new or changed in one stretch of play."""
+    """The block that agent 8 returns: everything that is new or changed in one stretch of play.
+
+    Each entry may name the prompts from which it comes (`at`). Entries that are plain texts cannot,
+    so a list beside them has a number for each text.
+    """
 
     memory_type: Literal["turn_delta"]
     range: ChunkRange
@@ -171,6 +192,8 @@ class TurnDelta(_Shape):
     unresolved_threads: Several[Thread]
     canon_locks: Several[Text]
     contradictions_or_questions: Several[Text]
+    canon_locks_at: At
+    contradictions_or_questions_at: At
 
 
 Shape = WorldChapterLock | TurnDelta
@@ -212,7 +235,11 @@ _TIGHT_LISTS = {
     "between": 2,
     "relationship_shifts": 2,
     "contradictions_or_questions": 2,
+    "at": 2,
 }
+# The lists that a small model is not asked for: it would not keep them as long as the lists of
+# texts that they are about.
+_BESIDE_TEXTS = ("canon_locks_at", "contradictions_or_questions_at")
 
 
 def json_schema_for(model: type[BaseModel], *, tight: bool = False) -> dict[str, Any]:
@@ -230,10 +257,7 @@ def lock_schema_for(*, tight: bool = False) -> dict[str, Any]:
     """Return agent 0's schema. A small model is not asked for the roster, which would only take
     time."""
     schema = json_schema_for(WorldChapterLock, tight=tight)
-    if tight:
-        schema["properties"].pop("agents")
-        schema["required"].remove("agents")
-    return schema
+    return _without(schema, "agents") if tight else schema
 
 
 def with_roster(payload: Payload, roster: Sequence[Character]) -> Payload:
@@ -243,21 +267,41 @@ def with_roster(payload: Payload, roster: Sequence[Character]) -> Payload:
 
 
 def delta_schema_for(
-    first: int, last: int, roster: Sequence[Character], *, tight: bool = False
+    first: int,
+    last: int,
+    roster: Sequence[Character],
+    *,
+    told: Sequence[int] = (),
+    tight: bool = False,
 ) -> dict[str, Any]:
     """Return agent 8's schema, which allows only these numbers of prompts and the slots of the
     roster.
 
-    Slot 0 stands for people without a slot.
+    Slot 0 stands for people without a slot. An entry can come only from the prompts `told`, or from
+    any prompt of the stretch if none are given.
     """
     schema = json_schema_for(TurnDelta, tight=tight)
-    chunk = schema["properties"]["range"]["properties"]
+    parts = schema["properties"]
+    chunk = parts["range"]["properties"]
     chunk["from_marker"] = {"type": "string", "enum": [str(first)]}
     chunk["to_marker"] = {"type": "string", "enum": [str(last)]}
     chunk["prompt_count_in_chunk"] = {"type": "integer", "enum": [last - first + 1]}
-    action = schema["properties"]["character_actions"]["items"]["properties"]
+    action = parts["character_actions"]["items"]["properties"]
     action["agent_slot"] = {"type": "integer", "enum": [0, *(one.slot for one in roster)]}
-    return schema
+    numbers = {"type": "integer", "enum": [*(told or range(first, last + 1))]}
+    for part in parts.values():
+        entry = part.get("items", part).get("properties", {})
+        if "at" in entry:
+            entry["at"]["items"] = numbers
+    for name in _BESIDE_TEXTS:
+        parts[name]["items"] = {"type": "integer", "enum": [0, *numbers["enum"]]}
+    return _without(schema, *_BESIDE_TEXTS) if tight else schema
+
+
+def _without(schema: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the schema of an object without these keys."""
+    properties = {key: part for key, part in schema["properties"].items() if key not in names}
+    return schema | {"properties": properties, "required": list(properties)}
 
 
 def check_payload(payload: Payload, model: type[Model]) -> Model:

@@ -48,19 +48,40 @@ LOCK: dict[str, Any] = {
 DELTA: dict[str, Any] = {
     "memory_type": "turn_delta",
     "range": {"from_marker": "1", "to_marker": "7", "prompt_count_in_chunk": 7},
-    "location_updates": {"where": "the ferry", "notable_environment_changes": []},
+    "location_updates": {"where": "the ferry", "notable_environment_changes": [], "at": []},
     "major_events": [
-        {"event": "a knock", "cause": "", "effect": "fear", "participants": ["Mara Venn"]}
+        {
+            "event": "a knock",
+            "cause": "",
+            "effect": "fear",
+            "participants": ["Mara Venn"],
+            "at": [2, 3],
+        }
     ],
     "character_actions": [
-        {"agent_slot": 1, "name": "Mara Venn", "did": "knelt", "intent": "listen", "result": ""}
+        {
+            "agent_slot": 1,
+            "name": "Mara Venn",
+            "did": "knelt",
+            "intent": "listen",
+            "result": "",
+            "at": [3],
+        }
     ],
-    "state_changes": [{"key": "lamp", "before": "lit", "after": "dark", "notes": ""}],
-    "relationship_shifts": [{"between": ["Mara", "Tom"], "change": "doubt", "evidence": ""}],
-    "items_clues_discovered": [{"thing": "list", "who_found": "Tom", "why_it_matters": "names"}],
-    "unresolved_threads": [{"thread": "who knocks", "stakes": "", "next_likely_trigger": ""}],
+    "state_changes": [{"key": "lamp", "before": "lit", "after": "dark", "notes": "", "at": [1]}],
+    "relationship_shifts": [
+        {"between": ["Mara", "Tom"], "change": "doubt", "evidence": "", "at": [7]}
+    ],
+    "items_clues_discovered": [
+        {"thing": "list", "who_found": "Tom", "why_it_matters": "names", "at": []}
+    ],
+    "unresolved_threads": [
+        {"thread": "who knocks", "stakes": "", "next_likely_trigger": "", "at": [2]}
+    ],
     "canon_locks": [],
     "contradictions_or_questions": [],
+    "canon_locks_at": [],
+    "contradictions_or_questions_at": [],
 }
 # The random texts have no characters of these Unicode categories: control characters, surrogates,
 # and separators of lines and paragraphs.

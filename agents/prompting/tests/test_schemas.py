@@ -65,6 +65,11 @@ class TestCheckPayload:
             ("unresolved_threads", {"thread": "a", "stakes": "b", "next_likely_trigger": "c"}),
             ("character_actions.0.agent_slot", None),
             ("character_actions.0.agent_slot", 0),
+            ("major_events.0.at", ["prompt 3", None, 99]),
+            ("major_events.0.at", "3 and 4"),
+            ("major_events.0.at!", None),
+            ("canon_locks_at", {"which": 3}),
+            ("canon_locks_at!", None),
         ],
     )
     def test_it_accepts_what_means_the_same_and_leaves_it_alone(
@@ -193,6 +198,26 @@ class TestJsonSchemas:
         assert "enum" not in action["name"]
         for node in _nodes(delta_schema_for(8, 14, ROSTER)):
             assert node.keys() <= KEYWORDS_OF_STRICT_MODES
+
+    def test_a_delta_schema_lets_an_entry_come_only_from_prompts_that_are_told(self) -> None:
+        properties = delta_schema_for(8, 14, ROSTER, told=[9, 12])["properties"]
+        entries = [part.get("items", part)["properties"] for part in _with_at(properties)]
+        assert len(entries) == 7
+        assert all(entry["at"]["items"]["enum"] == [9, 12] for entry in entries)
+        assert properties["canon_locks_at"]["items"]["enum"] == [0, 9, 12]
+
+    def test_only_a_tight_delta_schema_asks_for_no_numbers_of_plain_texts(self) -> None:
+        asked = delta_schema_for(8, 14, ROSTER)
+        tight = delta_schema_for(8, 14, ROSTER, tight=True)
+        left_out = {"canon_locks_at", "contradictions_or_questions_at"}
+        assert set(asked["required"]) - set(tight["required"]) == left_out
+        assert tight["properties"].keys() == set(tight["required"])
+        assert len(_with_at(tight["properties"])) == 7
+
+
+def _with_at(properties: dict[str, Any]) -> list[dict[str, Any]]:
+    parts = properties.values()
+    return [part for part in parts if "at" in part.get("items", part).get("properties", {})]
 
 
 def _most_characters(schema: dict[str, Any]) -> int:
