@@ -11,6 +11,8 @@ from memory.blocks import counting_deltas
 from memory.drafts import ToldScene, last_prompt_of, telling_of
 from memory.fold.folding import block_of
 from memory.fold.reading import read_block
+from memory.fold.records import Prompts
+from memory.fold.sources import sources_of
 from memory.keeping import KeptRecent
 from memory.models import NarrativeDraft
 from memory.receipts.matching import Confidence, Match, Matcher, PlayedTurn, SceneProse
@@ -43,6 +45,17 @@ class Receipt:
 
 
 @dataclass(frozen=True)
+class RememberedEvent:
+    """An event of memory with the prompts from which it comes."""
+
+    text: str
+    prompts: tuple[Prompts, ...]
+
+    def is_within(self, first: int, last: int) -> bool:
+        return all(first <= one.first and one.last <= last for one in self.prompts)
+
+
+@dataclass(frozen=True)
 class SceneReceipts:
     """The receipts of a scene, and what of its stretch no paragraph of the draft tells: the numbers
     of prompts, and events of memory."""
@@ -54,12 +67,13 @@ class SceneReceipts:
     receipts: tuple[Receipt, ...]
     untold_prompts: tuple[int, ...]
     # The events that memory has of the scene's prompts.
-    events: tuple[str, ...]
+    events: tuple[RememberedEvent, ...]
 
     @cached_property
-    def untold_events(self) -> list[str]:
+    def untold_events(self) -> list[RememberedEvent]:
         told = [one.paragraph.text for one in self.receipts if one.match is not None]
-        return untold_events(self.events, told)
+        untold = set(untold_events([one.text for one in self.events], told))
+        return [one for one in self.events if one.text in untold]
 
 
 @dataclass(frozen=True)
@@ -125,11 +139,7 @@ def read_receipts(chapter: Session, draft: NarrativeDraft) -> DraftReceipts:
                 scene.target_words,
                 tuple(of_scene),
                 _untold_prompts(turns, scene, told),
-                tuple(
-                    text
-                    for first, last, text in events
-                    if scene.first <= first and last <= scene.last
-                ),
+                tuple(one for one in events if one.is_within(scene.first, scene.last)),
             )
             for number, (scene, of_scene) in enumerate(zip(scenes, receipts, strict=True), 1)
         ),
@@ -214,11 +224,10 @@ def _untold_prompts(
     )
 
 
-def _read_events(chapter: Session, last: int) -> list[tuple[int, int, str]]:
-    """Return the events that memory has of the prompts up to `last`, each with the first and the
-    last prompt of its stretch."""
-    events: dict[tuple[int, int, str], None] = {}
+def _read_events(chapter: Session, last: int) -> list[RememberedEvent]:
+    """Return the events that memory has of the prompts up to `last`."""
+    events: dict[RememberedEvent, None] = {}
     for delta in counting_deltas(chapter).filter(to_prompt_index__lte=last):
         for moment in read_block(block_of(delta)).moments:
-            events[(delta.from_prompt_index, delta.to_prompt_index, moment.text)] = None
+            events[RememberedEvent(moment.text, tuple(sources_of(moment.prompts)))] = None
     return list(events)

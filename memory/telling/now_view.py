@@ -26,8 +26,14 @@ class NowItem:
     replaces: str
 
     @property
+    def at(self) -> tuple[int, ...]:
+        """The prompts from which the item comes, as far as memory names them."""
+        return tuple(sorted({*self.first.at, *self.latest.at}))
+
+    @property
     def sources(self) -> list[Prompts]:
-        """The prompts from which the item comes, as ranges."""
+        """The prompts from which the item comes, as ranges. Where memory names none, they are those
+        of the block."""
         return sources_of(self.first, self.latest)
 
 

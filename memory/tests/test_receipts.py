@@ -2,6 +2,7 @@
 
 import pytest
 
+from memory.fold.records import Prompts
 from memory.receipts.matching import Confidence
 from memory.receipts.reading import DraftReceipts, read_receipts
 from memory.tests.factories import add_delta
@@ -58,7 +59,17 @@ def test_events_of_memory_that_are_not_told_are_named(chapter: Session) -> None:
     untold = {"event": "The bailiff put a warrant on the gate.", "cause": "", "effect": ""}
     add_delta(chapter, 1, 4, {"major_events": [told, untold]})
     [scene] = read_receipts(chapter, add_draft(chapter, "\n\n".join(TOLD), ends=(4,))).scenes
-    assert scene.untold_events == ["The bailiff put a warrant on the gate."]
+    [event] = scene.untold_events
+    assert (event.text, event.prompts) == (untold["event"], (Prompts(1, 4),))
+
+
+def test_an_event_belongs_to_the_scene_of_the_prompts_that_it_names(chapter: Session) -> None:
+    warrant = {"event": "The bailiff put a warrant on the gate.", "at": [4]}
+    add_delta(chapter, 1, 4, {"major_events": [{"event": "A goose bit a bishop."}, warrant]})
+    draft = add_draft(chapter, "\n\n".join(TOLD[:2]), "\n\n".join(TOLD[2:]), ends=(2, 4))
+    first, second = read_receipts(chapter, draft).scenes
+    assert first.untold_events == []
+    assert [one.prompts for one in second.untold_events] == [(Prompts(4, 4),)]
 
 
 def test_a_draft_keeps_to_the_reply_that_it_told(chapter: Session) -> None:

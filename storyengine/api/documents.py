@@ -111,6 +111,10 @@ class NowItemDocument(Document):
     aside: str = Field(description="What else is known of it.")
     first: PromptRange = Field(description="The prompts that first said it.")
     latest: PromptRange = Field(description="The prompts that said it last.")
+    at: list[int] = Field(
+        description="The prompts within these from which it comes, as far as memory names them; "
+        "empty where it names none."
+    )
     replaces: str = Field(description="What a correction of it names; empty where none can be.")
 
 

@@ -13,7 +13,7 @@ from memory.drafts import find_draft, last_prompt_of
 from memory.receipts.reading import Receipt, SceneReceipts, read_receipts
 from sessions.access import get_chapter
 from sessions.exceptions import WrongState
-from storyengine.api.documents import CallsEstimateDocument, Document
+from storyengine.api.documents import CallsEstimateDocument, Document, PromptRange
 from storyengine.api.problems import READ, refusals
 
 router = Router(tags=["Drafts"])
@@ -31,6 +31,13 @@ class ParagraphDocument(Document):
     )
 
 
+class EventDocument(Document):
+    text: str
+    prompts: list[PromptRange] = Field(
+        description="The prompts from which it comes; where memory names none, those of its block."
+    )
+
+
 class SceneDocument(Document):
     number: int
     first_prompt: int
@@ -38,7 +45,7 @@ class SceneDocument(Document):
     target_words: int
     paragraphs: list[ParagraphDocument]
     prompts_not_told: list[int]
-    events_not_told: list[str] = Field(description="Events of memory, in its words.")
+    events_not_told: list[EventDocument] = Field(description="Events of memory, in its words.")
 
 
 class ReceiptsDocument(Document):
@@ -96,7 +103,7 @@ def _scene(scene: SceneReceipts) -> SceneDocument:
         target_words=scene.target_words,
         paragraphs=[_paragraph(one) for one in scene.receipts],
         prompts_not_told=list(scene.untold_prompts),
-        events_not_told=list(scene.untold_events),
+        events_not_told=[EventDocument.model_validate(one) for one in scene.untold_events],
     )
 
 

@@ -17,13 +17,14 @@ from memory.corrections import why_not_now, write_answer, write_correction
 from memory.fold.answers import Answer
 from memory.fold.folding import fold_chapter
 from memory.fold.records import Question
+from memory.fold.sources import sources_of
 from memory.telling.now_view import now_view
 from sessions.access import get_chapter
 from sessions.exceptions import ChapterError, InvalidInput, WrongState
 from sessions.limits import CANON_CHAR_LIMIT
 from sessions.models import Session
 from sessions.world import everybody_at
-from storyengine.tabs.now import find_item, find_question, said_in, text_key
+from storyengine.tabs.now import find_item, find_question, prompts_of_facts, text_key
 from storyengine.web.header import header_context
 from storyengine.web.numbers import read_whole_number
 from storyengine.web.render import HttpRequest, show
@@ -40,9 +41,9 @@ def show_correction(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse
     chapter = get_chapter(session_id)
     key = request.GET.get("item", "")
     item = find_item(fold_chapter(chapter), chapter.characters, key) if key else None
-    typed = {"replaces": item.replaces if item else ""}
-    is_gone = bool(key) and item is None
-    return show(request, _CORRECTION, _context(chapter, typed) | {"is_gone": is_gone})
+    context = _context(chapter, {"replaces": item.replaces if item else ""})
+    context |= {"item": item, "is_gone": bool(key) and item is None}
+    return show(request, _CORRECTION, context)
 
 
 @require_POST
@@ -57,7 +58,10 @@ def correct(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
             readers=_read_readers(request),
         )
     except (InvalidInput, WrongState) as error:
-        context = _context(get_chapter(session_id), typed, error, _named(request))
+        chapter = get_chapter(session_id)
+        context = _context(chapter, typed, error, _named(request))
+        key = text_key(typed["replaces"])
+        context["item"] = find_item(fold_chapter(chapter), chapter.characters, key)
         return show(request, _CORRECTION, context, status=error.status)
     return HttpResponseRedirect(_now_address(session_id))
 
@@ -129,13 +133,17 @@ def _named(request: HttpRequest) -> list[str]:
 def _asked(chapter: Session, question: Question, typed: dict[str, str]) -> dict[str, Any]:
     sections = now_view(fold_chapter(chapter), chapter.characters)
     told = read_contradiction(question.text, sections)
+    said = prompts_of_facts(sections)
     filled_in = {"new": told.new} | ({"old": told.old} if told.old else {})
     likely = [told.old] if told.old else []
     return {
         "question": question,
         "key": text_key(question.text),
-        "prompts": said_in(question.first, question.latest),
-        "facts": list(dict.fromkeys([*likely, *canon_facts(sections, question.text)])),
+        "prompts": sources_of(question.first, question.latest),
+        "facts": [
+            (fact, said.get(fact, []))
+            for fact in dict.fromkeys([*likely, *canon_facts(sections, question.text)])
+        ],
         # The form shows again what the user has sent, even if it is empty. A fact is filled in only
         # where the user has sent nothing.
         "typed": filled_in | typed,

@@ -56,6 +56,8 @@ class NowPanel:
 
     sections: list[ShownSection]
     contradiction: Contradiction
+    # The prompts from which the old fact of the contradiction comes.
+    old_prompts: list[Prompts]
 
     @property
     def questions(self) -> list[ShownItem]:
@@ -108,9 +110,11 @@ def _make_panel(chapter: Session, folded: Fold, limit: int | None) -> NowPanel:
     sections = now_view(folded, chapter.characters)
     readers = _read_readers(chapter)
     asked = next((one.items[0].text for one in sections if one.key == _QUESTIONS), "")
+    told = read_contradiction(asked, sections)
     return NowPanel(
         [_shown_section(section, limit, readers) for section in sections],
-        read_contradiction(asked, sections),
+        told,
+        prompts_of_facts(sections).get(told.old, []),
     )
 
 
@@ -145,10 +149,10 @@ def open_question_count(folded: Fold) -> int:
     return sum(not one.is_settled for one in folded.questions.values())
 
 
-def said_in(first: Prompts, latest: Prompts) -> list[Prompts]:
-    """Return the first and the latest prompts of an item, without a repetition if they are the
-    same."""
-    return list(dict.fromkeys([first, latest]))
+def prompts_of_facts(sections: list[NowSection]) -> dict[str, list[Prompts]]:
+    """Return the prompts from which each fact comes that a ruling can withdraw, by its text."""
+    items = (item for section in reversed(sections) for item in section.items)
+    return {item.replaces: item.sources for item in items if item.replaces}
 
 
 def _shown_section(section: NowSection, limit: int | None, readers: list[_Reader]) -> ShownSection:
@@ -166,7 +170,7 @@ def _shown_item(item: NowItem, section: str, readers: list[_Reader]) -> ShownIte
     return ShownItem(
         item.text,
         item.aside,
-        said_in(item.first, item.latest),
+        item.sources,
         known_to="" if knowing == names else ", ".join(knowing) or "nobody of the cast",
         correct_key=text_key(item.replaces) if item.replaces else "",
         answer_key=text_key(item.text) if asks else "",

@@ -44,8 +44,15 @@ class TestNow:
             "aside": "",
             "first": {"first": 1, "last": 7},
             "latest": {"first": 1, "last": 7},
+            "at": [],
             "replaces": "THREAD-7",
         }
+
+    def test_it_names_the_prompts_from_which_a_fact_comes(self, chapter: Session) -> None:
+        threads = [{"thread": "THREAD-7", "stakes": "a life", "next_likely_trigger": "", "at": [8]}]
+        add_delta(chapter, 8, 8, turn_delta(8, 8, unresolved_threads=threads))
+        [thread] = sections(chapter)["open"]
+        assert (thread["at"], thread["latest"]) == ([8], {"first": 8, "last": 8})
 
     def test_without_memory_it_is_empty(self) -> None:
         assert sections(make_active_chapter()) == {}

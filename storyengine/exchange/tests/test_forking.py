@@ -25,6 +25,7 @@ from agents.tests.replies import answer_in_form, turn_delta, world_lock
 from memory.corrections import write_correction
 from memory.fold.folding import fold_chapter
 from memory.models import MemoryBlock
+from memory.telling.now_view import now_view
 from memory.tests.factories import add_delta, add_lock
 from sessions.access import get_chapter
 from sessions.attempts import open_prompt, pending_attempt
@@ -82,6 +83,21 @@ class TestContents:
         fork = fork_chapter(chapter.pk, number)
         assert exported(fork, *OWN) == before
         assert exported(chapter) == after
+
+    def test_facts_keep_the_prompts_from_which_they_come(self, chapter: Session) -> None:
+        add_prompts(chapter, 9)
+        lit = {"key": "lamp", "after": "lit", "at": [3]}
+        dark = {"key": "lamp", "after": "dark", "at": [9]}
+        add_delta(chapter, 1, 7, {"state_changes": [lit]})
+        add_delta(chapter, 8, 9, {"state_changes": [dark]})
+
+        def lamp(of: Session) -> tuple[str, tuple[int, ...]]:
+            [found] = [one for one in now_view(fold_chapter(of)) if one.key == "state"]
+            return found.items[0].text, found.items[0].at
+
+        assert lamp(chapter) == ("lamp: dark", (3, 9))
+        assert lamp(fork_chapter(chapter.pk, 9)) == ("lamp: dark", (3, 9))
+        assert lamp(fork_chapter(chapter.pk, 8)) == ("lamp: lit", (3,))
 
     @settings(max_examples=15, suppress_health_check=list(HealthCheck))
     @given(data=st.data())

@@ -17,6 +17,7 @@ from agents.flows.trials import read_trial
 from agents.models import Job
 from memory.fold.folding import fold_chapter
 from memory.models import MemoryBlock, NarrativeDraft
+from memory.telling.now_view import now_view
 from memory.tests.factories import add_delta, add_lock
 from sessions.attempts import attempts_set_aside, open_prompt, pending_attempt
 from sessions.committing import reply_of
@@ -154,6 +155,22 @@ class TestWholeChapter:
         add_delta(chapter, 1, 7, {"character_actions": [{"agent_slot": 99, "did": "ran"}]})
         delta = import_again(chapter).memory_blocks.latest("created_at")
         assert delta.json_payload == {"character_actions": [{"agent_slot": 0, "did": "ran"}]}
+
+    def test_facts_keep_the_prompts_from_which_they_come(self) -> None:
+        chapter = make_active_chapter(last_summarized_prompt_index=7)
+        add_lock(chapter, {})
+        add_prompts(chapter, 7)
+        # The block has no prompt 12. The file keeps the number, and the fold does not read it.
+        told = {
+            "major_events": [{"event": "a bell rang", "at": [3, 5, 12]}],
+            "canon_locks": ["the bell is cracked"],
+            "canon_locks_at": [6],
+        }
+        add_delta(chapter, 1, 7, told)
+        copy = import_again(chapter)
+        assert copy.memory_blocks.latest("created_at").json_payload == told
+        found = {item.text: item.at for one in now_view(fold_chapter(copy)) for item in one.items}
+        assert found == {"a bell rang": (3, 5), "the bell is cracked": (6,)}
 
     @pytest.mark.parametrize("names", [{}, {"1": "Tom", "2": "tom"}], ids=["", "two of a name"])
     def test_play_goes_on_from_it(self, names: dict[str, str]) -> None:

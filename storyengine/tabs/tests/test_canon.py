@@ -83,6 +83,11 @@ def banner_form(html: str) -> tuple[str, dict[str, str]]:
     return form.attributes["action"], hidden
 
 
+def links_to_play(html: str) -> list[str]:
+    links = (one.attributes.get("href", "") for one in all_of(html, "a"))
+    return [one for one in links if "#prompt-" in one]
+
+
 def choices(html: str) -> dict[str, bool]:
     """Return the facts that the form of a question offers. The value of each fact says whether it
     is preselected."""
@@ -133,6 +138,35 @@ class TestNow:
             "8) beat 8",
         ]
 
+    def test_a_fact_leads_to_the_very_prompts_that_it_comes_from(
+        self, client: Client, chapter: Session
+    ) -> None:
+        remember(
+            chapter,
+            8,
+            14,
+            canon_locks=["CANON-8"],
+            canon_locks_at=[12],
+            major_events=[{"event": "A bell rings", "at": [8, 9, 14]}],
+        )
+        html = get_page(client, chapter, "draft")
+        transcript = address(chapter, "transcript")
+        for text, numbers in (
+            ("CANON-8", [("12", 12)]),
+            ("A bell rings", [("8-9", 8), ("14", 14)]),
+        ):
+            links = [one for one in inside(html, now_items(html)[text]) if one.tag == "a"][:-1]
+            told = [one.attributes["href"] for one in links]
+            assert told == [f"{transcript}?prompt={at}#prompt-{at}" for _, at in numbers]
+            assert [one.words.split()[-1] for one in links] == [words for words, _ in numbers]
+        # The first link of an item says in words that its number is a prompt's.
+        [canon] = [
+            one
+            for one in inside(html, now_items(html)["CANON-8"])
+            if one.tag == "span" and one.words == "Prompt"
+        ]
+        assert not canon.has_class("unseen")
+
     def test_what_one_prompt_said_is_not_said_of_several(
         self, client: Client, chapter: Session
     ) -> None:
@@ -180,6 +214,19 @@ class TestCorrect:
         html = client.get(asked).content.decode()
         assert by_id(html, "canon-replaces").words == "CANON-7"
         assert by_id(html, "canon-canon").words == ""
+
+    def test_the_form_leads_to_the_prompts_of_its_fact_even_after_a_refusal(
+        self, client: Client, chapter: Session
+    ) -> None:
+        remember(chapter, 8, 14, state_changes=[{"key": "lamp", "after": "dark", "at": [13]}])
+        asked = link_of(get_page(client, chapter, "draft"), "Correct: lamp: dark")
+        told = f"{address(chapter, 'transcript')}?prompt=13#prompt-13"
+        assert told in links_to_play(client.get(asked).content.decode())
+        refused = client.post(
+            address(chapter, "correct-canon"), {"replaces": "lamp: dark", "canon": "x" * 1001}
+        )
+        assert refused.status_code == 422
+        assert told in links_to_play(refused.content.decode())
 
     def test_the_scene_is_corrected_by_its_place(self, client: Client, chapter: Session) -> None:
         asked = link_of(get_page(client, chapter, "draft"), "Correct: the quay")
@@ -379,7 +426,7 @@ class TestOneClick:
         shown = banner(html)
         assert shown
         facts = [one.words for one in inside(html, shown) if one.tag == "dd"]
-        assert facts == ["CANON-7", TAKEN]
+        assert facts == ["CANON-7 Prompts 1-7", TAKEN]
         buttons = [one for one in inside(html, shown) if one.tag == "button"]
         assert [one.words for one in buttons] == ["Keep the old canon", "Take the new", "Ignore"]
         for button in buttons:
@@ -428,6 +475,29 @@ class TestOneClick:
 
 
 class TestAnswerPage:
+    def test_the_question_and_each_fact_lead_to_their_prompts(
+        self, client: Client, chapter: Session
+    ) -> None:
+        remember(
+            chapter,
+            8,
+            14,
+            canon_locks=["CANON-8"],
+            canon_locks_at=[11],
+            contradictions_or_questions=["old: CANON-8 | new: the lamp burns"],
+            contradictions_or_questions_at=[14],
+        )
+        html = get_page(client, chapter, "draft")
+        shown = banner(html)
+        assert shown
+        words = [one.words for one in inside(html, shown) if one.tag == "a"]
+        assert words[:2] == ["Prompt 14", "Prompt 11"]
+        html = client.get(link_of(html, "Answer: old: CANON-8 | new: the lamp burns")).content
+        page = html.decode()
+        numbers = [one.rpartition("-")[2] for one in links_to_play(page)]
+        assert numbers == ["14", "11", "1"]
+        assert list(choices(page)) == ["CANON-8", "CANON-0", "CANON-7", ""]
+
     def test_with_the_two_facts_named_the_one_that_stands_is_canon(
         self, client: Client, asking: Session
     ) -> None:

@@ -69,8 +69,23 @@ def test_what_was_not_told_stands_below_its_scene(client: Client, told: Session)
     html = page_of(client, told)
     [untold] = all_of(html, "div", "untold")
     assert untold.parents[-1].attributes["id"] == "scene-2"
-    assert links_in(html, untold) == [address(told, "transcript") + "?prompt=4#prompt-4"]
+    prompts = [address(told, "transcript") + f"?prompt={n}#prompt-{n}" for n in (4, 3)]
+    assert links_in(html, untold) == prompts
     assert event["event"] in untold.words
+
+
+def test_an_event_that_was_not_told_leads_to_the_prompts_that_it_comes_from(
+    client: Client, told: Session
+) -> None:
+    event = {"event": "The bailiff put a warrant on the gate.", "cause": "", "effect": ""}
+    # The block covers both scenes, but the event comes from the second.
+    add_delta(told, 1, 4, {"major_events": [event | {"at": [3, 4]}]})
+    html = page_of(client, told)
+    [untold] = all_of(html, "div", "untold")
+    assert untold.parents[-1].attributes["id"] == "scene-2"
+    [entry] = [one for one in all_of(html, "li") if untold in one.parents]
+    assert entry.words == f"{event['event']} Prompts 3-4"
+    assert links_in(html, entry) == [address(told, "transcript") + "?prompt=3#prompt-3"]
 
 
 def test_a_click_shows_the_turn_and_what_was_left_out_of_it(htmx: Client, told: Session) -> None:
