@@ -216,14 +216,13 @@ def test_an_entry_comes_only_from_prompts_that_its_readers_witnessed(
         if "turn_delta" not in request.messages[0].content:
             return answer_in_form(request)
         event = {"event": "it happened", "cause": "", "effect": "", "participants": []}
-        event["at"] = list(range(20))
-        return json.dumps(turn_delta(major_events=[event]))
+        return json.dumps(turn_delta(major_events=[event | {"at": list(range(20))}]))
 
     provider.fallback = answer
     play_seven(chapter)
     run_jobs()
     found = {
-        tuple(delta.audience): delta.json_payload["major_events"][0]["at"]
+        tuple(delta.audience or ()): delta.json_payload["major_events"][0]["at"]
         for delta in counting_deltas(chapter)
     }
     assert found == {(1, 2, 3): [1, 4, 7], (1, 2): [2, 5], (2, 3): [6], (3,): [3]}

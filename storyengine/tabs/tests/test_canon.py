@@ -492,8 +492,8 @@ class TestAnswerPage:
         assert shown
         words = [one.words for one in inside(html, shown) if one.tag == "a"]
         assert words[:2] == ["Prompt 14", "Prompt 11"]
-        html = client.get(link_of(html, "Answer: old: CANON-8 | new: the lamp burns")).content
-        page = html.decode()
+        asked = link_of(html, "Answer: old: CANON-8 | new: the lamp burns")
+        page = client.get(asked).content.decode()
         numbers = [one.rpartition("-")[2] for one in links_to_play(page)]
         assert numbers == ["14", "11", "1"]
         assert list(choices(page)) == ["CANON-8", "CANON-0", "CANON-7", ""]

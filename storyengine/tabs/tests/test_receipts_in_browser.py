@@ -79,6 +79,21 @@ def test_a_paragraph_is_opened_by_the_keys_and_leads_into_the_play(page: Page, t
     expect(page.locator("#told")).to_contain_text("Prompt 2 is told in paragraph 3.")
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_fact_of_the_now_view_is_followed_to_its_prompt_with_the_keyboard(
+    page: Page, told: str, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(f"{told}/chapter?show=now#memory")
+    fact = page.locator("#memory-now li", has_text=BEATS[2])
+    link = fact.get_by_role("link", name="Prompt 3")
+    expect(link).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    link.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#prompt-3")).to_be_in_viewport()
+
+
 def test_a_scene_is_rebuilt_from_beside_its_paragraphs(page: Page, told: str) -> None:
     page.goto(f"{told}/chapter")
     page.get_by_role("link", name="Where each paragraph comes from").click()
