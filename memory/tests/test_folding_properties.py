@@ -50,17 +50,18 @@ words = st.sampled_from(
     ]
 )
 names = st.lists(words, max_size=2)
+numbers = st.lists(st.integers(-1, 45), max_size=3)
 
 
 def entries(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.lists(st.fixed_dictionaries({}, optional=fields), max_size=3)
+    return st.lists(st.fixed_dictionaries({}, optional=fields | {"at": numbers}), max_size=3)
 
 
 deltas = st.fixed_dictionaries(
     {},
     optional={
         "location_updates": st.fixed_dictionaries(
-            {}, optional={"where": words, "notable_environment_changes": names}
+            {}, optional={"where": words, "notable_environment_changes": names, "at": numbers}
         ),
         "major_events": entries(event=words, cause=words, effect=words, participants=names),
         "character_actions": entries(name=words, did=words, agent_slot=st.integers(0, 2)),
@@ -70,6 +71,8 @@ deltas = st.fixed_dictionaries(
         "unresolved_threads": entries(thread=words, stakes=words, next_likely_trigger=words),
         "canon_locks": names,
         "contradictions_or_questions": names,
+        "canon_locks_at": numbers,
+        "contradictions_or_questions_at": numbers,
     },
 )
 locks = st.fixed_dictionaries(
@@ -89,7 +92,7 @@ corrections = st.fixed_dictionaries(
 odd_deltas = st.fixed_dictionaries(
     {},
     optional={
-        key: json_values | st.lists(st.dictionaries(st.sampled_from(inner), json_values))
+        key: json_values | st.lists(st.dictionaries(st.sampled_from([*inner, "at"]), json_values))
         for key, inner in {
             "location_updates": ["where", "notable_environment_changes"],
             "major_events": ["event", "cause", "effect", "participants"],
@@ -100,6 +103,8 @@ odd_deltas = st.fixed_dictionaries(
             "unresolved_threads": ["thread", "stakes", "next_likely_trigger"],
             "canon_locks": ["fact", "since"],
             "contradictions_or_questions": ["question"],
+            "canon_locks_at": ["numbers"],
+            "contradictions_or_questions_at": ["numbers"],
         }.items()
     },
 )
@@ -223,7 +228,9 @@ def test_every_thing_says_which_prompts_it_came_from(blocks: list[Block]) -> Non
         for item in section.items:
             assert (item.first.first, item.first.last) in ranges
             assert (item.latest.first, item.latest.last) in ranges
-            assert item.first <= item.latest
+            assert (item.first.first, item.first.last) <= (item.latest.first, item.latest.last)
+            for told in (item.first, item.latest):
+                assert all(told.first <= number <= told.last for number in told.at)
 
 
 @settings(max_examples=150)

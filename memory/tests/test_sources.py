@@ -151,6 +151,10 @@ class TestFold:
         [moment] = present(fold([delta(2, major_events=[event])])).timeline
         assert moment.first.at == (9,)
 
+    def test_numbers_beside_texts_of_another_count_are_ignored(self) -> None:
+        block = delta(2, canon_locks=["the lamp is dark", "the ferry leaks"], canon_locks_at=[9])
+        assert [one.first for one in present(fold([block])).canon] == [Prompts(8, 14)] * 2
+
     def test_prompts_are_told_the_same_with_numbers_and_without(self) -> None:
         plain = with_checked_sources(WITH_NUMBERS, [])
         assert "at" not in repr(plain).split("'")
