@@ -79,9 +79,10 @@ DELTA: dict[str, Any] = {
         {"thread": "who knocks", "stakes": "", "next_likely_trigger": "", "at": [2]}
     ],
     "canon_locks": [],
-    "contradictions_or_questions": [],
     "canon_locks_at": [],
     "contradictions_or_questions_at": [],
+    # This list is the last one, because tests cut a reply within it.
+    "contradictions_or_questions": [],
 }
 # The random texts have no characters of these Unicode categories: control characters, surrogates,
 # and separators of lines and paragraphs.
