@@ -291,7 +291,7 @@ def _line(
         place,
         (under.prompts.last, under.prompts.first) if under else None,
         tag=tag,
-        prompt=max(under.at, default=under.prompts.last) if under else said_at.last,
+        prompt=max(under.prompts.at, default=under.prompts.last) if under else said_at.last,
     )
 
 
