@@ -18,7 +18,7 @@ KEY = Subject(Kind.HOLDER, "holder of the key", "The key is now with", ("Mara", 
 def test_prompts_of_a_chapter_of_50_turns_tell_the_truth() -> None:
     # The windows of the chapter's models must not stay in the settings.
     with override_settings():
-        tallies = play_chapter(50, subjects=20, cast=4, seed=7)
+        tallies = play_chapter(50, subjects=20, cast=4, seed=15)
     assert [example for tally in tallies.values() for example in tally.examples] == []
     found = figures(tallies)
     assert [figure for figure in found if not figure.passed] == []

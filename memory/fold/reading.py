@@ -207,12 +207,14 @@ def _read_sightings(
 ) -> dict[str, Sighting]:
     place = scene.place if scene else ""
     found = {
-        key: Sighting(place, told, told, is_guess=not place) for key, (_, told) in acts.items()
+        key: Sighting(place, told, told, is_guess=not place, placed=told.end if place else 0)
+        for key, (_, told) in acts.items()
     }
     for key, value in values.items():
         who = placed_person(key)
         if who and value.value and not is_scene_place(key):
-            found[who] = Sighting(value.value, value.latest, value.latest, is_stated=True)
+            told = value.latest
+            found[who] = Sighting(value.value, told, told, is_stated=True, placed=told.end)
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import takewhile
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 
 @dataclass(frozen=True, order=True)
@@ -26,6 +26,11 @@ class Prompts:
     first: int
     last: int
     at: tuple[int, ...] = ()
+
+    @property
+    def end(self) -> int:
+        """The last prompt from which the entry comes, as far as memory names it."""
+        return self.at[-1] if self.at else self.last
 
     def __str__(self) -> str:
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
@@ -51,6 +56,23 @@ class Block:
     from_prompt: int
     to_prompt: int
     payload: Any
+
+
+class _Said(Protocol):
+    @property
+    def mention(self) -> Mention: ...
+
+
+SaidT = TypeVar("SaidT", bound=_Said)
+
+
+def in_story_order(told: tuple[SaidT, ...]) -> tuple[SaidT, ...]:
+    """Return what was told about a subject in the order of the prompts from which it comes.
+
+    The blocks of a stretch have different audiences, and each tells all prompts of the stretch that
+    its audience witnessed. So the order of the blocks is not the order of what they tell.
+    """
+    return tuple(sorted(told, key=lambda one: one.mention.prompts.end))
 
 
 class Record(Protocol):
@@ -124,7 +146,7 @@ class Thread:
         return replace(
             later,
             text=self.text if self.is_named or not later.is_named else later.text,
-            told=self.told + later.told,
+            told=in_story_order(self.told + later.told),
             is_named=self.is_named or later.is_named,
             is_in_lock=self.is_in_lock or later.is_in_lock,
         )
@@ -176,7 +198,7 @@ class Value:
     told: tuple[Stated, ...]
 
     def then(self, later: Self) -> Self:
-        return replace(self, told=self.told + later.told)
+        return replace(self, told=in_story_order(self.told + later.told))
 
     @property
     def now(self) -> Stated:
@@ -213,7 +235,7 @@ class Tie:
     told: tuple[Shift, ...]
 
     def then(self, later: Self) -> Self:
-        return replace(self, told=self.told + later.told)
+        return replace(self, told=in_story_order(self.told + later.told))
 
     @property
     def first(self) -> Prompts:
@@ -241,7 +263,7 @@ class Thing:
     told: tuple[Find, ...]
 
     def then(self, later: Self) -> Self:
-        return replace(self, told=self.told + later.told)
+        return replace(self, told=in_story_order(self.told + later.told))
 
     @property
     def finder(self) -> str:
@@ -266,7 +288,8 @@ class Sighting:
 
     An empty place means that the person was at the scene, whose place an earlier part of memory
     names. `is_stated` is True if a text named this person's place. `is_guess` is True if the person
-    acted in a block that names no place. A guess never replaces a stated place.
+    acted in a block that names no place. A guess never replaces a stated place. `placed` is the
+    last prompt from which the place comes, or 0 for a guess.
     """
 
     place: str
@@ -274,16 +297,23 @@ class Sighting:
     latest: Prompts
     is_stated: bool = False
     is_guess: bool = False
+    placed: int = 0
 
     def then(self, later: Self, scene_place: str = "") -> Self:
         """Return this record joined with a later one. `scene_place` is the place of the scene just
         before the later record."""
         if not later.is_guess:
+            if later.placed < self.placed:
+                return replace(self, latest=max(self.latest, later.latest))
             return replace(later, first=self.first)
         if self.is_stated:
             return replace(self, latest=later.latest)
         return replace(
-            later, place=later.place or scene_place, first=self.first, is_guess=self.is_guess
+            later,
+            place=later.place or scene_place,
+            first=self.first,
+            is_guess=self.is_guess,
+            placed=self.placed,
         )
 
 
@@ -304,7 +334,7 @@ class Scene:
     told: tuple[Visit, ...]
 
     def then(self, later: Self) -> Self:
-        return replace(self, told=self.told + later.told)
+        return replace(self, told=in_story_order(self.told + later.told))
 
     @property
     def place(self) -> str:

@@ -342,6 +342,49 @@ class TestThreads:
         assert here.closed_threads == ()
 
 
+class TestOrderWithinAStretch:
+    """The deltas of a stretch have different audiences, so that one tells what was before and after
+    what the other tells."""
+
+    def test_the_value_of_the_latest_prompt_holds(self) -> None:
+        lit = {"key": "lamp", "after": "lit", "at": [2]}
+        dark = {"key": "lamp", "after": "dark", "at": [6]}
+        here = now(delta(state_changes=[dark]), delta(state_changes=[lit]))
+        assert texts(here.state) == ["lamp: dark"]
+        assert [one.text for one in here.past] == ["lamp: lit"]
+
+    def test_the_place_of_the_latest_prompt_holds(self) -> None:
+        ferry = {"key": "Tom's location", "after": "the ferry", "at": [6]}
+        quay = {"key": "Tom's location", "after": "the quay", "at": [2]}
+        assert places(lock(), delta(state_changes=[ferry]), delta(state_changes=[quay])) == {
+            "Tom": "the ferry"
+        }
+        moved = [
+            delta(location_updates={"where": where, "at": [at]})
+            for where, at in (("the mill", 5), ("the chapel", 3))
+        ]
+        assert now(lock(), *moved).scene.text == "the mill"  # type: ignore[union-attr]
+
+    def test_a_guess_after_it_does_not_make_a_place_later(self) -> None:
+        rows = {"name": "Tom", "did": "rows", "at": [7]}
+        quay = {"key": "Tom's location", "after": "the quay", "at": [2]}
+        ferry = {"key": "Tom's location", "after": "the ferry", "at": [6]}
+        blocks = [
+            delta(state_changes=[quay]),
+            delta(character_actions=[rows]),
+            delta(state_changes=[ferry]),
+        ]
+        assert places(lock(), *blocks) == {"Tom": "the ferry"}
+
+    def test_a_thread_that_was_closed_last_is_closed(self) -> None:
+        over = {"key": "who knocks?", "after": "resolved", "at": [6]}
+        asked = {"thread": "who knocks?", "at": [2]}
+        blocks = [delta(state_changes=[over]), delta(unresolved_threads=[asked])]
+        here = now(*blocks)
+        assert texts(here.open_threads) == []
+        assert texts(here.closed_threads) == ["who knocks?"]
+
+
 class TestLastValues:
     def test_a_state_key_has_its_last_value_and_both_ranges(self) -> None:
         here = now(
