@@ -38,6 +38,9 @@ class ExactAgent:
         threads = list(
             {one[1].subject: one for one in told if one[1].subject.kind is Kind.THREAD}.values()
         )
+        # A stretch may have been told already, with another attempt at its last turn.
+        marks = {turn.mark for turn in turns}
+        self.written -= {one for one in self.written if one[0] in marks}
         for turn, change in (*scenes[-1:], *threads, *states):
             self.written.add((turn.mark, change.subject.key))
         last = turns[-1].number
