@@ -9,6 +9,7 @@ from typing import Literal
 
 from agents.prompting.cast_list import cast_layer
 from agents.prompting.layer_sources import (
+    MEMORY_HOLDS,
     chapter_text,
     own_pieces,
     present_memory,
@@ -111,7 +112,7 @@ def memory_layer(name: str, source: Source, *, is_kept: bool = False) -> LayerDe
         trim=Trim.OLDEST_FIRST,
         gives_way=0,
         grain=0.125,
-        holds=0.4,
+        holds=MEMORY_HOLDS,
         separator="\n",
         is_kept=is_kept,
         is_memory=True,

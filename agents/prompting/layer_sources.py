@@ -2,13 +2,15 @@
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import groupby
+
+from django.conf import settings
 
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
 from agents.prompting.layers import Piece, Pieces, Tier
+from agents.prompting.memory_pieces import memory_pieces
 from agents.prompting.prompt_files import render_prompt, version_of
 from agents.prompting.prose import without_middle
 from agents.prompting.sandwich import Source, Subject
@@ -17,8 +19,7 @@ from memory.fold.folding import fold_chapter, fold_with
 from memory.fold.records import Fold
 from memory.keeping import KeptRecent
 from memory.stretches import Audience, recent_context_start
-from memory.telling.prompt_memory import told_lock
-from memory.telling.session_state import Detail, StateLine, memory_lines, play_lines
+from memory.telling.session_state import Detail, play_lines
 from sessions.models import Event, Session
 from sessions.record import chosen_events
 from sessions.roster import Character
@@ -29,9 +30,11 @@ from sessions.world import everybody_at
 # The names of the XML element around memory. The first name is used if the request also has a layer
 # of session state, and otherwise the second name.
 _MEMORY, _SESSION_STATE = "memory", "session_state"
-# The fraction of the budget within which the recent context surely fits. Memory holds 0.4 of the
-# budget, and instructions, identity and the GM's words take the rest. The tokens of the context are
-# estimated as for a model without reports, which gives about a third too many.
+# The fraction of the budget that memory holds.
+MEMORY_HOLDS = 0.4
+# The fraction of the budget within which the recent context surely fits. Memory holds its own
+# fraction, and instructions, identity and the GM's words take the rest. The tokens of the context
+# are estimated as for a model without reports, which gives about a third too many.
 _CONTEXT_SHARE = 0.5
 
 
@@ -113,7 +116,7 @@ def present_memory(subject: Subject, tier: Tier) -> Pieces:
         folded = fold_with(chapter, waiting, before=subject.before, readers=readers)
     else:
         folded = fold_chapter(chapter, before=subject.before, readers=readers)
-    return _memory(subject, Detail(tier), folded, tag=_MEMORY)
+    return _memory(subject, tier, folded, tag=_MEMORY)
 
 
 def character_memory(subject: Subject, tier: Tier) -> Pieces:
@@ -124,15 +127,48 @@ def character_memory(subject: Subject, tier: Tier) -> Pieces:
     when the context moves on, but not when a summary arrives. Such changes should be rare, because
     a local model has to read everything after the change again.
     """
+    pieces = _character_memory(subject, tier)
+    key = (subject.chapter.pk, tier, subject.readers)
+    _kept_sizes.set(key, (_state_of(subject), pieces.weight))
+    return pieces
+
+
+def _character_memory(subject: Subject, tier: Tier) -> Pieces:
     chapter, detail = subject.chapter, Detail(tier)
     before, readers = subject.before, subject.readers
     start, fits = context_start(subject, tier)
     if not fits:
-        return _memory(subject, detail, fold_chapter(chapter, before=before, readers=readers))
+        return _memory(subject, tier, fold_chapter(chapter, before=before, readers=readers))
     # The context starts at the first prompt that memory leaves out, or at an earlier prompt.
     until = start if detail is Detail.MINIMAL else before
     folded = fold_chapter(chapter, before=until, readers=readers)
-    return _memory(subject, detail, folded, told_before=start)
+    return _memory(subject, tier, folded, told_before=start)
+
+
+def _memory(
+    subject: Subject,
+    tier: Tier,
+    folded: Fold,
+    *,
+    tag: str = _SESSION_STATE,
+    told_before: int | None = None,
+) -> Pieces:
+    reader = None if subject.slot is None else speaker(subject)
+    return memory_pieces(
+        subject, Detail(tier), folded, reader=reader, tag=tag, told_before=told_before
+    )
+
+
+def is_memory_whole(subject: Subject, tier: Tier) -> bool:
+    """Return whether a character's memory surely is told whole. The tokens are estimated as for a
+    model without reports, which gives about a third too many."""
+    most = settings.MEMORY_TOKENS
+    if subject.budget_tokens is not None:
+        most = min(most, round(MEMORY_HOLDS * subject.budget_tokens))
+    key, state = (subject.chapter.pk, tier, subject.readers), _state_of(subject)
+    kept = _kept_sizes.get(key)
+    weight = kept[1] if kept and kept[0] == state else character_memory(subject, tier).weight
+    return weight / DEFAULT_WEIGHT_PER_TOKEN <= most
 
 
 def recent_context(subject: Subject, tier: Tier) -> tuple[Piece, ...]:
@@ -226,17 +262,16 @@ def context_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
     local model read the request again for every character, which takes a minute or more.
     """
     key = (subject.chapter.pk, tier, subject.whose)
-    state = (
-        subject.chapter.updated_at,
-        subject.before,
-        subject.budget_tokens,
-        subject.everybody,
-    )
+    state = _state_of(subject)
     kept = _kept_starts.get(key)
     if kept is None or kept[0] != state:
         kept = (state, _find_start(subject, tier))
         _kept_starts.set(key, kept)
     return kept[1]
+
+
+def _state_of(subject: Subject) -> "_StartState":
+    return (subject.chapter.updated_at, subject.before, subject.budget_tokens, subject.everybody)
 
 
 def _find_start(subject: Subject, tier: Tier) -> tuple[int, bool]:
@@ -287,105 +322,6 @@ def _context_fits(subject: Subject, start: int) -> bool:
     return weight / DEFAULT_WEIGHT_PER_TOKEN <= _CONTEXT_SHARE * subject.budget_tokens
 
 
-def _memory(
-    subject: Subject,
-    detail: Detail,
-    folded: Fold,
-    *,
-    tag: str = _SESSION_STATE,
-    told_before: int | None = None,
-) -> Pieces:
-    chapter, key = subject.chapter, (subject.chapter.pk, subject.whose)
-    lock = told_lock(chapter) if detail is Detail.FULL else ""
-    known = _Memory(folded, subject.everybody, detail, lock, tag, told_before)
-    kept = _kept_memory.get(key)
-    if kept is None or not kept.is_like(known):
-        kept = known
-        _kept_memory.set(key, kept, size=1 + len(folded.moments))
-    return kept.pieces(None if subject.slot is None else speaker(subject))
-
-
-@dataclass(frozen=True)
-class _Memory:
-    """The memory of a chapter, which stays the same until the next summary or ruling."""
-
-    folded: Fold
-    cast: tuple[Character, ...]
-    detail: Detail
-    lock: str
-    tag: str
-    told_before: int | None
-
-    def is_like(self, other: "_Memory") -> bool:
-        """Return whether this memory and `other` have the same pieces. The folds are compared only
-        by identity, which is quick, because an unchanged fold is the same object."""
-        return self.folded is other.folded and (
-            self.cast,
-            self.detail,
-            self.lock,
-            self.tag,
-            self.told_before,
-        ) == (other.cast, other.detail, other.lock, other.tag, other.told_before)
-
-    @cached_property
-    def lines(self) -> list[StateLine]:
-        return memory_lines(
-            self.folded,
-            [one for one in self.cast if one.slot],
-            detail=self.detail,
-            beside_lock=bool(self.lock),
-            told_before=self.told_before,
-        )
-
-    def pieces(self, reader: str | None) -> Pieces:
-        """Return the pieces for the character with this name, or for an agent who is told
-        everything if the name is None."""
-        if reader not in self._by_reader:
-            intents = (at for at, line in enumerate(self.lines) if line.is_more_for(reader))
-            own = {
-                at + self._before: _line_piece(self.lines[at], with_intent=True) for at in intents
-            }
-            self._by_reader[reader] = self._for_others.with_others(own)
-        return self._by_reader[reader]
-
-    @cached_property
-    def _by_reader(self) -> dict[str | None, Pieces]:
-        return {}
-
-    @property
-    def _before(self) -> int:
-        """The number of pieces before the lines."""
-        return 2 if self.lock else 1
-
-    @cached_property
-    def _for_others(self) -> Pieces:
-        """The pieces for a character who did no deed."""
-        lock = [Piece(self.lock, must_stay=True)] if self.lock else []
-        if not self.lines:
-            return Pieces(lock)
-        return Pieces(
-            [
-                *lock,
-                Piece(f"<{self.tag}>", must_stay=True, has_elements=True),
-                *map(_line_piece, self.lines),
-                Piece(f"</{self.tag}>", must_stay=True, has_elements=True),
-            ]
-        )
-
-
-# Pieces are cached with their weights, because a summary changes few lines of a long chapter.
-@lru_cache(maxsize=16_384)
-def _line_piece(line: StateLine, *, with_intent: bool = False) -> Piece:
-    return Piece(
-        line.with_intent if with_intent else line.text,
-        rank=line.rank,
-        has_elements=True,
-        block=line.block,
-        place=line.place,
-        heads=line.heads,
-    )
-
-
 # The cache of contexts. A key is the chapter, the first prompt and the reader. A value also has the
 # state of the chapter from which it was made. The limit of the cache counts characters.
 _ContextState = tuple[datetime, int, tuple[Character, ...]]
@@ -398,13 +334,12 @@ _kept_context: KeptRecent[_ContextKey, tuple[_ContextState, tuple[Piece, ...]]] 
 _StartState = tuple[datetime, int | None, int | None, tuple[Character, ...]]
 _StartKey = tuple[uuid.UUID, Tier, Audience | None]
 _kept_starts: KeptRecent[_StartKey, tuple[_StartState, tuple[int, bool]]] = KeptRecent(4_096)
+# The cache of the weights of characters' memory, with what decides them.
+_kept_sizes: KeptRecent[_StartKey, tuple[_StartState, float]] = KeptRecent(4_096)
 # The cache of weights for each chapter. A value also has the last prompt and the newest event for
 # which it was made. The limit of the cache counts prompts.
 _WeightsState = tuple[int, uuid.UUID | None]
 _kept_weights: KeptRecent[uuid.UUID, tuple[_WeightsState, tuple[float, ...]]] = KeptRecent(32_768)
-# The cache of memory for each chapter and reader. The limit of the cache counts the lines of
-# timelines, because a long chapter has many of them.
-_kept_memory: KeptRecent[tuple[uuid.UUID, Audience | None], _Memory] = KeptRecent(16_384)
 
 
 def file_piece(name: str, /, **variables: str) -> Piece:

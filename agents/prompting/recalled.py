@@ -1,7 +1,7 @@
 """The layer of passages that are found again, because the recent context no longer has them."""
 
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
-from agents.prompting.layer_sources import context_start, told_turn
+from agents.prompting.layer_sources import context_start, is_memory_whole, told_turn
 from agents.prompting.layers import Piece, Tier, Trim
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.sent_layers import BLANK_LINE
@@ -10,6 +10,9 @@ from memory.recalling import Reader, recall
 # The most tokens of the passages that are recalled for a request, by tier. A small model reads them
 # anew with every prompt, so that it gets few.
 _MOST_TOKENS: dict[Tier, int] = {"full": 1_500, "medium": 600, "minimal": 240}
+# The most tokens while memory is told whole, so that little has to be found again. No cache keeps
+# passages, so that they cost as much as ten times their length of memory.
+_MOST_BESIDE_WHOLE_MEMORY = 300
 # The most passages, and the part of the best one's score that every other one needs.
 _MOST_PASSAGES, _LEAST_OF_BEST = 8, 0.4
 _HEADING_TOKENS = 12
@@ -35,7 +38,10 @@ def _recalled_passages(subject: Subject, tier: Tier) -> list[Piece]:
     )
     passages = recall(reader, words, _MOST_PASSAGES)
     cast = tuple(one.name for one in subject.everybody)
-    room = (_MOST_TOKENS[tier] - _HEADING_TOKENS) * DEFAULT_WEIGHT_PER_TOKEN
+    most = _MOST_TOKENS[tier]
+    if is_memory_whole(subject, tier):
+        most = min(most, _MOST_BESIDE_WHOLE_MEMORY)
+    room = (most - _HEADING_TOKENS) * DEFAULT_WEIGHT_PER_TOKEN
     chosen: list[tuple[int, Piece]] = []
     for place, passage in enumerate(passages):
         if passage.score < _LEAST_OF_BEST * passages[0].score:

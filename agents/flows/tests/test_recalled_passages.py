@@ -222,6 +222,18 @@ class TestTheRoom:
         assert 0 < sent_layer.tokens <= _MOST_TOKENS[tier]
         assert len(pieces) < 8 or tier == "full"
 
+    def test_is_small_while_memory_is_told_whole(self, settings: Settings) -> None:
+        chapter = self.long_chapter()
+
+        def count() -> int:
+            return next(
+                len(one.pieces) for one in self.composed(chapter, "full") if one.name == NAME
+            )
+
+        beside_whole_memory = count()
+        settings.MEMORY_TOKENS = 1
+        assert 0 < beside_whole_memory < count()
+
     def test_that_is_missing_takes_passages_and_nothing_else(self) -> None:
         layers = self.composed(self.long_chapter(), "medium")
         others = [layer for layer in layers if layer.name != NAME]
