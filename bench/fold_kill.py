@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
@@ -20,7 +20,7 @@ from bench.fold_reading import Asking, Tally, check_leaks, check_prompt
 from bench.fold_story import CAST, Turn, Writer
 from bench.http_calls import BenchError, call, expect
 from bench.model_replies import ModelReplies
-from bench.program import Processes, open_processes, start_named, start_program, wait_until
+from bench.program import Processes, answers, open_processes, start_named, start_program, wait_until
 from bench.session_data import Setup
 
 STAGE = "after kills"
@@ -165,12 +165,7 @@ class _KilledChapter:
 
     def _start(self, name: str) -> None:
         start_named(self._processes, [name])
-        wait_until(self._is_served, "the pages after a kill", seconds=60)
-
-    def _is_served(self) -> bool:
-        with suppress(OSError, HTTPException):
-            return call(self._server, "GET", "/healthz", timeout=5).status == 200
-        return False
+        wait_until(lambda: answers(self._server), "the pages after a kill", seconds=60)
 
     def _covered(self) -> int:
         return int(self._client.read()["last_summarized_prompt_index"])

@@ -45,8 +45,7 @@ _THINGS = tuple(
 )
 _PARTS = ("left hand", "right knee", "forehead")
 _INJURIES = ("bruised", "bleeding", "bandaged", "infected", "healed")
-# Of the turns, the part that only some of the cast witness. Of the turns, the part that state
-# nothing.
+# The share of the turns that only some of the cast witness, and the share that state nothing.
 _APART, _QUIET = 0.4, 0.15
 
 

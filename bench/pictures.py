@@ -4,13 +4,13 @@ The program runs with data of its own and with the fake model server, which is a
 The pictures show the chapter of pictured_chapter.toml, which people wrote. They need Chromium.
 """
 
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
+from bench.browser import find_chromium
 from bench.fake_server import start_fake_server
 from bench.program import ROOT, Processes, open_processes, start_program
 
@@ -38,8 +38,7 @@ def main() -> None:
 
 @contextmanager
 def _open_page(url: str) -> Iterator[Page]:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next((path for name in names if (path := shutil.which(name))), None)
+    found = find_chromium()
     if found is None:
         sys.exit("The pictures need Chromium, and there is none on this machine.")
     with sync_playwright() as playwright:

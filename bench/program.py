@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +160,7 @@ def start_program(processes: Processes) -> Server:
     wanted = processes.run("prepare", prepare).splitlines()[-1].split()
     start_named(processes, wanted)
     server = Server(LOOPBACK, port)
-    wait_until(lambda: _answers(server, "/healthz", 200), "the program to serve", seconds=60)
+    wait_until(lambda: answers(server), "the program to serve", seconds=60)
     return server
 
 
@@ -204,7 +205,7 @@ def start_relay(processes: Processes, *, with_pool: bool = False) -> Server:
         processes.start("pooled relay", [*command, "--pool"])
     else:
         processes.start("relay", command)
-    wait_until(lambda: _answers(server, "/", 404), "the bare relay", seconds=60)
+    wait_until(lambda: answers(server, "/", 404), "the bare relay", seconds=60)
     return server
 
 
@@ -237,8 +238,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _answers(server: Server, path: str, status: int) -> bool:
+def answers(server: Server, path: str = "/healthz", status: int = 200) -> bool:
+    """Return whether the server answers a request of this path with this status."""
     try:
         return call(server, "GET", path, timeout=5).status == status
-    except OSError:
+    except (OSError, HTTPException):
         return False

@@ -12,6 +12,7 @@ from typing import Any
 from bench.http_calls import Server, call
 from bench.program import (
     Processes,
+    answers,
     free_port,
     open_processes,
     start_named,
@@ -81,10 +82,7 @@ class Stack:
             os.killpg(group, signal.SIGCONT)
 
     def is_served(self) -> bool:
-        try:
-            return call(self.program, "GET", "/healthz", timeout=5).status == 200
-        except OSError:
-            return False
+        return answers(self.program)
 
     def queue_faults(self, name: str, repeats: int, agent: int | None) -> None:
         self._control({"clear": True, "faults": [name] * repeats, "agent": agent})

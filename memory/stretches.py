@@ -119,7 +119,7 @@ def audiences_in(
     chapter: Session, stretch: Stretch, *, last_attempt: uuid.UUID | None = None
 ) -> dict[Audience, tuple[int, ...]]:
     """Return the audiences of the stretch's deltas, the largest audience first. The value of each
-    are the numbers of the prompts that the delta for this audience tells.
+    is the numbers of the prompts that the delta for this audience tells.
 
     The delta for each audience takes one call of a model. `last_attempt` is the id of an attempt at
     the stretch's last prompt. With it, the events of this attempt replace the events of the chosen

@@ -2,6 +2,7 @@
 them."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 
 from agents.prompting.budget import weigh
@@ -35,23 +36,21 @@ def _search(subject: Subject, tier: Tier) -> Search:
     budget, most = subject.budget_tokens or 0, _MOST_TOKENS[tier]
     most = min(most, round(_MOST_SHARE * budget))
     least = min(most, round(_LEAST_SHARE * budget))
-    words = subject.attempt.words if subject.attempt else ""
-
-    def find(standing: Sequence[Piece], room: float) -> list[Piece]:
-        return _find(subject, tier, words, standing, room) if words else []
-
-    return Search(find, least, most, is_needed=start > 1)
+    return Search(partial(_find, subject, tier, start), least, most, is_needed=start > 1)
 
 
 def _find(
-    subject: Subject, tier: Tier, words: str, standing: Sequence[Piece], room: float
+    subject: Subject, tier: Tier, start: int, standing: Sequence[Piece], room: float
 ) -> list[Piece]:
-    """Return the passages that are not among the `standing` pieces and fit the room.
+    """Return the passages that are not among the `standing` pieces and fit the room. The prompts
+    from `start` on may be among these pieces.
 
     Turns are told as the context would tell them, and whole. Lines of memory are told as memory
     tells them. If there is not enough room, the best ones stay.
     """
-    start, _ = context_start(subject, tier)
+    words = subject.attempt.words if subject.attempt else ""
+    if not words:
+        return []
     first = min((piece.prompt for piece in standing if piece.prompt), default=start)
     reader = Reader(
         subject.chapter,

@@ -26,8 +26,6 @@ _TOO_SHORT = f"has under {LEAST_WORDS} words"
 _SPEAKER = "has a name with said or a colon"
 _NO_I = "has no I"
 _REPEATS = "repeats a sentence of the prompt"
-#: The names of all rules.
-RULES = (*_WORDS, _TOO_SHORT, _SPEAKER, _NO_I, _REPEATS)
 
 _I = re.compile(r"\bI\b")
 _SENTENCE_END = re.compile(r"(?<=[.!?:\u2026])[\"'\u201d\u2019)]*\s+|\n+")

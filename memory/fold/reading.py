@@ -100,21 +100,23 @@ def _read_lock(payload: dict[str, Any], prompts: Prompts) -> Fold:
         scene=_scene(place, around, prompts),
         truths=_read_truths(payload, prompts, is_in_lock=True),
         threads=_keyed(
-            (text, Thread(text, (ThreadNote(mention),), is_in_lock=True))
+            (text, Thread(text, told=(ThreadNote(mention),), is_in_lock=True))
             for text, mention in _mentioned(_texts(chapter, "open_mysteries"), "mystery", prompts)
         ),
     )
 
 
 def _read_delta(payload: dict[str, Any], prompts: Prompts) -> Fold:
-    values = _keyed((key, Value(key, (stated,))) for key, stated in _read_changes(payload, prompts))
+    values = _keyed(
+        (key, Value(key, told=(stated,))) for key, stated in _read_changes(payload, prompts)
+    )
     scene = _read_scene(payload, values, prompts)
     acts = _acts(payload, prompts)
     people = {key: name for key, (name, _) in acts.items()}
     threads: dict[str, Thread] = {}
     for key, value in values.items():
         if is_closing(value.value):
-            closing = Thread(value.key, (_closing_note(value.now),), is_named=False)
+            closing = Thread(value.key, told=(_closing_note(value.now),), is_named=False)
             for closed in closed_by(key):
                 threads[closed] = closing
     for thread in _read_threads(payload, prompts):
@@ -199,7 +201,7 @@ def _read_scene(
 
 def _scene(place: str, around: list[str], prompts: Prompts) -> Scene | None:
     visit = Visit(place, tuple(around), Mention(prompts, "location"))
-    return Scene((visit,)) if place or around else None
+    return Scene(told=(visit,)) if place or around else None
 
 
 def _read_sightings(
@@ -227,9 +229,9 @@ def _read_threads(payload: dict[str, Any], prompts: Prompts) -> Iterator[Thread]
         mention = _mention(entry, f"thread {number}", prompts)
         if closed := closed_thread(text):
             outcome = "; ".join(filter(None, (stakes, trigger)))
-            yield Thread(closed, (ThreadNote(mention, outcome=outcome, is_open=False),))
+            yield Thread(closed, told=(ThreadNote(mention, outcome=outcome, is_open=False),))
         else:
-            yield Thread(text, (ThreadNote(mention, stakes, trigger),))
+            yield Thread(text, told=(ThreadNote(mention, stakes, trigger),))
 
 
 def _closing_note(stated: Stated) -> ThreadNote:
@@ -250,7 +252,7 @@ def _read_ties(payload: dict[str, Any], prompts: Prompts) -> dict[str, Tie]:
         if change:
             pair = " + ".join(sorted({person_key(one) for one in people}))
             shift = Shift(change, evidence, _mention(entry, f"shift {number}", prompts))
-            _join_under(ties, pair or key_of(change), Tie(people, (shift,)))
+            _join_under(ties, pair or key_of(change), Tie(people, told=(shift,)))
     return ties
 
 
@@ -261,7 +263,7 @@ def _read_things(payload: dict[str, Any], prompts: Prompts) -> dict[str, Thing]:
         if not says_nothing(name):
             mention = _mention(entry, f"find {number}", prompts)
             find = Find(finder, _said(entry, "why_it_matters"), mention)
-            _add(things, name, Thing(name, (find,)))
+            _add(things, name, Thing(name, told=(find,)))
     return things
 
 

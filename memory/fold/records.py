@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import takewhile
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 
 @dataclass(frozen=True, order=True)
@@ -75,6 +75,24 @@ def in_story_order(told: tuple[SaidT, ...]) -> tuple[SaidT, ...]:
     return tuple(sorted(told, key=lambda one: one.mention.prompts.end))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Retold(Generic[SaidT]):
+    """A subject about which entries of memory say something, with all that was `told`, in order."""
+
+    told: tuple[SaidT, ...]
+
+    def then(self, later: Self) -> Self:
+        return replace(self, told=in_story_order(self.told + later.told))
+
+    @property
+    def first(self) -> Prompts:
+        return self.told[0].mention.prompts
+
+    @property
+    def latest(self) -> Prompts:
+        return self.told[-1].mention.prompts
+
+
 class Record(Protocol):
     def then(self, later: Self) -> Self: ...
 
@@ -130,7 +148,7 @@ class ThreadNote:
 
 
 @dataclass(frozen=True)
-class Thread:
+class Thread(Retold[ThreadNote]):
     """A thread of the story, open or closed, with everything that was said about it.
 
     `is_named` is True if a block has listed the thread as a thread. It is False if the thread is
@@ -138,7 +156,6 @@ class Thread:
     """
 
     text: str
-    told: tuple[ThreadNote, ...]
     is_named: bool = True
     is_in_lock: bool = False
 
@@ -150,14 +167,6 @@ class Thread:
             is_named=self.is_named or later.is_named,
             is_in_lock=self.is_in_lock or later.is_in_lock,
         )
-
-    @property
-    def first(self) -> Prompts:
-        return self.told[0].mention.prompts
-
-    @property
-    def latest(self) -> Prompts:
-        return self.told[-1].mention.prompts
 
     @property
     def is_open(self) -> bool:
@@ -191,14 +200,10 @@ class Stated:
 
 
 @dataclass(frozen=True)
-class Value:
+class Value(Retold[Stated]):
     """A state key with all values that it has had, in order."""
 
     key: str
-    told: tuple[Stated, ...]
-
-    def then(self, later: Self) -> Self:
-        return replace(self, told=in_story_order(self.told + later.told))
 
     @property
     def now(self) -> Stated:
@@ -208,10 +213,6 @@ class Value:
     @property
     def value(self) -> str:
         return self.now.value
-
-    @property
-    def first(self) -> Prompts:
-        return self.told[0].mention.prompts
 
     @property
     def latest(self) -> Prompts:
@@ -228,22 +229,10 @@ class Shift:
 
 
 @dataclass(frozen=True)
-class Tie:
+class Tie(Retold[Shift]):
     """The relationship between people, as all its changes in order."""
 
     people: tuple[str, ...]
-    told: tuple[Shift, ...]
-
-    def then(self, later: Self) -> Self:
-        return replace(self, told=in_story_order(self.told + later.told))
-
-    @property
-    def first(self) -> Prompts:
-        return self.told[0].mention.prompts
-
-    @property
-    def latest(self) -> Prompts:
-        return self.told[-1].mention.prompts
 
 
 @dataclass(frozen=True)
@@ -256,14 +245,10 @@ class Find:
 
 
 @dataclass(frozen=True)
-class Thing:
+class Thing(Retold[Find]):
     """An item or a clue, with everything that was said about it."""
 
     name: str
-    told: tuple[Find, ...]
-
-    def then(self, later: Self) -> Self:
-        return replace(self, told=in_story_order(self.told + later.told))
 
     @property
     def finder(self) -> str:
@@ -272,14 +257,6 @@ class Thing:
     @property
     def why(self) -> str:
         return next((one.why for one in reversed(self.told) if one.why), "")
-
-    @property
-    def first(self) -> Prompts:
-        return self.told[0].mention.prompts
-
-    @property
-    def latest(self) -> Prompts:
-        return self.told[-1].mention.prompts
 
 
 @dataclass(frozen=True)
@@ -328,13 +305,8 @@ class Visit:
 
 
 @dataclass(frozen=True)
-class Scene:
+class Scene(Retold[Visit]):
     """The scene with all places that it has had, in order."""
-
-    told: tuple[Visit, ...]
-
-    def then(self, later: Self) -> Self:
-        return replace(self, told=in_story_order(self.told + later.told))
 
     @property
     def place(self) -> str:

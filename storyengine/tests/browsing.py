@@ -1,12 +1,13 @@
 """A real browser for tests. Without Chromium on the machine, these tests are skipped."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from bench.browser import find_chromium
 
 # The folder in which tests store screenshots of the three tabs for people to look at.
 SCREENSHOTS = Path("test-results/screenshots")
@@ -31,8 +32,7 @@ def open_page(context: BrowserContext) -> Page:
 @contextmanager
 def open_browser() -> Iterator[Browser]:
     """Yield a browser. While it is open, Django refuses all database queries in this thread."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next((path for name in names if (path := shutil.which(name))), None)
+    found = find_chromium()
     if found is None:
         pytest.skip("no Chromium on this machine: what needs a real browser is not tried")
     with sync_playwright() as playwright:
