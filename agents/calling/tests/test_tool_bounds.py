@@ -153,7 +153,7 @@ class TestStopping:
 
         with ThreadPoolExecutor(1) as threads:
             monkeypatch.setattr("agents.running.database.database_threads", threads)
-            monkeypatch.setattr("agents.calling.tool_steps.let_reply_through", let_through)
+            monkeypatch.setattr("agents.calling.next_calls.let_reply_through", let_through)
             async_to_sync(scenario)()
 
 
