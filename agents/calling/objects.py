@@ -62,8 +62,8 @@ async def call_for_json(
 
     If the schema cut off a text, the text is shortened to its last complete word. What a small
     model says twice in the object is left out once. `check` may raise InvalidReply for rules that
-    the shape cannot express. Raises NotInForm if the repair failed too
-    or did not fit into the window. Raises the errors of `call_model`.
+    the shape cannot express. Raises NotInForm if the repair failed too or did not fit into the
+    window. Raises the errors of `call_model`.
     """
     form = form_for(facts_of(model_name(agent)))
     answers: list[str] = []
