@@ -49,8 +49,9 @@ def test_the_suggested_prompt_is_short_and_was_read_ahead(
     wait_for(lambda: any(one["outcome"] == "warm-up" for one in chapter.calls()))
     [read_ahead] = chapter.calls()
     chapter.prompt(starter.slot_of(starter.next.to), starter.next.prompt)
-    # Afterwards the model may already be reading ahead for the next character.
-    [reply] = [one for one in chapter.calls() if one["turn_id"]]
+    # Afterwards the model may be asked once more for the same reply, and may already be reading
+    # ahead for the next character.
+    reply, *_ = [one for one in chapter.calls() if one["turn_id"]]
     # The times differ from machine to machine, so they are only recorded (`--junit-xml`).
     record_property("seconds until it was read", read_ahead["duration_ms"] / 1000)
     record_property("seconds to the first word", reply["first_token_ms"] / 1000)

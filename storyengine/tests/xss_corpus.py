@@ -19,8 +19,9 @@ _PIECES = (1, 2, 9, 1, 14, 3, 5, 1, 17, 2)
 # single line.
 _FIXED = frozenset(
     {"format", "mode", "agent", "seed", "state", "role", "type", "kind", "status", "memory_type"}
+    | {"reply_length"}
 )
-_LINES = frozenset({"title", "name", "public_text", "starter"})
+_LINES = frozenset({"title", "name", "public_text", "starter", "ended_before"})
 # The largest number of entries in a list of memory, and the greatest length of an entry.
 # agents/prompting/forms/schemas.py has these limits.
 _ENTRIES, _ENTRY_CHARACTERS = 14, 800
