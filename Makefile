@@ -48,7 +48,7 @@ check: .venv/installed-dev ## lint, types, import contracts, migrations, product
 	@$(MAKE) --no-print-directory test
 
 bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replays a recorded session, LOAD=1 [SERVERS=1] how much it carries, FOLD=1 if prompts tell the truth
-	@python -m $(if $(LOAD),bench.load,$(if $(FOLD),bench.fold,$(if $(EMBEDDED_MEMORY),bench.embedded_memory,bench))) $(if $(DATA),--data $(DATA)) $(if $(EMBEDDED),--embedded) $(if $(EMBEDDED_MEMORY),$(if $(KEEP),--keep $(KEEP))) $(if $(LOAD),$(if $(SERVERS),--servers) $(if $(PARTS),--parts $(PARTS))) $(if $(FOLD),$(if $(TURNS),--turns $(TURNS)) $(if $(SEED),--seed $(SEED)))
+	@python -m $(if $(LOAD),bench.load,$(if $(FOLD),bench.fold,$(if $(EMBEDDED_MEMORY),bench.embedded_memory,$(if $(EMBEDDED_REPLIES),bench.embedded_replies,bench)))) $(if $(DATA),--data $(DATA)) $(if $(EMBEDDED),--embedded) $(if $(EMBEDDED_MEMORY),$(if $(KEEP),--keep $(KEEP))) $(if $(LOAD),$(if $(SERVERS),--servers) $(if $(PARTS),--parts $(PARTS))) $(if $(FOLD),$(if $(TURNS),--turns $(TURNS)) $(if $(SEED),--seed $(SEED)))
 
 chaos: .venv/installed staticfiles/staticfiles.json ## break what can break while chapters are played; FAULTS, SEED, MINUTES, SERVERS=1
 	@python -m chaos --faults $(or $(FAULTS),1000) --seed $(or $(SEED),7) --minutes $(or $(MINUTES),45) $(if $(SERVERS),--servers)

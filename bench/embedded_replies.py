@@ -1,0 +1,150 @@
+"""Measures the replies of the embedded model's characters: python -m bench.embedded_replies
+
+Six scenes with three characters and ten prompts each are played with fixed seeds. The figures say
+how many replies break a rule of agents.prompting.reply_rules after the second request, how many
+have spoken words, and how many name a thing of the new prompt. All replies are written to a file,
+because only a reader can say whether they are good. --tuning leaves out the scenes that are kept
+back for the last run. --sampling tries other settings of llama.cpp.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from http.client import HTTPException
+from itertools import groupby
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.figure import Figure
+from bench.http_calls import BenchError
+from bench.program import Processes, open_processes, start_named
+from bench.report import RESULTS, report
+
+PROMPTS = 10
+# The targets for sixty replies. For fewer replies they are in proportion.
+REPLIES = 60
+MOST_BROKEN, LEAST_WITH_SPEECH, LEAST_WITH_THING = 3, 40, 45
+MOST_SECONDS_TO_FIRST_WORD, MOST_SECONDS_TO_END = 5.0, 15.0
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.embedded_replies", description=__doc__)
+    parser.add_argument("--scenes", nargs="+", default=[], help="the names of their files")
+    parser.add_argument("--prompts", type=int, default=PROMPTS, help="how many of each scene")
+    parser.add_argument("--tuning", action="store_true", help="without the scenes kept back")
+    parser.add_argument("--sampling", type=json.loads, default={}, help="JSON, for llama.cpp")
+    parser.add_argument("--out", type=Path, default=RESULTS / "replies.md", help="the replies")
+    return parser.parse_args(arguments)
+
+
+def main(options: argparse.Namespace) -> int:
+    load_before = os.getloadavg()[0]
+    chosen = "STORYENGINE_EMBEDDED_MODEL"
+    environment = {chosen: os.environ[chosen]} if chosen in os.environ else {}
+    results: list[dict[str, Any]] = []
+    with open_processes({"STORYENGINE_LLM": "embedded", **environment}) as processes:
+        try:
+            play(processes, options, results)
+        except KeyboardInterrupt:
+            print("\nCut short.", flush=True)
+        except (BenchError, OSError, HTTPException, ValueError, KeyError) as error:
+            print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)
+            return 1
+    if not results:
+        return 1
+    figures = reply_figures(results)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(readable(results, figures), encoding="utf-8")
+    print(f"\nThe replies are in {options.out}")
+    return report(figures, session="embedded replies", load_before=load_before)
+
+
+def play(processes: Processes, options: argparse.Namespace, results: list[dict[str, Any]]) -> None:
+    """Play the scenes, and add each result to `results` as it arrives."""
+    processes.run("migrate", [sys.executable, "manage.py", "migrate", "--verbosity=0"])
+    start_named(processes, ["model"])
+    asked = {
+        "scenes": options.scenes,
+        "prompts": options.prompts,
+        "sampling": options.sampling,
+        "is_tuning": options.tuning,
+    }
+    command = [sys.executable, "-m", "bench.reply_jobs", json.dumps(asked)]
+    for line in processes.follow("reply_jobs", command):
+        if not line.startswith("{"):
+            print(line.rstrip(), flush=True)
+            continue
+        result = json.loads(line)
+        results.append(result)
+        broken = ", ".join(result["broken"])
+        print(f"{result['scene']} {result['number']}: {broken or 'no rule broken'}", flush=True)
+
+
+def reply_figures(results: Sequence[dict[str, Any]]) -> list[Figure]:
+    share = len(results) / REPLIES
+    first = median([one["first_word_ms"] or 0 for one in results]) / 1_000
+    whole = median([one["whole_ms"] for one in results]) / 1_000
+    return [
+        _counted(results, "that break a rule", "broken", at_most=MOST_BROKEN * share),
+        _counted(results, "with spoken words", "has_speech", at_least=LEAST_WITH_SPEECH * share),
+        _counted(results, "that name a thing", "names_a_thing", at_least=LEAST_WITH_THING * share),
+        _counted([{"again": one["calls"] > 1} for one in results], "asked for again", "again"),
+        _timed("to the first word", first, MOST_SECONDS_TO_FIRST_WORD),
+        _timed("to the whole reply", whole, MOST_SECONDS_TO_END),
+    ]
+
+
+def _counted(
+    results: Sequence[dict[str, Any]],
+    what: str,
+    field: str,
+    *,
+    at_most: float | None = None,
+    at_least: float | None = None,
+) -> Figure:
+    number = sum(bool(one[field]) for one in results)
+    target, passed = "", None
+    if at_most is not None:
+        target, passed = f"at most {at_most:g}", number <= at_most
+    if at_least is not None:
+        target, passed = f"at least {at_least:g}", number >= at_least
+    return Figure(f"Replies {what}", number, f"{number} of {len(results)}", target, passed)
+
+
+def _timed(what: str, seconds: float, most: float) -> Figure:
+    name = f"Median time {what}, with a warm prompt"
+    return Figure(name, seconds, f"{seconds:.1f} s", f"at most {most:.0f} s", seconds <= most)
+
+
+def readable(results: Sequence[dict[str, Any]], figures: Sequence[Figure]) -> str:
+    """Return a Markdown page with the figures and all replies."""
+    lines = [
+        "# Replies of the embedded model",
+        "",
+        "| figure | measured | target |",
+        "|---|---|---|",
+    ]
+    lines += [f"| {one.name} | {one.value} | {one.target} |" for one in figures]
+    for scene, played in groupby(results, key=lambda one: one["scene"]):
+        lines += ["", f"## {scene}"]
+        for one in played:
+            lines += ["", f"**{one['number']}. To {one['to']}:** {one['prompt']}", ""]
+            lines += [f"> {line}".rstrip() for line in one["reply"].strip().splitlines()]
+            lines += ["", f"*{'; '.join(_remarks(one))}*"]
+    return "\n".join(lines) + "\n"
+
+
+def _remarks(one: dict[str, Any]) -> list[str]:
+    return [
+        f"breaks: {', '.join(one['broken'])}" if one["broken"] else "breaks no rule",
+        "speech" if one["has_speech"] else "no speech",
+        "names a thing" if one["names_a_thing"] else "names nothing of the prompt",
+        *(["asked for again"] if one["calls"] > 1 else []),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main(parse_options()))

@@ -1,0 +1,129 @@
+"""Plays scenes whose prompts were written beforehand, and says of each reply what a program can
+say.
+
+A scene is a starter, in bench/reply_scenes or among the program's own. Its prompts have a file in
+bench/reply_scenes/prompts. The replies of a scene are turns of one chapter, so that a prompt has
+the earlier replies before it, as in play. No memory is written meanwhile, because a character is
+told so short a chapter word for word anyway.
+"""
+
+import tomllib
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from typing import Any
+from unittest.mock import patch
+from zlib import crc32
+
+from pydantic import BaseModel, ConfigDict
+
+from agents.flows.replies import store_prompt, write_to_end
+from agents.flows.starters import begin_starter
+from agents.flows.warmup import settle_warmup, warm_reply
+from agents.prompting.reply_rules import Asked, broken_rules, has_speech, shared_terms
+from agents.providers.base import ModelRequest
+from agents.providers.embedded import EmbeddedProvider
+from agents.running.database import in_database
+from bench.program import ROOT
+from sessions import starters
+from sessions.models import Attempt, Event, Session
+
+FOLDER = ROOT / "bench" / "reply_scenes"
+FAILED = "failed"
+
+
+class ScenePrompt(BaseModel):
+    """A prompt to the character `to`. `things` are the things that the prompt brings in."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    to: str
+    prompt: str
+    things: tuple[str, ...]
+
+
+class Scene(BaseModel):
+    """A scene. If `is_kept_back` is True, it is not played while something is still tuned."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    starter: starters.Starter
+    prompts: tuple[ScenePrompt, ...]
+    is_kept_back: bool = False
+
+
+def all_scenes() -> list[Scene]:
+    return [
+        Scene(starter=_read_starter(path.name), **tomllib.loads(path.read_text(encoding="utf-8")))
+        for path in sorted((FOLDER / "prompts").glob("*.toml"))
+    ]
+
+
+def _read_starter(file_name: str) -> starters.Starter:
+    own = FOLDER / file_name
+    return starters.read_starter(own if own.exists() else starters.FOLDER / file_name)
+
+
+async def play_scene(
+    scene: Scene, prompts: int, sampling: Mapping[str, Any]
+) -> AsyncIterator[dict[str, Any]]:
+    """Play the first `prompts` prompts of the scene, and yield a result for each of them.
+
+    `sampling` has fields of llama.cpp's API that replace those of the program. Before a prompt is
+    sent, the model has read everything before it, as after a Game Master's pause.
+    """
+    chapter = await in_database(_begin, scene.starter)
+    for number, one in enumerate(scene.prompts[:prompts], 1):
+        slot = scene.starter.slot_of(one.to)
+        await warm_reply(chapter.pk, slot)
+        await settle_warmup(chapter.pk, slot)
+        key = f"{scene.starter.name}-{number}"
+        store = partial(store_prompt, chapter.pk, actor=slot, words=one.prompt, submission_key=key)
+        with _sampled(key, sampling):
+            await write_to_end(store)
+        yield {
+            "scene": scene.starter.title,
+            "number": number,
+            "to": one.to,
+            "prompt": one.prompt,
+            **await in_database(_result, chapter, key, one),
+        }
+
+
+def _begin(starter: starters.Starter) -> Session:
+    with patch("agents.flows.starters.find_starter", lambda name: starter):
+        return begin_starter(starter.name)
+
+
+@contextmanager
+def _sampled(key: str, sampling: Mapping[str, Any]) -> Iterator[None]:
+    """Send `sampling` and a seed with each request of the block. The first request of a key always
+    has the same seed, and so has the second."""
+    seeds = count(crc32(key.encode()) % 1_000_000)
+    own = EmbeddedProvider.extra_fields
+
+    def fields(provider: EmbeddedProvider, request: ModelRequest) -> dict[str, Any]:
+        return {**own(provider, request), **sampling, "seed": next(seeds)}
+
+    with patch.object(EmbeddedProvider, "extra_fields", fields):
+        yield
+
+
+def _result(chapter: Session, key: str, asked: ScenePrompt) -> dict[str, Any]:
+    """Return the reply as it was stored, with its calls and what a program can say of it."""
+    attempt = Attempt.objects.get(session=chapter, submission_key=key)
+    calls = list(attempt.llm_artifacts.order_by("step"))
+    events = attempt.events.filter(role=Event.Role.AGENT)
+    reply = "\n\n".join(events.values_list("text", flat=True))
+    names = tuple(one.name for one in chapter.characters)
+    return {
+        "reply": reply,
+        "broken": broken_rules(reply, Asked(asked.prompt, names)) if reply else [FAILED],
+        "has_speech": has_speech(reply),
+        "names_a_thing": shared_terms(reply, " ".join(asked.things)) > 0,
+        "calls": len(calls),
+        "first_reply": calls[0].raw_output_ref if len(calls) > 1 else "",
+        "first_word_ms": calls[0].first_token_ms if calls else None,
+        "whole_ms": sum(one.duration_ms for one in calls),
+    }
