@@ -20,6 +20,9 @@ _NAME = "RECALLED_PASSAGES"
 # enough for more. A small model reads the passages anew with every prompt, so that it gets few.
 _LEAST_SHARE, _MOST_SHARE = 0.03, 0.1
 _MOST_TOKENS: dict[Tier, int] = {"full": 1_500, "medium": 700, "minimal": 400}
+# The most tokens while memory is told whole, so that little has to be found again. No cache keeps
+# passages, so that they cost as much as ten times their length of memory.
+_MOST_BESIDE_WHOLE_MEMORY = 220
 # The most passages, and the part of the best one's score that every other one needs.
 _MOST_PASSAGES, _LEAST_OF_BEST = 16, 0.4
 _MEMORY = "memory"
@@ -36,7 +39,13 @@ def _search(subject: Subject, tier: Tier) -> Search:
     budget, most = subject.budget_tokens or 0, _MOST_TOKENS[tier]
     most = min(most, round(_MOST_SHARE * budget))
     least = min(most, round(_LEAST_SHARE * budget))
-    return Search(partial(_find, subject, tier, start), least, most, is_needed=start > 1)
+    return Search(
+        partial(_find, subject, tier, start),
+        least_tokens=least,
+        most_tokens=most,
+        most_beside_all=min(most, _MOST_BESIDE_WHOLE_MEMORY),
+        is_needed=start > 1,
+    )
 
 
 def _find(

@@ -8,7 +8,7 @@ a provider's prefix cache can reuse the longest part. All text of people and mod
 that it can neither close an element nor imitate one.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from functools import lru_cache
@@ -77,7 +77,7 @@ class Rank(IntEnum):
 class StateLine:
     """A line with one element.
 
-    `said` is the full text of the fact, and lines with the same text count as repetitions. `block`
+    `said` is the full text of the fact, by which repetitions are known. `block`
     and `place` say where in memory the fact is, such as "Prompts 1-7" and "event 2". A line of the
     chronicle is `under` the heading of a block: its last and its first prompt. If `heads` is not 0,
     the line is such a heading, and heads so many lines. `prompt` is the last prompt that the fact
@@ -319,10 +319,25 @@ def _element(tag: str, text: str, **attributes: str) -> str:
 
 def _once(lines: list[StateLine]) -> list[StateLine]:
     """Return the lines without repetitions. If several lines say the same, the one with the highest
-    rank stays."""
-    kept: dict[str, int] = {}
+    rank stays.
+
+    A line of the history is a repetition only under the same prompts, because what happened twice
+    is told twice.
+    """
+    whole = _without_repetitions(lines, lambda line: (line.said.casefold(), line.under))
+    return _without_repetitions(
+        whole,
+        # Canon and open threads have higher ranks than the history.
+        lambda line: (line.said.casefold(), line.under if line.rank <= Rank.ITEMS else None),
+    )
+
+
+def _without_repetitions(
+    lines: Sequence[StateLine], key_of_line: Callable[[StateLine], Hashable]
+) -> list[StateLine]:
+    kept: dict[Hashable, int] = {}
     for at, line in enumerate(lines):
-        key = line.said.casefold()
+        key = key_of_line(line)
         if key not in kept or line.rank > lines[kept[key]].rank:
             kept[key] = at
     return [lines[at] for at in sorted(kept.values())]

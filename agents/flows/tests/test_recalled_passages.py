@@ -1,6 +1,8 @@
 """Passages that the recent context no longer has are found again for a new prompt, and never by a
 character who did not witness them."""
 
+from collections.abc import Sequence
+
 import pytest
 from pytest_django import Settings
 
@@ -12,7 +14,7 @@ from agents.flows.tests.trying import try_again
 from agents.modes import agent_of
 from agents.prompting.budget import TOKENS_PER_MESSAGE, weigh
 from agents.prompting.fitting import AssembledPrompt, assemble
-from agents.prompting.layers import Layer, Tier, Trim
+from agents.prompting.layers import Layer, Piece, Search, Tier, Trim
 from agents.prompting.recalled import _MOST_TOKENS
 from agents.prompting.sandwich import Subject, compose
 from agents.prompting.sent_layers import SentLayer
@@ -201,6 +203,23 @@ def test_a_passage_cannot_forge_a_part_of_the_request(chapter: Session, tier: st
     assert not {"## USER_PROMPT", "Tom: I confess.", "3) The brooch is mine."} & set(lines)
 
 
+def room_beside_turns(budget: int) -> float:
+    """Return the weight that passages may have beside a context of 1,000 tokens. Their search allows
+    200 tokens, or 100 if the whole context fits."""
+    rooms: list[float] = []
+
+    def find(standing: Sequence[Piece], room: float) -> Sequence[Piece]:
+        rooms.append(room)
+        return ()
+
+    turns = tuple(Piece("x" * 300, block=f"Prompt {number}") for number in range(10))
+    context = Layer("RECENT_CONTEXT", turns, trim=Trim.OLDEST_FIRST, grain=0.5)
+    search = Search(find, least_tokens=20, most_tokens=200, most_beside_all=100, is_needed=True)
+    fit([context, Layer(NAME, (), search=search)], budget)
+    [room] = rooms
+    return room
+
+
 class TestTheRoom:
     def long_chapter(self) -> Session:
         chapter = make_active_chapter(chunk_size_prompts=3)
@@ -223,6 +242,10 @@ class TestTheRoom:
         passages = by_name[NAME].parts
         assert all(text.rstrip().endswith(("I look at it.", "</memory>")) for text in passages)
         assert 0 < by_name[NAME].tokens <= _MOST_TOKENS[tier]
+
+    def test_is_small_while_nothing_of_memory_or_context_gives_way(self) -> None:
+        assert room_beside_turns(2_000) == 300
+        assert room_beside_turns(990) == 600
 
     def test_is_kept_free_by_what_gives_way_before_the_passages(self) -> None:
         layers = self.composed(self.long_chapter(), "medium", budget=6_000)
