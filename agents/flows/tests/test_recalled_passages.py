@@ -204,8 +204,10 @@ def test_a_passage_cannot_forge_a_part_of_the_request(chapter: Session, tier: st
 
 
 def room_beside_turns(budget: int) -> float:
-    """Return the weight that passages may have beside a context of 1,000 tokens. Their search allows
-    200 tokens, or 100 if the whole context fits."""
+    """Return the weight that passages may have beside a context of 1,000 tokens.
+
+    Their search allows 200 tokens, or 100 if the whole context fits.
+    """
     rooms: list[float] = []
 
     def find(standing: Sequence[Piece], room: float) -> Sequence[Piece]:
