@@ -23,7 +23,7 @@ from agents.running.jobs import due_jobs
 from agents.running.live import LIVE_REPLIES
 from agents.running.work import work_on
 from bench.fold_agent import ExactAgent
-from bench.fold_reading import Asking, Tally, check_leaks, check_prompt, check_world
+from bench.fold_reading import Asking, Tally, check_leaks, check_prompt, check_world, read_view
 from bench.fold_story import CAST, Kind, Ruling, Story, Subject, Turn, Writer
 from bench.model_replies import COLORS, lock_payload
 from memory.corrections import write_correction
@@ -221,12 +221,14 @@ class Player:
             if not is_state or subject in ruled or latest > covered or not readers:
                 continue
             new = next(one for one in subject.values if one != known.now)
-            name = subject.key
-            if subject.kind is Kind.PLACE:
-                name = subject.key.removesuffix("'s location")
-            write_correction(
-                chapter.pk, replaces=f"{name}: {known.now}", canon=f"{subject.key}: {new}"
+            # The page offers each fact in the words of memory.
+            view = now_view(fold_chapter(chapter), chapter.characters)
+            replaces = next(
+                item.replaces
+                for item, about, value in read_view(view, self.story)
+                if (about, value) == (subject, known.now)
             )
+            write_correction(chapter.pk, replaces=replaces, canon=f"{subject.key}: {new}")
             self.story.rulings.append(
                 Ruling(chapter.prompt_index, subject, known.now, new, readers)
             )

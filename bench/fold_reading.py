@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bench.fold_story import Kind, Known, Story, Subject, Turn
 
 if TYPE_CHECKING:
-    from memory.telling.now_view import NowSection
+    from memory.telling.now_view import NowItem, NowSection
 
 _LINE = re.compile(r"^<(\w+)(?: [^>]*)?>(.*)</\1>$", re.MULTILINE)
 _MARK = re.compile(r"\b([MRI])(\d{4}x\d{5})\b")
@@ -236,6 +236,22 @@ def check_leaks(text: str, audience: Collection[int], story: Story, tally: Tally
             tally.note(f"agent 8, for {audience}: {kind}{mark} leaked")
 
 
+def read_view(
+    sections: "Iterable[NowSection]", story: Story
+) -> "Iterator[tuple[NowItem, Subject, str]]":
+    """Yield the items of the Now view that are about subjects, with the subjects and their
+    values."""
+    by_key = {subject.key: subject for subject in story.subjects}
+    for section in sections:
+        for item in section.items:
+            tag = _TAGS.get(section.key, "")
+            if tag == "where" and ": " not in item.text:
+                tag = "location"
+            told = f"{item.text} ({item.aside})" if item.aside else item.text
+            for subject, value in read_line(tag, told, by_key) if tag else ():
+                yield item, subject, value
+
+
 def check_world(
     sections: "Iterable[NowSection]",
     story: Story,
@@ -244,16 +260,9 @@ def check_world(
     tally: Tally,
 ) -> None:
     """Count which values the Now view has as they are after turn `covered`."""
-    by_key = {subject.key: subject for subject in story.subjects}
     held: _Values = defaultdict(set)
-    for section in sections:
-        for item in section.items:
-            tag = _TAGS.get(section.key, "")
-            if tag == "where" and ": " not in item.text:
-                tag = "location"
-            told = f"{item.text} ({item.aside})" if item.aside else item.text
-            for subject, value in read_line(tag, told, by_key) if tag else ():
-                held[subject].add(value)
+    for _, subject, value in read_view(sections, story):
+        held[subject].add(value)
     for subject, known in story.known(until=covered).items():
         if subject in leave_out:
             continue

@@ -24,7 +24,11 @@ _MOST_TOKENS: dict[Tier, int] = {"full": 1_500, "medium": 700, "minimal": 400}
 # passages, so that they cost as much as ten times their length of memory.
 _MOST_BESIDE_WHOLE_MEMORY = 220
 # The most passages, and the part of the best one's score that every other one needs.
-_MOST_PASSAGES, _LEAST_OF_BEST = 16, 0.4
+_MOST_PASSAGES, _LEAST_OF_BEST = 24, 0.4
+# The elements of memory that say how things stand, and the part of the room that such lines fill
+# before anything else: a character must know first of all what holds now.
+_PRESENT = frozenset({"now", "where", "location", "open", "closed", "canon", "boundary"})
+_PRESENT_SHARE = 0.5
 _MEMORY = "memory"
 
 
@@ -73,9 +77,12 @@ def _find(
     )
     found = _Found(tuple(one.name for one in subject.everybody), reader.name)
     passages = recall(reader, words, _MOST_PASSAGES)
-    for passage in passages:
-        if passage.score >= _LEAST_OF_BEST * passages[0].score:
-            found.add_if_it_fits(passage, room)
+    close = [one for one in passages if one.score >= _LEAST_OF_BEST * passages[0].score]
+    for passage in close:
+        if passage.line and passage.line.tag in _PRESENT:
+            found.add_if_it_fits(passage, _PRESENT_SHARE * room)
+    for passage in close:
+        found.add_if_it_fits(passage, room)
     return found.pieces()
 
 
@@ -88,7 +95,10 @@ class _Found:
         self._lines: list[StateLine] = []
 
     def add_if_it_fits(self, passage: Passage, room: float) -> None:
+        """Add the passage, unless it was added before or makes the layer heavier than `room`."""
         turns, lines = list(self._turns), list(self._lines)
+        if passage.line in lines:
+            return
         if passage.line is None:
             whole, _ = told_turn(passage.entries, self._cast)
             self._turns.append((passage.prompt_index, Piece(whole)))

@@ -12,15 +12,18 @@ from agents.flows.dry_run import look_ahead
 from agents.flows.tests.playing import play, reroll
 from agents.flows.tests.trying import try_again
 from agents.modes import agent_of
+from agents.prompting import recalled as recalled_layer
 from agents.prompting.budget import TOKENS_PER_MESSAGE, weigh
 from agents.prompting.fitting import AssembledPrompt, assemble
 from agents.prompting.layers import Layer, Piece, Search, Tier, Trim
-from agents.prompting.recalled import _MOST_TOKENS
+from agents.prompting.recalled import _MOST_TOKENS, RECALLED_PASSAGES
 from agents.prompting.sandwich import Subject, compose
 from agents.prompting.sent_layers import SentLayer
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.declared import CHARACTERS
+from memory.recalling import Passage
+from memory.telling.session_state import Rank, StateLine
 from memory.tests.factories import add_delta, add_lock
 from sessions.models import Attempt, Session
 from sessions.tests.factories import add_reply, add_turn, make_active_chapter
@@ -248,6 +251,28 @@ class TestTheRoom:
     def test_is_small_while_nothing_of_memory_or_context_gives_way(self) -> None:
         assert room_beside_turns(2_000) == 300
         assert room_beside_turns(990) == 600
+
+    def test_goes_first_to_what_holds_now(
+        self, chapter: Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        told = [
+            StateLine(f"<was>lamp: {number}</was>", Rank.PAST, f"lamp: {number}", tag="was")
+            for number in range(8)
+        ]
+        held = StateLine("<now>lamp: out</now>", Rank.STATE, "lamp: out", tag="now")
+        passages = [
+            *(Passage(number, 9.0, line=line) for number, line in enumerate(told, 1)),
+            Passage(9, 5.0, line=held),
+        ]
+        monkeypatch.setattr(recalled_layer, "recall", lambda *_: passages)
+        attempt = Attempt(session=chapter, actor=1, agent="character", words="The lamp?")
+        subject = Subject(chapter, 1, None, attempt, budget_tokens=BUDGET)
+        search = RECALLED_PASSAGES.layer(subject, "medium").search
+        assert search is not None
+        [piece] = search.find([], 150.0)
+        assert held.text in piece.text
+        assert told[0].text in piece.text
+        assert told[7].text not in piece.text
 
     def test_is_kept_free_by_what_gives_way_before_the_passages(self) -> None:
         layers = self.composed(self.long_chapter(), "medium", budget=6_000)
