@@ -19,6 +19,7 @@ from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import due_jobs
 from agents.running.work import work_on
 from agents.tests.replies import answer_in_form
+from storyengine.tests.both_stacks import on_both_stacks
 from storyengine.tests.running import RunningProgram
 
 # Hypothesis sets no deadline for an example, because its time depends on the machine and on the
@@ -36,31 +37,15 @@ hypothesis.settings.load_profile("untimed")
 
 # The marks of tests that start processes and mostly wait for these processes.
 _LONG = {"browser", "processes", "real_model"}
-# The marks of tests that behave the same with each database and each broker. These tests look at
-# pages, run the embedded model, or check requests that are refused before anything is stored.
-_ONE_STACK = {"browser", "real_model", "one_stack"}
-# The fixtures of pytest-django that a test requests if it reads or writes rows.
-_DATABASE = {"db", "transactional_db", "live_server"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that may differ with the database or the broker, and sort the long tests to
-    the front. A long test mostly waits, so other processes can run the short tests meanwhile."""
-    for item in items:
-        if isinstance(item, pytest.Function) and _meets_servers(item):
-            item.add_marker("servers")
+    """Mark the tests that run on both stacks, and sort the long tests to the front. A long test
+    mostly waits, so other processes can run the short tests meanwhile."""
+    for test in on_both_stacks([item for item in items if isinstance(item, pytest.Function)]):
+        test.add_marker("servers")
     items.sort(key=lambda item: _LONG.isdisjoint(mark.name for mark in item.iter_markers()))
-
-
-def _meets_servers(test: pytest.Function) -> bool:
-    marks = {mark.name for mark in test.iter_markers()}
-    of_servers = test.nodeid.startswith(("storyengine/stack/", "storyengine/backups/", "chaos/"))
-    return (
-        of_servers
-        or not marks.isdisjoint({"processes", "django_db"})
-        or not _DATABASE.isdisjoint(test.fixturenames)
-    ) and marks.isdisjoint(_ONE_STACK)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -61,6 +61,7 @@ def stored(chapter: Session) -> list[Any]:
     return rows
 
 
+@pytest.mark.each_case
 @pytest.mark.django_db
 @pytest.mark.usefixtures("_scripted")
 class TestTakenOrRefused:

@@ -424,9 +424,9 @@ def test_chapters_that_have_witnesses_are_told_apart_by_reader(
     assert Session.objects.get(pk=chapter.pk).differs_by_reader is (witnesses is not None)
 
 
-@pytest.mark.parametrize("name", ["played", "imported", "ended", "set up"])
-def test_a_chapter_that_was_carried_over_goes_through_a_file(old: Old, name: str) -> None:
-    chapter = old.new(name)
-    copy = import_chapter(export_chapter(chapter.pk).to_json())
-    assert exported(copy) == exported(chapter)
-    assert read_transcript(copy).plain_text == read_transcript(chapter).plain_text
+def test_a_chapter_that_was_carried_over_goes_through_a_file(old: Old) -> None:
+    for name in ("played", "imported", "ended", "set up"):
+        chapter = old.new(name)
+        copy = import_chapter(export_chapter(chapter.pk).to_json())
+        assert exported(copy) == exported(chapter), name
+        assert read_transcript(copy).plain_text == read_transcript(chapter).plain_text, name

@@ -101,6 +101,7 @@ PLACES: dict[Break, str] = {
 ERRORS = [MemoryError(WORDS), OverflowError(WORDS)]
 
 
+@pytest.mark.each_case  # The cases end the transaction in different places.
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
 @pytest.mark.parametrize(
     ("place", "kept"), PLACES.items(), ids=lambda one: getattr(one, "__name__", "")

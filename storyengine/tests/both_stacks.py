@@ -1,0 +1,102 @@
+"""Chooses the tests that run on both stacks: on SQLite with files, and on PostgreSQL with Redis.
+
+Each test function that meets a database or a broker runs on both stacks. Most cases of one function
+run the same code with different values, and only some values can make a difference between the
+stacks. So the second stack runs one case of a function, and also:
+
+- each case that is given code, such as a function or a model, because its queries are other ones
+- each case with a value at the edge of what databases take, such as a NUL or a large number
+- each case of a function that really commits or that starts the program
+- each case in the folders of tests that are about the database or the broker itself
+- each case of a function with the mark `each_case`, if the values have names that hide them
+
+The first stack runs each case of each function. With STORYENGINE_TEST_STRIDE=1, as in the weekly
+run, the second stack does so too.
+"""
+
+import os
+import re
+import zlib
+from collections.abc import Collection, Mapping
+
+import pytest
+
+# The marks of tests that behave the same with each database and each broker. These tests look at
+# pages, run the embedded model, or check requests that are refused before anything is stored.
+_ONE_STACK = {"browser", "real_model", "one_stack"}
+# The fixtures of pytest-django that a test requests if it reads or writes rows, and those whose
+# rows are committed.
+_DATABASE = {"db", "transactional_db", "live_server"}
+_COMMITTING = {"transactional_db", "live_server"}
+_OF_SERVERS = ("storyengine/stack/", "storyengine/backups/", "chaos/")
+_PLAIN_TEXT = re.compile(r"[\n -~]{0,1000}")
+# A character that is written as in an address, such as %00.
+_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
+# PostgreSQL's integers end here. SQLite's integers have eight bytes.
+_LARGE = 2**31
+
+
+def on_both_stacks(tests: Collection[pytest.Function]) -> list[pytest.Function]:
+    functions: dict[str, list[pytest.Function]] = {}
+    for test in tests:
+        if _meets_servers(test):
+            functions.setdefault(test.nodeid.partition("[")[0], []).append(test)
+    return [case for cases in functions.values() for case in _that_may_differ(cases)]
+
+
+def _meets_servers(test: pytest.Function) -> bool:
+    marks = _marks_of(test)
+    return (
+        test.nodeid.startswith(_OF_SERVERS)
+        or not marks.isdisjoint({"processes", "django_db"})
+        or not _DATABASE.isdisjoint(test.fixturenames)
+    ) and marks.isdisjoint(_ONE_STACK)
+
+
+def _that_may_differ(cases: list[pytest.Function]) -> list[pytest.Function]:
+    one = cases[0]
+    if (
+        os.environ.get("STORYENGINE_TEST_STRIDE") == "1"
+        or one.nodeid.startswith(_OF_SERVERS)
+        or not _marks_of(one).isdisjoint({"processes", "each_case"})
+        or _commits(one)
+    ):
+        return cases
+    # A checksum of the case's name chooses the case. So the choice is the same in every run and in
+    # every process, and it is not always the first and simplest case.
+    chosen = min(cases, key=lambda case: (zlib.crc32(case.nodeid.encode()), case.nodeid))
+    return [case for case in cases if case is chosen or _may_differ(case)]
+
+
+def _commits(test: pytest.Function) -> bool:
+    """Return whether the test's transactions are real ones, which other connections see."""
+    return not _COMMITTING.isdisjoint(test.fixturenames) or any(
+        mark.kwargs.get("transaction") for mark in test.iter_markers("django_db")
+    )
+
+
+def _may_differ(test: pytest.Function) -> bool:
+    call = getattr(test, "callspec", None)
+    if call is None:
+        return False
+    return any(callable(value) or is_at_an_edge(value) for value in call.params.values())
+
+
+def is_at_an_edge(value: object) -> bool:
+    """Return whether databases may treat this value differently, or a value inside it."""
+    match value:
+        case bytes():
+            return is_at_an_edge(value.decode(errors="replace"))
+        case str():
+            return not _PLAIN_TEXT.fullmatch(value) or bool(_ENCODED.search(value))
+        case int() | float():
+            return not -_LARGE < value < _LARGE
+        case Mapping():
+            return any(is_at_an_edge(part) for pair in value.items() for part in pair)
+        case list() | tuple() | set() | frozenset():
+            return any(map(is_at_an_edge, value))
+    return False
+
+
+def _marks_of(test: pytest.Function) -> set[str]:
+    return {mark.name for mark in test.iter_markers()}
