@@ -7,6 +7,9 @@ PYTHON = $(shell for candidate in python3 python3.14 python3.13 python3.12 pytho
 # Everything runs as the command of .venv, also what honcho starts from the Procfile.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONUNBUFFERED = 1
+# Compiled modules are kept. Otherwise each process would compile the program anew when it starts, and
+# a test of the whole program starts several processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 PIP_INSTALL = python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement
 LOCK = python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
