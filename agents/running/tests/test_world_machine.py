@@ -459,7 +459,11 @@ class Play(RuleBasedStateMachine):
 # and therefore plans its queries badly.
 @pytest.mark.one_stack
 @pytest.mark.django_db
-def test_the_world_is_that_of_a_chapter_in_which_only_the_chosen_were_made() -> None:
+def test_the_world_is_that_of_a_chapter_in_which_only_the_chosen_were_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The lease is long, because the test renews no leases and a machine may be slow.
+    monkeypatch.setattr("sessions.attempts.LEASE", timedelta(hours=1))
     run_state_machine_as_test(
         Play,
         settings=settings(
