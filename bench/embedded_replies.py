@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from http.client import HTTPException
 from itertools import groupby
+from math import ceil, floor
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -88,9 +89,13 @@ def reply_figures(results: Sequence[dict[str, Any]]) -> list[Figure]:
     first = median([one["first_word_ms"] or 0 for one in results]) / 1_000
     whole = median([one["whole_ms"] for one in results]) / 1_000
     return [
-        _counted(results, "that break a rule", "broken", at_most=MOST_BROKEN * share),
-        _counted(results, "with spoken words", "has_speech", at_least=LEAST_WITH_SPEECH * share),
-        _counted(results, "that name a thing", "names_a_thing", at_least=LEAST_WITH_THING * share),
+        _counted(results, "that break a rule", "broken", at_most=floor(MOST_BROKEN * share)),
+        _counted(
+            results, "with spoken words", "has_speech", at_least=ceil(LEAST_WITH_SPEECH * share)
+        ),
+        _counted(
+            results, "that name a thing", "names_a_thing", at_least=ceil(LEAST_WITH_THING * share)
+        ),
         _counted([{"again": one["calls"] > 1} for one in results], "asked for again", "again"),
         _timed("to the first word", first, MOST_SECONDS_TO_FIRST_WORD),
         _timed("to the whole reply", whole, MOST_SECONDS_TO_END),
@@ -102,15 +107,15 @@ def _counted(
     what: str,
     field: str,
     *,
-    at_most: float | None = None,
-    at_least: float | None = None,
+    at_most: int | None = None,
+    at_least: int | None = None,
 ) -> Figure:
     number = sum(bool(one[field]) for one in results)
     target, passed = "", None
     if at_most is not None:
-        target, passed = f"at most {at_most:g}", number <= at_most
+        target, passed = f"at most {at_most}", number <= at_most
     if at_least is not None:
-        target, passed = f"at least {at_least:g}", number >= at_least
+        target, passed = f"at least {at_least}", number >= at_least
     return Figure(f"Replies {what}", number, f"{number} of {len(results)}", target, passed)
 
 
