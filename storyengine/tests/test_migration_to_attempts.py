@@ -235,7 +235,16 @@ def chosen_at(chapter: Session, number: int) -> Attempt:
     return chapter.turns.get(number=number).chosen
 
 
-def test_every_word_of_a_story_is_told_by_an_attempt(old: Old) -> None:
+def test_a_database_from_before_attempts_is_carried_over(old: Old) -> None:
+    """All checks look at one migrated database, because each migration takes seconds. The last two
+    checks add rows."""
+    check_every_word_of_a_story_is_told_by_an_attempt(old)
+    check_trials_are_attempts_that_are_chosen_where_they_were_adopted(old)
+    check_memory_drafts_jobs_and_calls_name_the_attempts_that_they_are_of(old)
+    check_chapters_go_through_files(old)
+
+
+def check_every_word_of_a_story_is_told_by_an_attempt(old: Old) -> None:
     check_no_event_is_lost_or_changed(old)
     for name in ("played", "imported", "ended", "set up"):
         check_the_latest_reply_to_each_prompt_is_chosen(old, old.new(name))
@@ -323,7 +332,7 @@ def check_an_imported_chapter_has_attempts_from_its_first_prompt_on(old: Old) ->
     assert [one.kind for one in third.attempts.all()] == ["prompt"]
 
 
-def test_trials_are_attempts_that_are_chosen_where_they_were_adopted(old: Old) -> None:
+def check_trials_are_attempts_that_are_chosen_where_they_were_adopted(old: Old) -> None:
     turn = old.new("played").turns.get(number=4)
     adopted = turn.chosen
     assert (adopted.pk, adopted.kind) == (old.left["adoption"].pk, "trial")
@@ -352,7 +361,7 @@ def test_trials_are_attempts_that_are_chosen_where_they_were_adopted(old: Old) -
         assert (call.raw_output_ref, call.job) == (f"Four, {outcome}", None)
 
 
-def test_memory_drafts_jobs_and_calls_name_the_attempts_that_they_are_of(old: Old) -> None:
+def check_memory_drafts_jobs_and_calls_name_the_attempts_that_they_are_of(old: Old) -> None:
     played, ended, kept = old.new("played"), old.new("ended"), old.left["kept"].pk
     assert MemoryBlock.objects.get(session=played, type="turn_delta").attempt_id == kept
     assert not MemoryBlock.objects.exclude(type="turn_delta").exclude(attempt=None).exists()
@@ -424,7 +433,7 @@ def test_chapters_that_have_witnesses_are_told_apart_by_reader(
     assert Session.objects.get(pk=chapter.pk).differs_by_reader is (witnesses is not None)
 
 
-def test_a_chapter_that_was_carried_over_goes_through_a_file(old: Old) -> None:
+def check_chapters_go_through_files(old: Old) -> None:
     for name in ("played", "imported", "ended", "set up"):
         chapter = old.new(name)
         copy = import_chapter(export_chapter(chapter.pk).to_json())
