@@ -23,9 +23,6 @@ _PROSE_SAMPLING = {
     "dry_multiplier": 0.8,
     "dry_allowed_length": 3,
     "dry_penalty_last_n": 8192,
-    # If several words are likely, the likeliest are skipped in half of the cases.
-    "xtc_probability": 0.5,
-    "xtc_threshold": 0.1,
 }
 # The settings for JSON. A small model tends to fill every field with the same text. llama.cpp finds
 # no repetition across a quotation mark, so repeated keys do not count. It searches about as many of

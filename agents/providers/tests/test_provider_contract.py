@@ -269,12 +269,14 @@ class TestEmbedded(ProviderContract):
         assert prose["repeat_penalty"] > 1
         assert 0 < prose["min_p"] < 1
         assert "id_slot" not in prose
+        # XTC skips the likeliest words, and a small model has few others that fit.
+        assert "xtc_probability" not in prose
         shaped = provider.extra_fields(
             replace(REQUEST, json_schema={"type": "object"}, is_background=True)
         )
         assert shaped["id_slot"] == BACKGROUND_SLOT
         # For JSON, these settings must be missing, because JSON has to repeat its marks and keys.
-        assert not {"repeat_penalty", "xtc_probability"} & shaped.keys()
+        assert "repeat_penalty" not in shaped
         assert shaped["dry_penalty_last_n"] > shaped["dry_allowed_length"] > 3
         assert shaped["dry_multiplier"] > 0
 
