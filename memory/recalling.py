@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from memory.memory_terms import count_terms, rank_memory
 from memory.places import places_of_turns
@@ -11,7 +12,10 @@ from memory.record_terms import read_record
 from memory.telling.session_state import StateLine
 from sessions.transcript import Entry, chosen_entries
 
-__all__ = ["Passage", "Reader", "recall"]
+__all__ = ["ELEMENTS_OF_NOW", "Passage", "Reader", "recall"]
+
+# The elements of the lines that say how things stand.
+ELEMENTS_OF_NOW = frozenset({"now", "where", "location", "open", "closed", "canon", "boundary"})
 
 # The words before a line of memory, by its element. Other lines say by themselves what they are.
 _LEADS = {
@@ -53,8 +57,9 @@ class Passage:
         return f"Memory, {line.block.lower()}: {lead}{told}"
 
 
-def recall(reader: Reader, question: str, k: int) -> list[Passage]:
-    """Return at most `k` passages that the question is about, best first.
+def recall(reader: Reader, question: str, k: int, *, k_of_now: int = 0) -> list[Passage]:
+    """Return at most `k` passages that the question is about, best first. The best `k_of_now` lines
+    of memory that say how things stand are always among them, even beyond `k`.
 
     The question is words; no sign in it has a meaning. A turn is found by its own words, and less
     by those of the turn before and by its place and time. A line of memory is found by its own
@@ -69,7 +74,10 @@ def recall(reader: Reader, question: str, k: int) -> list[Passage]:
     ]
     found += [(score, line.prompt, line) for line, score in rank_memory(reader, asked, language)]
     # The sort is stable: a turn comes before memory of it, and lines keep the order of memory.
-    best = sorted(found, key=lambda one: (-one[0], one[1]))[: max(k, 0)]
+    ranked = sorted(found, key=lambda one: (-one[0], one[1]))
+    of_now = (one for one in ranked if one[2] and one[2].tag in ELEMENTS_OF_NOW)
+    always = set(map(id, islice(of_now, k_of_now)))
+    best = [one for at, one in enumerate(ranked) if at < k or id(one) in always]
     entries = _read_entries(reader, [number for _, number, line in best if line is None])
     name = reader.name
     return [

@@ -10,7 +10,7 @@ from agents.prompting.layer_sources import context_start, told_turn
 from agents.prompting.layers import Piece, Search, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.sent_layers import BLANK_LINE, with_heading
-from memory.recalling import Passage, Reader, recall
+from memory.recalling import ELEMENTS_OF_NOW, Passage, Reader, recall
 from memory.telling.prompt_memory import told_lock
 from memory.telling.session_state import StateLine, heading_of
 
@@ -24,11 +24,10 @@ _MOST_TOKENS: dict[Tier, int] = {"full": 1_500, "medium": 700, "minimal": 400}
 # passages, so that they cost as much as ten times their length of memory.
 _MOST_BESIDE_WHOLE_MEMORY = 220
 # The most passages, and the part of the best one's score that every other one needs.
-_MOST_PASSAGES, _LEAST_OF_BEST = 24, 0.4
-# The elements of memory that say how things stand, and the part of the room that such lines fill
-# before anything else: a character must know first of all what holds now.
-_PRESENT = frozenset({"now", "where", "location", "open", "closed", "canon", "boundary"})
-_PRESENT_SHARE = 0.5
+_MOST_PASSAGES, _LEAST_OF_BEST = 16, 0.4
+# The most lines of memory that say how things stand, and the part of the room that they fill before
+# anything else: a character must know first of all what holds now.
+_MOST_OF_NOW, _SHARE_OF_NOW = 12, 0.5
 _MEMORY = "memory"
 
 
@@ -76,11 +75,11 @@ def _find(
         has_lock=tier == "full" and bool(told_lock(subject.chapter)),
     )
     found = _Found(tuple(one.name for one in subject.everybody), reader.name)
-    passages = recall(reader, words, _MOST_PASSAGES)
+    passages = recall(reader, words, _MOST_PASSAGES, k_of_now=_MOST_OF_NOW)
     close = [one for one in passages if one.score >= _LEAST_OF_BEST * passages[0].score]
     for passage in close:
-        if passage.line and passage.line.tag in _PRESENT:
-            found.add_if_it_fits(passage, _PRESENT_SHARE * room)
+        if passage.line and passage.line.tag in ELEMENTS_OF_NOW:
+            found.add_if_it_fits(passage, _SHARE_OF_NOW * room)
     for passage in close:
         found.add_if_it_fits(passage, room)
     return found.pieces()

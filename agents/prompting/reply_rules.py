@@ -20,6 +20,9 @@ _WORDS = {
     "says scenario": re.compile(r"\bscenarios?\b", re.IGNORECASE),
     "says character": re.compile(r"\bcharacters?\b", re.IGNORECASE),
     "says boundaries": re.compile(r"\bboundar(?:y|ies)\b", re.IGNORECASE),
+    "speaks of the request": re.compile(
+        r"\bthis prompt\b|\bnew beat\b|^\W*(?:user|response):", re.IGNORECASE | re.MULTILINE
+    ),
     "begins with I notice": re.compile(r"\A\W*I(?: can)? notice\b", re.IGNORECASE),
 }
 _TOO_SHORT = f"has under {LEAST_WORDS} words"

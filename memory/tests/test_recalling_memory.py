@@ -55,6 +55,17 @@ def ask(chapter: Session, question: str, k: int = 5, **reader: object) -> list[P
     return recall(Reader(chapter, **reader), question, k)  # type: ignore[arg-type]
 
 
+def test_how_things_stand_is_found_even_beyond_the_number_that_was_asked_for(
+    chapter: Session,
+) -> None:
+    question = "Mara cut the rope and the mast fell: is the lantern whole?"
+    held = "Memory, prompts 1-4: how it stands: lantern: broken (by hail)"
+    assert held not in [one.text for one in recall(Reader(chapter), question, 1)]
+    first, *others = recall(Reader(chapter), question, 1, k_of_now=1)
+    assert "cut the rope" in first.text
+    assert [one.text for one in others] == [held]
+
+
 def texts(chapter: Session, question: str, **reader: object) -> list[str]:
     return [one.text for one in ask(chapter, question, 5, **reader)]
 

@@ -152,9 +152,9 @@ class TestTheRoom:
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
 
-    def counted(reader: Any, question: str, k: int) -> Any:
+    def counted(reader: Any, question: str, k: int, **more: int) -> Any:
         asked.append(question)
-        return recall(reader, question, k)
+        return recall(reader, question, k, **more)
 
     monkeypatch.setattr("agents.prompting.recalled.recall", counted)
     return asked

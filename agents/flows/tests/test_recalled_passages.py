@@ -264,7 +264,7 @@ class TestTheRoom:
             *(Passage(number, 9.0, line=line) for number, line in enumerate(told, 1)),
             Passage(9, 5.0, line=held),
         ]
-        monkeypatch.setattr(recalled_layer, "recall", lambda *_: passages)
+        monkeypatch.setattr(recalled_layer, "recall", lambda *_, k_of_now: passages)
         attempt = Attempt(session=chapter, actor=1, agent="character", words="The lamp?")
         subject = Subject(chapter, 1, None, attempt, budget_tokens=BUDGET)
         search = RECALLED_PASSAGES.layer(subject, "medium").search
