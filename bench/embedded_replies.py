@@ -9,9 +9,10 @@ back for the last run. --sampling tries other settings of llama.cpp.
 
 import argparse
 import json
+import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from http.client import HTTPException
 from itertools import groupby
 from math import ceil, floor
@@ -33,7 +34,7 @@ MOST_SECONDS_TO_FIRST_WORD, MOST_SECONDS_TO_END = 5.0, 15.0
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.embedded_replies", description=__doc__)
-    parser.add_argument("--scenes", nargs="+", default=[], help="the names of their files")
+    parser.add_argument("--scenes", nargs="+", default=[], help="their files, without .toml")
     parser.add_argument("--prompts", type=int, default=PROMPTS, help="how many of each scene")
     parser.add_argument("--tuning", action="store_true", help="without the scenes kept back")
     parser.add_argument("--sampling", type=json.loads, default={}, help="JSON, for llama.cpp")
@@ -52,8 +53,8 @@ def main(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             print("\nCut short.", flush=True)
         except (BenchError, OSError, HTTPException, ValueError, KeyError) as error:
+            # What was played until then is kept.
             print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)
-            return 1
     if not results:
         return 1
     figures = reply_figures(results)
@@ -86,8 +87,8 @@ def play(processes: Processes, options: argparse.Namespace, results: list[dict[s
 
 def reply_figures(results: Sequence[dict[str, Any]]) -> list[Figure]:
     share = len(results) / REPLIES
-    first = median([one["first_word_ms"] or 0 for one in results]) / 1_000
-    whole = median([one["whole_ms"] for one in results]) / 1_000
+    first = _median_seconds(one["first_word_ms"] for one in results)
+    whole = _median_seconds(one["whole_ms"] for one in results)
     return [
         _counted(results, "that break a rule", "broken", at_most=floor(MOST_BROKEN * share)),
         _counted(
@@ -100,6 +101,12 @@ def reply_figures(results: Sequence[dict[str, Any]]) -> list[Figure]:
         _timed("to the first word", first, MOST_SECONDS_TO_FIRST_WORD),
         _timed("to the whole reply", whole, MOST_SECONDS_TO_END),
     ]
+
+
+def _median_seconds(times: Iterable[int | None]) -> float:
+    """Return the median of the times that replies took, or infinity if there was no reply."""
+    known = [one for one in times if one]
+    return median(known) / 1_000 if known else math.inf
 
 
 def _counted(

@@ -223,11 +223,14 @@ class Player:
             new = next(one for one in subject.values if one != known.now)
             # The page offers each fact in the words of memory.
             view = now_view(fold_chapter(chapter), chapter.characters)
-            replaces = next(
+            offered = (
                 item.replaces
                 for item, about, value in read_view(view, self.story)
                 if (about, value) == (subject, known.now)
             )
+            # A page that does not offer the value is wrong, and is counted by `ask_world`.
+            if not (replaces := next(offered, "")):
+                continue
             write_correction(chapter.pk, replaces=replaces, canon=f"{subject.key}: {new}")
             self.story.rulings.append(
                 Ruling(chapter.prompt_index, subject, known.now, new, readers)

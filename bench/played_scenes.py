@@ -123,7 +123,6 @@ def _result(chapter: Session, key: str, asked: ScenePrompt) -> dict[str, Any]:
         "has_speech": has_speech(reply),
         "names_a_thing": shared_terms(reply, " ".join(asked.things)) > 0,
         "calls": len(calls),
-        "first_reply": calls[0].raw_output_ref if len(calls) > 1 else "",
         "first_word_ms": calls[0].first_token_ms if calls else None,
         "whole_ms": sum(one.duration_ms for one in calls),
     }

@@ -14,8 +14,11 @@ from sessions.transcript import Entry, chosen_entries
 
 __all__ = ["ELEMENTS_OF_NOW", "Passage", "Reader", "recall"]
 
-# The elements of the lines that say how things stand.
-ELEMENTS_OF_NOW = frozenset({"now", "where", "location", "open", "closed", "canon", "boundary"})
+# The elements of the lines that say how things stand: the state of the world, threads with how they
+# ended, and canon.
+ELEMENTS_OF_NOW = frozenset(
+    ("now", "where", "location", "around", "open", "closed", "unclear", "canon", "boundary")
+)
 
 # The words before a line of memory, by its element. Other lines say by themselves what they are.
 _LEADS = {
@@ -58,8 +61,8 @@ class Passage:
 
 
 def recall(reader: Reader, question: str, k: int, *, k_of_now: int = 0) -> list[Passage]:
-    """Return at most `k` passages that the question is about, best first. The best `k_of_now` lines
-    of memory that say how things stand are always among them, even beyond `k`.
+    """Return the best `k` passages that the question is about, and beyond them the best `k_of_now`
+    lines of memory that say how things stand, all of them best first.
 
     The question is words; no sign in it has a meaning. A turn is found by its own words, and less
     by those of the turn before and by its place and time. A line of memory is found by its own

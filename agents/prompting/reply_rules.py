@@ -21,7 +21,9 @@ _WORDS = {
     "says character": re.compile(r"\bcharacters?\b", re.IGNORECASE),
     "says boundaries": re.compile(r"\bboundar(?:y|ies)\b", re.IGNORECASE),
     "speaks of the request": re.compile(
-        r"\bthis prompt\b|\bnew beat\b|^\W*(?:user|response):", re.IGNORECASE | re.MULTILINE
+        r"\bthis prompt\b|\b(?:the|this|your) new beat\b"
+        r"|^[^\w\n]*(?:user|response)(?:\*\*)?:",
+        re.IGNORECASE | re.MULTILINE,
     ),
     "begins with I notice": re.compile(r"\A\W*I(?: can)? notice\b", re.IGNORECASE),
 }

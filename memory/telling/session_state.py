@@ -321,13 +321,14 @@ def _once(lines: list[StateLine]) -> list[StateLine]:
     """Return the lines without repetitions. If several lines say the same, the one with the highest
     rank stays.
 
-    A line of the history is a repetition only under the same prompts, because what happened twice
-    is told twice.
+    Most lines of the chronicle are repetitions only under the same prompts, because what happened
+    twice is told twice. Canon and open threads are told once in the whole of memory. Therefore the
+    repetitions under the same prompts go first.
     """
     whole = _without_repetitions(lines, lambda line: (line.said.casefold(), line.under))
     return _without_repetitions(
         whole,
-        # Canon and open threads have higher ranks than the history.
+        # Only canon, open threads and lines that are not of the chronicle have higher ranks.
         lambda line: (line.said.casefold(), line.under if line.rank <= Rank.ITEMS else None),
     )
 

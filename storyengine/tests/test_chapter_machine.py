@@ -52,8 +52,8 @@ from storyengine.tests.lighthouse.mode import MODE
 from storyengine.tests.lighthouse.state import WIND
 from storyengine.tests.lighthouse.tide import TIDE
 
-# The number of chapters that are played. With CI=true each run plays the same chapters, so more of
-# them would find nothing new there. The weekly run plays more. Without CI=true each run plays other
+# The number of chapters that are played. With CI=true each run plays the same few chapters,
+# to save time. The weekly run plays more. Without CI=true each run plays other
 # chapters. The option `--hypothesis-seed` repeats the chapters of a run:
 # STORYENGINE_TEST_CHAPTERS=200 pytest storyengine/tests/test_chapter_machine.py --hypothesis-seed=8
 ON_SERVERS = bool(os.environ.get("STORYENGINE_TEST_DATABASE_URL"))

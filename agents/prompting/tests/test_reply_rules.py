@@ -23,6 +23,7 @@ def broken(reply: str, asked: Asked = ASKED) -> list[str]:
         ("I am waiting to respond to the new beat of the lamp.", "speaks of the request"),
         ("I think this prompt is about the cold lamp.", "speaks of the request"),
         ("**User:** The lamp is cold. I look at it again.", "speaks of the request"),
+        ("**Response**: I look at the cold lamp once again.", "speaks of the request"),
         ("I notice the lamp is cold and the door is shut.", "begins with I notice"),
         ("“I notice,” I say, “that the lamp is cold now.”", "begins with I notice"),
         ("I look at the cold lamp.", "has under 8 words"),
