@@ -108,14 +108,10 @@ def measure(
     write_session(session, file)
     numbers = map(str, (options.count, *where_to_go_on(results)))
     command = [sys.executable, "-m", "bench.embedded_jobs", str(file), *numbers]
-    for line in processes.follow("embedded_jobs", command):
-        if not line.startswith("{"):
-            print(line.rstrip(), flush=True)
-            continue
-        result = json.loads(line)
+    for result in processes.follow_results("embedded_jobs", command):
         results.append(result)
         with (folder / RESULTS).open("a") as lines:
-            lines.write(line)
+            lines.write(f"{json.dumps(result)}\n")
         number = sum(one["kind"] == result["kind"] for one in results)
         outcome = "valid" if result["is_valid"] else "NOT VALID"
         repaired = " after a repair" if result["calls"] > 1 else ""

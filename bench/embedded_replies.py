@@ -9,13 +9,12 @@ back for the last run. --sampling tries other settings of llama.cpp.
 
 import argparse
 import json
-import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from http.client import HTTPException
 from itertools import groupby
-from math import ceil, floor
+from math import ceil, floor, inf
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -47,6 +46,7 @@ def main(options: argparse.Namespace) -> int:
     chosen = "STORYENGINE_EMBEDDED_MODEL"
     environment = {chosen: os.environ[chosen]} if chosen in os.environ else {}
     results: list[dict[str, Any]] = []
+    is_whole = True
     with open_processes({"STORYENGINE_LLM": "embedded", **environment}) as processes:
         try:
             play(processes, options, results)
@@ -54,6 +54,7 @@ def main(options: argparse.Namespace) -> int:
             print("\nCut short.", flush=True)
         except (BenchError, OSError, HTTPException, ValueError, KeyError) as error:
             # What was played until then is kept.
+            is_whole = False
             print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)
     if not results:
         return 1
@@ -61,7 +62,8 @@ def main(options: argparse.Namespace) -> int:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(readable(results, figures), encoding="utf-8")
     print(f"\nThe replies are in {options.out}")
-    return report(figures, session="embedded replies", load_before=load_before)
+    status = report(figures, session="embedded replies", load_before=load_before)
+    return status if is_whole else 1
 
 
 def play(processes: Processes, options: argparse.Namespace, results: list[dict[str, Any]]) -> None:
@@ -75,11 +77,7 @@ def play(processes: Processes, options: argparse.Namespace, results: list[dict[s
         "is_tuning": options.tuning,
     }
     command = [sys.executable, "-m", "bench.reply_jobs", json.dumps(asked)]
-    for line in processes.follow("reply_jobs", command):
-        if not line.startswith("{"):
-            print(line.rstrip(), flush=True)
-            continue
-        result = json.loads(line)
+    for result in processes.follow_results("reply_jobs", command):
         results.append(result)
         broken = ", ".join(result["broken"])
         print(f"{result['scene']} {result['number']}: {broken or 'no rule broken'}", flush=True)
@@ -106,7 +104,7 @@ def reply_figures(results: Sequence[dict[str, Any]]) -> list[Figure]:
 def _median_seconds(times: Iterable[int | None]) -> float:
     """Return the median of the times that replies took, or infinity if there was no reply."""
     known = [one for one in times if one]
-    return median(known) / 1_000 if known else math.inf
+    return median(known) / 1_000 if known else inf
 
 
 def _counted(

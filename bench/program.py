@@ -4,6 +4,7 @@ server.
 Each process leads a process group of its own. The end of a measurement ends the whole group.
 """
 
+import json
 import os
 import re
 import signal
@@ -78,6 +79,15 @@ class Processes:
         if done.returncode:
             raise BenchError(f"{name} failed:\n{done.stdout[-2_000:]}{done.stderr[-4_000:]}")
         return done.stdout
+
+    def follow_results(self, name: str, command: list[str]) -> Iterator[dict[str, Any]]:
+        """Run a program to its end. Yield each JSON object as soon as it is printed, and print
+        every other line. Raise BenchError if the program fails."""
+        for line in self.follow(name, command):
+            if line.startswith("{"):
+                yield json.loads(line)
+            else:
+                print(line.rstrip(), flush=True)
 
     def follow(self, name: str, command: list[str]) -> Iterator[str]:
         """Run a program to its end. Yield each line as soon as it is printed. Raise BenchError if

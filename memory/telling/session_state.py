@@ -77,10 +77,10 @@ class Rank(IntEnum):
 class StateLine:
     """A line with one element.
 
-    `said` is the full text of the fact, by which repetitions are known. `block`
-    and `place` say where in memory the fact is, such as "Prompts 1-7" and "event 2". A line of the
-    chronicle is `under` the heading of a block: its last and its first prompt. If `heads` is not 0,
-    the line is such a heading, and heads so many lines. `prompt` is the last prompt that the fact
+    `said` is the full text of the fact, by which repetitions are known. `block` and `place` say
+    where in memory the fact is, such as "Prompts 1-7" and "event 2". A line of the chronicle is
+    `under` the heading of a block: its last and its first prompt. If `heads` is not 0, the line is
+    such a heading, and heads so many lines. `prompt` is the last prompt that the fact
     comes from, or 0 for the lock.
 
     The line of a deed may have a second text, `with_intent`, which only its `doer`, a name, and the
