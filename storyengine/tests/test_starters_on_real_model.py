@@ -6,6 +6,7 @@ The model is large, so these tests run only where its weights have been fetched 
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,8 @@ pytestmark = [
 MOST_TOKENS, LEAST_CACHED = 1_200, 0.9
 # The tests fail if the model needs longer than this. It is far more than any machine should need.
 PATIENCE_SECONDS = 600.0
+# The number of beginnings that the test plays until the model has counted one.
+TRIES = 4
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +48,24 @@ def program() -> Iterator[RunningProgram]:
 def test_the_suggested_prompt_is_short_and_was_read_ahead(
     program: RunningProgram, starter: Starter, record_property: Callable[[str, object], None]
 ) -> None:
+    # The server counts a request at the end of its answer. If the program stops an answer that
+    # breaks a rule, there is no count, and the test plays the beginning again.
+    for _ in range(TRIES):
+        read_ahead, reply = _play_the_beginning(program, starter)
+        if reply["input_tokens"] is not None:
+            break
+    # The times differ from machine to machine, so they are only recorded (`--junit-xml`).
+    record_property("seconds until it was read", read_ahead["duration_ms"] / 1000)
+    record_property("seconds to the first word", reply["first_token_ms"] / 1000)
+    assert reply["input_tokens"] <= MOST_TOKENS
+    assert reply["cached_tokens"] >= LEAST_CACHED * reply["input_tokens"]
+
+
+def _play_the_beginning(
+    program: RunningProgram, starter: Starter
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Send the suggested prompt in a new chapter. Return the call that read it ahead, and the first
+    call of its reply."""
     chapter = ChapterClient(program.server, starter=starter.name)
     wait_for(lambda: any(one["outcome"] == "warm-up" for one in chapter.calls()))
     [read_ahead] = chapter.calls()
@@ -52,11 +73,7 @@ def test_the_suggested_prompt_is_short_and_was_read_ahead(
     # Afterwards the model may be asked once more for the same reply, and may already be reading
     # ahead for the next character.
     reply, *_ = [one for one in chapter.calls() if one["turn_id"]]
-    # The times differ from machine to machine, so they are only recorded (`--junit-xml`).
-    record_property("seconds until it was read", read_ahead["duration_ms"] / 1000)
-    record_property("seconds to the first word", reply["first_token_ms"] / 1000)
-    assert reply["input_tokens"] <= MOST_TOKENS
-    assert reply["cached_tokens"] >= LEAST_CACHED * reply["input_tokens"]
+    return read_ahead, reply
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
