@@ -40,7 +40,7 @@ run: .venv/installed staticfiles/staticfiles.json ## start the program; Ctrl-C s
 test: .venv/installed-dev ## run the whole test suite; needs no server
 	@$(TEST_ENVIRONMENT) python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder $(PYTEST)
 
-check: .venv/installed-dev ## lint, types, import contracts, migrations, production settings, beside them the tests
+check: .venv/installed-dev ## lint, types, import contracts, migrations, licences, production settings, beside them the tests
 	@# Types take a minute of one core. Where one of the two fails, the other runs to its end.
 	@$(MAKE) --no-print-directory --jobs=2 static test || { echo "make check failed, see Error above." >&2; exit 1; }
 
@@ -50,6 +50,7 @@ static: .venv/installed-dev
 	mypy .
 	lint-imports
 	python manage.py makemigrations --check --dry-run
+	python -m storyengine.tests.licences
 	@echo "manage.py check --deploy, with production settings"
 	@$(PRODUCTION_ENVIRONMENT) python manage.py check --deploy --fail-level WARNING
 

@@ -1,22 +1,34 @@
-"""The drafts of a chapter: the prompts that their paragraphs tell."""
+"""The drafts of a chapter: their texts as files, and the prompts that their paragraphs tell."""
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from django.http import HttpRequest
-from ninja import Router
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router
 from pydantic import Field
 
 from agents.exceptions import ModelNotReady
 from agents.flows.rebuilding import estimate_rebuild
-from memory.drafts import find_draft, last_prompt_of
+from memory.drafts import drafts_of, find_draft, last_prompt_of
+from memory.models import NarrativeDraft
 from memory.receipts.reading import Receipt, SceneReceipts, read_receipts
 from sessions.access import get_chapter
 from sessions.exceptions import WrongState
+from sessions.models import Session
 from storyengine.api.documents import CallsEstimateDocument, Document, PromptRange
 from storyengine.api.problems import READ, refusals
+from storyengine.books.book import book_of
+from storyengine.books.formats import FORMATS, format_named
+from storyengine.web.files import file_stem, send_file
 
 router = Router(tags=["Drafts"])
+
+
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_FILE: dict[str, Any] = {
+    "description": "The file.",
+    "content": {one.media_type: _BINARY for one in FORMATS},
+}
 
 
 class ParagraphDocument(Document):
@@ -61,6 +73,28 @@ class ReceiptsDocument(Document):
 
 
 @router.get(
+    "/session/{uuid:session_id}/text",
+    response={**READ, **refusals(409, 422)},
+    openapi_extra={"responses": {200: _FILE}},
+)
+def get_text(
+    request: HttpRequest,
+    session_id: UUID,
+    format: Literal["docx", "epub", "md", "txt"] = "txt",  # noqa: A002 (the API's name of it)
+    draft: Annotated[UUID | None, Query(description="The newest if it is left out.")] = None,
+) -> HttpResponse:
+    """Return a draft as a file to read: the chapter's title, the names of its cast, and the prose.
+
+    409 while there is no draft.
+    """
+    chapter = get_chapter(session_id)
+    told = find_draft(chapter, draft)[1] if draft else _newest_draft(chapter)
+    wanted = format_named(format, FORMATS)
+    content = wanted.write(book_of(chapter.pk, chapter.title, [told]))
+    return send_file(f"{file_stem(chapter.title)}.{wanted.suffix}", content, wanted.media_type)
+
+
+@router.get(
     "/session/{uuid:session_id}/drafts/{uuid:draft_id}/receipts",
     response={200: ReceiptsDocument, **READ},
 )
@@ -93,6 +127,13 @@ def get_rebuild_estimate(
     except ModelNotReady as error:
         raise WrongState(str(error)) from error
     return CallsEstimateDocument.model_validate(estimate)
+
+
+def _newest_draft(chapter: Session) -> NarrativeDraft:
+    newest = drafts_of(chapter).last()
+    if newest is None:
+        raise WrongState("There is no draft yet. POST …/build-narrative has one written.")
+    return newest
 
 
 def _scene(scene: SceneReceipts) -> SceneDocument:

@@ -37,6 +37,7 @@ from sessions.limits import (
 )
 from sessions.models import Attempt, Session
 from sessions.states import PLAYABLE, State
+from storyengine.books.formats import FORMATS
 from storyengine.tabs.now import NowPanel, read_now
 from storyengine.tabs.page_status import status_with_memory
 from storyengine.web.header import header_context
@@ -414,6 +415,7 @@ def _context(page: ChapterPage) -> dict[str, Any]:
     host = provider_host()
     return header_context(page.chapter, "chapter") | {
         "page": page,
+        "formats": FORMATS,
         "limit": NARRATIVE_AGENT_CHAR_LIMIT,
         "min_words": MIN_TARGET_WORDS,
         "max_words": MAX_TARGET_WORDS,

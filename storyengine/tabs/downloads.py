@@ -1,12 +1,10 @@
-"""Downloads of texts: the transcript, one draft, or all texts of a chapter."""
+"""Downloads: the transcript, one draft as a book, or all texts of a chapter."""
 
 import json
 import uuid
 from collections.abc import Sequence
 
 from django.http import HttpResponse
-from django.utils.http import content_disposition_header
-from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
 from memory.blocks import counting_blocks
@@ -18,6 +16,10 @@ from sessions.attempts import attempts_set_aside, pending_attempt
 from sessions.models import Attempt, Session
 from sessions.roster import SLOTS, Character
 from sessions.transcript import read_transcript
+from storyengine.books.book import book_of
+from storyengine.books.formats import FORMATS, TEXT, format_named
+from storyengine.books.transcripts import TRANSCRIPT_FORMATS, Play
+from storyengine.web.files import file_stem, send_file
 from storyengine.web.render import HttpRequest
 
 _RULE = "=" * 72
@@ -26,15 +28,27 @@ _RULE = "=" * 72
 @require_safe
 def transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
-    return _text_file(chapter, "transcript", read_transcript(chapter, limit=None).plain_text)
+    wanted = format_named(_asked_for(request), TRANSCRIPT_FORMATS)
+    play = Play(chapter.title, read_transcript(chapter, limit=None))
+    name = f"{file_stem(chapter.title)}-transcript.{wanted.suffix}"
+    return send_file(name, wanted.write(play), wanted.media_type)
 
 
 @require_safe
 def draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
     number, one = find_draft(chapter, draft_id)
-    is_only_one = chapter.narrative_drafts.count() == 1
-    return _text_file(chapter, "" if is_only_one else f"draft-{number}", one.chapter_text)
+    wanted = format_named(_asked_for(request), FORMATS)
+    book = book_of(chapter.pk, chapter.title, [one])
+    which = "" if chapter.narrative_drafts.count() == 1 else f"-draft-{number}"
+    name = f"{file_stem(chapter.title)}{which}.{wanted.suffix}"
+    return send_file(name, wanted.write(book), wanted.media_type)
+
+
+def _asked_for(request: HttpRequest) -> str:
+    """Return the format that the address names. An address without a format names text, as in
+    links that were kept from before there were formats."""
+    return request.GET.get("format", "txt")
 
 
 @require_safe
@@ -57,7 +71,8 @@ def _everything(chapter: Session) -> HttpResponse:
         _part("Narrative instructions", chapter.narrative_agent_definition_text),
         *(_draft_part(number, one) for number, one in enumerate(drafts, start=1)),
     ]
-    return _text_file(chapter, "everything", "\n\n".join(parts))
+    content = "\n\n".join(parts) + "\n"
+    return send_file(f"{file_stem(chapter.title)}-everything.txt", content.encode(), TEXT)
 
 
 def _setup(chapter: Session) -> list[str]:
@@ -113,16 +128,3 @@ def _block_name(block: MemoryBlock, roster: Sequence[Character]) -> str:
 
 def _exact_json(block: MemoryBlock) -> str:
     return json.dumps(block.json_payload, ensure_ascii=False, indent=2)
-
-
-def file_stem(chapter: Session) -> str:
-    """Return the chapter's title in a form that can begin the name of a file."""
-    return slugify(chapter.title, allow_unicode=True)[:60].strip("-") or "chapter"
-
-
-def _text_file(chapter: Session, kind: str, text: str) -> HttpResponse:
-    stem = file_stem(chapter)
-    name = f"{stem}-{kind}.txt" if kind else f"{stem}.txt"
-    response = HttpResponse(text + "\n", content_type="text/plain; charset=utf-8")
-    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
-    return response

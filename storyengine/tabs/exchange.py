@@ -4,7 +4,6 @@ import uuid
 
 from django.http import HttpResponse
 from django.urls import reverse
-from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_POST, require_safe
 
 from sessions.access import get_chapter
@@ -12,16 +11,14 @@ from sessions.exceptions import InvalidInput
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.reading import check_size
-from storyengine.tabs.downloads import file_stem
+from storyengine.web.files import file_stem, send_file
 from storyengine.web.render import HttpRequest, go
 
 
 @require_safe
 def export_file(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    name = f"{file_stem(get_chapter(session_id))}.chapter.json"
-    response = HttpResponse(export_chapter(session_id).to_json(), content_type="application/json")
-    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
-    return response
+    name = f"{file_stem(get_chapter(session_id).title)}.chapter.json"
+    return send_file(name, export_chapter(session_id).to_json(), "application/json")
 
 
 @require_POST

@@ -8,9 +8,41 @@ from agents.providers.scripted import ScriptedProvider
 from memory.models import NarrativeDraft
 from memory.tests.told_chapters import TOLD, add_draft, make_told_chapter
 from sessions.models import Session
+from storyengine.books.book import Book, book_of
+from storyengine.books.formats import FORMATS, Format
 from storyengine.api.tests.calling import RunJobs, address, assert_problem, call, waited
 
 pytestmark = pytest.mark.django_db
+
+
+class TestText:
+    @pytest.mark.parametrize("wanted", FORMATS, ids=[one.name for one in FORMATS])
+    def test_the_newest_draft_in_each_format(self, wanted: Format[Book]) -> None:
+        chapter = make_told_chapter()
+        add_draft(chapter, "Before.")
+        newest = add_draft(chapter, "Night.")
+        response = call("GET", address(chapter, f"text?format={wanted.suffix}"))
+        assert response.status_code == 200
+        assert response.headers["Content-Type"] == wanted.media_type
+        assert response.headers["Content-Disposition"].endswith(f'.{wanted.suffix}"')
+        if wanted.media_type.startswith("text/"):
+            book = book_of(chapter.pk, chapter.title, [newest])
+            assert response.content == wanted.write(book)
+
+    def test_an_earlier_draft_as_text(self) -> None:
+        chapter = make_told_chapter()
+        earlier = add_draft(chapter, "Before.")
+        add_draft(chapter, "Night.")
+        text = call("GET", address(chapter, f"text?draft={earlier.pk}")).content.decode()
+        assert text.startswith(f"{chapter.title}\n\nCast: ")
+        assert text.endswith("\n\nBefore.\n")
+
+    def test_what_is_not_there(self) -> None:
+        chapter = make_told_chapter()
+        assert_problem(call("GET", address(chapter, "text")), 409, "wrong-state")
+        other = uuid.uuid4()
+        assert_problem(call("GET", address(chapter, f"text?draft={other}")), 404, "unknown-chapter")
+        assert_problem(call("GET", address(chapter, "text?format=mobi")), 422, "invalid-input")
 
 
 class TestReceipts:

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from storyengine.api.app import api
+from storyengine.books.formats import FORMATS
 
 EXPECTED = {
     "/api/starters": {"get"},
@@ -31,6 +32,7 @@ EXPECTED = {
     "/api/session/{session_id}/narrative-agent": {"put"},
     "/api/session/{session_id}/build-estimate": {"get"},
     "/api/session/{session_id}/build-narrative": {"post"},
+    "/api/session/{session_id}/text": {"get"},
     "/api/session/{session_id}/drafts/{draft_id}/receipts": {"get"},
     "/api/session/{session_id}/drafts/{draft_id}/scenes/{number}/rebuild": {"post"},
     "/api/session/{session_id}/drafts/{draft_id}/scenes/{number}/rebuild-estimate": {"get"},
@@ -85,7 +87,8 @@ def test_every_answer_is_typed_and_every_error_is_a_problem(schema: Any) -> None
             if int(status) >= 400:
                 assert media == {"application/problem+json"}
             else:
-                assert media <= {"application/json", "text/event-stream"}
+                files = {one.media_type for one in FORMATS}
+                assert media == files or media <= {"application/json", "text/event-stream"}
             for content in answer["content"].values():
                 assert content["schema"]
 

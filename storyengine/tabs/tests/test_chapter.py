@@ -12,6 +12,7 @@ from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Session
 from sessions.states import State
 from sessions.tests.factories import add_reply
+from storyengine.books.formats import FORMATS
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
 
@@ -339,16 +340,22 @@ class TestDrafts:
         assert "disabled" in download("As soon as the first draft is finished").attributes
         add_draft(ended, "One.")
         html = get_page(client, ended, "draft")
-        assert "Download Chapter" not in [one.words for one in all_of(html, "button")]
+        [button] = [one for one in all_of(html, "button") if one.words == "Download Chapter"]
+        assert "disabled" not in button.attributes
 
     def test_download_takes_the_one_that_is_shown(self, client: Client, ended: Session) -> None:
         first, _ = add_draft(ended, "One."), add_draft(ended, "Two.")
-        [link] = [
-            one
-            for one in all_of(get_page(client, ended, "draft", draft="1"), "a")
-            if one.words == "Download Chapter"
-        ]
-        assert link.attributes["href"] == address(ended, "download-draft", first.pk)
+        html = get_page(client, ended, "draft", draft="1")
+        [form] = [one for one in all_of(html, "form") if "Download Chapter" in one.words]
+        assert form.attributes["action"] == address(ended, "download-draft", first.pk)
+        assert "method" not in form.attributes
+
+    def test_download_offers_every_format(self, client: Client, ended: Session) -> None:
+        add_draft(ended, "One.")
+        html = get_page(client, ended, "draft")
+        choices = [one for one in all_of(html, "input") if one.attributes.get("name") == "format"]
+        assert [one.attributes["value"] for one in choices] == [one.suffix for one in FORMATS]
+        assert ["checked" in one.attributes for one in choices] == [True, False, False, False]
 
     def test_hostile_prose_is_only_text(self, client: Client, ended: Session) -> None:
         add_draft(ended, HOSTILE)

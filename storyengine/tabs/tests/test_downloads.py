@@ -2,6 +2,7 @@ import uuid
 
 import pytest
 from django.test import Client
+from markdown_it import MarkdownIt
 
 from memory.corrections import write_correction
 from memory.models import NarrativeDraft
@@ -9,6 +10,8 @@ from sessions.attempts import open_prompt, pending_attempt
 from sessions.committing import commit_attempt
 from sessions.models import Attempt, Session
 from sessions.tests.factories import add_attempt, make_cast
+from storyengine.books.book import Book
+from storyengine.books.formats import FORMATS, Format
 from storyengine.tabs import downloads
 from storyengine.tabs.tests.addresses import address
 
@@ -35,6 +38,28 @@ class TestTranscript:
         assert "Agent Red: reply 7\n\n-------------\n\n8) beat 8" in text
         assert text.endswith("Agent Orange: reply 8\n")
 
+    def test_markdown_under_the_title(self, client: Client, chapter: Session) -> None:
+        response = client.get(address(chapter, "download-transcript"), {"format": "md"})
+        assert response["Content-Type"] == "text/markdown; charset=utf-8"
+        assert 'filename="the-dark-lamp-transcript.md"' in response["Content-Disposition"]
+        text = response.content.decode()
+        assert text.startswith("# The Dark Lamp\n\n**1)** beat 1\n\n**Agent Red:** reply 1\n\n")
+        assert "**Agent Red:** reply 7\n\n-------------\n\n**8)** beat 8" in text
+
+    def test_markdown_keeps_what_was_said(self, client: Client, chapter: Session) -> None:
+        words = "# I <b>say</b> *no*.\n\n1. First\n- second\n---"
+        attempt = open_prompt(chapter.pk, actor=1, words="1) <i>", submission_key="key-1").attempt
+        commit_attempt(attempt, words)
+        response = client.get(address(chapter, "download-transcript"), {"format": "md"})
+        text = response.content.decode()
+        assert "**9)** 1\\) \\<i>" in text
+        assert "\\# I \\<b>say\\</b> *no*.\n\n1\\. First  \n\\- second  \n\\---\n" in text
+        assert "<em>no</em>" in MarkdownIt("commonmark").render(text)
+
+    def test_it_is_no_book(self, client: Client, chapter: Session) -> None:
+        response = client.get(address(chapter, "download-transcript"), {"format": "epub"})
+        assert response.status_code == 422
+
 
 class TestDraft:
     def test_the_only_draft_is_named_after_the_chapter(
@@ -42,8 +67,26 @@ class TestDraft:
     ) -> None:
         draft = add_draft(chapter, "Ночь. <Night>\n\nEnd.")
         response = client.get(address(chapter, "download-draft", draft.pk))
-        assert response.content.decode() == "Ночь. <Night>\n\nEnd.\n"
+        assert response.content.decode() == (
+            "The Dark Lamp\n\nCast: Agent Red, Agent Orange\n\nНочь. <Night>\n\nEnd.\n"
+        )
         assert 'filename="the-dark-lamp.txt"' in response["Content-Disposition"]
+
+    @pytest.mark.parametrize("wanted", FORMATS, ids=[one.name for one in FORMATS])
+    def test_each_format(self, client: Client, chapter: Session, wanted: Format[Book]) -> None:
+        draft = add_draft(chapter, "Night.")
+        query = {"format": wanted.suffix}
+        response = client.get(address(chapter, "download-draft", draft.pk), query)
+        assert response["Content-Type"] == wanted.media_type
+        assert f'filename="the-dark-lamp.{wanted.suffix}"' in response["Content-Disposition"]
+        is_archive = response.content.startswith(b"PK")
+        assert is_archive or b"The Dark Lamp" in response.content
+        assert is_archive == (wanted.suffix in ("docx", "epub"))
+
+    def test_another_format_is_refused(self, client: Client, chapter: Session) -> None:
+        draft = add_draft(chapter, "Night.")
+        response = client.get(address(chapter, "download-draft", draft.pk), {"format": "mobi"})
+        assert response.status_code == 422
 
     def test_one_of_several_carries_its_number(self, client: Client, chapter: Session) -> None:
         first, _ = add_draft(chapter, "One."), add_draft(chapter, "Two.")

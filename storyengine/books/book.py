@@ -1,0 +1,112 @@
+"""A book: what a person takes away of a chapter, or of several chapters of a story.
+
+Every format is written from the same book, whose texts have no character that a format refuses.
+"""
+
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from memory.models import NarrativeDraft
+from memory.receipts.paragraphs import Kind, split_paragraphs
+from sessions.models import UNTITLED
+from storyengine.web.prose import Span, heading_in, spans_of
+
+# The characters that XML 1.0 does not have, such as control characters and lone surrogates, and the
+# control characters from 0x7f to 0x9f, which it advises against. Marks that say in which direction
+# a text is read are kept.
+_UNREADABLE = re.compile(
+    "[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)
+
+
+@dataclass(frozen=True)
+class BookChapter:
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Book:
+    """A title, the names of the cast, and chapters of prose. The identifier stays the same when the
+    same chapter or story is taken away again."""
+
+    identifier: uuid.UUID
+    title: str
+    cast: tuple[str, ...]
+    chapters: tuple[BookChapter, ...]
+
+    @property
+    def names_chapters(self) -> bool:
+        """Whether each chapter has a heading. A single chapter has the title of its book."""
+        return len(self.chapters) > 1
+
+    @property
+    def cast_line(self) -> str:
+        """The names of the cast as one line, or "" if there is nobody."""
+        return f"Cast: {', '.join(self.cast)}" if self.cast else ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A heading, a break between scenes, or a paragraph with its lines. A heading has one line, and
+    a break has none."""
+
+    kind: Kind
+    lines: tuple[tuple[Span, ...], ...] = ()
+
+
+def book_of(identifier: uuid.UUID, title: str, drafts: Sequence[NarrativeDraft]) -> Book:
+    """Return a book of these drafts. They are of one chapter each, in the order of the story."""
+    return make_book(
+        identifier,
+        title,
+        cast=[one.name for draft in drafts for one in draft.session.everybody],
+        chapters=[(draft.session.title, draft.chapter_text) for draft in drafts],
+    )
+
+
+def make_book(
+    identifier: uuid.UUID, title: str, *, cast: Iterable[str], chapters: Iterable[tuple[str, str]]
+) -> Book:
+    """Return a book of these texts, in which every text is readable. The chapters are pairs of
+    title and prose. A name that the cast has twice is told once."""
+    return Book(
+        identifier=identifier,
+        title=_readable_title(title),
+        cast=tuple(dict.fromkeys(filter(None, map(readable_line, cast)))),
+        chapters=tuple(BookChapter(_readable_title(one), readable(text)) for one, text in chapters),
+    )
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    """Yield the parts of a chapter's prose, in order."""
+    for paragraph in split_paragraphs(text):
+        if paragraph.kind is Kind.BREAK:
+            yield Block(Kind.BREAK)
+            continue
+        lines = paragraph.text.split("\n")
+        for is_heading, together in groupby(lines, key=lambda line: heading_in(line) is not None):
+            if not is_heading:
+                yield Block(Kind.PROSE, tuple(tuple(spans_of(line)) for line in together))
+                continue
+            for line in together:
+                yield Block(Kind.HEADING, (tuple(spans_of(heading_in(line) or "")),))
+
+
+def readable(text: str) -> str:
+    """Return the text with one line feed for each line break, and without the characters that a
+    format would refuse."""
+    return _UNREADABLE.sub("", "\n".join(text.splitlines()))
+
+
+def readable_line(text: str) -> str:
+    """Return a title or a name as one line."""
+    return " ".join(readable(text).split())
+
+
+def _readable_title(title: str) -> str:
+    # Without the characters that no format has, nothing may be left, but a book needs a title.
+    return readable_line(title) or UNTITLED

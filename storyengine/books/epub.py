@@ -1,0 +1,88 @@
+"""Writes a book as an EPUB 3.
+
+mkepub writes titles into its pages and contents as they are given, so they are given as HTML.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import mkepub
+from django.utils.html import escape, format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from memory.receipts.paragraphs import Kind
+from storyengine.books.book import Block, Book, blocks_of
+from storyengine.web.templatetags.prose import with_tags
+
+# The language of the texts is not known, and readers choose their own for "undetermined".
+_LANGUAGE = "und"
+_STYLE = """\
+p { margin: 0; text-indent: 1.5em; white-space: pre-wrap; }
+h1 + p, h2 + p, hr + p, .cast { text-indent: 0; }
+h1, h2 { margin: 2em 0 1em; line-height: 1.2; }
+h1 { font-size: 1.6em; }
+h2 { font-size: 1.2em; }
+.cast { margin-bottom: 2em; font-style: italic; }
+hr { width: 25%; margin: 1.5em auto; border: 0; border-top: 1px solid; }
+"""
+
+
+def write_epub(book: Book) -> bytes:
+    made = mkepub.Book(escape(book.title), lang=_LANGUAGE)
+    made.uuid = book.identifier
+    try:
+        made.set_stylesheet(_STYLE)
+        for title, content in _pages(book):
+            made.add_page(escape(title), content)
+        return _saved(made)
+    finally:
+        made.tempdir.cleanup()
+
+
+def _saved(made: mkepub.Book) -> bytes:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "book.epub")
+        made.save(path)
+        return path.read_bytes()
+
+
+def _pages(book: Book) -> Iterator[tuple[str, SafeString]]:
+    """Yield the title and the content of each page. The chapters of a story follow a page with its
+    title. A single chapter is on the page with the title."""
+    opening = _joined([_heading(1, escape(book.title)), _cast(book)])
+    if not book.names_chapters:
+        yield book.title, _page([opening, *(_prose(one.text) for one in book.chapters)])
+        return
+    yield book.title, _page([opening])
+    for chapter in book.chapters:
+        yield chapter.title, _page([_heading(1, escape(chapter.title)), _prose(chapter.text)])
+
+
+def _page(parts: list[SafeString]) -> SafeString:
+    # The page says that it is English, which nobody knows.
+    return format_html('<section lang="{0}" xml:lang="{0}">{1}</section>', _LANGUAGE, _joined(parts))
+
+
+def _cast(book: Book) -> SafeString:
+    line = '<p class="cast" dir="auto">{}</p>'
+    return format_html(line, book.cast_line) if book.cast else SafeString()
+
+
+def _prose(text: str) -> SafeString:
+    return _joined([_block(block) for block in blocks_of(text)])
+
+
+def _block(block: Block) -> SafeString:
+    if block.kind is Kind.BREAK:
+        return SafeString("<hr/>")
+    lines = format_html_join(SafeString("<br/>"), "{}", ((with_tags(line),) for line in block.lines))
+    return _heading(2, lines) if block.kind is Kind.HEADING else format_html('<p dir="auto">{}</p>', lines)
+
+
+def _heading(level: int, words: SafeString) -> SafeString:
+    return format_html('<h{0} dir="auto">{1}</h{0}>', level, words)
+
+
+def _joined(parts: list[SafeString]) -> SafeString:
+    return format_html_join("\n", "{}", ((part,) for part in parts))

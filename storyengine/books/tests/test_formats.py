@@ -1,0 +1,141 @@
+"""Tests that each format says what the book says, whatever its texts are."""
+
+import re
+from io import BytesIO
+
+import pytest
+from docx import Document
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessions.exceptions import InvalidInput
+from storyengine.books.book import Book, make_book
+from storyengine.books.docx import write_docx
+from storyengine.books.epub import write_epub
+from storyengine.books.formats import FORMATS, format_named
+from storyengine.books.markdown import write_markdown
+from storyengine.books.tests.nasty import BOOK_ID, TEXTS, nasty_chapter, nasty_story
+from storyengine.books.tests.reading import (
+    lines_in_docx,
+    lines_in_epub,
+    lines_in_markdown,
+    lines_of,
+    titles_in_epub,
+)
+from storyengine.books.text import write_text
+
+BOOKS = [nasty_story(), *map(nasty_chapter, TEXTS)]
+NAMES = ["a story", *(repr(text[:24]) for text in TEXTS)]
+books = pytest.mark.parametrize("book", BOOKS, ids=NAMES)
+# All signs that Python can hold, lone surrogates included, and more often those that mean
+# something.
+ANY_TEXT = st.lists(
+    st.one_of(
+        st.sampled_from([*"*_#<>&\\`[]|~-+=.1a \t", "\n", "\n\n", "**", "\u202e", "א"]),
+        st.characters(),
+        st.integers(0xD800, 0xDFFF).map(chr),
+    ),
+    max_size=60,
+).map("".join)
+
+
+def squeezed(lines: list[str]) -> list[str]:
+    """Return the lines without the signs and the space that Markdown cannot always keep."""
+    return list(filter(None, (re.sub(r"[*_\s]", "", line) for line in lines)))
+
+
+def simple_book() -> Book:
+    chapters = [("One", "# Night\n\nThe *lamp* & **rain**.\n\n***\n\nDay.\nNoon."), ("Two", "")]
+    return make_book(BOOK_ID, "The Understudy", cast=["Dora", "Pym"], chapters=chapters)
+
+
+def test_text() -> None:
+    assert write_text(simple_book()).decode() == (
+        "The Understudy\n\nCast: Dora, Pym\n\n\n\nOne\n\n"
+        "# Night\n\nThe *lamp* & **rain**.\n\n***\n\nDay.\nNoon.\n\n\n\nTwo\n"
+    )
+
+
+def test_markdown() -> None:
+    assert write_markdown(simple_book()).decode() == (
+        "# The Understudy\n\n*Cast: Dora, Pym*\n\n## One\n\n### Night\n\n"
+        "The *lamp* & **rain**.\n\n* * *\n\nDay.  \nNoon.\n\n## Two\n"
+    )
+
+
+class TestWord:
+    def test_it_has_styles_and_emphasis(self) -> None:
+        document = Document(BytesIO(write_docx(simple_book())))
+        told = [(one.style and one.style.name, one.text) for one in document.paragraphs]
+        assert told == [
+            ("Title", "The Understudy"),
+            ("Subtitle", "Cast: Dora, Pym"),
+            ("Heading 1", "One"),
+            ("Heading 2", "Night"),
+            ("Normal", "The lamp & rain."),
+            ("Normal", "* * *"),
+            ("Normal", "Day.\nNoon."),
+            ("Heading 1", "Two"),
+        ]
+        runs = document.paragraphs[4].runs
+        assert [run.text for run in runs if run.italic] == ["lamp"]
+        assert [run.text for run in runs if run.bold] == ["rain"]
+        assert document.core_properties.title == "The Understudy"
+
+    def test_a_script_from_the_right_begins_at_the_right(self) -> None:
+        text = "“שלום” said Dora.\n\nDora said “שלום”."
+        document = Document(BytesIO(write_docx(make_book(BOOK_ID, "x", cast=[], chapters=[("x", text)]))))
+        turned = [one._p.find(".//{*}bidi") is not None for one in document.paragraphs]
+        assert turned == [False, True, False]
+
+    @books
+    def test_nothing_is_lost(self, book: Book) -> None:
+        assert lines_in_docx(write_docx(book)) == lines_of(book)
+
+
+class TestEpub:
+    def test_its_contents_list_the_chapters(self) -> None:
+        assert titles_in_epub(write_epub(simple_book())) == ["The Understudy", "One", "Two"]
+
+    def test_it_leaves_no_file_behind(self, tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        write_epub(simple_book())
+        assert not list(tmp_path.iterdir())  # type: ignore[attr-defined]
+
+    @books
+    def test_nothing_is_lost(self, book: Book) -> None:
+        content = write_epub(book)
+        assert lines_in_epub(content) == lines_of(book)
+        chapters = [one.title for one in book.chapters] if book.names_chapters else []
+        assert titles_in_epub(content) == [book.title, *chapters]
+
+
+@books
+def test_no_word_of_markdown_is_lost_or_read_as_a_sign(book: Book) -> None:
+    assert squeezed(lines_in_markdown(write_markdown(book))) == squeezed(lines_of(book))
+
+
+@given(title=ANY_TEXT, name=ANY_TEXT, text=ANY_TEXT)
+def test_any_text_can_be_taken_away(title: str, name: str, text: str) -> None:
+    book = make_book(BOOK_ID, title, cast=[name], chapters=[(title, text), (name, title)])
+    lines = lines_of(book)
+    assert lines_in_docx(write_docx(book)) == lines
+    assert lines_in_epub(write_epub(book)) == lines
+    assert squeezed(lines_in_markdown(write_markdown(book))) == squeezed(lines)
+    assert write_text(book).decode().startswith(book.title)
+
+
+def test_a_story_of_forty_chapters() -> None:
+    """A format that took the square of the number of paragraphs would make this test last for
+    minutes."""
+    prose = "\n\n".join(f"Paragraph {number} of the *chapter*, {'word ' * 25}" for number in range(170))
+    chapters = [(f"Chapter {number}", prose) for number in range(40)]
+    book = make_book(BOOK_ID, "A long story", cast=["Dora"], chapters=chapters)
+    for one in FORMATS:
+        assert len(one.write(book)) > 10_000, one.name
+
+
+def test_a_format_that_is_not_known_is_refused() -> None:
+    assert format_named("epub", FORMATS).name == "EPUB"
+    with pytest.raises(InvalidInput, match="docx and epub and md and txt"):
+        format_named("mobi", FORMATS)
