@@ -11,15 +11,19 @@ from itertools import groupby
 
 from memory.models import NarrativeDraft
 from memory.receipts.paragraphs import Kind, split_paragraphs
+from sessions.exceptions import InvalidInput
 from sessions.models import UNTITLED
 from storyengine.web.prose import Span, heading_in, spans_of
 
 # The characters that XML 1.0 does not have, such as control characters and lone surrogates, and the
 # control characters from 0x7f to 0x9f, which it advises against. Marks that say in which direction
 # a text is read are kept.
-_UNREADABLE = re.compile(
-    "[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-)
+_UNREADABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+# The most lines and emphasised words of a book whose format needs a part for each of them. A story
+# of forty chapters has some ten thousand. Without a limit, a hostile file of a chapter could make a
+# download take all memory.
+MOST_PARTS = 50_000
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,19 @@ def blocks_of(text: str) -> Iterator[Block]:
                 continue
             for line in together:
                 yield Block(Kind.HEADING, (tuple(spans_of(heading_in(line) or "")),))
+
+
+def check_parts(book: Book) -> None:
+    """Raise InvalidInput if the book has too many parts for a format that needs each of them."""
+    count = 0
+    for chapter in book.chapters:
+        for block in blocks_of(chapter.text):
+            count += sum(1 + len(line) for line in block.lines) or 1
+            if count > MOST_PARTS:
+                raise InvalidInput(
+                    f"The prose has more than {MOST_PARTS:,} lines and emphasised words, which is "
+                    "too much for this format. Take it as Markdown or as text."
+                )
 
 
 def readable(text: str) -> str:

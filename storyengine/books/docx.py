@@ -11,7 +11,7 @@ from docx.shared import Pt
 from docx.text.paragraph import Paragraph
 
 from memory.receipts.paragraphs import Kind
-from storyengine.books.book import Block, Book, blocks_of
+from storyengine.books.book import Block, Book, blocks_of, check_parts
 from storyengine.web.prose import Span
 
 # The most characters that a property of a document may have.
@@ -27,21 +27,21 @@ _AFTER_BIDI = (
 
 
 def write_docx(book: Book) -> bytes:
+    check_parts(book)
     document = Document()
     _describe(document, book)
     _add_line(document.add_paragraph(style="Title"), (Span(book.title),))
     if book.cast:
         _add_line(document.add_paragraph(style="Subtitle"), (Span(book.cast_line),))
-    styles = document.styles
-    # A style is looked for by its name only once, because a story has thousands of paragraphs.
-    prose, heading = styles["Normal"], styles["Heading 2"]
     for chapter in book.chapters:
         if book.names_chapters:
             paragraph = document.add_paragraph(style="Heading 1")
             paragraph.paragraph_format.page_break_before = True
             _add_line(paragraph, (Span(chapter.title),))
         for block in blocks_of(chapter.text):
-            style = heading if block.kind is Kind.HEADING else prose
+            # Without a style a paragraph is Normal. To name a style takes a millisecond, which a
+            # story with thousands of paragraphs would feel.
+            style = "Heading 2" if block.kind is Kind.HEADING else None
             _fill(document.add_paragraph(style=style), block)
     file = BytesIO()
     document.save(file)
@@ -74,9 +74,12 @@ def _add_line(paragraph: Paragraph, line: tuple[Span, ...]) -> None:
         _turn(paragraph)
     for span in line:
         run = paragraph.add_run(span.text)
-        run.italic = span.is_emphasised or None
-        run.bold = span.is_strong or None
-        run.font.rtl = from_right or None
+        if span.is_emphasised:
+            run.italic = True
+        if span.is_strong:
+            run.bold = True
+        if from_right:
+            run.font.rtl = True
 
 
 def _turn(paragraph: Paragraph) -> None:

@@ -12,7 +12,7 @@ from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.receipts.paragraphs import Kind
-from storyengine.books.book import Block, Book, blocks_of
+from storyengine.books.book import Block, Book, blocks_of, check_parts
 from storyengine.web.templatetags.prose import with_tags
 
 # The language of the texts is not known, and readers choose their own for "undetermined".
@@ -29,6 +29,7 @@ hr { width: 25%; margin: 1.5em auto; border: 0; border-top: 1px solid; }
 
 
 def write_epub(book: Book) -> bytes:
+    check_parts(book)
     made = mkepub.Book(escape(book.title), lang=_LANGUAGE)
     made.uuid = book.identifier
     try:
@@ -61,7 +62,9 @@ def _pages(book: Book) -> Iterator[tuple[str, SafeString]]:
 
 def _page(parts: list[SafeString]) -> SafeString:
     # The page says that it is English, which nobody knows.
-    return format_html('<section lang="{0}" xml:lang="{0}">{1}</section>', _LANGUAGE, _joined(parts))
+    return format_html(
+        '<section lang="{0}" xml:lang="{0}">{1}</section>', _LANGUAGE, _joined(parts)
+    )
 
 
 def _cast(book: Book) -> SafeString:
@@ -76,13 +79,19 @@ def _prose(text: str) -> SafeString:
 def _block(block: Block) -> SafeString:
     if block.kind is Kind.BREAK:
         return SafeString("<hr/>")
-    lines = format_html_join(SafeString("<br/>"), "{}", ((with_tags(line),) for line in block.lines))
-    return _heading(2, lines) if block.kind is Kind.HEADING else format_html('<p dir="auto">{}</p>', lines)
+    lines = format_html_join(
+        SafeString("<br/>"), "{}", ((with_tags(line),) for line in block.lines)
+    )
+    return (
+        _heading(2, lines)
+        if block.kind is Kind.HEADING
+        else format_html('<p dir="auto">{}</p>', lines)
+    )
 
 
 def _heading(level: int, words: SafeString) -> SafeString:
     return format_html('<h{0} dir="auto">{1}</h{0}>', level, words)
 
 
-def _joined(parts: list[SafeString]) -> SafeString:
-    return format_html_join("\n", "{}", ((part,) for part in parts))
+def _joined(parts: list[SafeString], between: str = "\n") -> SafeString:
+    return format_html_join(between, "{}", ((part,) for part in parts))

@@ -11,7 +11,6 @@ from storyengine.books.epub import write_epub
 from storyengine.books.markdown import write_markdown
 from storyengine.books.text import write_text
 
-
 T = TypeVar("T")
 
 

@@ -70,7 +70,7 @@ def _span(span: Span) -> str:
 
 def _in_heading(words: str) -> str:
     """Return the words with a backslash before the signs that would only close the heading."""
-    return _CLOSING.sub(r"\\\g<0>", _safe_beginning(words))
+    return _CLOSING.sub(r"\\\g<0>", words)
 
 
 def _safe_beginning(line: str) -> str:

@@ -8,9 +8,9 @@ from agents.providers.scripted import ScriptedProvider
 from memory.models import NarrativeDraft
 from memory.tests.told_chapters import TOLD, add_draft, make_told_chapter
 from sessions.models import Session
+from storyengine.api.tests.calling import RunJobs, address, assert_problem, call, waited
 from storyengine.books.book import Book, book_of
 from storyengine.books.formats import FORMATS, Format
-from storyengine.api.tests.calling import RunJobs, address, assert_problem, call, waited
 
 pytestmark = pytest.mark.django_db
 

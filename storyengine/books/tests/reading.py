@@ -6,13 +6,17 @@ from io import BytesIO
 from xml.etree import ElementTree
 
 from docx import Document
+from docx.enum.text import WD_ALIGN_PARAGRAPH
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from memory.receipts.paragraphs import Kind
 from storyengine.books.book import Book, blocks_of
 
 _XHTML = "{http://www.w3.org/1999/xhtml}"
-_OF_BLOCKS = {f"{_XHTML}{name}" for name in ("h1", "h2", "p", "hr")}
+_OF_BLOCKS = {f"{_XHTML}{name}" for name in ("h1", "h2", "p")}
+# What Markdown may be read as, beside words. All else would be a sign that no text means.
+_KNOWN = {"hr", "heading_open", "heading_close", "paragraph_open", "paragraph_close"}
 
 
 def lines_of(book: Book) -> list[str]:
@@ -27,9 +31,10 @@ def lines_of(book: Book) -> list[str]:
 
 
 def lines_in_docx(content: bytes) -> list[str]:
-    document = Document(BytesIO(content))
-    paragraphs = [one.text for one in document.paragraphs if one.text != "* * *"]
-    return "\n".join(paragraphs).split("\n")
+    """Return the lines of all paragraphs. Breaks, which alone stand in the middle, are left out."""
+    paragraphs = Document(BytesIO(content)).paragraphs
+    told = [one.text for one in paragraphs if one.alignment != WD_ALIGN_PARAGRAPH.CENTER]
+    return "\n".join(told).split("\n")
 
 
 def lines_in_epub(content: bytes) -> list[str]:
@@ -42,7 +47,7 @@ def lines_in_epub(content: bytes) -> list[str]:
             tree = ElementTree.fromstring(archive.read(name))  # noqa: S314 (we wrote it)
             if re.search(r"/page\d+\.xhtml", name):
                 for block in tree.iter():
-                    if block.tag in _OF_BLOCKS and block.tag != f"{_XHTML}hr":
+                    if block.tag in _OF_BLOCKS:
                         lines += _text(block).split("\n")
     return lines
 
@@ -62,18 +67,16 @@ def _text(block: ElementTree.Element) -> str:
 
 
 def lines_in_markdown(content: bytes) -> list[str]:
-    """Return the lines of the text, as a reader of CommonMark shows them."""
+    """Return the lines of the text, as a reader of Markdown shows them."""
+    reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     lines: list[str] = []
-    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(content.decode()):
+    for token in reader.parse(content.decode()):
         if token.type == "inline":
-            shown = [
-                {"text": one.content, "hardbreak": "\n"}.get(one.type, one.content if not one.tag else "")
-                for one in token.children or ()
-            ]
-            lines += "".join(shown).split("\n")
+            lines += "".join(map(_shown, token.children or ())).split("\n")
         else:
             assert token.type in _KNOWN, token
     return lines
 
 
-_KNOWN = {"hr", "heading_open", "heading_close", "paragraph_open", "paragraph_close"}
+def _shown(token: Token) -> str:
+    return "\n" if token.type == "hardbreak" else token.content

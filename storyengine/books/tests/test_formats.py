@@ -2,6 +2,7 @@
 
 import re
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 from docx import Document
@@ -84,7 +85,9 @@ class TestWord:
 
     def test_a_script_from_the_right_begins_at_the_right(self) -> None:
         text = "“שלום” said Dora.\n\nDora said “שלום”."
-        document = Document(BytesIO(write_docx(make_book(BOOK_ID, "x", cast=[], chapters=[("x", text)]))))
+        document = Document(
+            BytesIO(write_docx(make_book(BOOK_ID, "x", cast=[], chapters=[("x", text)])))
+        )
         turned = [one._p.find(".//{*}bidi") is not None for one in document.paragraphs]
         assert turned == [False, True, False]
 
@@ -97,10 +100,12 @@ class TestEpub:
     def test_its_contents_list_the_chapters(self) -> None:
         assert titles_in_epub(write_epub(simple_book())) == ["The Understudy", "One", "Two"]
 
-    def test_it_leaves_no_file_behind(self, tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_leaves_no_file_behind(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
         write_epub(simple_book())
-        assert not list(tmp_path.iterdir())  # type: ignore[attr-defined]
+        assert not list(tmp_path.iterdir())
 
     @books
     def test_nothing_is_lost(self, book: Book) -> None:
@@ -128,11 +133,23 @@ def test_any_text_can_be_taken_away(title: str, name: str, text: str) -> None:
 def test_a_story_of_forty_chapters() -> None:
     """A format that took the square of the number of paragraphs would make this test last for
     minutes."""
-    prose = "\n\n".join(f"Paragraph {number} of the *chapter*, {'word ' * 25}" for number in range(170))
+    prose = "\n\n".join(
+        f"Paragraph {number} of the *chapter*, {'word ' * 25}" for number in range(170)
+    )
     chapters = [(f"Chapter {number}", prose) for number in range(40)]
     book = make_book(BOOK_ID, "A long story", cast=["Dora"], chapters=chapters)
     for one in FORMATS:
         assert len(one.write(book)) > 10_000, one.name
+
+
+@pytest.mark.parametrize("unit", ["a\n\n", "*a* ", "a b\n", "***\n\n"])
+def test_a_hostile_draft_takes_no_hour_and_no_gigabyte(unit: str) -> None:
+    book = make_book(BOOK_ID, "x", cast=[], chapters=[("x", unit * 60_000)])
+    for suffix in ("docx", "epub"):
+        with pytest.raises(InvalidInput, match="Take it as Markdown or as text"):
+            format_named(suffix, FORMATS).write(book)
+    for suffix in ("md", "txt"):
+        assert len(format_named(suffix, FORMATS).write(book)) > 100_000
 
 
 def test_a_format_that_is_not_known_is_refused() -> None:

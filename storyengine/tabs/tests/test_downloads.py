@@ -68,7 +68,7 @@ class TestDraft:
         draft = add_draft(chapter, "Ночь. <Night>\n\nEnd.")
         response = client.get(address(chapter, "download-draft", draft.pk))
         assert response.content.decode() == (
-            "The Dark Lamp\n\nCast: Agent Red, Agent Orange\n\nНочь. <Night>\n\nEnd.\n"
+            f"The Dark Lamp\n\nCast: Agent Red, Agent Orange, Agent Yellow\n\n{draft.chapter_text}\n"
         )
         assert 'filename="the-dark-lamp.txt"' in response["Content-Disposition"]
 

@@ -36,7 +36,7 @@ def _line(line: str) -> str:
 
 
 def _tagged(span: Span) -> str:
-    html = escape(span.text)
+    html: str = escape(span.text)
     if span.is_emphasised:
         html = f"<em>{html}</em>"
     return f"<strong>{html}</strong>" if span.is_strong else html
