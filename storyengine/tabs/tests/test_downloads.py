@@ -67,9 +67,9 @@ class TestDraft:
     ) -> None:
         draft = add_draft(chapter, "Ночь. <Night>\n\nEnd.")
         response = client.get(address(chapter, "download-draft", draft.pk))
-        assert response.content.decode() == (
-            f"The Dark Lamp\n\nCast: Agent Red, Agent Orange, Agent Yellow\n\n{draft.chapter_text}\n"
-        )
+        cast = "Cast: Agent Red, Agent Orange, Agent Yellow"
+        text = f"The Dark Lamp\n\n{cast}\n\n{draft.chapter_text}\n"
+        assert response.content.decode() == text
         assert 'filename="the-dark-lamp.txt"' in response["Content-Disposition"]
 
     @pytest.mark.parametrize("wanted", FORMATS, ids=[one.name for one in FORMATS])
