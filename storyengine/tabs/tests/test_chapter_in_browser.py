@@ -1,6 +1,7 @@
 """Tests of Tab 3's scripts in a real browser."""
 
 import re
+import zipfile
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -112,6 +113,24 @@ class TestEstimate:
 
 
 class TestDrafts:
+    def test_one_is_taken_away_in_the_format_that_is_chosen(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "The stairs are wet.")
+        chapter.end(seconds=30)
+        chapter.build_narrative("", 300, seconds=60)
+        page.set_viewport_size({"width": 390, "height": 664})
+        open_chapter(page, chapter)
+        page.locator("#draft-text").scroll_into_view_if_needed()
+        button = page.get_by_role("button", name="Download Chapter")
+        expect(button).to_be_in_viewport(ratio=1)
+        for suffix in (".docx", ".epub"):
+            page.get_by_role("radio", name=suffix).check()
+            with page.expect_download() as download:
+                button.click()
+            assert download.value.suggested_filename.endswith(suffix)
+            assert zipfile.is_zipfile(download.value.path())
+
     def test_an_earlier_one_can_be_read_while_a_further_one_is_written(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
