@@ -1,6 +1,7 @@
 """Tests that each format says what the book says, whatever its texts are."""
 
 import re
+import warnings
 from io import BytesIO
 from pathlib import Path
 
@@ -101,11 +102,17 @@ class TestEpub:
         assert titles_in_epub(write_epub(simple_book())) == ["The Understudy", "One", "Two"]
 
     def test_it_leaves_no_file_behind(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        recwarn: pytest.WarningsRecorder,
     ) -> None:
+        warnings.simplefilter("always", ResourceWarning)
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
         write_epub(simple_book())
         assert not list(tmp_path.iterdir())
+        # Python would remove a forgotten folder some time later, and warn.
+        assert not recwarn.list
 
     @books
     def test_nothing_is_lost(self, book: Book) -> None:
