@@ -348,7 +348,7 @@ class TestDrafts:
         html = get_page(client, ended, "draft", draft="1")
         [form] = [one for one in all_of(html, "form") if "Download Chapter" in one.words]
         assert form.attributes["action"] == address(ended, "download-draft", first.pk)
-        assert "method" not in form.attributes
+        assert form.attributes["method"] == "get"
 
     def test_download_offers_every_format(self, client: Client, ended: Session) -> None:
         add_draft(ended, "One.")
