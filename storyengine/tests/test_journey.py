@@ -173,13 +173,15 @@ def end_and_build(page: Page, program: ScriptedProgram) -> None:
     expect(page.locator("progress.build-progress")).to_be_visible()
     expect(page.locator(".prose")).not_to_be_empty()
     program.model.timing.tokens_per_second = FAST
-    expect(page.get_by_role("link", name="Download Chapter")).to_be_visible()
+    expect(page.get_by_role("button", name="Download Chapter")).to_be_enabled()
     photograph(page, "tab3")
+    page.get_by_role("radio", name="Text").check()
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download Chapter").click()
+        page.get_by_role("button", name="Download Chapter").click()
     assert download.value.suggested_filename.endswith(".txt")
     saved = Path(download.value.path()).read_text(encoding="utf-8")
-    assert saved.strip() == page.locator("#draft-text").inner_text().strip()
+    assert saved.startswith(page.locator(".title-field").input_value())
+    assert saved.strip().endswith(page.locator("#draft-text").inner_text().strip())
 
 
 def reset(page: Page) -> None:

@@ -288,7 +288,7 @@ class TestColours:
         open_chapter(page, chapter)
         build = page.get_by_role("button", name="Build Narrative")
         expect(build).to_have_css("background-color", BLUE)
-        download = page.get_by_role("link", name="Download Chapter")
+        download = page.get_by_role("button", name="Download Chapter")
         expect(download).to_have_css("background-color", BLUE)
 
 
