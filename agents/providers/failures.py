@@ -28,6 +28,9 @@ _STATUS = re.compile("[45][0-9]{2}")
 _LONGEST_NAME = 253
 # The longest wait in seconds, which is a day. It replaces any longer wait that a server names.
 LONGEST_WAIT = 86_400.0
+# The fewest characters of a key that is removed from a server's message, and the fewest of a key
+# that is removed even inside a word.
+SHORTEST_KEY, LONG_KEY = 4, 12
 # The codes by which OpenAI and similar servers say that an account has no credit. Waiting does not
 # help in this case.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
@@ -74,8 +77,8 @@ def overlong(subject: str, *, has_text: bool) -> Failure:
 
 def unfinished(subject: str, seconds: float, *, has_text: bool) -> Failure:
     message = (
-        f"{subject} had not finished its reply after {seconds / 60:.0f} minutes, so the connection "
-        "was closed. Try again, or choose a faster model."
+        f"{subject} had not finished its reply after {_minutes(seconds)}, so the connection was "
+        "closed. Try again, or choose a faster model."
     )
     return Failure(StreamBroken(message) if has_text else ProviderTimeout(message))
 
@@ -90,9 +93,9 @@ def packed(subject: str) -> Failure:
 
 def timed_out(subject: str, seconds: float, *, has_connected: bool) -> Failure:
     if has_connected:
-        message = f"{subject} wrote nothing for {seconds:g} seconds. Try again, or check its load."
+        message = f"{subject} wrote nothing for {_seconds(seconds)}. Try again, or check its load."
         return Failure(ProviderTimeout(message))
-    message = f"{subject} took no connection within {seconds:g} seconds. Try again in a moment."
+    message = f"{subject} took no connection within {_seconds(seconds)}. Try again in a moment."
     return Failure(ProviderTimeout(message), is_passing=True)
 
 
@@ -168,7 +171,18 @@ def _text(holder: Mapping[str, object], name: str) -> str:
 def _in_words(seconds: float | None) -> str:
     if not seconds:
         return "a minute"
-    return f"about {seconds:.0f} seconds" if seconds < LONGEST_WAIT else "a day"
+    if seconds >= LONGEST_WAIT:
+        return "a day"
+    return "about a second" if seconds < 1.5 else f"about {seconds:.0f} seconds"
+
+
+def _seconds(seconds: float) -> str:
+    return "1 second" if seconds == 1 else f"{seconds:g} seconds"
+
+
+def _minutes(seconds: float) -> str:
+    minutes = max(1, round(seconds / 60))
+    return "1 minute" if minutes == 1 else f"{minutes} minutes"
 
 
 def words_of(said: str) -> str:
@@ -182,11 +196,24 @@ def _detail(message: str, secret: str) -> str:
     words = words_of(message)
     if not words:
         return "."
-    if secret:
-        words = words.replace(secret, "[key]")
+    words = _without_key(words, secret)
     if len(words) > _DETAIL_LENGTH:
         words = f"{words[:_DETAIL_LENGTH]}…"
     return f": {words}" if words.endswith((".", "!", "?", "…")) else f": {words}."
+
+
+def _without_key(words: str, key: str) -> str:
+    """Return the words without the key.
+
+    A short key may be a part of ordinary words. It is removed only where it stands alone, and a
+    very short one stays, because no server gives out such a key and a person may use any letter as
+    the key of a server that needs none.
+    """
+    if len(key) < SHORTEST_KEY:
+        return words
+    if len(key) >= LONG_KEY:
+        return words.replace(key, "[key]")
+    return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "[key]", words)
 
 
 def _read_retry_after(headers: Mapping[str, str]) -> float | None:

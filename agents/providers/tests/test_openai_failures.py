@@ -121,6 +121,15 @@ class TestRetries:
         assert outcome.waits == []
 
     @pytest.mark.parametrize(
+        ("seconds", "words"),
+        [("1", "about a second."), ("0.2", "about a second."), ("2", "about 2 seconds.")],
+    )
+    def test_a_wait_is_told_in_good_english(self, seconds: str, words: str) -> None:
+        answer = responds(429, headers={"Retry-After": seconds})
+        outcome = call(*[answer] * 3)
+        assert str(outcome.error).endswith(f"Try again in {words}")
+
+    @pytest.mark.parametrize(
         "value", ["86401", "1e300", "inf", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT"]
     )
     def test_no_wait_is_longer_than_a_day(self, value: str) -> None:
