@@ -1,7 +1,9 @@
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 from pytest_django import Settings
 
+from sessions.exceptions import ChapterError, TooLong, TurnInFlight, UnknownChapter, WrongState
 from sessions.models import Session
 from sessions.states import State
 from storyengine.tabs.tests.addresses import address
@@ -25,6 +27,26 @@ def test_others_get_a_page_with_a_way_back(client: Client, chapter: Session) -> 
     html = response.content.decode()
     assert all_of(html, "h1")
     assert address(chapter, "chapter") in {one.attributes["href"] for one in all_of(html, "a")}
+
+
+@pytest.mark.parametrize(
+    ("error", "bold", "lead"),
+    [
+        (TurnInFlight("A reply is being written. Wait for it."), "", "Wait for it."),
+        (UnknownChapter("There is no such chapter. It may be deleted."), "", "It may be deleted."),
+        (
+            TooLong("The world has 9 words too many."),
+            "Too long. ",
+            "The world has 9 words too many.",
+        ),
+        (WrongState("Not so."), "The chapter cannot do that now. ", "Not so."),
+    ],
+)
+def test_a_title_is_not_said_twice(error: ChapterError, bold: str, lead: str) -> None:
+    [message] = all_of(render_to_string("_refusal.html", {"error": error}), "p")
+    assert message.words == f"{bold}{error}"
+    html = render_to_string("refusal.html", {"error": error, "back": "/"})
+    assert [one.words for one in all_of(html, "p", "lead")] == [lead]
 
 
 def test_a_missing_chapter_leads_to_the_list(client: Client, draft: Session) -> None:

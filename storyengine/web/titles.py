@@ -1,0 +1,33 @@
+"""Says whether a refusal's message repeats its title, so that a page says each thing only once."""
+
+import re
+
+from sessions.exceptions import ChapterError
+
+# Words that say nothing by themselves, so that they do not tell a title from a message.
+_SMALL = {"a", "an", "and", "are", "at", "be", "been", "here", "in", "is", "it", "of", "or", "the"}
+_SMALL |= {"that", "there", "this", "to", "was"}
+_FIRST_SENTENCE = re.compile(r"(.+?[.!?])(?:\s+|$)", re.DOTALL)
+
+
+def repeats_title(error: ChapterError) -> bool:
+    """Return whether the first sentence of the message says all that the title says."""
+    first, _ = _split(str(error))
+    return _words(error.title) <= _words(first)
+
+
+def beyond_title(error: ChapterError) -> str:
+    """Return the message for a place below the title: without a first sentence that says no more
+    than the title. A message of one sentence stays whole."""
+    first, rest = _split(str(error))
+    return rest if rest and _words(first) <= _words(error.title) else str(error)
+
+
+def _split(message: str) -> tuple[str, str]:
+    """Return the first sentence of the message, and the rest."""
+    found = _FIRST_SENTENCE.match(message)
+    return (found[1], message[found.end() :]) if found else (message, "")
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W_]+", text.casefold())) - _SMALL
