@@ -70,7 +70,8 @@ class ModelReplies:
 
     `chapter_words` is the most words of one call of agent 9. If no reply was recorded for a
     character, the server makes one up. This reply has `reply_words` words, and ends with the
-    paragraphs of `reply_end`, which a test may change while the server runs.
+    paragraphs of `reply_end`, which a test may change while the server runs. A test may also name
+    texts that come instead of an agent's next replies (`instead`).
     """
 
     def __init__(
@@ -84,8 +85,11 @@ class ModelReplies:
         self._chapter_words = chapter_words
         self._reply_words = reply_words
         self.reply_end = reply_end
+        self.instead: dict[int, list[str]] = {}
 
     def text_for(self, agent: int, messages: Sequence[str]) -> str:
+        if instead := self.instead.get(agent):
+            return instead.pop(0)
         prompt = "\n".join(messages)
         if agent == 0:
             return json.dumps(self._lock(prompt))

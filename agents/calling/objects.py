@@ -35,10 +35,13 @@ NOT_USABLE = (
 
 
 class NotInForm(UnusableReply):
-    """The answer was not in the form that the request asked for, even after a repair."""
+    """The answer was not in the form that the request asked for, even after a repair.
 
-    def __init__(self) -> None:
-        super().__init__(NOT_USABLE)
+    The message tells the user what happened. The record of the call has what the check said.
+    """
+
+    def __init__(self, message: str = NOT_USABLE) -> None:
+        super().__init__(message)
 
 
 def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:

@@ -7,7 +7,7 @@ scenes. agents.flows.rebuilding writes a single scene of a draft again.
 import asyncio
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from django.db import transaction
 
 from agents.calling.calls import call_model, check_allowed
 from agents.calling.model_access import is_small_model, model_facts, model_name
+from agents.calling.objects import NotInForm
 from agents.exceptions import BudgetSpent, PromptTooLong, RateLimited
 from agents.facts.model_facts import facts_of
 from agents.flows.memory_calls import check_calls_accepted
@@ -31,9 +32,10 @@ from agents.models import Job
 from agents.modes import Stage, check_stage
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.declarations import NARRATOR
+from agents.prompting.forms.schemas import InvalidReply
 from agents.prompting.layer_sources import transcript_weights
 from agents.prompting.layers import Layer
-from agents.prompting.prose import as_prose, end_at_sentence, repeats
+from agents.prompting.prose import as_prose, end_at_sentence, repeats, why_no_prose
 from agents.running.database import in_database
 from agents.running.jobs import cancel_jobs, fail, finish, owned, queue_job
 from agents.running.watch import Watch
@@ -46,6 +48,11 @@ from sessions.states import State, move, try_move
 
 logger = logging.getLogger(__name__)
 
+# The message for the user if the narrator's answer cannot be used.
+NO_PROSE = (
+    "The narrator did not answer with prose, so nothing of its answer was taken. Another try often "
+    "helps, and a larger model makes this mistake less often."
+)
 # The most calls by which a scene that is too short is continued.
 MAX_CONTINUATIONS = 5
 # The number of pauses, and the seconds of each, while the cap on calls in a minute is reached. All
@@ -128,11 +135,15 @@ def give_up(job: Job, error: Exception) -> None:
     build can continue after these scenes."""
     finished = Job.objects.filter(pk=job.pk).values_list("finished_scenes", flat=True).first()
     kept = len(finished or [])
-    hint = f" {kept} finished scenes are kept: build again to go on from there." if kept else ""
+    hint = f" {_scenes(kept)}: build again to go on from there." if kept else ""
     with transaction.atomic():
         lock_chapter(job.session_id)
         if fail(job, f"{error}{hint} Earlier drafts are unchanged.", cause=error):
             try_move(Session.objects.filter(pk=job.session_id, state=State.NARRATING), State.ENDED)
+
+
+def _scenes(kept: int) -> str:
+    return "One finished scene is kept" if kept == 1 else f"{kept} finished scenes are kept"
 
 
 async def write_scene(
@@ -153,7 +164,7 @@ async def write_scene(
     base = watch.text
     compose = partial(scene_layers, job, material, number, finished, after=after)
     layers = await in_database(compose)
-    told, was_cut = await _call(job, layers, watch, scene.target_words)
+    told, was_cut = await _begin(job, layers, watch, scene.target_words)
     text = _clean(told) or told
     for _ in range(MAX_CONTINUATIONS):
         words = len(text.split())
@@ -170,7 +181,7 @@ async def write_scene(
             logger.warning("scene %s stays short: %s", number, type(refusal).__name__)
             break
         more = _clean(more)
-        if more.strip(_AROUND_DONE).upper() == DONE_WORD or repeats(more, text):
+        if _is_done(more) or why_no_prose(more) or repeats(more, text):
             break
         text = f"{text}\n\n{more.strip()}"
     return end_at_sentence(text) if was_cut else text.strip()
@@ -182,8 +193,35 @@ def _clean(text: str) -> str:
     return as_prose(text) if is_small_model(NARRATOR) else text.strip("\n")
 
 
-async def _call(
+def _is_done(text: str) -> bool:
+    """Return whether the narrator says that nothing is left to tell."""
+    return text.strip(_AROUND_DONE).upper() == DONE_WORD
+
+
+async def _begin(
     job: Job, layers: Sequence[Layer], watch: Watch, target_words: int
+) -> tuple[str, bool]:
+    """Make the first call of a scene. Raises NotInForm if the narrator wrote no prose."""
+
+    def check(text: str) -> None:
+        if _is_done(text):
+            raise InvalidReply(f"the answer is only the word {DONE_WORD}")
+        if problem := why_no_prose(text):
+            raise InvalidReply(problem)
+
+    try:
+        return await _call(job, layers, watch, target_words, validate=check)
+    except InvalidReply:
+        raise NotInForm(NO_PROSE) from None
+
+
+async def _call(
+    job: Job,
+    layers: Sequence[Layer],
+    watch: Watch,
+    target_words: int,
+    *,
+    validate: Callable[[str], None] | None = None,
 ) -> tuple[str, bool]:
     room = round(target_words * TOKENS_PER_WORD * 1.3) + 100
 
@@ -197,6 +235,7 @@ async def _call(
         on_text=watch.add,
         # A small model does not end its text by itself. Its text is ended when it is long enough.
         is_enough=is_enough if is_small_model(NARRATOR) else None,
+        validate=validate,
         # A reasoning model keeps its own limit, because hidden reasoning counts as output.
         output_tokens=None if facts_of(model_name(NARRATOR)).reasons else room,
         job_id=job.pk,

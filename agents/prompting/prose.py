@@ -14,8 +14,17 @@ _BLANKS = " \t"
 _SCENE_BREAK = re.compile(r"[ \t]*+(?:[*_-][ \t]*+){3,}+")
 _LONGEST_HEADING = 80
 _SPACE = re.compile(r"\s")
+# The beginning of JSON, perhaps in a block of code. No prose begins in this way.
+_JSON = re.compile(r'\s*+(?:```\w*+\s*+)?(?:\{\s*+"|\[\s*+\{)')
 # The marks of emphasis after the end of a sentence belong to the sentence.
 _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)*_]*(?=\\s|$)")
+
+
+def why_no_prose(text: str) -> str:
+    """Return why this answer of the narrator is no prose, or "" if it may be prose."""
+    if _JSON.match(text):
+        return "the answer is JSON, not prose"
+    return "" if re.search(r"[^\W_]", text) else "the answer has no words"
 
 
 def end_at_sentence(text: str) -> str:

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
+from agents.calling.objects import what_the_check_said
 from agents.exceptions import ModelNotReady, PromptTooLong
 from agents.flows.ending import Setback, find_setback
 from agents.flows.estimates import estimate_build
@@ -252,6 +253,11 @@ class ChapterPage(ChapterSigns):
         if self.build is None or self.is_building or self.build.status not in stopped:
             return None
         return self.build
+
+    @property
+    def check_said(self) -> str:
+        """What the engine's check said of the narrator's answer, or "" if it was not refused."""
+        return what_the_check_said(self.unfinished_build)
 
     @property
     def unfinished_rebuild(self) -> RebuiltScene | None:

@@ -218,7 +218,7 @@ def test_a_later_scene_that_cannot_fit_is_refused_before_any_is_paid_for(
     assert not provider.history
     assert (chapter.state, job.status) == (State.ENDED, Job.Status.FAILED)
     assert "tokens too long" in job.error
-    assert ("1 finished scenes are kept" in job.error) == bool(finished)
+    assert ("One finished scene is kept" in job.error) == bool(finished)
 
 
 def test_scenes_are_fitted_with_as_much_of_the_one_before_as_there_can_be(

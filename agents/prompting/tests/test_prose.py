@@ -9,7 +9,14 @@ from pytest_django import Settings
 
 from agents.flows.narrating import request_build
 from agents.flows.tests.narrations import make_ended_chapter, words
-from agents.prompting.prose import as_prose, end_at_sentence, last_sentences, last_words, repeats
+from agents.prompting.prose import (
+    as_prose,
+    end_at_sentence,
+    last_sentences,
+    last_words,
+    repeats,
+    why_no_prose,
+)
 from agents.providers.scripted import ScriptedProvider
 from memory.models import NarrativeDraft
 
@@ -156,3 +163,19 @@ def test_an_emphasised_sentence_is_whole(end: str) -> None:
 )
 def test_a_few_words_repeat_only_what_was_told(more: str, is_repeated: bool) -> None:
     assert repeats(more, "Rain fell. Men came.") is is_repeated
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"text": "Night."}', ' ```json\n{ "a": 1', '[ {"scene": 1}]', "* * *", "__ --", "{}", ""],
+)
+def test_what_is_no_prose(text: str) -> None:
+    assert why_no_prose(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Night.", "“{x}”, it said.", '["Hush," she said.]', "{The lamp} went out.", "夜。", "1914"],
+)
+def test_what_may_be_prose(text: str) -> None:
+    assert not why_no_prose(text)

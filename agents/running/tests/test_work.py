@@ -242,7 +242,7 @@ def test_an_error_of_the_program_keeps_the_scenes_that_are_finished(
     provider.enqueue(words(700, "first"), _unforeseen())
     run_jobs()
     job.refresh_from_db()
-    assert "1 finished scenes are kept: build again" in job.error
+    assert "One finished scene is kept: build again" in job.error
     assert job.finished_scenes == [words(700, "first")]
 
 

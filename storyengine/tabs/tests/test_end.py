@@ -111,16 +111,16 @@ class TestUnfinished:
         html = htmx.post(address(chapter, "set-aside")).content.decode()
         assert "hidden" in by_id(html, "end-unfinished").attributes
 
-    def test_an_ended_chapter_does_not_say_that_it_may_count_yet(
+    def test_an_ended_chapter_does_not_say_that_it_may_go_on(
         self, client: Client, chapter: Session, broken: Attempt
     ) -> None:
-        assert "This prompt does not count yet." in get_page(client, chapter, "play")
+        assert "The story has not moved on, and your words" in get_page(client, chapter, "play")
         Session.objects.filter(pk=chapter.pk).update(is_ending=True)
         ending = by_id(get_page(client, chapter, "play"), "broken").words
         Session.objects.filter(pk=chapter.pk).update(is_ending=False, state=State.ENDED)
         ended = by_id(get_page(client, chapter, "play"), "broken").words
         for words in (ending, ended):
-            assert "does not count yet" not in words
+            assert "has not moved on" not in words
             assert "This prompt is no part of the chapter." in words
         assert "Its words are kept; reopen the chapter to retry it." in ended
         assert "Retry" not in ended

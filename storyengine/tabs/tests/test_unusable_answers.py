@@ -19,6 +19,13 @@ pytestmark = pytest.mark.django_db
 RunJobs = Callable[[], int]
 
 NO_FORM = ("I would rather not.", '{"memory_type": ', "{}", "[1, 2]")
+NO_PROSE = (
+    json.dumps({"chapter_text": "The lamp was lit."}),
+    '```json\n{"scenes": [',
+    '[{"scene": 1, "text": "The lamp was lit."}]',
+    "**DONE**",
+    "* * *",
+)
 UNUSABLE_LOCKS = (*NO_FORM, json.dumps({**world_lock(), "world": "gothic"}))
 UNUSABLE_DELTAS = (*NO_FORM, json.dumps({**turn_delta(8, 8), "major_events": ["It snows."]}))
 
@@ -97,3 +104,38 @@ def test_a_narrative(
     assert "empty reply" in words
     assert "Earlier drafts are unchanged" in words
     assert retry_addresses(client, chapter, "draft") == [address(chapter, "build")]
+
+
+@pytest.mark.parametrize("answer", NO_PROSE)
+def test_a_narrative_that_is_no_prose(
+    client: Client, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs, answer: str
+) -> None:
+    client.post(address(chapter, "end"))
+    run_jobs()
+    provider.enqueue(answer)
+    client.post(address(chapter, "build"))
+    run_jobs()
+    words = told(client, chapter, "draft", "was not finished")
+    assert "The narrator did not answer with prose" in words
+    assert "Another try often helps" in words
+    assert "Earlier drafts are unchanged" in words
+    assert len(check_said(client, chapter, "draft")) > len("What the check said") + 10
+    assert retry_addresses(client, chapter, "draft") == [address(chapter, "build")]
+    assert not chapter.narrative_drafts.exists()
+
+    provider.enqueue("The lamp was lit. " * 300)
+    client.post(address(chapter, "build"))
+    run_jobs()
+    assert chapter.narrative_drafts.count() == 1
+
+
+def test_a_scene_stays_when_its_continuation_is_no_prose(
+    client: Client, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    client.post(address(chapter, "end"))
+    run_jobs()
+    provider.enqueue("The lamp was lit.", NO_PROSE[0])
+    client.post(address(chapter, "build"))
+    run_jobs()
+    [draft] = chapter.narrative_drafts.all()
+    assert draft.chapter_text == "The lamp was lit."
