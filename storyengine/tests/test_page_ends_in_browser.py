@@ -3,19 +3,28 @@
 No page may be wider than the window.
 """
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
+from agents.models import Job
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta, world_lock
 from memory.models import NarrativeDraft
 from memory.tests.factories import add_delta, add_lock
-from sessions.models import Session
+from sessions.models import Attempt, Session
 from sessions.states import State
-from sessions.tests.factories import add_prompts, make_active_chapter, make_cast, make_chapter
+from sessions.tests.factories import (
+    add_attempt,
+    add_prompts,
+    make_active_chapter,
+    make_cast,
+    make_chapter,
+)
 from storyengine.tabs.tests.addresses import address
 from storyengine.tests.rendered_pages import Pages, browse, rendered
 from storyengine.tests.whole_chapter import SNAPSHOT, make_whole_chapter
@@ -83,6 +92,32 @@ def remember_much(**fields: Any) -> Session:
     return chapter
 
 
+def in_other_states() -> list[Session]:
+    """Return chapters with as much memory, whose pages also show unfinished or failed work."""
+    running, broken, building, failed = (remember_much() for _ in range(4))
+    add_attempt(running, words=LONG, partial_text=LONG * 20)
+    add_attempt(broken, words=LONG, partial_text=LONG, status=Attempt.Status.FAILED, error=LONG * 5)
+    Session.objects.filter(pk=building.pk).update(state=State.NARRATING)
+    add_build(building, Job.Status.RUNNING)
+    Session.objects.filter(pk=failed.pk).update(state=State.ENDED)
+    add_build(failed, Job.Status.FAILED)
+    return [running, broken, building, failed]
+
+
+def add_build(chapter: Session, status: Job.Status) -> None:
+    Job.objects.create(
+        session=chapter,
+        kind=Job.Kind.NARRATE,
+        key="build",
+        status=status,
+        error=LONG,
+        failure="NotInForm",
+        partial_text="The lamp.\n\n" * 300,
+        progress={"words": 600, "target_words": 2_500},
+        lease_until=timezone.now() + timedelta(hours=1),
+    )
+
+
 @pytest.fixture
 def pages(client: Client) -> Pages:
     whole = make_whole_chapter("The lamp.")
@@ -91,7 +126,7 @@ def pages(client: Client) -> Pages:
     NarrativeDraft.objects.create(
         session=ended, target_words=100, source_snapshot=SNAPSHOT, chapter_text="The lamp. " * 900
     )
-    chapters = (unplayed, played, ended)
+    chapters = (unplayed, played, ended, *in_other_states())
     tabs = [address(one, tab) for one in chapters for tab in ("world", "play", "draft")]
     return rendered(client, ["/", *whole.addresses, *tabs])
 
@@ -99,7 +134,7 @@ def pages(client: Client) -> Pages:
 def test_each_ends_soon_after_the_last_thing_on_it_and_none_is_wider_than_the_window(
     pages: Pages,
 ) -> None:
-    assert len(pages) > 20
+    assert len(pages) > 35
     wrong: list[str] = []
     with browse(pages) as page:
         for width in WIDTHS:

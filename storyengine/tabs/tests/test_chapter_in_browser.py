@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from bench.chapter_client import ChapterClient
 from storyengine.tabs.chapter import BLOCKS_SHOWN
-from storyengine.tabs.tests.in_browser import HELD, open_chapter
+from storyengine.tabs.tests.in_browser import FAST, HELD, open_chapter
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import chapter as chapter
 from storyengine.tabs.tests.in_browser import page as page
@@ -16,6 +16,13 @@ from storyengine.tabs.tests.in_browser import program as program
 from storyengine.tests.running import ScriptedProgram
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
+
+
+# The script returns how much of the page is below the window.
+BELOW = """() => document.documentElement.scrollHeight - scrollY - innerHeight"""
+
+
+IS_HIGHER = "height => document.documentElement.scrollHeight > height"
 
 
 class TestMemory:
@@ -130,6 +137,26 @@ class TestDrafts:
                 button.click()
             assert download.value.suggested_filename.endswith(suffix)
             assert zipfile.is_zipfile(download.value.path())
+
+    @pytest.mark.parametrize("width", [390, 1280])
+    def test_one_that_grows_is_followed_below_much_memory(
+        self, page: Page, program: ScriptedProgram, chapter: ChapterClient, width: int
+    ) -> None:
+        chapter.prompt(1, "The stairs are wet.")
+        rule = f"/api/session/{chapter.session_id}/canon-correction"
+        for number in range(40):
+            page.request.post(rule, data={"canon": f"Fact number {number}."})
+        chapter.end(seconds=30)
+        program.model.timing.tokens_per_second = FAST / 4
+        page.set_viewport_size({"width": width, "height": 844})
+        open_chapter(page, chapter)
+        page.get_by_role("button", name="Build Narrative").click()
+        expect(page.locator(".prose")).not_to_be_empty()
+        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        before = page.evaluate("document.documentElement.scrollHeight")
+        page.wait_for_function(IS_HIGHER, arg=before + 844)
+        # The page has become longer by more than a window, and its end is still in view.
+        assert page.evaluate(BELOW) < 60
 
     def test_an_earlier_one_can_be_read_while_a_further_one_is_written(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
