@@ -109,6 +109,7 @@ INSTALLED_APPS = [
 # out, because KnownHostMiddleware checks the host.
 MIDDLEWARE = [
     "storyengine.operations.requests.RequestLogMiddleware",
+    "storyengine.access.compression.CompressionMiddleware",
     "storyengine.access.headers.PolicyHeadersMiddleware",
     "storyengine.access.hosts.KnownHostMiddleware",
     "storyengine.access.api_access.ApiAccessMiddleware",
@@ -163,13 +164,17 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 # When the image is built, root collects the static files. These permissions let other users of the
 # system read the files.
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o755
-# Whether static files are served from STATIC_ROOT, where a file's name depends on its content.
-# Tests and DEBUG serve them from the source folders.
+# Whether static files are served from STATIC_ROOT, where a file's name depends on its content, and
+# a compressed copy lies beside each file. Tests and DEBUG serve them from the source folders.
 STATIC_IS_COLLECTED = not DEBUG and "PYTEST_VERSION" not in os.environ
-_STATIC_STORAGE = "ManifestStaticFilesStorage" if STATIC_IS_COLLECTED else "StaticFilesStorage"
+_STATIC_STORAGE = (
+    "servestatic.storage.CompressedManifestStaticFilesStorage"
+    if STATIC_IS_COLLECTED
+    else "django.contrib.staticfiles.storage.StaticFilesStorage"
+)
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},
-    "staticfiles": {"BACKEND": f"django.contrib.staticfiles.storage.{_STATIC_STORAGE}"},
+    "staticfiles": {"BACKEND": _STATIC_STORAGE},
 }
 
 SECURE_SSL_REDIRECT = HTTPS
