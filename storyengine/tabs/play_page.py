@@ -207,8 +207,19 @@ class PlayPage:
         return everybody_at(self.chapter)
 
     @property
+    def poll_seconds(self) -> int:
+        """The seconds between two polls of the page.
+
+        While a reply streams, the polls show whether the connection still stands. An idle page
+        polls too, because another window may play a turn.
+        """
+        if self.is_busy:
+            return 2
+        return 3 if self.running else 5
+
+    @property
     def is_busy(self) -> bool:
-        """Whether work in the background can change the page. The page then has to poll."""
+        """Whether work in the background can change the page."""
         # A job may end after the chapter was read and before the jobs are read. Then only the state
         # of the chapter shows that the page has to poll.
         waits = self.shape == "ending" or self.is_summarizing

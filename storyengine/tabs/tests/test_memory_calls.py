@@ -109,7 +109,7 @@ class TestOnTab2:
         run_jobs()
         html = get_page(client, behind, "play")
         assert all_of(html, "textarea")
-        assert "hx-get" not in by_id(html, "play-poll").attributes
+        assert by_id(html, "play-poll").attributes["hx-trigger"] == "every 5s"
         assert len(provider.history) == 1
 
     @pytest.mark.parametrize("browser", ["client", "htmx"])

@@ -297,8 +297,21 @@ class TestStatus:
             **fields,
         )
 
-    def test_an_idle_page_does_not_ask(self, client: Client, chapter: Session) -> None:
-        assert "hx-get" not in by_id(get_page(client, chapter, "play"), "play-poll").attributes
+    def test_an_idle_page_asks_seldom(self, htmx: Client, chapter: Session) -> None:
+        """An idle page asks, because another window may play a turn."""
+        html = get_page(htmx, chapter, "play")
+        assert by_id(html, "play-poll").attributes["hx-trigger"] == "every 5s"
+        assert self.ask(htmx, html).status_code == 204
+        add_prompts(chapter, 1)
+        assert "reply 9" in self.ask(htmx, html).content.decode()
+
+    def test_while_a_reply_streams_it_asks_whether_the_program_still_answers(
+        self, htmx: Client, chapter: Session
+    ) -> None:
+        add_attempt(chapter)
+        html = get_page(htmx, chapter, "play")
+        assert by_id(html, "play-poll").attributes["hx-trigger"] == "every 3s"
+        assert self.ask(htmx, html).status_code == 204
 
     def test_nothing_new_is_not_sent_again(self, htmx: Client, chapter: Session) -> None:
         self.summarize(chapter)
@@ -315,7 +328,7 @@ class TestStatus:
         update = self.ask(htmx, html).content.decode()
         paragraphs = [one.text for one in all_of(update, "p") if "class" in one.attributes]
         assert paragraphs[paragraphs.index("-------------") - 1] == "Agent Orange: reply 14"
-        assert "hx-get" not in by_id(update, "play-poll").attributes
+        assert by_id(update, "play-poll").attributes["hx-trigger"] == "every 5s"
         # The update replaces neither the text field of the prompt nor the choice of a character,
         # because the Game Master may be typing.
         assert not all_of(update, "textarea")
