@@ -17,6 +17,8 @@ class ChapterError(Exception):
     # A short text for pages, for a refusal whose message is for programs. A page shows this text,
     # and shows the message after a click.
     in_short = ""
+    # The name of a template that a page shows below the message, or "".
+    template = ""
 
     @property
     def headers(self) -> dict[str, str]:

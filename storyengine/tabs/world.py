@@ -1,6 +1,7 @@
 """Tab 1: the world, the chapter and the agents. The lock on this tab begins play."""
 
 import hashlib
+import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ from sessions.models import Session
 from sessions.roster import SLOTS, Character, default_name
 from sessions.starters import find_starter
 from sessions.states import State
+from storyengine.tabs.seen_values import HEADER, check_seen, mark_after, marks_of
 from storyengine.tabs.setup_cells import cells_context, read_cells
 from storyengine.web.header import header_context
 from storyengine.web.model_notice import ModelNotice, read_model_notice
@@ -87,6 +89,7 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "is_empty": is_empty(chapter),
         "starter": find_starter(chapter.starter),
         "has_forks": chapter.forks.exists(),
+        "seen_values": json.dumps(marks_of(chapter)),
         "nothing_to_play": NOTHING_TO_PLAY,
         "failed_lock": failed,
         "check_said": what_the_check_said(failed),
@@ -100,9 +103,9 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Save the fields of the form. A value of Tab 1 is not changed if the form has no field for
-    it."""
+    it, nor if another window has changed it since."""
     try:
-        _save_fields(session_id, request.POST)
+        _save_fields(session_id, request.POST, seen=request.headers.get(HEADER, ""))
     except WrongState as error:
         # While agent 0 writes the lock, the lock may still fail. Tab 1 can then be changed again,
         # so this refusal is not final.
@@ -115,14 +118,17 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
             "with this setup”, and put them in there."
         ) from error
     if request.htmx:
-        return nothing_new()
+        response = nothing_new()
+        response[HEADER] = mark_after(session_id, request.POST)
+        return response
     return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
 
 
 @transaction.atomic
-def _save_fields(session_id: uuid.UUID, form: QueryDict) -> None:
+def _save_fields(session_id: uuid.UUID, form: QueryDict, *, seen: str) -> None:
     """Save the fields of every mode and those that the chapter's mode adds. If one is refused, none
     is saved."""
+    check_seen(session_id, form, seen)
     save_setup(session_id, _read_change(form))
     if cells := read_cells(form):
         save_mode_setup(session_id, cells)

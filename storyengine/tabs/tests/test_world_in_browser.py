@@ -397,17 +397,63 @@ class TestTwoWindows:
         assert (chapter["agent_names"]["1"], chapter["agent_names"]["2"]) == ("Mara", "Kara")
         assert chapter["selected_agent_slots"] == [1, 2, 3, 4, 5]
 
-    def test_the_window_that_writes_last_wins(
+    def test_the_later_one_is_told_before_it_overwrites(
         self, windows: tuple[Page, Page], draft: ChapterClient
     ) -> None:
         first, second = windows
         first.locator("#world-text").fill("Written first.")
         expect_saved(first)
-        second.locator("#world-text").fill("Written last.")
+        box = second.locator("#world-text")
+        box.fill("Written last.")
+        told = second.locator("#world-text + .refusal")
+        expect(told).to_contain_text("Another window has changed this")
+        expect(told.locator(".other-words")).to_have_text("Written first.")
+        expect(second.locator("#saved-state")).to_have_text("not saved")
+        assert tab1(draft)["world_text"] == "Written first."
+        # Whoever types on is told again, and nothing is lost.
+        box.press_sequentially(" And on.")
+        expect(box).to_have_value("Written last. And on.")
+        expect(told).to_contain_text("Another window has changed this")
+        assert tab1(draft)["world_text"] == "Written first."
+
+        told.get_by_role("button", name="Save mine").click()
         expect_saved(second)
-        assert tab1(draft)["world_text"] == "Written last."
-        first.reload()
-        expect(first.locator("#world-text")).to_have_value("Written last.")
+        expect(told).to_be_empty()
+        assert tab1(draft)["world_text"] == "Written last. And on."
+        # The window goes on as the one that wrote last.
+        box.fill("Written at last.")
+        expect_saved(second)
+        assert tab1(draft)["world_text"] == "Written at last."
+
+    def test_it_can_take_the_words_of_the_other(
+        self, windows: tuple[Page, Page], draft: ChapterClient
+    ) -> None:
+        first, second = windows
+        words = "\nA line <b>.\n\n  Another & one."
+        first.locator("#chapter-text").fill(words)
+        first.locator("#agent-count").select_option("5")
+        expect_saved(first)
+        second.locator("#chapter-text").fill("Other words.")
+        told = second.locator("#chapter-text + .refusal")
+        told.get_by_role("button", name="Take the other").click()
+        expect_saved(second)
+        saved = tab1(draft)["chapter_text"]
+        expect(second.locator("#chapter-text")).to_have_value(saved)
+        assert saved.strip() == words.strip()
+
+        second.locator("#agent-count").select_option("2")
+        told = second.locator("section", has=second.locator("#agent-count")).locator(".refusal")
+        told.get_by_role("button", name="Take the other").click()
+        expect(second.locator("#agent-count")).to_have_value("5")
+        expect_saved(second)
+
+    def test_a_window_never_contradicts_itself(self, page: Page, draft: ChapterClient) -> None:
+        open_world(page, draft)
+        for words in ("  Night.  ", "", "Night\r\nand day.\n\n\n", "Night."):
+            for field in ("#world-text", "#name-1", "#public-1", "#identity-1"):
+                page.locator(field).fill(words)
+            expect_saved(page)
+        expect(page.locator(".message-error")).to_have_count(0)
 
 
 def test_an_empty_chapter_cannot_be_started_and_says_so_at_once(
