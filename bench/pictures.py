@@ -70,11 +70,10 @@ def _picture(page: Page, name: str) -> None:
     page.wait_for_load_state("networkidle")
     height = page.evaluate("document.documentElement.scrollHeight")
     shown = _HEIGHT if name == "tab2" else min(height, _MOST_HEIGHT)
-    page.screenshot(
-        path=PICTURES / f"{name}.png",
-        full_page=True,
-        clip={"x": 0, "y": 0, "width": _WIDTH, "height": shown},
-    )
+    # The window is as high as the picture, because some parts of a page keep to its lower edge.
+    page.set_viewport_size(ViewportSize(width=_WIDTH, height=shown))
+    page.screenshot(path=PICTURES / f"{name}.png")
+    page.set_viewport_size(ViewportSize(width=_WIDTH, height=_HEIGHT))
 
 
 if __name__ == "__main__":

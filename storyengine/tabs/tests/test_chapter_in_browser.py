@@ -158,6 +158,22 @@ class TestDrafts:
         # The page has become longer by more than a window, and its end is still in view.
         assert page.evaluate(BELOW) < 60
 
+    def test_the_bar_of_the_download_covers_nothing_before_the_draft(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "The stairs are wet.")
+        chapter.end(seconds=30)
+        chapter.build_narrative("", 300, seconds=60)
+        open_chapter(page, chapter)
+        expect(page.locator("#build-estimate")).to_contain_text("to write")
+        # The row above the draft stands at the lower edge of the window.
+        ends = "element => element.getBoundingClientRect().bottom"
+        height = page.locator(".build-row").evaluate(ends)
+        page.set_viewport_size({"width": 1280, "height": int(height)})
+        page.evaluate("scrollTo(0, 0)")
+        begins = page.locator(".take-bar").evaluate("element => element.getBoundingClientRect().y")
+        assert begins >= page.locator(".build-row").evaluate(ends)
+
     def test_an_earlier_one_can_be_read_while_a_further_one_is_written(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
