@@ -16,6 +16,7 @@ from agents.running.unforeseen import traceback_of
 from agents.running.work import AT_WORK, STOPPING, work_on
 from agents.storage import describe
 from sessions.leases import from_now
+from sessions.stories import remove_deleted
 
 logger = logging.getLogger(__name__)
 
@@ -30,11 +31,12 @@ _LETTING_GO_SECONDS = 5.0
 
 
 def sweep() -> bool:
-    """Settle the work that dead processes left behind, and give notice of due jobs. Return whether
-    all notices succeeded."""
+    """Settle the work that dead processes left behind, give notice of due jobs, and remove chapters
+    that were deleted a day ago. Return whether all notices succeeded."""
     recover()
     were_noticed = give_notice_of_due_jobs()
     forget_counted_calls()
+    remove_deleted()
     if not STOPPING.is_set():
         ask_server(in_passing=True)
     return were_noticed

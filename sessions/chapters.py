@@ -54,12 +54,19 @@ class SetupChange:
 
 
 def create_chapter(
-    title: str = "", *, mode: str = DEFAULT_MODE, is_in_play: bool = False
+    title: str = "",
+    *,
+    mode: str = DEFAULT_MODE,
+    is_in_play: bool = False,
+    at_the_place_of: Session | None = None,
 ) -> Session:
-    """Create a chapter. `is_in_play` must be True for a mode without a lock, in which play begins
-    at once."""
+    """Create a chapter, in a story of its own or at the place of another one. `is_in_play` must be
+    True for a mode without a lock, in which play begins at once."""
     state = State.ACTIVE if is_in_play else State.DRAFT_TAB1
     chapter = Session(title=_clean_title(title) or UNTITLED, mode=mode, state=state)
+    if other := at_the_place_of:
+        chapter.story, chapter.place = other.story, other.place
+        chapter.is_chosen = other.is_chosen
     return _store_new(chapter, Tab1Inputs(), default_cast())
 
 
@@ -200,8 +207,8 @@ def show_thoughts(session_id: uuid.UUID, is_wanted: bool) -> None:
 
 @transaction.atomic
 def reset_chapter(session_id: uuid.UUID) -> Session:
-    """Delete the chapter with all its texts, and create a new one under a new id. The mode and the
-    length of replies stay.
+    """Delete the chapter with all its texts, and create a new one under a new id. The mode, the
+    length of replies and the place in the story stay.
 
     A background job that still runs for the old chapter finds no row, and writes nothing.
     """
@@ -210,7 +217,7 @@ def reset_chapter(session_id: uuid.UUID) -> Session:
     chapter = Session.objects.filter(pk=session_id)
     move(chapter, State.RESETTING, refusal="This chapter is being reset already.")
     chapter.delete()
-    created = create_chapter(mode=old.mode, is_in_play=_has_no_lock(old))
+    created = create_chapter(mode=old.mode, is_in_play=_has_no_lock(old), at_the_place_of=old)
     return choose_reply_length(created.pk, old.reply_length)
 
 

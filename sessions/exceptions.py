@@ -37,6 +37,16 @@ class UnknownChapter(ChapterError):
     title = "No such chapter"
 
 
+class UnknownStory(ChapterError):
+    status = 404
+    title = "No such story"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "There is no such story. It may have been deleted; the home page shows what there is."
+        )
+
+
 class WrongState(ChapterError):
     pass
 

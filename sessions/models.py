@@ -5,7 +5,7 @@ from functools import cached_property
 from itertools import count
 from typing import Any, ClassVar
 
-from django.db import models
+from django.db import models, transaction
 from django.db.models import F, Q
 from django.urls import reverse
 from django.utils import timezone
@@ -45,12 +45,29 @@ PERSON = "person"
 FIRST_NUMBER_IN_PLAY = MAX_AGENTS + MAX_PEOPLE + 1
 
 
+class Story(models.Model):
+    """Chapters in their order. A chapter that was begun alone is the only one of its story."""
+
+    story_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    # "" as long as the story is called as its first chapter.
+    title = models.CharField(max_length=TITLE_CHAR_LIMIT, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    # The time at which the user put the story away, or None.
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "stories"
+
+    def __str__(self) -> str:
+        return self.title or f"Story {self.story_id}"
+
+
 class Chapters(models.Manager["Session"]):
-    """All chapters except unfinished ones. A chapter that is imported or forked is unfinished until
-    its last row is stored."""
+    """All chapters except unfinished and deleted ones. A chapter that is imported or forked is
+    unfinished until its last row is stored. A deleted chapter can be brought back for a day."""
 
     def get_queryset(self) -> "models.QuerySet[Session]":
-        return super().get_queryset().exclude(state=State.IMPORTING)
+        return super().get_queryset().exclude(state=State.IMPORTING).filter(deleted_at=None)
 
 
 class Session(models.Model):
@@ -58,6 +75,13 @@ class Session(models.Model):
 
     session_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     title = models.CharField(max_length=TITLE_CHAR_LIMIT, default=UNTITLED)
+    story = models.ForeignKey(Story, on_delete=models.CASCADE, related_name="chapters")
+    # The chapter's number in its story. A fork has the place of its origin, and the story goes by
+    # the one of them that is chosen.
+    place = models.PositiveIntegerField(default=1)
+    is_chosen = models.BooleanField(default=True)
+    # The time at which the user deleted the chapter, or None.
+    deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
     # The name of the mode (see agents.modes).
     mode = models.CharField(max_length=MODE_CHAR_LIMIT, default=DEFAULT_MODE)
     state = models.CharField(max_length=16, choices=State, default=State.DRAFT_TAB1)
@@ -117,10 +141,24 @@ class Session(models.Model):
         verbose_name = "chapter"
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["origin", "fork_key"], name="one_fork_per_submission"),
+            models.UniqueConstraint(
+                fields=["story", "place"],
+                condition=Q(is_chosen=True, deleted_at=None),
+                name="one_chosen_chapter_per_place",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.title
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Store the chapter. A new chapter without a story becomes the only one of a new story."""
+        if not self._state.adding or getattr(self, "story", None):
+            super().save(*args, **kwargs)
+            return
+        with transaction.atomic():
+            self.story = Story.objects.create(created_at=self.created_at)
+            super().save(*args, **kwargs)
 
     def get_absolute_url(self) -> str:
         return reverse("pages:chapter", args=[self.session_id])

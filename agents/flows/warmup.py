@@ -31,6 +31,7 @@ from sessions.access import get_chapter
 from sessions.exceptions import ChapterError, WrongState
 from sessions.models import Session
 from sessions.states import PLAYABLE
+from sessions.stories import chapter_deleted
 
 logger = logging.getLogger(__name__)
 
@@ -94,9 +95,15 @@ def stop_warmup(session_id: uuid.UUID) -> None:
         warming.task.get_loop().call_soon_threadsafe(warming.task.cancel)
 
 
+@receiver(chapter_deleted)
+def _stop_for_deleted(session_id: uuid.UUID, **_signal: object) -> None:
+    """Stop the warm-up of a chapter that was deleted."""
+    stop_warmup(session_id)
+
+
 @receiver(post_delete, sender=Session)
-def _stop_for_deleted(instance: Session, **_signal: object) -> None:
-    """Stop the warm-up of a chapter that was reset or deleted."""
+def _stop_for_removed(instance: Session, **_signal: object) -> None:
+    """Stop the warm-up of a chapter whose rows are removed, as by a reset."""
     session_id = instance.session_id
     transaction.on_commit(lambda: stop_warmup(session_id))
 

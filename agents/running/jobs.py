@@ -143,9 +143,10 @@ def due_jobs() -> "QuerySet[Job]":
     """Return the queued jobs that may run now.
 
     A summary may run only if it starts right after the summary pointer, so that stretches are
-    written in order, and only while the attempt at its last turn is chosen. A job with a late
-    result may run only while the attempt that asked for it is chosen. It also has to wait while a
-    job with the same kind of result from an earlier turn is queued, running or failed.
+    written in order, and only while the attempt at its last turn is chosen. The jobs of a deleted
+    chapter wait until it is brought back. A job with a late result may run only while the attempt
+    that asked for it is chosen. It also has to wait while a job with the same kind of result from
+    an earlier turn is queued, running or failed.
     """
     its_turn = Session.objects.filter(
         pk=OuterRef("session_id"),
@@ -164,11 +165,17 @@ def due_jobs() -> "QuerySet[Job]":
     # claim, PostgreSQL checks only the conditions outside of subqueries again.
     return Job.objects.filter(
         ~Q(kind=Job.Kind.SUMMARIZE) | Exists(its_turn),
+        _has_chapter(),
         Q(result_kind="") | (Exists(is_asked_for) & ~Exists(earlier)),
         status=Job.Status.QUEUED,
         # One millisecond is added, because SQLite's clock counts only whole milliseconds.
         run_after__lte=from_now(timedelta(milliseconds=1)),
     )
+
+
+def _has_chapter() -> Exists:
+    """Return the condition that the job's chapter is not deleted."""
+    return Exists(Session.objects.filter(pk=OuterRef("session_id")))
 
 
 def owned(job: Job) -> "QuerySet[Job]":
@@ -181,9 +188,12 @@ def owned(job: Job) -> "QuerySet[Job]":
 
 
 def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
-    """Renew the lease and store the progress. Returns False if the worker has lost the job."""
+    """Renew the lease and store the progress. Returns False if the worker has lost the job, or if
+    the chapter was deleted."""
     return bool(
-        owned(job).update(
+        owned(job)
+        .filter(_has_chapter())
+        .update(
             lease_until=from_now(JOB_LEASE),
             partial_text=partial_text,
             progress=progress,

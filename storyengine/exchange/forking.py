@@ -56,6 +56,9 @@ def fork_chapter(session_id: uuid.UUID, number: int, *, submission_key: str = ""
         return store_chapter(
             content,
             title=title_of_copy(origin.title),
+            story=origin.story,
+            place=origin.place,
+            is_chosen=False,
             created_at=now,
             last_played_at=now,
             origin=origin,

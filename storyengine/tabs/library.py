@@ -1,11 +1,9 @@
-"""The list of chapters, and the actions on a whole chapter."""
+"""The home page with its shelf of stories, and the actions on a whole chapter."""
 
 import uuid
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.core.paginator import Paginator
-from django.db.models import Count, Exists, OuterRef
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -16,34 +14,29 @@ from agents.flows.starters import begin_starter, open_starter
 from agents.flows.warmup import warm_next_reply
 from agents.modes import Stage, all_modes, begin_chapter, find_mode, has_stage
 from sessions.access import get_chapter
-from sessions.chapters import (
-    copy_setup,
-    delete_chapter,
-    rename_chapter,
-    reset_chapter,
-)
+from sessions.chapters import copy_setup, rename_chapter, reset_chapter
 from sessions.limits import TITLE_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, Session
 from sessions.starters import all_starters
 from sessions.states import State
+from sessions.stories import choose_chapter, deletions, hide_chapter, restore_chapter
+from storyengine.tabs.shelf import SEARCH_CHAR_LIMIT, Asked, Undo, read_shelf
+from storyengine.tabs.stories import home
 from storyengine.web.render import HttpRequest, go, nothing_new, show
-
-CHAPTERS_A_PAGE = 50
 
 
 @require_safe
 def library(request: HttpRequest) -> HttpResponse:
+    asked = Asked.read(request.GET)
     host = provider_host()
-    counted = Session.objects.annotate(
-        draft_count=Count("narrative_drafts"),
-        has_forks=Exists(Session.objects.filter(origin=OuterRef("pk"))),
-    )
-    # A query with counts drops the default order of the chapters, so the order is set again.
-    chapters = counted.order_by("-last_played_at", "pk").prefetch_related("members")
-    pages = Paginator(chapters, CHAPTERS_A_PAGE).get_page(request.GET.get("page"))
+    deleted = [Undo.of(one) for one in deletions()]
+    just_deleted = [one for one in deleted if request.GET.get("deleted") in one.keys][:1]
     context = {
-        "pages": pages,
-        "chapters": pages.object_list,
+        "shelf": read_shelf(asked, request.GET.get("page")),
+        "all_address": Asked().address(),
+        "search_limit": SEARCH_CHAR_LIMIT,
+        "deleted": just_deleted[0] if just_deleted else None,
+        "deleted_before": [one for one in deleted if one not in just_deleted],
         "model": provider_label(),
         "host": host,
         "is_allowed": is_allowed(host),
@@ -98,23 +91,24 @@ def copy(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     return go(request, _first_address(copy_setup(session_id)))
 
 
-@require_safe
-def confirm_delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show a page that asks whether to delete the chapter. It is for browsers without scripts.
-    Other browsers show a dialog."""
-    chapter = get_chapter(session_id)
-    context = {
-        "chapter": chapter,
-        "draft_count": chapter.narrative_drafts.count(),
-        "has_forks": chapter.forks.exists(),
-    }
-    return show(request, "library/delete.html", context)
+@require_POST
+def delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Hide the chapter, and show the list of stories with a button that brings it back."""
+    hide_chapter(session_id)
+    return go(request, home(deleted=session_id))
 
 
 @require_POST
-def delete(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    delete_chapter(session_id)
-    return go(request, reverse("pages:library"))
+def restore(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    restore_chapter(session_id)
+    return go(request, home())
+
+
+@require_POST
+def choose(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Let the story go by this chapter among those at its place."""
+    choose_chapter(session_id)
+    return go(request, home())
 
 
 @require_POST

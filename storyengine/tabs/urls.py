@@ -13,6 +13,7 @@ from storyengine.tabs import (
     play,
     receipts,
     replies,
+    stories,
     trials,
     world,
 )
@@ -24,7 +25,8 @@ of_a_chapter: list[URLPattern] = [
     path("rename", library.rename, name="rename"),
     path("copy", library.copy, name="copy"),
     path("delete", library.delete, name="delete"),
-    path("delete/confirm", library.confirm_delete, name="confirm-delete"),
+    path("restore", library.restore, name="restore"),
+    path("choose", library.choose, name="choose-chapter"),
     path("reset", library.reset, name="reset"),
     # Tab 1
     path("world", world.show_world, name="world"),
@@ -99,6 +101,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("starters/<slug:name>", library.begin_from_starter, name="begin-starter"),
     path("chapters/import", exchange.import_file, name="import"),
     path("chapters/<uuid:session_id>/", include(of_a_chapter)),
+    path("stories/<uuid:story_id>/rename", stories.rename, name="rename-story"),
+    path("stories/<uuid:story_id>/archive", stories.archive, name="archive-story"),
+    path("stories/<uuid:story_id>/delete", stories.delete, name="delete-story"),
+    path("stories/<uuid:story_id>/restore", stories.restore, name="restore-story"),
     path("consent/", consent.show_consent, name="consent"),
     path("consent/allow", consent.allow, name="allow"),
     path("consent/withdraw", consent.withdraw_host, name="withdraw"),

@@ -97,7 +97,7 @@ def piled(client: Client) -> Pages:
     make_active_chapter(title="Plain")
     running, ended = chapters[-3], chapters[-1]
     tabs = [address(running, "play"), address(chapters[0], "world"), address(ended, "transcript")]
-    return rendered(client, ["/", *tabs, address(ended, "draft"), address(ended, "confirm-delete")])
+    return rendered(client, ["/", *tabs, address(ended, "draft")])
 
 
 # The script returns each word in Latin letters that the browser has drawn from right to left. All

@@ -22,6 +22,7 @@ from agents.running.database import in_database
 from sessions.chapters import delete_chapter, reset_chapter
 from sessions.models import Attempt, Session
 from sessions.states import State
+from sessions.stories import hide_chapter
 from sessions.tests.factories import add_prompts, make_active_chapter
 
 pytestmark = pytest.mark.django_db
@@ -161,7 +162,7 @@ def test_a_warm_up_for_another_character_takes_its_place(
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("leave", [request_end, reset_chapter, delete_chapter])
+@pytest.mark.parametrize("leave", [request_end, reset_chapter, delete_chapter, hide_chapter])
 def test_the_end_of_the_chapter_stops_it(
     chapter: Session, provider: ScriptedProvider, leave: Callable[[uuid.UUID], object]
 ) -> None:
@@ -176,7 +177,7 @@ def test_the_end_of_the_chapter_stops_it(
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("leave", [request_end, delete_chapter])
+@pytest.mark.parametrize("leave", [request_end, delete_chapter, hide_chapter])
 def test_the_end_of_another_chapter_does_not(
     chapter: Session, provider: ScriptedProvider, leave: Callable[[uuid.UUID], object]
 ) -> None:

@@ -1,19 +1,28 @@
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
 from memory.models import NarrativeDraft
-from sessions.models import Session
+from sessions.models import Event, Session
 from sessions.starters import all_starters
 from sessions.states import State
-from sessions.tests.factories import make_active_chapter, make_chapter
+from sessions.tests.factories import add_prompts, add_turn, make_active_chapter, make_chapter
+from storyengine.exchange.forking import fork_chapter
 from storyengine.tabs.tests.addresses import address
-from storyengine.tabs.tests.reading import all_of, read
+from storyengine.tabs.tests.reading import all_of
 
 pytestmark = pytest.mark.django_db
+
+
+def add_draft(chapter: Session, text: str) -> None:
+    NarrativeDraft.objects.create(
+        session=chapter, target_words=100, source_snapshot={}, chapter_text=text
+    )
 
 
 class TestLibrary:
@@ -25,52 +34,40 @@ class TestLibrary:
             *(*starters, reverse("pages:new"), reverse("pages:import"))
         ]
 
-    def test_it_lists_title_state_and_last_play(self, client: Client) -> None:
+    def test_it_lists_stories_with_their_chapters(self, client: Client) -> None:
         chapter = make_active_chapter(title="The Dark Lamp", prompt_index=8)
         html = client.get("/").content.decode()
-        [row] = all_of(html, "li", "chapter-row")
-        for words in ("The Dark Lamp", "In play", "8 prompts", "played just now", "Agent Yellow"):
-            assert words in row.words
-        links = {one.attributes["href"] for one in all_of(html, "a")}
-        assert address(chapter, "chapter") in links
+        [story] = all_of(html, "article", "story")
+        for words in ("The Dark Lamp", "1 chapter", "In play", "8 prompts", "just now"):
+            assert words in story.words
+        assert "Agent Yellow" in story.words
+        [go_on] = [one for one in all_of(html, "a") if one.words == "Continue"]
+        assert go_on.attributes["href"] == address(chapter, "chapter")
 
-    def test_a_new_title_can_be_cancelled_without_scripts(self, client: Client) -> None:
-        make_chapter()
+    def test_a_chapter_with_a_draft_shows_its_first_line(self, client: Client) -> None:
+        chapter = make_chapter(title="Forty Minutes", state=State.ENDED)
+        add_draft(chapter, "# One\n\nAt twenty past seven Mr. Pym counted.\n\nThen again.")
+        [line] = all_of(client.get("/").content.decode(), "li", "chapter-line")
+        assert "At twenty past seven Mr. Pym counted." in line.words
+        assert "Told 11 words" in line.words
+        assert "Then again" not in line.words
+
+    def test_a_chapter_in_play_shows_what_was_said_last(self, client: Client) -> None:
+        chapter = make_active_chapter()
+        add_prompts(chapter, 2)
+        said = Event.objects.filter(session=chapter, role=Event.Role.AGENT).last()
+        assert said
+        [line] = all_of(client.get("/").content.decode(), "li", "chapter-line")
+        assert said.text in line.words
+
+    def test_only_what_was_played_last_has_the_bright_button(self, client: Client) -> None:
+        now = timezone.now()
+        make_active_chapter(title="Old", last_played_at=now - timedelta(days=1))
+        make_active_chapter(title="New", last_played_at=now)
         html = client.get("/").content.decode()
-        [popup] = all_of(html, "details", "rename")
-        [cancel] = [one for one in all_of(html, "a") if one.words == "Cancel"]
-        assert popup in cancel.parents
-        assert client.get("/" + cancel.attributes["href"]).status_code == 200
-
-    def test_deleting_asks_first_and_offers_a_download(self, client: Client) -> None:
-        chapter = make_chapter()
-        html = client.get("/").content.decode()
-        [dialog] = all_of(html, "dialog")
-        inside = [one for one in read(html) if dialog in one.parents]
-        assert address(chapter, "delete") in {one.attributes.get("action") for one in inside}
-        assert address(chapter, "download-everything") in {
-            one.attributes.get("href") for one in inside
-        }
-
-    @pytest.mark.parametrize(
-        ("fields", "drafts", "words"),
-        [
-            ({}, 0, "Its setup is deleted for good."),
-            ({"tab1_locked": True}, 0, "Its setup and its memory are deleted for good."),
-            ({"prompt_index": 1}, 0, "1 prompt with every reply, and its memory are deleted"),
-            ({"prompt_index": 9}, 2, "9 prompts with every reply, its memory and 2 drafts are"),
-        ],
-    )
-    def test_the_question_names_what_there_is(
-        self, client: Client, fields: dict[str, Any], drafts: int, words: str
-    ) -> None:
-        chapter = make_chapter(**fields)
-        for _ in range(drafts):
-            NarrativeDraft.objects.create(
-                session=chapter, target_words=100, source_snapshot={}, chapter_text="Prose."
-            )
-        [dialog] = all_of(client.get("/").content.decode(), "dialog")
-        assert words in dialog.words
+        links = [one for one in all_of(html, "a", "button") if one.words == "Continue"]
+        plain = ["button-plain" in one.attributes["class"] for one in links]
+        assert plain == [False, True]
 
     def test_only_the_embedded_model_makes_a_newcomer_wait(
         self, client: Client, settings: Settings
@@ -79,25 +76,11 @@ class TestLibrary:
         settings.LLM = "embedded"
         assert "a minute or more" in client.get("/").content.decode()
 
-    def test_without_scripts_deleting_asks_on_a_page(self, client: Client) -> None:
-        chapter = make_chapter(prompt_index=2)
-        NarrativeDraft.objects.create(
-            session=chapter, target_words=100, source_snapshot={}, chapter_text="Prose."
-        )
-        html = client.get("/").content.decode()
-        assert not all_of(html, "noscript")
-        [asks] = all_of(html, "form", method="get")
-        question = client.get(asks.attributes["action"]).content.decode()
-        assert "2 prompts with every reply, its memory and 1 draft are deleted" in question
-        assert all_of(question, "form", method="post", action=address(chapter, "delete"))
-        assert all_of(question, "a", href="/")
-        assert Session.objects.exists()
-
     def test_a_title_is_capped_in_code_points(self, client: Client) -> None:
         make_chapter()
-        [field] = all_of(client.get("/").content.decode(), "input", name="title")
-        assert field.attributes["data-limit"] == "120"
-        assert "maxlength" not in field.attributes
+        fields = all_of(client.get("/").content.decode(), "input", name="title")
+        assert [one.attributes["data-limit"] for one in fields] == ["120", "120"]
+        assert not any("maxlength" in one.attributes for one in fields)
 
     def test_titles_and_names_are_escaped(self, client: Client) -> None:
         make_chapter(title="<script>alert(1)</script>", agent_names={"1": "<img src=x>"})
@@ -110,8 +93,8 @@ class TestLibrary:
         self, client: Client, django_assert_max_num_queries: Any
     ) -> None:
         for number in range(12):
-            make_chapter(title=f"Chapter {number}")
-        with django_assert_max_num_queries(3):
+            add_draft(make_chapter(title=f"Chapter {number}", state=State.ENDED), "Prose.")
+        with django_assert_max_num_queries(10):
             client.get("/")
 
 
@@ -167,9 +150,120 @@ class TestCopy:
 
 
 class TestDelete:
-    def test_the_chapter_is_gone_with_everything(self, client: Client, chapter: Session) -> None:
-        assert client.post(address(chapter, "delete"))["Location"] == "/"
-        assert not Session.objects.exists()
+    def test_it_is_hidden_at_once_and_can_be_brought_back(
+        self, client: Client, chapter: Session
+    ) -> None:
+        html = client.post(address(chapter, "delete"), follow=True).content.decode()
+        assert not all_of(html, "li", "chapter-line")
+        assert client.get(address(chapter, "play")).status_code == 404
+        [undo] = all_of(html, "form", "undo")
+        assert "“The Dark Lamp” was deleted." in undo.words
+        html = client.post(undo.attributes["action"], follow=True).content.decode()
+        assert all_of(html, "li", "chapter-line")
+        assert client.get(address(chapter, "play")).status_code == 200
+        assert not all_of(html, "form", "undo")
+
+    def test_it_can_still_be_brought_back_later(self, client: Client, chapter: Session) -> None:
+        client.post(address(chapter, "delete"))
+        [undo] = all_of(client.get("/").content.decode(), "form", "undo")
+        assert undo.attributes["action"] == address(chapter, "restore")
+
+    def test_a_story_goes_and_comes_back_as_a_whole(self, client: Client) -> None:
+        first = make_active_chapter(title="One")
+        make_active_chapter(title="Two", story=first.story, place=2)
+        story = [first.story_id]
+        html = client.post(reverse("pages:delete-story", args=story), follow=True).content.decode()
+        assert not all_of(html, "article", "story")
+        [undo] = all_of(html, "form", "undo")
+        html = client.post(undo.attributes["action"], follow=True).content.decode()
+        assert len(all_of(html, "li", "chapter-line")) == 2
+
+
+class TestStories:
+    def test_a_story_gets_a_title_of_its_own(self, client: Client, chapter: Session) -> None:
+        rename = reverse("pages:rename-story", args=[chapter.story_id])
+        html = client.post(rename, {"title": "The Coast"}, follow=True).content.decode()
+        [story] = all_of(html, "article", "story")
+        assert "The Coast" in story.words
+        assert "The Dark Lamp" in story.words
+
+    def test_what_is_put_away_stands_only_among_the_archived(
+        self, client: Client, chapter: Session
+    ) -> None:
+        put_away = reverse("pages:archive-story", args=[chapter.story_id])
+        html = client.post(put_away, {"is_archived": "1"}, follow=True).content.decode()
+        assert not all_of(html, "article", "story")
+        assert len(all_of(client.get("/?state=archived").content.decode(), "article", "story")) == 1
+        client.post(put_away, {"is_archived": "0"})
+        assert all_of(client.get("/").content.decode(), "article", "story")
+
+    def test_a_fork_stands_beside_its_origin_until_it_is_chosen(self, client: Client) -> None:
+        chapter = make_active_chapter(title="The Lamp")
+        add_prompts(chapter, 2)
+        fork = fork_chapter(chapter.pk, 1)
+        html = client.get("/").content.decode()
+        [story] = all_of(html, "article", "story")
+        assert "1 chapter" in story.words
+        assert len(all_of(html, "li", "chapter-line")) == 2
+        client.post(address(fork, "choose-chapter"))
+        fork.refresh_from_db()
+        chapter.refresh_from_db()
+        assert (fork.is_chosen, chapter.is_chosen) == (True, False)
+
+    def titles(self, client: Client, query: str) -> list[str]:
+        html = client.get(f"/?{query}").content.decode()
+        return [one.words for one in all_of(html, "h2", "story-title")]
+
+    def test_a_search_finds_titles_and_texts_and_says_when_there_is_nothing(
+        self, client: Client
+    ) -> None:
+        make_active_chapter(title="The Dark Lamp")
+        told = make_chapter(title="Winter", state=State.ENDED)
+        add_draft(told, "Der Überfall begann um acht.")
+        played = make_active_chapter(title="Harbour")
+        add_turn(played, 1, words="Go on.", reply="I hide the brass compass.")
+        assert self.titles(client, "q=lamp") == ["The Dark Lamp"]
+        assert self.titles(client, "q=%C3%BCberfall") == ["Winter"]
+        assert self.titles(client, "q=COMPASS+brass") == ["Harbour"]
+        assert self.titles(client, "q=compass+winter") == []
+        html = client.get("/?q=%3Cb%3Enowhere").content.decode()
+        assert "No story has “&lt;b&gt;nowhere”" in html.replace("<bdi>", "").replace("</bdi>", "")
+
+    def test_they_are_filtered_and_counted_by_state(self, client: Client) -> None:
+        make_chapter(title="Draft")
+        make_active_chapter(title="Playing")
+        make_chapter(title="Over", state=State.ENDED)
+        add_draft(make_chapter(title="Told", state=State.ENDED), "Prose.")
+        named = {
+            "setting-up": "Draft",
+            "in-play": "Playing",
+            "ended": "Over",
+            "told": "Told",
+        }
+        for state, title in named.items():
+            assert self.titles(client, f"state={state}") == [title]
+        choices = all_of(client.get("/").content.decode(), "a", "shelf-choice")
+        assert [one.words for one in choices] == [
+            *("All 4", "Setting up 1", "In play 1", "Ended 1", "Told 1", "Archived 0")
+        ]
+
+    @pytest.mark.parametrize(
+        ("order", "titles"),
+        [("", ["b", "A"]), ("title", ["A", "b"]), ("begun", ["A", "b"]), ("length", ["A", "b"])],
+    )
+    def test_they_are_sorted(self, client: Client, order: str, titles: list[str]) -> None:
+        now = timezone.now()
+        day = timedelta(days=1)
+        make_active_chapter(title="b", created_at=now - 2 * day, last_played_at=now)
+        make_active_chapter(
+            title="A", created_at=now - day, last_played_at=now - day, prompt_index=9
+        )
+        assert self.titles(client, f"sort={order}") == titles
+
+    @pytest.mark.parametrize("query", ["state=x&sort=x&page=x", "q=" + "x" * 5_000])
+    def test_an_address_of_nonsense_is_no_error(self, client: Client, query: str) -> None:
+        make_chapter()
+        assert client.get(f"/?{query}").status_code == 200
 
 
 class TestReset:

@@ -23,8 +23,8 @@ from sessions.tests.factories import (
     make_chapter,
 )
 from storyengine.tabs.chapter import BLOCKS_SHOWN
-from storyengine.tabs.library import CHAPTERS_A_PAGE
 from storyengine.tabs.play import PROMPTS_A_PAGE
+from storyengine.tabs.shelf import STORIES_A_PAGE
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id
 
@@ -57,17 +57,17 @@ class TestLibrary:
         self, client: Client, django_assert_max_num_queries: AtMost
     ) -> None:
         now = timezone.now()
-        for number in range(CHAPTERS_A_PAGE + 1):
+        for number in range(STORIES_A_PAGE + 1):
             played = now - timedelta(days=number)
             make_chapter(title=f"Chapter {number}.", last_played_at=played)
-        with django_assert_max_num_queries(3):
+        with django_assert_max_num_queries(11):
             html = client.get("/").content.decode()
-        titles = [one.words for one in all_of(html, "a", "chapter-title")]
-        assert titles == [f"Chapter {number}." for number in range(CHAPTERS_A_PAGE)]
-        [onwards] = [one for one in all_of(html, "a") if one.words == "Played earlier"]
+        titles = [one.words for one in all_of(html, "h2", "story-title")]
+        assert titles == [f"Chapter {number}." for number in range(STORIES_A_PAGE)]
+        [onwards] = [one for one in all_of(html, "a") if one.words == "More stories"]
         html = client.get("/" + str(onwards.attributes["href"])).content.decode()
-        assert [one.words for one in all_of(html, "a", "chapter-title")] == [
-            f"Chapter {CHAPTERS_A_PAGE}."
+        assert [one.words for one in all_of(html, "h2", "story-title")] == [
+            f"Chapter {STORIES_A_PAGE}."
         ]
 
     def test_a_page_that_is_not_there_is_the_last(self, client: Client) -> None:

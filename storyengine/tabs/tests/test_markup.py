@@ -22,6 +22,7 @@ from sessions.chapters import create_chapter
 from sessions.example import fill_example
 from sessions.models import Attempt, Session
 from sessions.states import State
+from sessions.stories import hide_chapter
 from sessions.tests.factories import (
     add_attempt,
     add_prompts,
@@ -101,7 +102,9 @@ def an_end() -> str:
 
 
 def a_deletion() -> str:
-    return address(make_chapter(), "confirm-delete")
+    chapter = make_chapter()
+    hide_chapter(chapter.pk)
+    return f"/?deleted={chapter.pk}"
 
 
 def an_ended_one() -> str:

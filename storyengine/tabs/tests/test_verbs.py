@@ -13,11 +13,12 @@ READ = {
     *("transcript", "draft", "draft-status", "download-transcript", "download-everything"),
     *("download-draft", "export", "consent", "model-status", "canon", "question"),
     *("prompt-calls", "memory-calls", "draft-calls", "usage", "build-estimate"),
-    *("try", "trial", "trial-status", "confirm-end", "confirm-delete", "confirm-fork"),
+    *("try", "trial", "trial-status", "confirm-end", "confirm-fork"),
     *("edit", "receipts", "told", "rebuild-scene"),
 }
 OF_NONE = [one for one in urlpatterns if isinstance(one, URLPattern)]
 OF_A_CHAPTER = [str(one.name) for one in of_a_chapter]
+OF_A_STORY = [str(one.name) for one in OF_NONE if "story_id" in one.pattern.converters]
 PATTERNS = {str(one.name): one for one in (*OF_NONE, *of_a_chapter)}
 NAMES = list(PATTERNS)
 
@@ -50,8 +51,8 @@ def test_the_wrong_verb_is_refused(name: str) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("name", OF_A_CHAPTER)
-def test_an_unknown_chapter_is_not_found(name: str) -> None:
+@pytest.mark.parametrize("name", [*OF_A_CHAPTER, *OF_A_STORY])
+def test_an_unknown_chapter_or_story_is_not_found(name: str) -> None:
     client = Client()
     asked = client.get if name in READ else client.post
     fields = {"agent_slot": "1", "user_text": "x", "title": "x", "layer": "1"}

@@ -1,0 +1,196 @@
+"""Stories: chapters in their order, what is put away, and what is deleted.
+
+A deleted chapter is hidden at once, and can be brought back for a day. Then the sweep removes it
+with all its rows. A story has no mark of its own for this: it is shown as long as one of its
+chapters is.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from itertools import groupby
+
+from django.db import transaction
+from django.db.models import Max, QuerySet
+from django.dispatch import Signal
+from django.utils import timezone
+
+from sessions.access import get_chapter, lock_chapter
+from sessions.exceptions import InvalidInput, UnknownStory
+from sessions.limits import TITLE_CHAR_LIMIT
+from sessions.models import Session, Story
+from sessions.text import clean_line
+
+# Sent with `session_id` when the deletion of a chapter is committed.
+chapter_deleted = Signal()
+# How long a deleted chapter can be brought back.
+KEPT_AFTER_DELETION = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """Chapters of one story that were deleted together, and can be brought back together."""
+
+    chapters: Sequence[Session]
+
+    @property
+    def story(self) -> Story:
+        return self.chapters[0].story
+
+    @property
+    def title(self) -> str:
+        """The title of the chapter, or of the story if several chapters were deleted."""
+        first = self.chapters[0].title
+        return first if len(self.chapters) == 1 else self.story.title or first
+
+
+def get_story(story_id: uuid.UUID) -> Story:
+    """Return the story if one of its chapters is shown. Raises UnknownStory."""
+    story = Story.objects.filter(pk=story_id).first()
+    if story is None or not story.chapters.exists():
+        raise UnknownStory
+    return story
+
+
+def chapters_of(story: Story) -> Sequence[Session]:
+    """Return all chapters of the story in their order. Of a place, the chosen one comes first, and
+    then the forks from the oldest to the newest."""
+    return list(story.chapters.order_by("place", "-is_chosen", "created_at", "pk"))
+
+
+def title_of(story: Story) -> str:
+    """Return the story's title, which is that of its first chapter if it has none of its own."""
+    return story.title or chapters_of(story)[0].title
+
+
+def rename_story(story_id: uuid.UUID, title: str) -> Story:
+    story = get_story(story_id)
+    cleaned = clean_line(title, limit=TITLE_CHAR_LIMIT, label="The title")
+    if not cleaned:
+        raise InvalidInput("A story needs a title. The old one was kept.")
+    Story.objects.filter(pk=story.pk).update(title=cleaned)
+    return get_story(story_id)
+
+
+def archive_story(story_id: uuid.UUID, is_archived: bool) -> Story:
+    """Put the story away, or take it back. Its chapters stay as they are."""
+    story = get_story(story_id)
+    archived_at = (story.archived_at or timezone.now()) if is_archived else None
+    Story.objects.filter(pk=story.pk).update(archived_at=archived_at)
+    return get_story(story_id)
+
+
+def next_place(story: Story) -> int:
+    """Return the place behind all chapters of the story, also behind deleted ones, because these
+    may come back."""
+    last = Session.everything.filter(story=story).aggregate(last=Max("place"))["last"]
+    return (last or 0) + 1
+
+
+@transaction.atomic
+def choose_chapter(session_id: uuid.UUID) -> Session:
+    """Let the story go by this chapter among those at its place."""
+    chapter = get_chapter(session_id)
+    lock_story(chapter.story_id)
+    _at_the_place_of(chapter).update(is_chosen=False)
+    Session.objects.filter(pk=chapter.pk).update(is_chosen=True)
+    return get_chapter(session_id)
+
+
+@transaction.atomic
+def hide_chapter(session_id: uuid.UUID) -> None:
+    """Delete the chapter so that it can be brought back. Another chapter of its place, if there is
+    one, becomes the chosen one. Raises UnknownChapter."""
+    chapter = get_chapter(session_id)
+    lock_story(chapter.story_id)
+    lock_chapter(session_id)
+    _hide([get_chapter(session_id)])
+
+
+@transaction.atomic
+def hide_story(story_id: uuid.UUID) -> None:
+    """Delete all chapters of the story so that they can be brought back together. Raises
+    UnknownStory."""
+    story = get_story(story_id)
+    lock_story(story.pk)
+    _hide(chapters_of(story))
+
+
+@transaction.atomic
+def restore_chapter(session_id: uuid.UUID) -> Session:
+    """Bring back a deleted chapter. If another chapter of its place is chosen meanwhile, it stays
+    so. Raises UnknownChapter if the chapter is gone."""
+    hidden = _hidden().filter(pk=session_id).first()
+    if hidden is not None:
+        lock_story(hidden.story_id)
+        _restore([hidden])
+    return get_chapter(session_id)
+
+
+@transaction.atomic
+def restore_story(story_id: uuid.UUID) -> Story:
+    """Bring back the chapters that were deleted last, all at once. Raises UnknownStory."""
+    lock_story(story_id)
+    hidden = _hidden().filter(story=story_id)
+    last = hidden.aggregate(last=Max("deleted_at"))["last"]
+    if last is not None:
+        _restore(list(hidden.filter(deleted_at=last).order_by("-is_chosen", "created_at")))
+    return get_story(story_id)
+
+
+def deletions() -> list[Deletion]:
+    """Return what can be brought back, from the newest deletion to the oldest."""
+    hidden = _hidden().select_related("story").order_by("-deleted_at", "story", "place", "pk")
+    together = groupby(hidden, key=lambda one: (one.deleted_at, one.story_id))
+    return [Deletion(list(chapters)) for _, chapters in together]
+
+
+def remove_deleted() -> int:
+    """Remove the chapters whose day is over, with all their rows, and the stories that have no
+    chapter left. Return the number of these chapters."""
+    due = _hidden().filter(deleted_at__lt=timezone.now() - KEPT_AFTER_DELETION)
+    keys = list(due.values_list("pk", flat=True))
+    for key in keys:
+        # A chapter that has just been brought back is not among those that are due.
+        with transaction.atomic():
+            for chapter in due.select_for_update().filter(pk=key):
+                chapter.delete()
+    # A story is stored together with its first chapter, so no new story is empty.
+    Story.objects.filter(chapters=None).delete()
+    return len(keys)
+
+
+def lock_story(story_id: uuid.UUID) -> None:
+    """Lock the story's row until the transaction ends. SQLite has no locks on rows, and needs
+    none."""
+    Story.objects.select_for_update().filter(pk=story_id).values_list("pk").first()
+
+
+def _hidden() -> QuerySet[Session]:
+    return Session.everything.exclude(deleted_at=None)
+
+
+def _at_the_place_of(chapter: Session) -> QuerySet[Session]:
+    return Session.objects.filter(story=chapter.story_id, place=chapter.place)
+
+
+def _hide(chapters: Sequence[Session]) -> None:
+    """Hide the chapters. Where the chosen chapter of a place is hidden, the oldest other one there
+    becomes the chosen one."""
+    keys = [chapter.pk for chapter in chapters]
+    Session.objects.filter(pk__in=keys).update(deleted_at=timezone.now())
+    for key in keys:
+        transaction.on_commit(partial(chapter_deleted.send, Session, session_id=key))
+    for chapter in filter(lambda one: one.is_chosen, chapters):
+        if other := _at_the_place_of(chapter).order_by("created_at", "pk").first():
+            Session.objects.filter(pk=other.pk).update(is_chosen=True)
+
+
+def _restore(chapters: Sequence[Session]) -> None:
+    for chapter in chapters:
+        is_taken = _at_the_place_of(chapter).filter(is_chosen=True).exists()
+        Session.everything.filter(pk=chapter.pk).update(
+            deleted_at=None, is_chosen=chapter.is_chosen and not is_taken
+        )

@@ -1,0 +1,150 @@
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from sessions.access import get_chapter
+from sessions.chapters import create_chapter, delete_chapter, reset_chapter
+from sessions.exceptions import InvalidInput, UnknownChapter, UnknownStory
+from sessions.models import Session, Story
+from sessions.stories import (
+    KEPT_AFTER_DELETION,
+    archive_story,
+    chapters_of,
+    choose_chapter,
+    deletions,
+    get_story,
+    hide_chapter,
+    hide_story,
+    next_place,
+    remove_deleted,
+    rename_story,
+    restore_chapter,
+    restore_story,
+    title_of,
+)
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+
+pytestmark = [pytest.mark.django_db, pytest.mark.servers]
+
+
+@pytest.fixture
+def story() -> Story:
+    """A story of two chapters, the first of which has a fork."""
+    first = make_active_chapter(title="One")
+    make_active_chapter(title="Fork", story=first.story, is_chosen=False)
+    make_chapter(title="Two", story=first.story, place=2)
+    return first.story
+
+
+def titles(story: Story) -> list[str]:
+    return [one.title for one in chapters_of(story)]
+
+
+def chosen(story: Story) -> list[str]:
+    return [one.title for one in chapters_of(story) if one.is_chosen]
+
+
+def named(title: str) -> Session:
+    return Session.everything.get(title=title)
+
+
+class TestStory:
+    def test_a_chapter_begun_alone_is_a_story_of_one(self) -> None:
+        chapter, other = create_chapter("The Lamp"), create_chapter()
+        assert chapter.story_id != other.story_id
+        assert (chapter.place, chapter.is_chosen) == (1, True)
+        assert title_of(chapter.story) == "The Lamp"
+
+    def test_its_chapters_come_by_place_the_chosen_one_first(self, story: Story) -> None:
+        assert titles(story) == ["One", "Fork", "Two"]
+        choose_chapter(named("Fork").pk)
+        assert titles(story) == ["Fork", "One", "Two"]
+        assert chosen(story) == ["Fork", "Two"]
+
+    def test_a_place_has_one_chosen_chapter(self, story: Story) -> None:
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Session.objects.filter(title="Fork").update(is_chosen=True)
+
+    def test_its_own_title_wins(self, story: Story) -> None:
+        assert title_of(story) == "One"
+        assert title_of(rename_story(story.pk, " The  Coast ")) == "The Coast"
+        with pytest.raises(InvalidInput):
+            rename_story(story.pk, " ")
+        assert title_of(get_story(story.pk)) == "The Coast"
+
+    def test_what_is_put_away_keeps_the_time_at_which_it_was(self, story: Story) -> None:
+        first = archive_story(story.pk, True).archived_at
+        assert first is not None
+        assert archive_story(story.pk, True).archived_at == first
+        assert archive_story(story.pk, False).archived_at is None
+
+    def test_a_reset_keeps_the_place(self, story: Story) -> None:
+        fresh = reset_chapter(named("One").pk)
+        assert (fresh.story, fresh.place, fresh.is_chosen) == (story, 1, True)
+
+    def test_the_next_place_is_also_behind_what_is_deleted(self, story: Story) -> None:
+        hide_chapter(named("Two").pk)
+        assert next_place(story) == 3
+
+
+class TestDeletion:
+    def test_a_deleted_chapter_is_hidden_and_whole_again_once_it_is_back(self) -> None:
+        chapter = make_active_chapter()
+        add_prompts(chapter, 2)
+        hide_chapter(chapter.pk)
+        with pytest.raises(UnknownChapter):
+            get_chapter(chapter.pk)
+        with pytest.raises(UnknownStory):
+            get_story(chapter.story_id)
+        back = restore_chapter(chapter.pk)
+        assert (back.prompt_index, back.turns.count(), back.is_chosen) == (2, 2, True)
+
+    def test_another_one_of_its_place_is_chosen_and_stays_so(self, story: Story) -> None:
+        hide_chapter(named("One").pk)
+        assert chosen(story) == ["Fork", "Two"]
+        restore_chapter(named("One").pk)
+        assert chosen(story) == ["Fork", "Two"]
+        assert titles(story) == ["Fork", "One", "Two"]
+
+    def test_a_story_comes_back_as_it_was(self, story: Story) -> None:
+        before = titles(story), chosen(story)
+        hide_story(story.pk)
+        assert not story.chapters.exists()
+        restore_story(story.pk)
+        assert (titles(story), chosen(story)) == before
+
+    def test_what_was_deleted_before_the_story_stays_deleted(self, story: Story) -> None:
+        hide_chapter(named("Two").pk)
+        hide_story(story.pk)
+        assert [len(one.chapters) for one in deletions()] == [2, 1]
+        assert [one.title for one in deletions()] == ["One", "Two"]
+        restore_story(story.pk)
+        assert titles(story) == ["One", "Fork"]
+        restore_chapter(named("Two").pk)
+        assert titles(story) == ["One", "Fork", "Two"]
+
+    def test_to_bring_back_what_is_there_changes_nothing(self, story: Story) -> None:
+        restore_chapter(named("One").pk)
+        restore_story(story.pk)
+        assert chosen(story) == ["One", "Two"]
+
+    def test_after_a_day_it_is_gone_with_everything(self, story: Story) -> None:
+        add_prompts(named("One"), 2)
+        hide_story(story.pk)
+        kept = make_active_chapter(title="Kept")
+        assert remove_deleted() == 0
+        long_ago = timezone.now() - KEPT_AFTER_DELETION - timedelta(seconds=1)
+        Session.everything.exclude(deleted_at=None).update(deleted_at=long_ago)
+        assert remove_deleted() == 3
+        assert list(Session.everything.all()) == [kept]
+        assert list(Story.objects.all()) == [kept.story]
+        with pytest.raises(UnknownStory):
+            restore_story(story.pk)
+
+    def test_a_story_whose_chapters_are_all_gone_goes_too(self) -> None:
+        chapter = make_chapter()
+        delete_chapter(chapter.pk)
+        remove_deleted()
+        assert not Story.objects.exists()

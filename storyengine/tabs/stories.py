@@ -1,0 +1,45 @@
+"""The actions on a whole story."""
+
+import uuid
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST
+
+from sessions.stories import archive_story, hide_story, rename_story, restore_story
+from storyengine.web.render import HttpRequest, go
+
+
+def home(*, deleted: uuid.UUID | None = None) -> str:
+    """Return the address of the home page. It offers to bring back the chapter or story that was
+    just deleted."""
+    query = f"?{urlencode({'deleted': str(deleted)})}" if deleted else ""
+    return reverse("pages:library") + query
+
+
+@require_POST
+def rename(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
+    rename_story(story_id, request.POST.get("title", ""))
+    return go(request, home())
+
+
+@require_POST
+def archive(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
+    """Put the story away, or take it back."""
+    archive_story(story_id, request.POST.get("is_archived") == "1")
+    return go(request, home())
+
+
+@require_POST
+def delete(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
+    """Hide the story with all its chapters, and show the list of stories with a button that brings
+    it back."""
+    hide_story(story_id)
+    return go(request, home(deleted=story_id))
+
+
+@require_POST
+def restore(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
+    restore_story(story_id)
+    return go(request, home())
