@@ -81,7 +81,6 @@ def _pages_in_play(chapter: "Session") -> list[dict[str, Any]]:
         _page("calls of a memory block", f"{at}/calls/memory/2"),
         _page("usage", f"{at}/usage"),
         _page("End Chapter?", f"{at}/end/confirm"),
-        _page("Delete?", f"{at}/delete/confirm"),
     ]
 
 

@@ -16,6 +16,8 @@ AGENT_CHAR_LIMIT, MODE_CHAR_LIMIT = 60, 30
 PRONOUNS_CHAR_LIMIT = 40
 PUBLIC_TEXT_CHAR_LIMIT = 200
 TITLE_CHAR_LIMIT = 120
+# The most characters of a search among all stories.
+SEARCH_CHAR_LIMIT = 200
 # The most characters of a reply. The engine never shortens a reply, and no model writes nearly so
 # much at once.
 REPLY_CHAR_LIMIT = 1_000_000

@@ -14,6 +14,7 @@ from storyengine.api import (
     play,
     search,
     starters,
+    stories,
     trials,
 )
 from storyengine.api.interface import JsonRenderer, ProblemAPI, StrictJsonParser
@@ -38,6 +39,7 @@ api = ProblemAPI(
 )
 add_problem_handlers(api)
 for module in (
+    stories,
     chapters,
     starters,
     exchange,

@@ -16,13 +16,13 @@ from sessions.chapters import (
     SetupChange,
     choose_reply_length,
     copy_setup,
-    delete_chapter,
     rename_chapter,
     reset_chapter,
     save_narrative_agent,
     save_setup,
 )
 from sessions.exceptions import InvalidInput
+from sessions.stories import hide_chapter, restore_chapter
 from storyengine.api.bodies import ChapterBody, NarrativeAgentBody, NewChapterBody, Tab1Body
 from storyengine.api.documents import (
     NarrativeAgentDocument,
@@ -85,9 +85,16 @@ def change_session(request: HttpRequest, session_id: UUID, body: ChapterBody) ->
 
 @router.delete("/session/{uuid:session_id}", response={204: None, **CALL})
 def delete_session(request: HttpRequest, session_id: UUID) -> Status[None]:
-    """Delete the chapter for good, with everything that belongs to it. Its forks are kept."""
-    delete_chapter(session_id)
+    """Delete the chapter with everything that belongs to it. It is hidden at once, can be brought
+    back for a day, and is then removed for good. Its forks are kept."""
+    hide_chapter(session_id)
     return Status(204, None)
+
+
+@router.post("/session/{uuid:session_id}/restore", response={200: SessionDocument, **CALL})
+def restore_session(request: HttpRequest, session_id: UUID) -> SessionDocument:
+    """Bring back a chapter that was deleted within the last day."""
+    return read_session(restore_chapter(session_id).pk)
 
 
 @router.post("/session/{uuid:session_id}/reset", response={201: SessionDocument, **CALL})

@@ -231,6 +231,9 @@ class CallsEstimateDocument(Document):
 class SessionSummary(Document):
     session_id: UUID
     title: str
+    story_id: UUID
+    place: int = Field(description="Its number in its story. A fork has the place of its origin.")
+    is_chosen: bool = Field(description="Whether the story goes by it among those of its place.")
     mode: str = Field(description="The name of the way to play.")
     state: State
     prompt_index: int
@@ -241,7 +244,7 @@ class SessionSummary(Document):
     created_at: datetime
     last_played_at: datetime
     origin_id: UUID | None = Field(
-        description="Of a fork the chapter that it was made from; null once that is gone."
+        description="Of a fork the chapter that it was made from; null once that is removed."
     )
     origin_title: str = Field(description="The title that this chapter had then.")
     forked_at_prompt: int = Field(

@@ -15,12 +15,12 @@ from agents.flows.warmup import warm_next_reply
 from agents.modes import Stage, all_modes, begin_chapter, find_mode, has_stage
 from sessions.access import get_chapter
 from sessions.chapters import copy_setup, rename_chapter, reset_chapter
-from sessions.limits import TITLE_CHAR_LIMIT
+from sessions.limits import SEARCH_CHAR_LIMIT, TITLE_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, Session
 from sessions.starters import all_starters
 from sessions.states import State
 from sessions.stories import choose_chapter, deletions, hide_chapter, restore_chapter
-from storyengine.tabs.shelf import SEARCH_CHAR_LIMIT, Asked, Undo, read_shelf
+from storyengine.tabs.shelf import Asked, Undo, read_shelf
 from storyengine.tabs.stories import home
 from storyengine.web.render import HttpRequest, go, nothing_new, show
 

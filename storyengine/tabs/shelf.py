@@ -1,64 +1,49 @@
 """The stories of the home page: which ones are shown, in which order, and what each line says."""
 
 import uuid
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from django.core.paginator import Page, Paginator
-from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
-from django.db.models.functions import Left, Lower
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Left
 from django.http import QueryDict
 from django.urls import reverse
 
 from memory.models import NarrativeDraft
-from memory.story_search import stories_with
+from memory.shelf import Group, Order, count_stories, find_stories, group_of
+from sessions.limits import SEARCH_CHAR_LIMIT
 from sessions.models import SAID, Event, Session, Story
-from sessions.states import State
 from sessions.stories import Deletion
 
 STORIES_A_PAGE = 20
-# The most characters of a search.
-SEARCH_CHAR_LIMIT = 200
 # The characters of the prose, or of what was said last, from which a line of the shelf is taken.
 _WORDS_READ = 300
 
-# The groups of chapters by which the shelf can be filtered, with their names. Where all stories are
-# shown, those that were put away are not among them.
-SETTING_UP, IN_PLAY, ENDED, TOLD, ARCHIVED = "setting-up", "in-play", "ended", "told", "archived"
-GROUPS: Mapping[str, str] = {
-    "": "All",
-    SETTING_UP: "Setting up",
-    IN_PLAY: "In play",
-    ENDED: "Ended",
-    TOLD: "Told",
-    ARCHIVED: "Archived",
-}
-_GROUP_OF_STATE: Mapping[str, str] = {
-    State.DRAFT_TAB1: SETTING_UP,
-    State.LOCKING: SETTING_UP,
-    State.RESETTING: SETTING_UP,
-    State.ACTIVE: IN_PLAY,
-    State.SUMMARIZING: IN_PLAY,
-    State.ENDED: ENDED,
-    State.NARRATING: ENDED,
-}
 # What comes next in a chapter of each group, as the name of its button.
 _NEXT: Mapping[str, str] = {
-    SETTING_UP: "Set up",
-    IN_PLAY: "Continue",
-    ENDED: "Build prose",
-    TOLD: "Read",
+    Group.SETTING_UP: "Set up",
+    Group.IN_PLAY: "Continue",
+    Group.ENDED: "Build prose",
+    Group.TOLD: "Read",
 }
-# The orders of stories, with their names and the fields that sort them.
-ORDERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "": ("last played", ("-last_played", "pk")),
-    "title": ("title", ("sort_title", "pk")),
-    "begun": ("begun", ("-created_at", "pk")),
-    "length": ("length", ("-prompts", "pk")),
+# The names of the groups and of the orders. Where all stories are shown, those that were put away
+# are not among them.
+_GROUP_NAMES: Mapping[str, str] = {
+    "": "All",
+    Group.SETTING_UP: "Setting up",
+    Group.IN_PLAY: "In play",
+    Group.ENDED: "Ended",
+    Group.TOLD: "Told",
+    Group.ARCHIVED: "Archived",
 }
-_SHOWN = Q(chapters__deleted_at=None) & ~Q(chapters__state=State.IMPORTING)
+_ORDER_NAMES: Mapping[str, str] = {
+    "": "last played",
+    Order.TITLE: "title",
+    Order.BEGUN: "begun",
+    Order.LENGTH: "length",
+}
 
 
 @dataclass(frozen=True)
@@ -74,8 +59,8 @@ class Asked:
         group, order = query.get("state", ""), query.get("sort", "")
         return cls(
             words=query.get("q", "").strip()[:SEARCH_CHAR_LIMIT],
-            group=group if group in GROUPS else "",
-            order=order if order in ORDERS else "",
+            group=group if group in _GROUP_NAMES else "",
+            order=order if order in _ORDER_NAMES else "",
         )
 
     def address(self, **changes: str) -> str:
@@ -104,7 +89,7 @@ class ChapterLine:
 
     @property
     def state(self) -> str:
-        return GROUPS[self.group]
+        return _GROUP_NAMES[self.group]
 
     @property
     def next_step(self) -> str:
@@ -169,66 +154,18 @@ class Shelf:
 
 
 def read_shelf(asked: Asked, page: str | None) -> Shelf:
-    counts = _counts()
-    pages = Paginator(_stories(asked), STORIES_A_PAGE).get_page(page)
+    counts = count_stories()
+    found = find_stories(asked.words, asked.group, asked.order)
+    pages = Paginator(found, STORIES_A_PAGE).get_page(page)
     groups = [
         Choice(name, asked.address(state=group), group == asked.group, counts[group])
-        for group, name in GROUPS.items()
+        for group, name in _GROUP_NAMES.items()
     ]
     orders = [
         Choice(name, asked.address(sort=order), order == asked.order)
-        for order, (name, _) in ORDERS.items()
+        for order, name in _ORDER_NAMES.items()
     ]
     return Shelf(asked, pages, _on_the_shelf(pages.object_list), groups, orders)
-
-
-def _stories(asked: Asked) -> QuerySet[Story]:
-    stories = Story.objects.annotate(
-        last_played=Max("chapters__last_played_at", filter=_SHOWN),
-        prompts=Sum("chapters__prompt_index", filter=_SHOWN & Q(chapters__is_chosen=True)),
-        shown=Count("chapters", filter=_SHOWN),
-        sort_title=Lower(Min("chapters__title", filter=_SHOWN)),
-    ).filter(shown__gt=0, archived_at__isnull=asked.group != ARCHIVED)
-    if asked.group and asked.group != ARCHIVED:
-        stories = stories.filter(Exists(_in_group(asked.group)))
-    if asked.words:
-        stories = stories.filter(pk__in=stories_with(asked.words))
-    return stories.order_by(*ORDERS[asked.order][1])
-
-
-def _in_group(group: str) -> QuerySet[Session]:
-    """Return the chapters of a story that are in this group."""
-    states = [ENDED] if group == TOLD else [group]
-    chapters = Session.objects.filter(
-        story=OuterRef("pk"),
-        state__in=[state for state, one in _GROUP_OF_STATE.items() if one in states],
-    )
-    if group in (ENDED, TOLD):
-        return chapters.filter(_has_draft() if group == TOLD else ~_has_draft())
-    return chapters
-
-
-def _has_draft() -> Exists:
-    return Exists(NarrativeDraft.objects.filter(session=OuterRef("pk")))
-
-
-def _counts() -> Counter[str]:
-    """Return how many stories each group has. A story whose chapters are in several groups counts
-    in each of them."""
-    chapters = Session.objects.annotate(is_told=_has_draft()).order_by()
-    rows = chapters.values_list("story", "state", "is_told", "story__archived_at").distinct()
-    found: set[tuple[str, uuid.UUID]] = set()
-    for story, state, is_told, archived_at in rows:
-        if archived_at is not None:
-            found.add((ARCHIVED, story))
-            continue
-        found |= {("", story), (_group_of(state, is_told=is_told), story)}
-    return Counter(group for group, _ in found)
-
-
-def _group_of(state: str, *, is_told: bool) -> str:
-    group = _GROUP_OF_STATE[state]
-    return TOLD if group == ENDED and is_told else group
 
 
 def _on_the_shelf(stories: Iterable[Story]) -> list[ShelfStory]:
@@ -245,7 +182,7 @@ def _on_the_shelf(stories: Iterable[Story]) -> list[ShelfStory]:
             lines.append(
                 ChapterLine(
                     chapter=chapter,
-                    group=_group_of(chapter.state, is_told=draft is not None),
+                    group=group_of(chapter.state, is_told=draft is not None),
                     words=_first_line(said.get(chapter.pk) or "" if draft is None else draft),
                     word_count=len(draft.split()) if draft else 0,
                     is_newest=chapter.pk == newest,

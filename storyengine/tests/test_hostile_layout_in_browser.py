@@ -131,7 +131,7 @@ MARK_PARTS = """() => {
     || [...part.querySelectorAll("input, textarea")].some((field) => marks.test(field.value));
   let number = 0;
   for (const part of document.querySelectorAll(
-    ".cell, .chapter-row, header, .under-transcript, .library-foot, h1, .chapter-actions"
+    ".cell, .chapter-line, header, .under-transcript, .library-foot, h1, .line-acts"
   )) {
     if (!has(part) && part.getClientRects().length) part.dataset.part = number++;
   }

@@ -31,6 +31,7 @@ SESSION_FIELDS = {
     "title",
     "mode",
     "starter",
+    *("story_id", "place", "is_chosen"),
     "state",
     "prompt_index",
     "last_summarized_prompt_index",
@@ -461,9 +462,13 @@ class TestResetCopyDelete:
         assert document["agent_names"]["2"] == "Mara"
         assert document["events"] == []
 
-    def test_delete_leaves_nothing(self) -> None:
+    def test_what_is_deleted_is_hidden_and_can_be_brought_back(self) -> None:
         chapter = full_chapter()
+        before = call("GET", address(chapter)).json()
         response = call("DELETE", address(chapter))
         assert (response.status_code, response.content) == (204, b"")
-        assert not Session.objects.exists()
-        assert_problem(call("DELETE", address(chapter)), 404, "unknown-chapter")
+        assert call("GET", "/api/session").json()["count"] == 0
+        for method in ("GET", "DELETE"):
+            assert_problem(call(method, address(chapter)), 404, "unknown-chapter")
+        assert call("POST", address(chapter, "restore")).json() == before
+        assert call("GET", address(chapter)).json() == before

@@ -10,6 +10,9 @@ from storyengine.books.formats import FORMATS
 
 EXPECTED = {
     "/api/starters": {"get"},
+    "/api/story": {"get", "post"},
+    "/api/story/{story_id}": {"get", "patch", "delete"},
+    "/api/story/{story_id}/restore": {"post"},
     "/api/session": {"get", "post"},
     "/api/session/import": {"post"},
     "/api/session/{session_id}/export": {"get"},
@@ -39,6 +42,7 @@ EXPECTED = {
     "/api/session/{session_id}/cancel": {"post"},
     "/api/session/{session_id}/reset": {"post"},
     "/api/session/{session_id}/copy": {"post"},
+    "/api/session/{session_id}/restore": {"post"},
     "/api/session/{session_id}/now": {"get"},
     "/api/session/{session_id}/search": {"get"},
     "/api/session/{session_id}/calls": {"get"},

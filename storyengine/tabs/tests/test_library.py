@@ -37,7 +37,7 @@ class TestLibrary:
     def test_it_lists_stories_with_their_chapters(self, client: Client) -> None:
         chapter = make_active_chapter(title="The Dark Lamp", prompt_index=8)
         html = client.get("/").content.decode()
-        [story] = all_of(html, "article", "story")
+        [story] = all_of(html, "article", "shelf-story")
         for words in ("The Dark Lamp", "1 chapter", "In play", "8 prompts", "just now"):
             assert words in story.words
         assert "Agent Yellow" in story.words
@@ -173,7 +173,7 @@ class TestDelete:
         make_active_chapter(title="Two", story=first.story, place=2)
         story = [first.story_id]
         html = client.post(reverse("pages:delete-story", args=story), follow=True).content.decode()
-        assert not all_of(html, "article", "story")
+        assert not all_of(html, "article", "shelf-story")
         [undo] = all_of(html, "form", "undo")
         html = client.post(undo.attributes["action"], follow=True).content.decode()
         assert len(all_of(html, "li", "chapter-line")) == 2
@@ -183,7 +183,7 @@ class TestStories:
     def test_a_story_gets_a_title_of_its_own(self, client: Client, chapter: Session) -> None:
         rename = reverse("pages:rename-story", args=[chapter.story_id])
         html = client.post(rename, {"title": "The Coast"}, follow=True).content.decode()
-        [story] = all_of(html, "article", "story")
+        [story] = all_of(html, "article", "shelf-story")
         assert "The Coast" in story.words
         assert "The Dark Lamp" in story.words
 
@@ -192,17 +192,20 @@ class TestStories:
     ) -> None:
         put_away = reverse("pages:archive-story", args=[chapter.story_id])
         html = client.post(put_away, {"is_archived": "1"}, follow=True).content.decode()
-        assert not all_of(html, "article", "story")
-        assert len(all_of(client.get("/?state=archived").content.decode(), "article", "story")) == 1
+        assert not all_of(html, "article", "shelf-story")
+        assert (
+            len(all_of(client.get("/?state=archived").content.decode(), "article", "shelf-story"))
+            == 1
+        )
         client.post(put_away, {"is_archived": "0"})
-        assert all_of(client.get("/").content.decode(), "article", "story")
+        assert all_of(client.get("/").content.decode(), "article", "shelf-story")
 
     def test_a_fork_stands_beside_its_origin_until_it_is_chosen(self, client: Client) -> None:
         chapter = make_active_chapter(title="The Lamp")
         add_prompts(chapter, 2)
         fork = fork_chapter(chapter.pk, 1)
         html = client.get("/").content.decode()
-        [story] = all_of(html, "article", "story")
+        [story] = all_of(html, "article", "shelf-story")
         assert "1 chapter" in story.words
         assert len(all_of(html, "li", "chapter-line")) == 2
         client.post(address(fork, "choose-chapter"))

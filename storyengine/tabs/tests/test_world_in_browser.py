@@ -292,46 +292,57 @@ class TestColours:
         expect(download).to_have_css("background-color", BLUE)
 
 
+def line_of(page: Page, chapter: ChapterClient) -> Locator:
+    """Return the chapter's line on the home page."""
+    link = page.locator(f".line-title a[href*='{chapter.session_id}']")
+    return page.locator(".chapter-line").filter(has=link)
+
+
 class TestLibrary:
     def test_on_a_narrow_screen_the_title_field_fits(
         self, page: Page, draft: ChapterClient
     ) -> None:
         page.set_viewport_size({"width": 390, "height": 844})
         page.goto("/")
-        page.get_by_text("Rename").first.click()
-        expect(page.get_by_label("New title").first).to_be_in_viewport(ratio=1)
+        line_of(page, draft).locator(".more summary").click()
+        expect(page.get_by_label("Title of the chapter").first).to_be_in_viewport(ratio=1)
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
 
     def test_a_new_title_can_be_given_up(self, page: Page, draft: ChapterClient) -> None:
         page.goto("/")
-        rename = page.locator(".rename summary").first
-        title = page.get_by_label("New title").first
-        before = page.locator(".chapter-title").first.inner_text()
-        for give_up in ("Escape", "Cancel"):
-            rename.click()
-            title.fill("Another title")
-            if give_up == "Escape":
-                page.keyboard.press("Escape")
-            else:
-                page.get_by_role("link", name="Cancel").click()
-            expect(title).to_be_hidden()
-            expect(title).to_have_value(before)
-            expect(rename).to_be_focused()
+        line = line_of(page, draft)
+        more, title = line.locator(".more summary"), line.get_by_label("Title of the chapter")
+        more.click()
+        before = title.input_value()
+        title.fill("Another title")
+        page.keyboard.press("Escape")
+        expect(title).to_be_hidden()
+        expect(title).to_have_value(before)
+        expect(more).to_be_focused()
 
     def test_a_new_title_is_capped_in_code_points(self, page: Page, draft: ChapterClient) -> None:
         page.goto("/")
-        row = page.locator(".chapter-row").filter(
-            has=page.locator(f"a[href*='{draft.session_id}']")
-        )
-        row.get_by_text("Rename").click()
-        title = row.get_by_label("New title")
+        line = line_of(page, draft)
+        line.locator(".more summary").click()
+        title = line.get_by_label("Title of the chapter")
         title.fill("😀" * 120)
         title.press("End")
         page.keyboard.type("x")
         expect(title).to_have_value("😀" * 120)
-        expect(row.locator(".refusal")).to_contain_text("1 too many")
-        row.get_by_role("button", name="Save").click()
-        expect(row.locator(".chapter-title")).to_have_text("😀" * 120)
+        expect(line.locator(".refusal")).to_contain_text("1 too many")
+        line.get_by_role("button", name="Save").click()
+        expect(page.locator(".story-title").filter(has_text="😀" * 120)).to_be_visible()
+
+    def test_what_is_deleted_can_be_brought_back_at_once(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        page.goto("/")
+        line = line_of(page, draft)
+        line.locator(".more summary").click()
+        line.get_by_role("button", name="Delete").click()
+        expect(line).to_be_hidden()
+        page.get_by_role("status").get_by_role("button", name="Bring back").click()
+        expect(line).to_be_visible()
 
 
 class TestTokens:

@@ -1,0 +1,152 @@
+"""Finds stories: by the state of their chapters, by words in their titles and texts, in an
+order."""
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping
+
+from django.db.models import (
+    Count,
+    Exists,
+    Max,
+    Min,
+    OuterRef,
+    Q,
+    QuerySet,
+    Sum,
+    TextChoices,
+    Value,
+)
+from django.db.models.functions import Coalesce, Lower, NullIf
+
+from memory.models import NarrativeDraft
+from sessions.models import Event, Session, Story
+from sessions.states import State
+
+# The most words of a search that count.
+MOST_WORDS = 8
+
+
+class Group(TextChoices):
+    """The groups of chapters by which stories can be filtered. A chapter that has ended and has a
+    draft is told. ARCHIVED are the stories that were put away, whatever their chapters are."""
+
+    SETTING_UP = "setting-up"
+    IN_PLAY = "in-play"
+    ENDED = "ended"
+    TOLD = "told"
+    ARCHIVED = "archived"
+
+
+class Order(TextChoices):
+    """The orders of stories, beside the usual one, in which the story that was played last comes
+    first."""
+
+    TITLE = "title"
+    BEGUN = "begun"
+    LENGTH = "length"
+
+
+_GROUP_OF_STATE: Mapping[str, Group] = {
+    State.DRAFT_TAB1: Group.SETTING_UP,
+    State.LOCKING: Group.SETTING_UP,
+    State.RESETTING: Group.SETTING_UP,
+    State.ACTIVE: Group.IN_PLAY,
+    State.SUMMARIZING: Group.IN_PLAY,
+    State.ENDED: Group.ENDED,
+    State.NARRATING: Group.ENDED,
+}
+_SORTED_BY: Mapping[str, tuple[str, str]] = {
+    "": ("-last_played", "pk"),
+    Order.TITLE: ("sort_title", "pk"),
+    Order.BEGUN: ("-created_at", "pk"),
+    Order.LENGTH: ("-prompts", "pk"),
+}
+_SHOWN = Q(chapters__deleted_at=None) & ~Q(chapters__state=State.IMPORTING)
+
+
+def find_stories(words: str = "", group: str = "", order: str = "") -> QuerySet[Story]:
+    """Return the stories that have all of the words and a chapter of the group. Without a group,
+    all stories but the archived ones are found."""
+    own_title = NullIf("title", Value(""))
+    stories = Story.objects.annotate(
+        last_played=Max("chapters__last_played_at", filter=_SHOWN),
+        prompts=Sum("chapters__prompt_index", filter=_SHOWN & Q(chapters__is_chosen=True)),
+        shown=Count("chapters", filter=_SHOWN),
+        sort_title=Lower(Coalesce(own_title, Min("chapters__title", filter=_SHOWN))),
+    ).filter(shown__gt=0, archived_at__isnull=group != Group.ARCHIVED)
+    if group and group != Group.ARCHIVED:
+        stories = stories.filter(Exists(_in_group(group)))
+    if words:
+        stories = stories.filter(pk__in=_stories_with(words))
+    return stories.order_by(*_SORTED_BY[order])
+
+
+def count_stories() -> Counter[str]:
+    """Return how many stories each group has, and under "" how many are not archived. A story whose
+    chapters are in several groups counts in each of them."""
+    chapters = Session.objects.annotate(is_told=_has_draft()).order_by()
+    rows = chapters.values_list("story", "state", "is_told", "story__archived_at").distinct()
+    found: set[tuple[str, uuid.UUID]] = set()
+    for story, state, is_told, archived_at in rows:
+        if archived_at is not None:
+            found.add((Group.ARCHIVED, story))
+            continue
+        found |= {("", story), (group_of(state, is_told=is_told), story)}
+    return Counter(group for group, _ in found)
+
+
+def group_of(state: str, *, is_told: bool) -> Group:
+    """Return the group of a chapter in this state. `is_told` says that it has a draft."""
+    group = _GROUP_OF_STATE[state]
+    return Group.TOLD if group == Group.ENDED and is_told else group
+
+
+def _in_group(group: str) -> QuerySet[Session]:
+    """Return the chapters of a story that are in this group."""
+    of_states = Group.ENDED if group == Group.TOLD else group
+    states = [state for state, one in _GROUP_OF_STATE.items() if one == of_states]
+    chapters = Session.objects.filter(story=OuterRef("pk"), state__in=states)
+    if of_states == Group.ENDED:
+        return chapters.filter(_has_draft() if group == Group.TOLD else ~_has_draft())
+    return chapters
+
+
+def _has_draft() -> Exists:
+    return Exists(NarrativeDraft.objects.filter(session=OuterRef("pk")))
+
+
+def _stories_with(words: str) -> "QuerySet[Session, uuid.UUID]":
+    """Return the keys of the stories one of whose chapters has all of the words, wherever they
+    stand: in the titles of story and chapter, in Tab 1, in what was said, or in its prose.
+
+    A word is found within longer words too, and capital letters count as small ones.
+    """
+    chapters = Session.objects.order_by()
+    for word in words.split()[:MOST_WORDS]:
+        chapters = chapters.filter(_has(word))
+    return chapters.values_list("story", flat=True)
+
+
+def _has(word: str) -> Q:
+    """Return the condition that the chapter has the word."""
+    said = Event.objects.filter(_contains("text", word), session=OuterRef("pk"))
+    told = NarrativeDraft.objects.filter(_contains("chapter_text", word), session=OuterRef("pk"))
+    in_setup = Q()
+    for field in ("title", "story__title", "tab1__world_text", "tab1__chapter_text"):
+        in_setup |= _contains(field, word)
+    is_said = Q(Exists(said.filter(attempt__chosen_for__isnull=False)))
+    return in_setup | is_said | Q(Exists(told))
+
+
+def _contains(field: str, word: str) -> Q:
+    """Return the condition that the field contains the word.
+
+    SQLite knows only the capital letters of English, so that the word is also looked for as it is
+    written within and at the beginning of a sentence, and in capital letters.
+    """
+    found = Q()
+    spellings = {word} if word.isascii() else {word, word.lower(), word.capitalize(), word.upper()}
+    for spelt in sorted(spellings):
+        found |= Q(**{f"{field}__icontains": spelt})
+    return found

@@ -1,0 +1,134 @@
+"""Stories: chapters in their order."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Prefetch
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from ninja import Query, Router
+from ninja.responses import Status
+from pydantic import Field
+
+from memory.shelf import find_stories
+from sessions.exceptions import InvalidInput
+from sessions.limits import SEARCH_CHAR_LIMIT
+from sessions.models import Session, Story
+from sessions.stories import (
+    archive_story,
+    chapters_of,
+    get_story,
+    hide_story,
+    rename_story,
+    restore_story,
+)
+from storyengine.api.bodies import Body, NewChapterBody
+from storyengine.api.documents import Document, SessionSummary
+from storyengine.api.problems import CALL, READ, WRITE, refusals
+from storyengine.api.starters import begin
+
+router = Router(tags=["Stories"])
+
+
+class StoryBody(Body):
+    """What to change. A field that is missing or null is not changed; at least one is needed."""
+
+    title: str | None = Field(None, description="At most 120 characters, not empty.")
+    is_archived: bool | None = Field(None, description="Put it away, or take it back.")
+
+
+class StoryDocument(Document):
+    """A story with its chapters in their order. Of a place, the chosen chapter comes first."""
+
+    story_id: UUID
+    title: str = Field(description="That of the first chapter as long as it has none of its own.")
+    created_at: datetime
+    archived_at: datetime | None
+    chapters: list[SessionSummary]
+
+
+class StoryList(Document):
+    count: int
+    items: list[StoryDocument]
+
+
+@router.get("/story", response={200: StoryList, **refusals(422)})
+def list_stories(
+    request: HttpRequest,
+    q: Annotated[str, Query(max_length=SEARCH_CHAR_LIMIT)] = "",
+    state: Literal["", "setting-up", "in-play", "ended", "told", "archived"] = "",
+    sort: Literal["", "title", "begun", "length"] = "",
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> StoryList:
+    """List the stories, the most recently played one first.
+
+    With `q`, only stories are listed one of whose chapters has all of its words in its titles or
+    texts. With `state`, only those with a chapter in this state; archived ones only with
+    "archived".
+    """
+    found = find_stories(q, state, sort)
+    in_order = Session.objects.order_by("place", "-is_chosen", "created_at", "pk")
+    page = found.prefetch_related(Prefetch("chapters", in_order))[offset : offset + limit]
+    documents = [_document(story, list(story.chapters.all())) for story in page]
+    return StoryList(count=found.count(), items=documents)
+
+
+@router.post("/story", response={201: StoryDocument, **refusals(400, 403, 404, 413, 415, 422)})
+def create_story(
+    request: HttpRequest, response: HttpResponse, body: NewChapterBody | None = None
+) -> Status[StoryDocument]:
+    """Start a story with one chapter, as `POST /api/session` does. The body may be left out."""
+    story = begin(body or NewChapterBody.model_construct()).story
+    response["Location"] = reverse("api:get_story", args=[story.pk])
+    return Status(201, _read(story))
+
+
+@router.get("/story/{uuid:story_id}", response={200: StoryDocument, **READ}, url_name="get_story")
+def read_story(request: HttpRequest, story_id: UUID) -> StoryDocument:
+    """Return the story with its chapters."""
+    return _read(get_story(story_id))
+
+
+@router.patch("/story/{uuid:story_id}", response={200: StoryDocument, **WRITE})
+@transaction.atomic
+def change_story(request: HttpRequest, story_id: UUID, body: StoryBody) -> StoryDocument:
+    """Change the story's title, archive it or take it back, or both. If one is refused, none is
+    done."""
+    if body.title is None and body.is_archived is None:
+        raise InvalidInput("Neither a title nor is_archived was sent. Nothing was changed.")
+    if body.title is not None:
+        rename_story(story_id, body.title)
+    if body.is_archived is not None:
+        archive_story(story_id, body.is_archived)
+    return _read(get_story(story_id))
+
+
+@router.delete("/story/{uuid:story_id}", response={204: None, **CALL})
+def delete_story(request: HttpRequest, story_id: UUID) -> Status[None]:
+    """Delete the story with all its chapters. They are hidden at once, can be brought back for a
+    day, and are then removed for good."""
+    hide_story(story_id)
+    return Status(204, None)
+
+
+@router.post("/story/{uuid:story_id}/restore", response={200: StoryDocument, **CALL})
+def restore_whole_story(request: HttpRequest, story_id: UUID) -> StoryDocument:
+    """Bring back the chapters of the story that were deleted last, within the last day."""
+    return _read(restore_story(story_id))
+
+
+def _read(story: Story) -> StoryDocument:
+    return _document(story, list(chapters_of(story)))
+
+
+def _document(story: Story, chapters: list[Session]) -> StoryDocument:
+    return StoryDocument(
+        story_id=story.pk,
+        title=story.title or chapters[0].title,
+        created_at=story.created_at,
+        archived_at=story.archived_at,
+        chapters=chapters,
+    )

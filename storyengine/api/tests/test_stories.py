@@ -1,0 +1,97 @@
+"""Tests of stories through the API."""
+
+import uuid
+
+import pytest
+
+from sessions.models import Session, Story
+from sessions.tests.factories import add_turn, make_active_chapter, make_chapter
+from storyengine.api.tests.calling import address, assert_problem, call
+
+pytestmark = [pytest.mark.django_db, pytest.mark.servers]
+
+
+@pytest.fixture
+def story() -> Story:
+    first = make_active_chapter(title="One")
+    make_chapter(title="Two", story=first.story, place=2)
+    return first.story
+
+
+def path(story: Story, *more: str) -> str:
+    return "/".join(("/api/story", str(story.pk), *more))
+
+
+def listed(query: str = "") -> list[str]:
+    return [one["title"] for one in call("GET", f"/api/story{query}").json()["items"]]
+
+
+def test_a_story_has_its_chapters_in_order(story: Story) -> None:
+    document = call("GET", path(story)).json()
+    assert (document["title"], document["archived_at"]) == ("One", None)
+    assert [(one["title"], one["place"]) for one in document["chapters"]] == [
+        ("One", 1),
+        ("Two", 2),
+    ]
+    assert call("GET", "/api/story").json() == {"count": 1, "items": [document]}
+
+
+def test_a_new_story_begins_with_one_chapter() -> None:
+    answer = call("POST", "/api/story", {"title": "The Lamp"})
+    assert answer.status_code == 201
+    document = answer.json()
+    assert answer["Location"] == f"/api/story/{document['story_id']}"
+    assert [one["state"] for one in document["chapters"]] == ["DRAFT_TAB1"]
+    assert call("POST", "/api/story").json()["chapters"][0]["title"] == "Untitled chapter"
+
+
+def test_it_is_renamed_and_put_away_together(story: Story) -> None:
+    change = {"title": "The Coast", "is_archived": True}
+    document = call("PATCH", path(story), change).json()
+    assert document["title"] == "The Coast"
+    assert document["archived_at"]
+    assert (listed(), listed("?state=archived")) == ([], ["The Coast"])
+    assert call("PATCH", path(story), {"is_archived": False}).json()["archived_at"] is None
+    assert listed() == ["The Coast"]
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"title": ""}, {"title": "x" * 121}, {"title": " ", "is_archived": True}]
+)
+def test_a_bad_change_changes_nothing(story: Story, change: dict[str, object]) -> None:
+    assert call("PATCH", path(story), change).status_code == 422
+    story.refresh_from_db()
+    assert (story.title, story.archived_at) == ("", None)
+
+
+def test_a_deleted_story_is_hidden_and_can_be_brought_back(story: Story) -> None:
+    before = call("GET", path(story)).json()
+    assert call("DELETE", path(story)).status_code == 204
+    assert listed() == []
+    for method, address_ in (("GET", path(story)), ("DELETE", path(story))):
+        assert_problem(call(method, address_), 404, "unknown-story")
+    one = Session.everything.get(title="One")
+    assert_problem(call("GET", address(one)), 404, "unknown-chapter")
+    assert call("POST", path(story, "restore")).json() == before
+
+
+def test_a_search_finds_titles_and_what_was_said(story: Story) -> None:
+    other = make_active_chapter(title="Other")
+    add_turn(other, 1, words="Go on.", reply="I hide the brass compass.")
+    assert listed("?q=compass+BRASS") == ["Other"]
+    assert listed("?q=two") == ["One"]
+    assert listed("?q=two&state=ended") == []
+    assert listed("?sort=title") == ["One", "Other"]
+    assert len(listed("?limit=1")) == 1
+
+
+@pytest.mark.parametrize("query", ["?state=x", "?sort=x", "?limit=0", "?q=" + "x" * 201])
+def test_a_bad_question_is_refused(query: str) -> None:
+    assert call("GET", f"/api/story{query}").status_code == 422
+
+
+def test_a_story_that_is_not_there_is_not_found() -> None:
+    nowhere = f"/api/story/{uuid.uuid4()}"
+    for method, body in (("GET", None), ("PATCH", {"title": "x"}), ("DELETE", None)):
+        assert_problem(call(method, nowhere, body), 404, "unknown-story")
+    assert_problem(call("POST", f"{nowhere}/restore"), 404, "unknown-story")
