@@ -156,8 +156,9 @@ async def follow(
     """Yield the text of the reply so far, then each addition, and last the end of the reply.
 
     If `pause` is given, also yield None once in each interval of this many seconds. The reply
-    continues even if its reader leaves. Raises Attempt.DoesNotExist if the chapter was reset. If
-    the reply cannot be stored because the disk is full, the error is raised at the next pause.
+    continues even if its reader leaves. Raises Attempt.DoesNotExist if the chapter was reset or
+    deleted. If the reply cannot be stored because the disk is full, the error is raised at the next
+    pause.
     """
     live = LIVE_REPLIES.get(attempt_id)
     if live is not None:
@@ -193,4 +194,4 @@ async def _follow_elsewhere(
 
 def _read(attempt_id: uuid.UUID) -> Attempt:
     recover_dead_attempts()
-    return Attempt.objects.get(pk=attempt_id)
+    return Attempt.objects.get(pk=attempt_id, session__deleted_at=None)
