@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from agents.mode_fields import present_setup
 from sessions.access import get_chapter
+from sessions.chapters import is_setup_open
 from sessions.exceptions import ChapterError
 from sessions.models import Session
 from sessions.roster import SLOTS
@@ -53,15 +54,18 @@ def marks_of(chapter: Session) -> dict[str, str]:
 
 def check_seen(session_id: uuid.UUID, form: QueryDict, seen: str) -> None:
     """Raise ChangedElsewhere if the form has a value that would overwrite another one than the
-    window has seen. Without a mark nothing is checked.
+    window has seen. Without a mark nothing is checked, nor if Tab 1 is closed.
 
-    The caller saves the form in the same transaction.
+    The caller saves the form in the same transaction, which refuses a closed Tab 1.
     """
     if not seen:
         return
     # This UPDATE locks the row on every database, so that another save waits.
     Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
-    stored = _stored_values(get_chapter(session_id))
+    chapter = get_chapter(session_id)
+    if not is_setup_open(chapter):
+        return
+    stored = _stored_values(chapter)
     for field, text in form.items():
         value = stored.get(field)
         if value is not None and mark_of(value) != seen and with_line_feeds(str(text)) != value:

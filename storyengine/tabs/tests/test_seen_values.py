@@ -1,0 +1,90 @@
+"""Tests that a window of Tab 1 overwrites nothing that it has not seen."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from sessions.models import Session
+from sessions.states import State
+from storyengine.tabs.seen_values import mark_of
+from storyengine.tabs.tests.addresses import address
+from storyengine.tabs.tests.reading import all_of, by_id, get_page, read
+
+pytestmark = pytest.mark.django_db
+
+
+def save(htmx: Client, chapter: Session, seen: str, **fields: str) -> Any:
+    return htmx.post(address(chapter, "save-world"), fields, headers={"X-Seen": seen})
+
+
+def marks(htmx: Client, chapter: Session) -> dict[str, str]:
+    setup = by_id(get_page(htmx, chapter, "world"), "setup")
+    found: dict[str, str] = json.loads(setup.attributes["data-seen-values"])
+    return found
+
+
+def test_a_page_marks_every_value_that_it_saves(htmx: Client, draft: Session) -> None:
+    html = get_page(htmx, draft, "world")
+    fields = [one for one in read(html) if "data-autosave" in one.attributes]
+    saved = {one.attributes["name"] for one in fields} - {"title"}
+    assert len(saved) > 25
+    assert saved <= set(marks(htmx, draft))
+
+
+def test_each_save_brings_the_mark_for_the_next(htmx: Client, draft: Session) -> None:
+    seen = marks(htmx, draft)["world_text"]
+    for words in ("Night.", "  Night and day. ", "", "Night.\r\nAnd day."):
+        response = save(htmx, draft, seen, world_text=words)
+        assert response.status_code == 204
+        seen = response["X-Seen"]
+        assert seen == marks(htmx, draft)["world_text"]
+
+
+@pytest.mark.parametrize(
+    ("field", "theirs", "mine"),
+    [
+        ("world_text", "Theirs.", "Mine."),
+        ("name_1", "Ada", "Bea"),
+        ("pronouns_2", "she/her", "he/him"),
+        ("public_1", "A pilot.", "A priest."),
+        ("identity_7", "Theirs.", "Mine."),
+        ("agent_count", "5", "2"),
+        ("chunk_size", "9", "4"),
+    ],
+)
+def test_a_value_of_another_window_is_shown_and_stays(
+    htmx: Client, draft: Session, field: str, theirs: str, mine: str
+) -> None:
+    seen = marks(htmx, draft)[field]
+    assert save(htmx, draft, seen, **{field: theirs}).status_code == 204
+    refused = save(htmx, draft, seen, **{field: mine})
+    assert refused.status_code == 412
+    [shown] = all_of(refused.content.decode(), "p", "other-words")
+    assert shown.text == theirs
+    [own, _other] = all_of(refused.content.decode(), "button")
+    assert marks(htmx, draft)[field] == own.attributes["data-seen"] == mark_of(theirs)
+    # Whoever has seen it may overwrite it.
+    assert save(htmx, draft, own.attributes["data-seen"], **{field: mine}).status_code == 204
+    assert marks(htmx, draft)[field] == mark_of(mine)
+
+
+def test_the_same_words_contradict_nothing(htmx: Client, draft: Session) -> None:
+    seen = marks(htmx, draft)["world_text"]
+    for _ in range(2):
+        assert save(htmx, draft, seen, world_text="The same\r\nwords.").status_code == 204
+
+
+def test_a_tab_1_that_is_closed_says_only_this(htmx: Client, draft: Session) -> None:
+    Session.objects.filter(pk=draft.pk).update(state=State.ACTIVE, tab1_locked=True)
+    refused = save(htmx, draft, "another mark", world_text="Mine.")
+    assert refused.status_code == 423
+    assert "This chapter is locked now" in refused.content.decode()
+
+
+def test_without_a_mark_the_later_one_wins(client: Client, draft: Session) -> None:
+    for words in ("First.", "Second."):
+        client.post(address(draft, "save-world"), {"world_text": words})
+    draft.tab1.refresh_from_db()
+    assert draft.tab1.world_text == "Second."
