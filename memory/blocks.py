@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from memory.models import MemoryBlock
 from sessions.access import tell_readers_apart
+from sessions.chapters import name_after
 from sessions.limits import PAYLOAD_CHAR_LIMIT
 from sessions.models import Attempt, Session
 from sessions.payloads import check_stored_size
@@ -91,8 +92,8 @@ def stretch_starts(chapter: Session, before: int | None) -> list[int]:
 def write_lock(
     session_id: uuid.UUID, payload: dict[str, Any], *, came_with_starter: bool = False
 ) -> MemoryBlock | None:
-    """Store the lock, and open the chapter for play. If the chapter is not being locked, do nothing
-    and return None."""
+    """Store the lock, and open the chapter for play. A chapter that nobody has named is called as
+    its premise. If the chapter is not being locked, do nothing and return None."""
     with transaction.atomic():
         chapter = Session.objects.filter(pk=session_id)
         opened = try_move(
@@ -105,6 +106,7 @@ def write_lock(
         )
         if not opened:
             return None
+        name_after(session_id, str(payload["chapter"]["premise"]))
         return MemoryBlock.objects.create(
             session_id=session_id,
             type=MemoryBlock.Type.WORLD_CHAPTER_LOCK,

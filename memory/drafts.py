@@ -9,8 +9,9 @@ from django.db.models import BooleanField, ExpressionWrapper, QuerySet
 
 from memory.blocks import COUNTS
 from memory.models import NarrativeDraft
-from sessions.exceptions import UnknownChapter
-from sessions.models import Attempt, Session
+from sessions.exceptions import UnknownChapter, WrongState
+from sessions.models import Attempt, Session, Story
+from sessions.stories import chapters_of
 
 # What stands between the texts of two scenes.
 _BETWEEN = "\n\n"
@@ -71,6 +72,17 @@ def drafts_of(chapter: Session) -> QuerySet[NarrativeDraft]:
         is_current=ExpressionWrapper(COUNTS, output_field=BooleanField())
     )
     return drafts.order_by("created_at")
+
+
+def drafts_of_story(story: Story) -> list[NarrativeDraft]:
+    """Return the newest draft of each chapter that the story goes by, in order. A chapter without a
+    draft is left out. Raises WrongState if there is no draft."""
+    chapters = [chapter for chapter in chapters_of(story) if chapter.is_chosen]
+    newest = [drafts_of(chapter).select_related("session").last() for chapter in chapters]
+    drafts = [draft for draft in newest if draft is not None]
+    if not drafts:
+        raise WrongState("No chapter of this story has prose yet. Build it on Tab 3 first.")
+    return drafts
 
 
 def find_draft(chapter: Session, draft_id: uuid.UUID) -> tuple[int, NarrativeDraft]:

@@ -37,6 +37,12 @@ PLAYED = (
 )
 
 
+# The most characters of a title that is made from a premise, and the end of the premise's first
+# sentence.
+_NAME_CHARACTERS = 60
+_SENTENCE_END = re.compile(r"(?<=[.!?\u3002])\s|(?<=\u3002)")
+
+
 @dataclass(frozen=True)
 class SetupChange:
     """Changes to Tab 1. A field is not changed if its value is None. The text of a slot is not
@@ -121,6 +127,21 @@ def rename_chapter(session_id: uuid.UUID, title: str) -> Session:
         raise InvalidInput("A chapter needs a title. The old one was kept.")
     Session.objects.filter(pk=chapter.pk).update(title=cleaned, updated_at=timezone.now())
     return get_chapter(session_id)
+
+
+def name_after(session_id: uuid.UUID, premise: str) -> None:
+    """Name a chapter after the first sentence of its premise if nobody has named it.
+
+    A long sentence is cut, after a word if it has words.
+    """
+    sentence, *_ = _SENTENCE_END.split(" ".join(premise.split()), maxsplit=1)
+    sentence = sentence.strip(" .,;:!")
+    if len(sentence) > _NAME_CHARACTERS:
+        start = sentence[: _NAME_CHARACTERS - 1]
+        sentence = (start.rpartition(" ")[0] or start) + "\N{HORIZONTAL ELLIPSIS}"
+    if sentence:
+        title = f"{sentence[0].upper()}{sentence[1:]}"
+        Session.objects.filter(pk=session_id, title=UNTITLED).update(title=title)
 
 
 def choose_reply_length(session_id: uuid.UUID, length: str) -> Session:

@@ -12,6 +12,7 @@ from sessions.chapters import (
     copy_setup,
     create_chapter,
     delete_chapter,
+    name_after,
     rename_chapter,
     reset_chapter,
     save_narrative_agent,
@@ -318,3 +319,23 @@ def test_a_copy_and_a_chapter_after_a_reset_are_played_in_the_same_way() -> None
     locked = make_active_chapter()
     for other in (create_chapter(), copy_setup(locked.pk), reset_chapter(locked.pk)):
         assert (other.mode, other.state) == ("gamemaster", State.DRAFT_TAB1)
+
+
+@pytest.mark.parametrize(
+    ("premise", "title"),
+    [
+        ("the light went out. Nobody knows why.", "The light went out"),
+        ("  Night,\n over  the harbour ", "Night, over the harbour"),
+        ("word " * 40, "Word" + " word" * 10 + "\N{HORIZONTAL ELLIPSIS}"),
+        ("灯台の火が消えた。誰も知らない。", "灯台の火が消えた。"),
+        ("x" * 200, "X" + "x" * 58 + "\N{HORIZONTAL ELLIPSIS}"),
+        (" . ", "Untitled chapter"),
+        ("", "Untitled chapter"),
+    ],
+)
+def test_a_chapter_without_a_name_is_called_as_its_premise(premise: str, title: str) -> None:
+    unnamed, named = create_chapter(), create_chapter("The Lamp")
+    for chapter in (unnamed, named):
+        name_after(chapter.pk, premise)
+        chapter.refresh_from_db()
+    assert (unnamed.title, named.title) == (title, "The Lamp")

@@ -1,6 +1,6 @@
 """The drafts of a chapter: their texts as files, and the prompts that their paragraphs tell."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -15,20 +15,12 @@ from memory.receipts.reading import Receipt, SceneReceipts, read_receipts
 from sessions.access import get_chapter
 from sessions.exceptions import WrongState
 from sessions.models import Session
+from storyengine.api.book_files import BOOK_FILE, FormatName, send_book
 from storyengine.api.documents import CallsEstimateDocument, Document, PromptRange
 from storyengine.api.problems import READ, refusals
 from storyengine.books.book import book_of
-from storyengine.books.formats import FORMATS, format_named
-from storyengine.web.files import file_stem, send_file
 
 router = Router(tags=["Drafts"])
-
-
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
-_FILE: dict[str, Any] = {
-    "description": "The file.",
-    "content": {one.media_type: _BINARY for one in FORMATS},
-}
 
 
 class ParagraphDocument(Document):
@@ -75,12 +67,12 @@ class ReceiptsDocument(Document):
 @router.get(
     "/session/{uuid:session_id}/text",
     response={**READ, **refusals(409, 422)},
-    openapi_extra={"responses": {200: _FILE}},
+    openapi_extra=BOOK_FILE,
 )
 def get_text(
     request: HttpRequest,
     session_id: UUID,
-    format: Literal["docx", "epub", "md", "txt"] = "txt",  # noqa: A002 (the API's name of it)
+    format: FormatName = "txt",  # noqa: A002 (the API's name of it)
     draft: Annotated[UUID | None, Query(description="The newest if it is left out.")] = None,
 ) -> HttpResponse:
     """Return a draft as a file to read: the chapter's title, the names of its cast, and the prose.
@@ -89,9 +81,7 @@ def get_text(
     """
     chapter = get_chapter(session_id)
     told = find_draft(chapter, draft)[1] if draft else _newest_draft(chapter)
-    wanted = format_named(format, FORMATS)
-    content = wanted.write(book_of(chapter.pk, chapter.title, [told]))
-    return send_file(f"{file_stem(chapter.title)}.{wanted.suffix}", content, wanted.media_type)
+    return send_book(book_of(chapter.pk, chapter.title, [told]), format)
 
 
 @router.get(

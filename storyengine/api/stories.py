@@ -12,6 +12,7 @@ from ninja import Query, Router
 from ninja.responses import Status
 from pydantic import Field
 
+from memory.drafts import drafts_of_story
 from memory.shelf import find_stories
 from sessions.exceptions import InvalidInput
 from sessions.limits import SEARCH_CHAR_LIMIT
@@ -23,11 +24,14 @@ from sessions.stories import (
     hide_story,
     rename_story,
     restore_story,
+    title_of,
 )
 from storyengine.api.bodies import Body, NewChapterBody
+from storyengine.api.book_files import BOOK_FILE, FormatName, send_book
 from storyengine.api.documents import Document, SessionSummary
 from storyengine.api.problems import CALL, READ, WRITE, refusals
 from storyengine.api.starters import begin
+from storyengine.books.book import book_of
 
 router = Router(tags=["Stories"])
 
@@ -118,6 +122,25 @@ def delete_story(request: HttpRequest, story_id: UUID) -> Status[None]:
 def restore_whole_story(request: HttpRequest, story_id: UUID) -> StoryDocument:
     """Bring back the chapters of the story that were deleted last, within the last day."""
     return _read(restore_story(story_id))
+
+
+@router.get(
+    "/story/{uuid:story_id}/text",
+    response={**READ, **refusals(409, 422)},
+    openapi_extra=BOOK_FILE,
+)
+def get_story_text(
+    request: HttpRequest,
+    story_id: UUID,
+    format: FormatName = "txt",  # noqa: A002 (the API's name of it)
+) -> HttpResponse:
+    """Return the prose of the story as a file to read: its title, the names of the cast, and the
+    newest draft of each chapter that the story goes by.
+
+    409 while no chapter has a draft.
+    """
+    story = get_story(story_id)
+    return send_book(book_of(story.pk, title_of(story), drafts_of_story(story)), format)
 
 
 def _read(story: Story) -> StoryDocument:

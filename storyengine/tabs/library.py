@@ -20,6 +20,7 @@ from sessions.models import DEFAULT_MODE, Session
 from sessions.starters import all_starters
 from sessions.states import State
 from sessions.stories import choose_chapter, deletions, hide_chapter, restore_chapter
+from storyengine.books.formats import FORMATS
 from storyengine.tabs.shelf import Asked, Undo, read_shelf
 from storyengine.tabs.stories import home
 from storyengine.web.render import HttpRequest, go, nothing_new, show
@@ -41,6 +42,7 @@ def library(request: HttpRequest) -> HttpResponse:
         "host": host,
         "is_allowed": is_allowed(host),
         "title_limit": TITLE_CHAR_LIMIT,
+        "formats": FORMATS,
         "has_modes": len(all_modes()) > 1,
         "is_embedded": settings.LLM == "embedded",
         "starters": all_starters(),

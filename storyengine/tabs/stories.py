@@ -5,9 +5,20 @@ import uuid
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
-from sessions.stories import archive_story, hide_story, rename_story, restore_story
+from memory.drafts import drafts_of_story
+from sessions.stories import (
+    archive_story,
+    get_story,
+    hide_story,
+    rename_story,
+    restore_story,
+    title_of,
+)
+from storyengine.books.book import book_of
+from storyengine.books.formats import FORMATS, format_named
+from storyengine.web.files import file_stem, send_file
 from storyengine.web.render import HttpRequest, go
 
 
@@ -43,3 +54,13 @@ def delete(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
 def restore(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
     restore_story(story_id)
     return go(request, home())
+
+
+@require_safe
+def download(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
+    """Return the prose of the story's chapters as one book."""
+    story = get_story(story_id)
+    wanted = format_named(request.GET.get("format", "txt"), FORMATS)
+    title = title_of(story)
+    book = book_of(story.pk, title, drafts_of_story(story))
+    return send_file(f"{file_stem(title)}.{wanted.suffix}", wanted.write(book), wanted.media_type)

@@ -4,6 +4,7 @@ import uuid
 
 import pytest
 
+from memory.models import NarrativeDraft
 from sessions.models import Session, Story
 from sessions.tests.factories import add_turn, make_active_chapter, make_chapter
 from storyengine.api.tests.calling import address, assert_problem, call
@@ -83,6 +84,25 @@ def test_a_search_finds_titles_and_what_was_said(story: Story) -> None:
     assert listed("?q=two&state=ended") == []
     assert listed("?sort=title") == ["One", "Other"]
     assert len(listed("?limit=1")) == 1
+
+
+def test_its_prose_comes_as_one_book(story: Story) -> None:
+    assert_problem(call("GET", path(story, "text")), 409, "wrong-state")
+    one, two = story.chapters.order_by("place")
+    fork = make_chapter(title="Fork", story=story, is_chosen=False)
+    for chapter, text in ((one, "Old."), (one, "Night."), (two, "Morning."), (fork, "Not this.")):
+        NarrativeDraft.objects.create(
+            session=chapter, target_words=100, source_snapshot={}, chapter_text=text
+        )
+    book = call("GET", path(story, "text?format=md"))
+    text = book.content.decode()
+    places = [text.index(words) for words in ("# One", "Night.", "Two", "Morning.")]
+    assert places == sorted(places)
+    assert "Old." not in text
+    assert "Not this." not in text
+    assert 'filename="one.md"' in book["Content-Disposition"]
+    assert call("GET", path(story, "text?format=epub")).content.startswith(b"PK")
+    assert call("GET", path(story, "text?format=pdf")).status_code == 422
 
 
 @pytest.mark.parametrize("query", ["?state=x", "?sort=x", "?limit=0", "?q=" + "x" * 201])

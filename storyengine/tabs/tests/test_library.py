@@ -213,6 +213,13 @@ class TestStories:
         chapter.refresh_from_db()
         assert (fork.is_chosen, chapter.is_chosen) == (True, False)
 
+    def test_its_prose_is_taken_away_as_a_book(self, client: Client, chapter: Session) -> None:
+        assert "Download as a book" not in client.get("/").content.decode()
+        add_draft(chapter, "It was night.")
+        links = all_of(client.get("/").content.decode(), "a")
+        [markdown] = [one.attributes["href"] for one in links if one.words == "Markdown"]
+        assert "It was night." in client.get(markdown).content.decode()
+
     def titles(self, client: Client, query: str) -> list[str]:
         html = client.get(f"/?{query}").content.decode()
         return [one.words for one in all_of(html, "h2", "story-title")]

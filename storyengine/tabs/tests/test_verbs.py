@@ -14,7 +14,7 @@ READ = {
     *("download-draft", "export", "consent", "model-status", "canon", "question"),
     *("prompt-calls", "memory-calls", "draft-calls", "usage", "build-estimate"),
     *("try", "trial", "trial-status", "confirm-end", "confirm-fork"),
-    *("edit", "receipts", "told", "rebuild-scene"),
+    *("edit", "receipts", "told", "rebuild-scene", "download-story"),
 }
 OF_NONE = [one for one in urlpatterns if isinstance(one, URLPattern)]
 OF_A_CHAPTER = [str(one.name) for one in of_a_chapter]
