@@ -168,7 +168,7 @@ FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o755
 # a compressed copy lies beside each file. Tests and DEBUG serve them from the source folders.
 STATIC_IS_COLLECTED = not DEBUG and "PYTEST_VERSION" not in os.environ
 _STATIC_STORAGE = (
-    "servestatic.storage.CompressedManifestStaticFilesStorage"
+    "storyengine.web.static_storage.CompressedStorage"
     if STATIC_IS_COLLECTED
     else "django.contrib.staticfiles.storage.StaticFilesStorage"
 )

@@ -19,7 +19,7 @@ def collected(settings: Settings, tmp_path: Path) -> dict[str, str]:
     """Return for each collected file the name under which it is served."""
     settings.STATIC_ROOT = tmp_path
     settings.STORAGES = settings.STORAGES | {
-        "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"}
+        "staticfiles": {"BACKEND": "storyengine.web.static_storage.CompressedStorage"}
     }
     # The command fails if a style sheet refers to a file that does not exist.
     call_command("collectstatic", interactive=False, verbosity=0)
