@@ -15,14 +15,16 @@ Found = TypeVar("Found")
 MAX_READINGS = 3
 
 
-def lock_chapter(session_id: uuid.UUID) -> bool:
+def lock_chapter(session_id: uuid.UUID, *, also_deleted: bool = False) -> bool:
     """Lock the chapter's row until the transaction ends, and return whether the chapter exists.
 
     Code that changes several rows of a chapter locks this row first, so that no two transactions
     wait for each other. SQLite has no locks on rows. It does not need them, because its write
-    transactions run one at a time.
+    transactions run one at a time. With `also_deleted`, a chapter that can be brought back exists
+    too: what has ended must be stored even then.
     """
-    return bool(Session.objects.select_for_update().filter(pk=session_id).values_list("pk"))
+    chapters = Session.everything if also_deleted else Session.objects
+    return bool(chapters.select_for_update().filter(pk=session_id).values_list("pk"))
 
 
 def get_chapter(session_id: uuid.UUID) -> Session:

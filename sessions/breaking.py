@@ -86,7 +86,9 @@ def _break(
     partial_text: str,
     kind: str = "",
 ) -> bool:
-    lock_chapter(attempt.session_id)
+    # An attempt in a deleted chapter ends too. Otherwise it would still be in flight when the
+    # chapter is brought back.
+    lock_chapter(attempt.session_id, also_deleted=True)
     changes: dict[str, object] = {"status": status, "error": error, "updated_at": timezone.now()}
     if partial_text:
         changes["partial_text"] = scrub_reply(partial_text)
@@ -102,6 +104,6 @@ def _break(
         kind=kind,
         **ids,
     )
-    in_flight = Session.objects.filter(pk=attempt.session_id, turn_in_flight=attempt.pk)
+    in_flight = Session.everything.filter(pk=attempt.session_id, turn_in_flight=attempt.pk)
     in_flight.update(turn_in_flight=None)
     return True

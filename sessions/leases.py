@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import DateTimeField, ExpressionWrapper, Q
+from django.db.models import DateTimeField, Exists, ExpressionWrapper, OuterRef, Q
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from sessions.models import Attempt
+from sessions.models import Attempt, Session
 from sessions.text import scrub_reply
 
 # The process of a running attempt counts as dead if it has not renewed the lease for this long.
@@ -47,12 +47,14 @@ _STORE_TEXTS = (
 def renew_attempts(texts: Sequence[tuple[Attempt, str]]) -> set[uuid.UUID]:
     """Store the text so far of each attempt in `texts`, and renew the attempt's lease.
 
-    Returns the run ids of the attempts that another process has broken. An empty text is not
-    stored, so the text of the previous run stays.
+    Returns the run ids of the attempts that another process has broken, or whose chapter was
+    deleted. An empty text is not stored, so the text of the previous run stays.
     """
     runs = {attempt.run_id for attempt, _ in texts}
     known = Attempt.objects.filter(pk__in=[attempt.pk for attempt, _ in texts], run_id__in=runs)
-    running = known.filter(status=Attempt.Status.RUNNING)
+    # A join would lock the chapters' rows too.
+    has_chapter = Exists(Session.objects.filter(pk=OuterRef("session_id")))
+    running = known.filter(has_chapter, status=Attempt.Status.RUNNING)
     with transaction.atomic():
         # Rows that another transaction has locked are skipped. Their leases are renewed by the next
         # call.
@@ -69,7 +71,8 @@ def renew_attempts(texts: Sequence[tuple[Attempt, str]]) -> set[uuid.UUID]:
             )
     if len(ends) == len(texts):
         return set()
-    own = known.filter(status__in=(Attempt.Status.RUNNING, Attempt.Status.COMMITTED))
+    is_running = Q(has_chapter, status=Attempt.Status.RUNNING)
+    own = known.filter(is_running | Q(status=Attempt.Status.COMMITTED))
     return runs.difference(own.values_list("run_id", flat=True))
 
 

@@ -359,7 +359,8 @@ async def _stream(
 
 
 def _record(call: PreparedCall, outcome: _Outcome) -> None:
-    """Store the call's artifact unless its chapter was reset meanwhile."""
+    """Store the call's artifact unless its chapter was reset meanwhile. A deleted chapter gets it
+    too, because it may be brought back, and the call has cost what it cost."""
     now = time.perf_counter()
     # The texts are prepared before the transaction, so that other writers need not wait for this
     # work. A text that is already stored is not prepared. It will still be stored in the
@@ -369,7 +370,7 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
     with transaction.atomic():
         if call.attempt_id is not None:
             rates.write_down_reply(call.session_id)
-        if not lock_chapter(call.session_id):
+        if not lock_chapter(call.session_id, also_deleted=True):
             return
         store_texts(texts)
         LLMArtifact.objects.create(

@@ -16,7 +16,7 @@ from agents.running.jobs import queue_job
 from agents.running.unforeseen import traceback_of
 from agents.running.work import AT_WORK
 from sessions.attempts import Writer
-from sessions.breaking import extend_broken_text
+from sessions.breaking import INTERRUPTED, extend_broken_text, fail_attempt
 from sessions.committing import commit_attempt
 from sessions.models import Attempt, Event
 
@@ -57,8 +57,11 @@ def commit_reply(attempt: Attempt, text: str, *, is_kept: bool = False) -> list[
 
 
 def leave_ended(attempt: Attempt, text: str) -> None:
+    """Keep the text of an attempt that another process has ended, or whose chapter was deleted. If
+    the chapter is brought back, the user can keep the text or retry."""
     logger.info("attempt %s ended elsewhere; its reply is not committed", attempt.pk)
-    extend_broken_text(attempt, text)
+    if not fail_attempt(attempt, error=INTERRUPTED, partial_text=text):
+        extend_broken_text(attempt, text)
 
 
 def key_after(attempt_id: uuid.UUID) -> str:

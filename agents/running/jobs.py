@@ -165,7 +165,7 @@ def due_jobs() -> "QuerySet[Job]":
     # claim, PostgreSQL checks only the conditions outside of subqueries again.
     return Job.objects.filter(
         ~Q(kind=Job.Kind.SUMMARIZE) | Exists(its_turn),
-        _has_chapter(),
+        has_chapter(),
         Q(result_kind="") | (Exists(is_asked_for) & ~Exists(earlier)),
         status=Job.Status.QUEUED,
         # One millisecond is added, because SQLite's clock counts only whole milliseconds.
@@ -173,27 +173,27 @@ def due_jobs() -> "QuerySet[Job]":
     )
 
 
-def _has_chapter() -> Exists:
+def has_chapter() -> Exists:
     """Return the condition that the job's chapter is not deleted."""
     return Exists(Session.objects.filter(pk=OuterRef("session_id")))
 
 
 def owned(job: Job) -> "QuerySet[Job]":
     """Return a queryset with the job's row. The queryset is empty if this worker may no longer
-    write the row.
+    write the row, or if the chapter was deleted. Such a job neither ends nor fails: if the chapter
+    is brought back, the job is queued again, and finds the chapter in the state that it expects.
 
     The caller updates the row by this queryset, and checks the number of changed rows.
     """
-    return Job.objects.filter(pk=job.pk, status=Job.Status.RUNNING, lease_token=job.lease_token)
+    return Job.objects.filter(
+        has_chapter(), pk=job.pk, status=Job.Status.RUNNING, lease_token=job.lease_token
+    )
 
 
 def renew(job: Job, *, partial_text: str, progress: dict[str, int]) -> bool:
-    """Renew the lease and store the progress. Returns False if the worker has lost the job, or if
-    the chapter was deleted."""
+    """Renew the lease and store the progress. Returns False if the worker has lost the job."""
     return bool(
-        owned(job)
-        .filter(_has_chapter())
-        .update(
+        owned(job).update(
             lease_until=from_now(JOB_LEASE),
             partial_text=partial_text,
             progress=progress,
@@ -317,10 +317,11 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
     """Queue the jobs of dead workers again, without giving notice.
 
     A job that has run too often is not queued again. A summary or a late result is cancelled if its
-    attempt is not chosen now.
+    attempt is not chosen now. The jobs of a deleted chapter stay as they are until it is brought
+    back.
     """
     now = timezone.now()
-    expired = Job.objects.filter(ran_out(), status=Job.Status.RUNNING)
+    expired = Job.objects.filter(has_chapter(), ran_out(), status=Job.Status.RUNNING)
     if session_id is not None:
         expired = expired.filter(session_id=session_id)
     hopeless, requeued = [], []

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from agents.models import Job
 from agents.running.heartbeats import is_alive, last_heartbeat, read_counts
-from agents.running.jobs import due_jobs
+from agents.running.jobs import due_jobs, has_chapter
 from storyengine.operations.counts import REGISTRY
 
 _WEB = "web"
@@ -56,7 +56,10 @@ def _rows() -> Iterable[Metric]:
     waiting = GaugeMetricFamily(
         "storyengine_waiting_jobs", "Queued or running, by kind.", labels=["kind", "status"]
     )
-    unfinished = Job.objects.filter(status__in=(Job.Status.QUEUED, Job.Status.RUNNING))
+    # The jobs of a deleted chapter do not wait for a worker.
+    unfinished = Job.objects.filter(
+        has_chapter(), status__in=(Job.Status.QUEUED, Job.Status.RUNNING)
+    )
     counted = unfinished.order_by().values_list("kind", "status").annotate(Count("pk"))
     for kind, status, count in counted:
         waiting.add_metric([kind, status], count)

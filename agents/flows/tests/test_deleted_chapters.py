@@ -13,10 +13,14 @@ from agents.flows.tests.playing import play, replies_are_over
 from agents.models import Job
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database
-from agents.running.jobs import claim, due_jobs, queue_job, renew
-from agents.running.recovery import recover
+from agents.running.job_kinds import job_kind
+from agents.running.jobs import claim, due_jobs, finish, queue_job, renew
+from agents.running.recovery import GIVEN_UP, recover
 from sessions.access import get_chapter
+from sessions.attempts import open_prompt
+from sessions.leases import renew_attempts
 from sessions.models import Attempt, Session
+from sessions.states import State
 from sessions.stories import hide_chapter, restore_chapter
 from sessions.tests.factories import make_active_chapter
 
@@ -43,17 +47,37 @@ def test_a_reply_in_flight_is_not_committed_and_can_be_retried(
         return opened.attempt
 
     attempt = async_to_sync(run)()
-    assert Attempt.objects.get(pk=attempt.pk).status != Attempt.Status.COMMITTED
     restore_chapter(chapter.pk)
-    Attempt.objects.filter(pk=attempt.pk, status=Attempt.Status.RUNNING).update(
-        lease_until=attempt.submitted_at
-    )
-    recover(chapter.pk)
     broken = Attempt.objects.get(pk=attempt.pk)
     assert (broken.is_broken, broken.words) == (True, "Go on.")
-    assert get_chapter(chapter.pk).prompt_index == 0
+    # The reply came after the deletion. The user can keep it, and its call is counted.
+    assert broken.partial_text == "The door opens."
+    assert chapter.llm_artifacts.count() == 1
+    back = get_chapter(chapter.pk)
+    assert (back.prompt_index, back.turn_in_flight) == (0, None)
     # Play goes on where it was.
     assert play(chapter, "Again.").status == Attempt.Status.COMMITTED
+
+
+def test_the_attempt_of_a_dead_process_is_not_in_flight_when_the_chapter_is_back(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    attempt = open_prompt(chapter.pk, actor=1, words="Go on.", submission_key="k").attempt
+    hide_chapter(chapter.pk)
+    Attempt.objects.filter(pk=attempt.pk).update(lease_until=attempt.submitted_at)
+    # The sweep looks for the work of dead processes also while the chapter is deleted.
+    recover()
+    assert restore_chapter(chapter.pk).turn_in_flight is None
+    assert play(chapter, "Again.").status == Attempt.Status.COMMITTED
+
+
+def test_the_process_that_writes_a_reply_notices_the_deletion(chapter: Session) -> None:
+    attempt = open_prompt(chapter.pk, actor=1, words="Go on.", submission_key="k").attempt
+    assert renew_attempts([(attempt, "The door")]) == set()
+    hide_chapter(chapter.pk)
+    assert renew_attempts([(attempt, "The door opens.")]) == {attempt.run_id}
+    attempt.refresh_from_db()
+    assert attempt.partial_text == "The door"
 
 
 def test_a_job_waits_until_the_chapter_is_back(chapter: Session) -> None:
@@ -62,6 +86,29 @@ def test_a_job_waits_until_the_chapter_is_back(chapter: Session) -> None:
     assert not due_jobs().exists()
     assert claim(job.pk) is None
     restore_chapter(chapter.pk)
+    assert claim(job.pk) is not None
+
+
+@pytest.mark.parametrize(
+    ("kind", "state"),
+    [(Job.Kind.LOCK, State.LOCKING), (Job.Kind.NARRATE, State.NARRATING)],
+)
+def test_a_job_of_a_deleted_chapter_neither_ends_nor_fails(
+    chapter: Session, kind: Job.Kind, state: State
+) -> None:
+    Session.objects.filter(pk=chapter.pk).update(state=state)
+    job = claim(queue_job(chapter.pk, kind, "k").pk)
+    assert job
+    hide_chapter(chapter.pk)
+    expire(job)
+    assert not finish(job)
+    job_kind(kind).give_up(job, GIVEN_UP)
+    recover()
+    job.refresh_from_db()
+    # Otherwise nobody would move the chapter out of its state when it is back.
+    assert job.status == Job.Status.RUNNING
+    assert restore_chapter(chapter.pk).state == state
+    recover()
     assert claim(job.pk) is not None
 
 

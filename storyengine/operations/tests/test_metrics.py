@@ -18,6 +18,7 @@ from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.heartbeats import store_heartbeat
 from agents.running.jobs import queue_job
 from agents.running.recovery import recover
+from sessions.stories import hide_chapter
 from sessions.tests.factories import add_attempt, make_active_chapter
 from storyengine.operations import exposition
 from storyengine.operations.counts import own_samples
@@ -117,6 +118,8 @@ class TestQueue:
         assert told[f'{waiting}{{kind="lock",status="running"}}'] == 1
         oldest = told['storyengine_oldest_waiting_job_seconds{kind="narrate"}']
         assert 90 <= oldest < 150
+        hide_chapter(chapter.pk)
+        assert not [name for name in read_metrics() if name.startswith(waiting)]
 
     def test_it_costs_the_same_however_many_there_were(
         self, django_assert_num_queries: DjangoAssertNumQueries
