@@ -7,7 +7,7 @@ from typing import TypeVar
 from django.db.models import QuerySet
 
 from sessions.exceptions import UnknownChapter
-from sessions.models import Session
+from sessions.models import Session, Story
 
 Found = TypeVar("Found")
 
@@ -25,6 +25,16 @@ def lock_chapter(session_id: uuid.UUID, *, also_deleted: bool = False) -> bool:
     """
     chapters = Session.everything if also_deleted else Session.objects
     return bool(chapters.select_for_update().filter(pk=session_id).values_list("pk"))
+
+
+def lock_story(story_id: uuid.UUID) -> None:
+    """Lock the story's row until the transaction ends.
+
+    Code that changes which chapters a story has, or which of them it goes by, locks this row before
+    any chapter. A new chapter of the story can be stored beside this lock, because its foreign key
+    needs only the story's own key.
+    """
+    Story.objects.select_for_update(no_key=True).filter(pk=story_id).values_list("pk").first()
 
 
 def get_chapter(session_id: uuid.UUID) -> Session:
@@ -45,6 +55,13 @@ def get_chapter_to_change(session_id: uuid.UUID) -> Session:
     """Return the chapter without Tab 1, and lock its row until the transaction ends. Raises
     UnknownChapter."""
     return _get(Session.objects.select_for_update(), session_id)
+
+
+def get_chapter_in_locked_story(session_id: uuid.UUID) -> Session:
+    """Return the chapter without Tab 1, and lock its story's row and then its own until the
+    transaction ends. Raises UnknownChapter."""
+    lock_story(get_chapter(session_id).story_id)
+    return get_chapter_to_change(session_id)
 
 
 def read_at_one_moment(session_id: uuid.UUID, read: Callable[[Session], Found]) -> Found:

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from sessions.access import get_chapter, lock_chapter
+from sessions.access import get_chapter, get_chapter_in_locked_story
 from sessions.cast import TextsBySlot, change_cast, check_takes_part, copy_cast, default_cast
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import (
@@ -233,8 +233,7 @@ def reset_chapter(session_id: uuid.UUID) -> Session:
 
     A background job that still runs for the old chapter finds no row, and writes nothing.
     """
-    lock_chapter(session_id)
-    old = get_chapter(session_id)
+    old = get_chapter_in_locked_story(session_id)
     chapter = Session.objects.filter(pk=session_id)
     move(chapter, State.RESETTING, refusal="This chapter is being reset already.")
     chapter.delete()
@@ -245,8 +244,7 @@ def reset_chapter(session_id: uuid.UUID) -> Session:
 @transaction.atomic
 def delete_chapter(session_id: uuid.UUID) -> None:
     """Delete the chapter with everything that belongs to it."""
-    lock_chapter(session_id)
-    get_chapter(session_id).delete()
+    get_chapter_in_locked_story(session_id).delete()
 
 
 def free_title(title: str) -> str:

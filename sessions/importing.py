@@ -17,7 +17,7 @@ from django.db import connection, models, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from sessions.access import lock_chapter
+from sessions.access import lock_chapter, lock_story
 from sessions.exceptions import ChapterError, UnknownChapter
 from sessions.leases import from_now
 from sessions.models import CastMember, Session, Tab1Inputs
@@ -67,14 +67,24 @@ def importing(chapter: Session, tab1: Tab1Inputs, cast: Sequence[CastMember]) ->
         CastMember.objects.bulk_create(cast)
     try:
         yield
-        if not try_move(_with_lease(chapter), state, updated_at=timezone.now()):
-            raise ImportLost
+        _show(chapter, state)
     except BaseException:
         # If the database fails here too, agents.running.recovery removes the chapter later, once
         # its lease has run out.
         with suppress(DatabaseError):
-            _remove(_being_imported().filter(pk=chapter.pk))
+            remove_in_pieces(_being_imported().filter(pk=chapter.pk))
         raise
+
+
+@transaction.atomic
+def _show(chapter: Session, state: State) -> None:
+    """Make the stored chapter visible. If the origin of a fork was deleted meanwhile, with no other
+    chapter at its place, the story goes by the fork. Raises ImportLost."""
+    lock_story(chapter.story_id)
+    chosen = Session.objects.filter(story=chapter.story_id, place=chapter.place, is_chosen=True)
+    changes = {"updated_at": timezone.now(), "is_chosen": not chosen.exists()}
+    if not try_move(_with_lease(chapter), state, **changes):
+        raise ImportLost
 
 
 def store_rows(chapter: Session, rows: Iterable[models.Model]) -> None:
@@ -103,7 +113,7 @@ def remove_left_behind() -> int:
     dead = _being_imported().filter(updated_at__lt=from_now(-IMPORT_LEASE))
     left = list(dead.values_list("pk", flat=True))
     for pk in left:
-        _remove(dead.filter(pk=pk))
+        remove_in_pieces(dead.filter(pk=pk))
     return len(left)
 
 
@@ -187,8 +197,9 @@ def _characters_of(row: models.Model) -> int:
     return sum(len(str(value)) for value in vars(row).values() if isinstance(value, str | dict))
 
 
-def _remove(chapter: "models.QuerySet[Session]") -> None:
-    """Remove the chapter in this queryset with all its rows, piece by piece.
+def remove_in_pieces(chapter: "models.QuerySet[Session]") -> None:
+    """Remove the chapter in this queryset with all its rows, piece by piece, so that other
+    processes can write between two pieces.
 
     The removal stops when the queryset no longer has the chapter, for example because the process
     that stores the chapter renews its lease late.
@@ -196,7 +207,7 @@ def _remove(chapter: "models.QuerySet[Session]") -> None:
     pauses = _Pauses()
     for relation in Session._meta.related_objects:
         # Chapters are not looked for among the related rows. Only forks of this chapter could be
-        # found, and an unfinished chapter has no forks.
+        # found, and these stay.
         if relation.related_model is Session:
             continue
         rows = relation.related_model._base_manager.filter(

@@ -1,8 +1,8 @@
 """Stories: chapters in their order, what is put away, and what is deleted.
 
-A deleted chapter is hidden at once, and can be brought back for a day. Then the sweep removes it
-with all its rows. A story has no mark of its own for this: it is shown as long as one of its
-chapters is.
+A deleted chapter is hidden at once, and can be brought back for a day. Soon after that the sweep
+removes it with all its rows. A story has no mark of its own for this: it is shown as long as one of
+its chapters is.
 """
 
 import uuid
@@ -17,8 +17,9 @@ from django.db.models import Max, QuerySet
 from django.dispatch import Signal
 from django.utils import timezone
 
-from sessions.access import get_chapter, lock_chapter
+from sessions.access import get_chapter, get_chapter_in_locked_story, lock_story
 from sessions.exceptions import InvalidInput, UnknownStory
+from sessions.importing import remove_in_pieces
 from sessions.limits import TITLE_CHAR_LIMIT
 from sessions.models import Session, Story
 from sessions.text import clean_line
@@ -27,6 +28,9 @@ from sessions.text import clean_line
 chapter_deleted = Signal()
 # How long a deleted chapter can be brought back.
 KEPT_AFTER_DELETION = timedelta(days=1)
+# A removal takes several transactions, so it begins only when nobody can bring the chapter back any
+# more, not even a process that has waited for a lock or whose clock is slow.
+_REMOVED_AFTER = KEPT_AFTER_DELETION + timedelta(minutes=15)
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,7 @@ def next_place(story: Story) -> int:
 @transaction.atomic
 def choose_chapter(session_id: uuid.UUID) -> Session:
     """Let the story go by this chapter among those at its place."""
-    chapter = get_chapter(session_id)
-    lock_story(chapter.story_id)
+    chapter = get_chapter_in_locked_story(session_id)
     _at_the_place_of(chapter).update(is_chosen=False)
     Session.objects.filter(pk=chapter.pk).update(is_chosen=True)
     return get_chapter(session_id)
@@ -103,10 +106,7 @@ def choose_chapter(session_id: uuid.UUID) -> Session:
 def hide_chapter(session_id: uuid.UUID) -> None:
     """Delete the chapter so that it can be brought back. Another chapter of its place, if there is
     one, becomes the chosen one. Raises UnknownChapter."""
-    chapter = get_chapter(session_id)
-    lock_story(chapter.story_id)
-    lock_chapter(session_id)
-    _hide([get_chapter(session_id)])
+    _hide([get_chapter_in_locked_story(session_id)])
 
 
 @transaction.atomic
@@ -122,10 +122,11 @@ def hide_story(story_id: uuid.UUID) -> None:
 def restore_chapter(session_id: uuid.UUID) -> Session:
     """Bring back a deleted chapter. If another chapter of its place is chosen meanwhile, it stays
     so. Raises UnknownChapter if the chapter is gone."""
-    hidden = _hidden().filter(pk=session_id).first()
-    if hidden is not None:
-        lock_story(hidden.story_id)
-        _restore([hidden])
+    hidden = _hidden().filter(pk=session_id)
+    if story := hidden.values_list("story", flat=True).first():
+        lock_story(story)
+        # The chapter is read again, because somebody else may have brought it back meanwhile.
+        _restore(hidden)
     return get_chapter(session_id)
 
 
@@ -136,7 +137,7 @@ def restore_story(story_id: uuid.UUID) -> Story:
     hidden = _hidden().filter(story=story_id)
     last = hidden.aggregate(last=Max("deleted_at"))["last"]
     if last is not None:
-        _restore(list(hidden.filter(deleted_at=last).order_by("-is_chosen", "created_at")))
+        _restore(hidden.filter(deleted_at=last))
     return get_story(story_id)
 
 
@@ -150,26 +151,20 @@ def deletions() -> list[Deletion]:
 def remove_deleted() -> int:
     """Remove the chapters whose day is over, with all their rows, and the stories that have no
     chapter left. Return the number of these chapters."""
-    due = _hidden().filter(deleted_at__lt=timezone.now() - KEPT_AFTER_DELETION)
+    due = Session.everything.filter(deleted_at__lt=timezone.now() - _REMOVED_AFTER)
     keys = list(due.values_list("pk", flat=True))
     for key in keys:
-        # A chapter that has just been brought back is not among those that are due.
-        with transaction.atomic():
-            for chapter in due.select_for_update().filter(pk=key):
-                chapter.delete()
-    # A story is stored together with its first chapter, so no new story is empty.
-    Story.objects.filter(chapters=None).delete()
+        remove_in_pieces(due.filter(pk=key))
+    # A story is stored together with its first chapter, so no new story is empty. The stories are
+    # looked for first, because even a deletion that finds nothing makes other writers wait.
+    if empty := list(Story.objects.filter(chapters=None).values_list("pk", flat=True)):
+        Story.objects.filter(pk__in=empty, chapters=None).delete()
     return len(keys)
 
 
-def lock_story(story_id: uuid.UUID) -> None:
-    """Lock the story's row until the transaction ends. SQLite has no locks on rows, and needs
-    none."""
-    Story.objects.select_for_update().filter(pk=story_id).values_list("pk").first()
-
-
 def _hidden() -> QuerySet[Session]:
-    return Session.everything.exclude(deleted_at=None)
+    """Return the chapters that can be brought back."""
+    return Session.everything.filter(deleted_at__gte=timezone.now() - KEPT_AFTER_DELETION)
 
 
 def _at_the_place_of(chapter: Session) -> QuerySet[Session]:
@@ -188,8 +183,9 @@ def _hide(chapters: Sequence[Session]) -> None:
             Session.objects.filter(pk=other.pk).update(is_chosen=True)
 
 
-def _restore(chapters: Sequence[Session]) -> None:
-    for chapter in chapters:
+def _restore(hidden: QuerySet[Session]) -> None:
+    """Bring back these chapters of a story. The caller has locked the story."""
+    for chapter in list(hidden.order_by("-is_chosen", "created_at", "pk")):
         is_taken = _at_the_place_of(chapter).filter(is_chosen=True).exists()
         Session.everything.filter(pk=chapter.pk).update(
             deleted_at=None, is_chosen=chapter.is_chosen and not is_taken

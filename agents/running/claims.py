@@ -42,7 +42,8 @@ _keepers: dict[asyncio.AbstractEventLoop, _Keeper] = {}
 def keep_claim(attempt: Attempt, live: LiveReply) -> Iterator[None]:
     """Renew the attempt's lease while the block runs.
 
-    If the attempt was stopped or its chapter was reset or deleted, the task that runs the block is cancelled.
+    If the attempt was stopped or its chapter was reset or deleted, the task that runs the block is
+    cancelled.
     """
     writer = asyncio.current_task()
     assert writer is not None, "A reply is written by a task."

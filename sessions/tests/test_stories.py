@@ -1,13 +1,20 @@
-from datetime import timedelta
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
+from sessions import importing
 from sessions.access import get_chapter
 from sessions.chapters import create_chapter, delete_chapter, reset_chapter
 from sessions.exceptions import InvalidInput, UnknownChapter, UnknownStory
-from sessions.models import Session, Story
+from sessions.models import Event, Session, Story
 from sessions.stories import (
     KEPT_AFTER_DELETION,
     archive_story,
@@ -25,6 +32,7 @@ from sessions.stories import (
     title_of,
 )
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.tests.racing import at_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.servers]
 
@@ -44,6 +52,10 @@ def titles(story: Story) -> list[str]:
 
 def chosen(story: Story) -> list[str]:
     return [one.title for one in chapters_of(story) if one.is_chosen]
+
+
+def delete_at(time: datetime) -> None:
+    Session.everything.exclude(deleted_at=None).update(deleted_at=time)
 
 
 def named(title: str) -> Session:
@@ -135,8 +147,13 @@ class TestDeletion:
         hide_story(story.pk)
         kept = make_active_chapter(title="Kept")
         assert remove_deleted() == 0
-        long_ago = timezone.now() - KEPT_AFTER_DELETION - timedelta(seconds=1)
-        Session.everything.exclude(deleted_at=None).update(deleted_at=long_ago)
+        delete_at(timezone.now() - KEPT_AFTER_DELETION - timedelta(seconds=1))
+        # Nobody can bring it back any more. Its rows are removed a little later.
+        with pytest.raises(UnknownChapter):
+            restore_chapter(named("One").pk)
+        assert deletions() == []
+        assert remove_deleted() == 0
+        delete_at(timezone.now() - KEPT_AFTER_DELETION - timedelta(hours=1))
         assert remove_deleted() == 3
         assert list(Session.everything.all()) == [kept]
         assert list(Story.objects.all()) == [kept.story]
@@ -148,3 +165,58 @@ class TestDeletion:
         delete_chapter(chapter.pk)
         remove_deleted()
         assert not Story.objects.exists()
+
+    def test_a_sweep_that_finds_nothing_keeps_no_writer_waiting(
+        self, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        make_chapter()
+        with django_assert_num_queries(2) as made:
+            remove_deleted()
+        assert all(query["sql"].startswith("SELECT") for query in made)
+
+    def test_a_large_chapter_is_removed_in_pieces(
+        self, story: Story, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(importing, "PIECE_ROWS", 2)
+        one, fork = named("One"), named("Fork")
+        Session.objects.filter(pk=fork.pk).update(origin=one)
+        add_prompts(one, 5)
+        hide_chapter(one.pk)
+        delete_at(timezone.now() - timedelta(days=2))
+        with CaptureQueriesContext(connection) as made:
+            remove_deleted()
+        deleted = [query for query in made if query["sql"].startswith("DELETE")]
+        assert len(deleted) > 5
+        assert titles(story) == ["Fork", "Two"]
+        assert not Event.objects.exists()
+        fork.refresh_from_db()
+        assert fork.origin_id is None
+
+
+@pytest.mark.django_db(transaction=True)
+class TestRaces:
+    """On SQLite these transactions run one after the other, and on PostgreSQL beside each other."""
+
+    @pytest.mark.parametrize("_again", range(3))
+    def test_to_bring_back_the_same_twice_at_once_chooses_it(
+        self, story: Story, _again: int
+    ) -> None:
+        two = named("Two").pk
+        hide_chapter(two)
+        at_once(*[partial(restore_chapter, two)] * 3, partial(restore_story, story.pk))
+        assert chosen(story) == ["One", "Two"]
+
+    @pytest.mark.parametrize(
+        "other", [hide_chapter, choose_chapter, reset_chapter, restore_chapter], ids=str
+    )
+    @pytest.mark.parametrize("_again", range(3))
+    def test_whatever_comes_at_once_each_place_has_one_chosen_chapter(
+        self, story: Story, other: Callable[[uuid.UUID], object], _again: int
+    ) -> None:
+        one, fork, two = (named(title).pk for title in ("One", "Fork", "Two"))
+        Session.objects.filter(pk=fork).update(origin=one)
+        works = [partial(reset_chapter, one), partial(other, fork), partial(choose_chapter, one)]
+        at_once(*works, partial(hide_chapter, one), partial(choose_chapter, two))
+        at_once(partial(hide_story, story.pk), partial(other, two), partial(reset_chapter, two))
+        by_place = Counter(one.place for one in chapters_of(story) if one.is_chosen)
+        assert by_place == dict.fromkeys({one.place for one in chapters_of(story)}, 1)

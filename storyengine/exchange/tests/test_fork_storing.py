@@ -18,6 +18,7 @@ from sessions.chapters import delete_chapter
 from sessions.exceptions import KeyReused, UnknownChapter
 from sessions.models import Session, Turn
 from sessions.states import State
+from sessions.stories import hide_chapter
 from sessions.tests.factories import (
     make_chapter,
 )
@@ -70,6 +71,19 @@ class TestOnce:
         assert all(isinstance(one, ForkUnderWay) for one in refused)
         assert fork_chapter(origin.pk, 4, submission_key="form") == made
 
+    def test_the_story_goes_by_it_if_its_origin_is_deleted_meanwhile(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        origin = make_whole_chapter()
+        store = file_importing._unanswered
+
+        def delete_first(*given: Any) -> Any:
+            hide_chapter(origin.pk)
+            return store(*given)
+
+        monkeypatch.setattr(file_importing, "_unanswered", delete_first)
+        assert fork_chapter(origin.pk, 4).is_chosen
+
 
 class TestHalfAFork:
     @pytest.fixture
@@ -81,7 +95,7 @@ class TestHalfAFork:
             raise SystemExit
 
         with monkeypatch.context() as patched:
-            patched.setattr(importing, "_remove", lambda _chapter: None)
+            patched.setattr(importing, "remove_in_pieces", lambda _chapter: None)
             patched.setattr(file_importing, "_unanswered", die)
             with pytest.raises(SystemExit):
                 fork_chapter(origin.pk, 4, submission_key="form")
@@ -149,7 +163,7 @@ def test_whichever_write_fails_the_same_form_makes_one_whole_fork(
         failing = FailingWrite(at)
         with monkeypatch.context() as patched, connection.execute_wrapper(failing):
             if dies:
-                patched.setattr(importing, "_remove", lambda _chapter: None)
+                patched.setattr(importing, "remove_in_pieces", lambda _chapter: None)
             with suppress(OperationalError):
                 fork_chapter(origin.pk, 4, submission_key="form")
         assert {one.prompt_index for one in Session.objects.all()} <= {4, 10}

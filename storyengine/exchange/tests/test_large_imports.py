@@ -247,7 +247,7 @@ def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(importing, "_remove", lambda _chapter: None)
+        patched.setattr(importing, "remove_in_pieces", lambda _chapter: None)
         patched.setattr(file_importing, "_unanswered", die)
         with pytest.raises(SystemExit):
             import_chapter(content)
@@ -329,13 +329,13 @@ class TestHalfAnImport:
     ) -> None:
         let_lease_run_out()
         events = half_way.events.count()
-        remove = importing._remove
+        remove = importing.remove_in_pieces
 
         def renew_first(chapter: "QuerySet[Session]") -> None:
             Session.everything.filter(pk=half_way.pk).update(updated_at=timezone.now())
             remove(chapter)
 
-        monkeypatch.setattr(importing, "_remove", renew_first)
+        monkeypatch.setattr(importing, "remove_in_pieces", renew_first)
         recover()
         assert half_way.events.count() == events
 
