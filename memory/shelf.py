@@ -9,10 +9,10 @@ from django.db.models import (
     Count,
     Exists,
     Max,
-    Min,
     OuterRef,
     Q,
     QuerySet,
+    Subquery,
     Sum,
     TextChoices,
     Value,
@@ -22,6 +22,7 @@ from django.db.models.functions import Coalesce, Lower, NullIf
 from memory.models import NarrativeDraft
 from sessions.models import Event, Session, Story
 from sessions.states import State
+from sessions.stories import BY_PLACE
 
 # The most words of a search that count.
 MOST_WORDS = 8
@@ -69,11 +70,13 @@ def find_stories(words: str = "", group: str = "", order: str = "") -> QuerySet[
     """Return the stories that have all of the words and a chapter of the group. Without a group,
     all stories but the archived ones are found."""
     own_title = NullIf("title", Value(""))
+    chapters = Session.objects.filter(story=OuterRef("pk")).order_by(*BY_PLACE)
+    first_title = Subquery(chapters.values("title")[:1])
     stories = Story.objects.annotate(
         last_played=Max("chapters__last_played_at", filter=_SHOWN),
         prompts=Sum("chapters__prompt_index", filter=_SHOWN & Q(chapters__is_chosen=True)),
         shown=Count("chapters", filter=_SHOWN),
-        sort_title=Lower(Coalesce(own_title, Min("chapters__title", filter=_SHOWN))),
+        sort_title=Lower(Coalesce(own_title, first_title)),
     ).filter(shown__gt=0, archived_at__isnull=group != Group.ARCHIVED)
     if group and group != Group.ARCHIVED:
         stories = stories.filter(Exists(_in_group(group)))

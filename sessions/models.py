@@ -171,6 +171,11 @@ class Session(models.Model):
     def is_fork(self) -> bool:
         return self.forked_at_prompt > 0
 
+    @property
+    def shown_origin_id(self) -> uuid.UUID | None:
+        """The id of the chapter that this fork was made from, or None if that one was deleted."""
+        return None if self.origin is None or self.origin.deleted_at else self.origin.pk
+
     @cached_property
     def cast(self) -> tuple["CastMember", ...]:
         """All members of the cast, also deselected characters. Characters come first, by slot, and

@@ -24,6 +24,9 @@ from sessions.limits import TITLE_CHAR_LIMIT
 from sessions.models import Session, Story
 from sessions.text import clean_line
 
+# The order of the chapters of a story. Of a place, the chosen one comes first, and then the forks
+# from the oldest to the newest.
+BY_PLACE = ("place", "-is_chosen", "created_at", "pk")
 # Sent with `session_id` when the deletion of a chapter is committed.
 chapter_deleted = Signal()
 # How long a deleted chapter can be brought back.
@@ -59,9 +62,8 @@ def get_story(story_id: uuid.UUID) -> Story:
 
 
 def chapters_of(story: Story) -> Sequence[Session]:
-    """Return all chapters of the story in their order. Of a place, the chosen one comes first, and
-    then the forks from the oldest to the newest."""
-    return list(story.chapters.order_by("place", "-is_chosen", "created_at", "pk"))
+    """Return all chapters of the story in their order."""
+    return list(story.chapters.order_by(*BY_PLACE))
 
 
 def title_of(story: Story) -> str:

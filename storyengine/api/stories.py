@@ -18,6 +18,7 @@ from sessions.exceptions import InvalidInput
 from sessions.limits import SEARCH_CHAR_LIMIT
 from sessions.models import Session, Story
 from sessions.stories import (
+    BY_PLACE,
     archive_story,
     chapters_of,
     get_story,
@@ -74,7 +75,7 @@ def list_stories(
     "archived".
     """
     found = find_stories(q, state, sort)
-    in_order = Session.objects.order_by("place", "-is_chosen", "created_at", "pk")
+    in_order = Session.objects.order_by(*BY_PLACE)
     page = found.prefetch_related(Prefetch("chapters", in_order))[offset : offset + limit]
     documents = [_document(story, list(story.chapters.all())) for story in page]
     return StoryList(count=found.count(), items=documents)

@@ -73,7 +73,9 @@ def show_prompt(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
         f"The reply to prompt {number}",
         "play",
         came_with,
-        reverse("pages:prompt-calls", args=[chapter.origin_id, number]) if is_of_origin else "",
+        reverse("pages:prompt-calls", args=[chapter.shown_origin_id, number])
+        if is_of_origin
+        else "",
         prompt_index=number,
         why_not_tried=why_not_tried(chapter, number, behind),
     )
@@ -101,7 +103,7 @@ def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> Http
             f"The program made it of the reply to prompt {block.to_prompt_index}, for which no "
             "model call is recorded."
         )
-    origin = reverse("pages:draft", args=[chapter.origin_id]) if is_of_origin else ""
+    origin = reverse("pages:draft", args=[chapter.shown_origin_id]) if is_of_origin else ""
     subject = Subject(f"Memory: {title}", "chapter", reason, origin)
     return _show_calls(request, chapter, subject, calls_behind_block(chapter, block))
 
@@ -151,7 +153,7 @@ def _why_no_calls(chapter: Session, text: str, number: int) -> tuple[str, bool]:
     if not came_with:
         return Subject.no_calls, False
     reason = f"This {text} came with the {came_with}; the calls stay with the chapter it came from."
-    return reason, came_with == "fork" and chapter.origin_id is not None
+    return reason, came_with == "fork" and chapter.shown_origin_id is not None
 
 
 def _of_starter(text: str) -> str:

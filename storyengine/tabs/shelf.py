@@ -15,7 +15,7 @@ from memory.models import NarrativeDraft
 from memory.shelf import Group, Order, count_stories, find_stories, group_of
 from sessions.limits import SEARCH_CHAR_LIMIT
 from sessions.models import SAID, Event, Session, Story
-from sessions.stories import Deletion
+from sessions.stories import BY_PLACE, Deletion
 
 STORIES_A_PAGE = 20
 # The characters of the prose, or of what was said last, from which a line of the shelf is taken.
@@ -171,11 +171,12 @@ def read_shelf(asked: Asked, page: str | None) -> Shelf:
 def _on_the_shelf(stories: Iterable[Story]) -> list[ShelfStory]:
     by_key = {story.pk: story for story in stories}
     chapters = Session.objects.filter(story__in=by_key)
-    in_order = chapters.order_by("story", "place", "-is_chosen", "created_at", "pk")
+    in_order = chapters.order_by("story", *BY_PLACE)
     newest = Session.objects.order_by("-last_played_at", "pk").values_list("pk", flat=True).first()
     drafts, said = _newest_drafts(chapters), _last_said(chapters)
     shelf: dict[uuid.UUID, ShelfStory] = {}
-    for key, of_story in groupby(in_order.prefetch_related("members"), lambda one: one.story_id):
+    whole = in_order.select_related("origin").prefetch_related("members")
+    for key, of_story in groupby(whole, lambda one: one.story_id):
         lines = []
         for chapter in of_story:
             draft = drafts.get(chapter.pk)

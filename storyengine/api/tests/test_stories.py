@@ -105,6 +105,12 @@ def test_its_prose_comes_as_one_book(story: Story) -> None:
     assert call("GET", path(story, "text?format=pdf")).status_code == 422
 
 
+def test_a_story_is_sorted_by_the_title_that_it_shows(story: Story) -> None:
+    Session.objects.filter(title="Two").update(title="A second one")
+    make_chapter(title="Middle")
+    assert listed("?sort=title") == ["Middle", "One"]
+
+
 @pytest.mark.parametrize("query", ["?state=x", "?sort=x", "?limit=0", "?q=" + "x" * 201])
 def test_a_bad_question_is_refused(query: str) -> None:
     assert call("GET", f"/api/story{query}").status_code == 422

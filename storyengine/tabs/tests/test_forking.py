@@ -2,6 +2,7 @@
 origin."""
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from sessions.acts import act
 from sessions.chapters import delete_chapter
 from sessions.models import Session
 from sessions.states import State
+from sessions.stories import hide_chapter
 from sessions.tests.factories import add_prompts, add_reply
 from sessions.world import NewChange
 from storyengine.exchange.forking import fork_chapter
@@ -174,10 +176,16 @@ class TestOrigin:
         assert link.attributes["href"] == address(chapter, "chapter")
 
     @pytest.mark.parametrize("name", ["library", "play"])
+    @pytest.mark.parametrize("end", [delete_chapter, hide_chapter])
     def test_once_it_is_gone_its_title_stays(
-        self, client: Client, chapter: Session, fork: Session, name: str
+        self,
+        client: Client,
+        chapter: Session,
+        fork: Session,
+        name: str,
+        end: Callable[[uuid.UUID], None],
     ) -> None:
-        delete_chapter(chapter.pk)
+        end(chapter.pk)
         html = self.html_of(client, fork, name)
         said = [one.words for one in all_of(html, "p") if one.words.startswith("Fork of")]
         assert said == ["Fork of “The <b>Lamp</b>” at prompt 3"]
@@ -214,7 +222,7 @@ class TestOrigin:
             assert all_of(html, "a", href=theirs[text])
         own = client.get(address(fork, "prompt-calls", 4)).content.decode()
         assert "No model call is recorded for it." in own
-        delete_chapter(chapter.pk)
+        hide_chapter(chapter.pk)
         [hint] = all_of(client.get(address(fork, "prompt-calls", 3)).content.decode(), "p", "hint")
         assert hint.words.endswith("the chapter it came from.")
 
