@@ -322,15 +322,15 @@ def _once(lines: list[StateLine]) -> list[StateLine]:
     rank stays.
 
     Most lines of the chronicle are repetitions only under the same prompts, because what happened
-    twice is told twice. Canon and open threads are told once in the whole of memory. Therefore the
-    repetitions under the same prompts go first.
+    twice is told twice. Canon and open threads are told once in the whole of memory. Repetitions of
+    these go first: a line that stays nowhere must not take the place of an event.
     """
-    whole = _without_repetitions(lines, lambda line: (line.said.casefold(), line.under))
-    return _without_repetitions(
-        whole,
+    once = _without_repetitions(
+        lines,
         # Only canon, open threads and lines that are not of the chronicle have higher ranks.
         lambda line: (line.said.casefold(), line.under if line.rank <= Rank.ITEMS else None),
     )
+    return _without_repetitions(once, lambda line: (line.said.casefold(), line.under))
 
 
 def _without_repetitions(

@@ -231,6 +231,17 @@ class TestMemory:
         told = "<told>the bell rings</told>"
         assert lines == ["<prompts>1-7</prompts>", told, "<prompts>8-14</prompts>", told]
 
+    def test_an_event_is_told_where_it_happened_although_it_is_canon_elsewhere(self) -> None:
+        rings = "the bell rings"
+        canon = delta(canon_locks=[rings])
+        happened = delta(2, major_events=[rings], unresolved_threads=[{"thread": rings}])
+        assert texts(canon, happened) == [
+            "<prompts>1-7</prompts>",
+            f"<canon>{rings}</canon>",
+            "<prompts>8-14</prompts>",
+            f"<told>{rings}</told>",
+        ]
+
     def test_a_value_that_came_back_is_told_as_past_and_as_what_holds(self) -> None:
         blocks = [
             delta(number, state_changes=[{"key": "lamp", "after": after}])
