@@ -145,7 +145,7 @@ def restore_story(story_id: uuid.UUID) -> Story:
 
 def deletions() -> list[Deletion]:
     """Return what can be brought back, from the newest deletion to the oldest."""
-    hidden = _hidden().select_related("story").order_by("-deleted_at", "story", "place", "pk")
+    hidden = _hidden().select_related("story").order_by("-deleted_at", "story", *BY_PLACE)
     together = groupby(hidden, key=lambda one: (one.deleted_at, one.story_id))
     return [Deletion(list(chapters)) for _, chapters in together]
 
