@@ -207,7 +207,7 @@ class TestRaces:
         assert chosen(story) == ["One", "Two"]
 
     @pytest.mark.parametrize(
-        "other", [hide_chapter, choose_chapter, reset_chapter, restore_chapter], ids=str
+        "other", [hide_chapter, choose_chapter, reset_chapter, restore_chapter]
     )
     @pytest.mark.parametrize("_again", range(3))
     def test_whatever_comes_at_once_each_place_has_one_chosen_chapter(
