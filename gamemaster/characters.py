@@ -58,7 +58,8 @@ def your_reply(subject: Subject, tier: Tier) -> list[Piece]:
     lengths = _MINIMAL_LENGTHS if tier == "minimal" else _LENGTHS
     much = lengths[subject.chapter.reply_length]
     length = f"Write {much}, unless the beat asks for more or for less."
-    return [file_piece("gamemaster.your_reply", character_name=speaker(subject), length=length)]
+    file = "gamemaster.your_reply_minimal" if tier == "minimal" else "gamemaster.your_reply"
+    return [file_piece(file, character_name=speaker(subject), length=length)]
 
 
 # The specification fixes the order of the layers after the system message.
