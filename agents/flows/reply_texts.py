@@ -60,7 +60,9 @@ class ReplyReader:
 
     def new(self) -> "ReplyReader":
         """Return a reader for another reply of the same character."""
-        cleaner = self.cleaner and ReplyCleaner(self.cleaner.own, self.cleaner.others)
+        cleaner = self.cleaner and ReplyCleaner(
+            self.cleaner.own, self.cleaner.others, self.cleaner.is_small
+        )
         return ReplyReader(self.agent, cleaner)
 
     def new_front(self) -> ReplyCleaner:
@@ -77,7 +79,8 @@ class ReplyReader:
         """
         text, ended_before = without_heading(reply.text) if self.is_small else reply.text, ""
         if self.cleaner:
-            text, ended_before = clean_reply(text, self.cleaner.own, self.cleaner.others)
+            names = self.cleaner.own, self.cleaner.others
+            text, ended_before = clean_reply(text, *names, is_small=self.cleaner.is_small)
         if ended_before and not text.strip():
             raise EmptyReply(
                 f"The model spoke only for {ended_before}, so nothing of its reply was taken. Your "
@@ -97,4 +100,4 @@ def reader_of(attempt: Attempt) -> ReplyReader:
     everybody = everybody_at(attempt.session, attempt=attempt)
     others = [one.name for one in everybody if one.number != attempt.actor]
     own = attempt.session.character(attempt.actor).name
-    return ReplyReader(agent, ReplyCleaner(own, others))
+    return ReplyReader(agent, ReplyCleaner(own, others, is_small_model(agent)))

@@ -3,7 +3,8 @@
 Models imitate the transcript: they write their own name in front of a reply, and go on with the
 words of somebody else. The own name is removed, and the reply ends before the first line that
 begins with the name of another member of the cast and a colon. A line inside a quotation stays, so
-that a character can read a letter aloud.
+that a character can read a letter aloud. A small model also writes "I:" before what it says or
+does. This is removed from every line.
 
 The text is read sign by sign, and what is kept depends only on the signs before. So the words are
 the same whatever pieces they come in. A line that may still turn out to begin with a name is held
@@ -19,6 +20,10 @@ _COLONS = ":\N{FULLWIDTH COLON}"
 # The marks that a model may put around a name, with those that close them.
 _MARKS = {"*": "*", "_": "_", "[": "]"}
 _MOST_MARKS = 3
+# Further marks that a small model puts around a name.
+_MARKS_OF_SMALL_MODELS = {'"': '"', "“": "”"}
+# The word that a small model writes as if it were the name of the character.
+_SELF = "I"
 # The marks that open a quotation, with those that close it.
 _QUOTATIONS = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "「": "」", "『": "』"}
 # Words that may begin or end a name and name nobody by themselves.
@@ -29,6 +34,7 @@ _DEFAULT_NAMES = frozenset(map(default_name, SLOTS))
 @dataclass
 class ReplyCleaner:
     """The cleaner of one reply of the character `own`. `others` are the other names of the cast.
+    `is_small` says that a small model writes the reply.
 
     `take` returns the text that is clear by now, and `end` the rest. `ended_before` is the name of
     the member whose line ended the reply, or "".
@@ -36,6 +42,7 @@ class ReplyCleaner:
 
     own: str
     others: Sequence[str] = ()
+    is_small: bool = False
     ended_before: str = field(default="", init=False)
     # The line feeds that came last, with their blanks. They are left out if the reply ends here.
     _space: str = field(default="", init=False)
@@ -58,6 +65,10 @@ class ReplyCleaner:
                 bearers = [one for one in names if part.casefold() in _folded(one).split(" ")]
                 if bearers == [name]:
                     self._parts[part] = name
+        self._marks = _MARKS
+        if self.is_small:
+            self._marks = _MARKS | _MARKS_OF_SMALL_MODELS
+            self._parts.setdefault(_SELF, _SELF)
 
     def take(self, piece: str) -> str:
         """Return the text that is clear once this piece has come."""
@@ -80,11 +91,13 @@ class ReplyCleaner:
             return ""
         if not speaker or (speaker == self.own and not self._is_first):
             return self._pass(self._line)
-        if speaker == self.own:
+        self._line = ""
+        if speaker in (self.own, _SELF):
+            # The line feeds before the own name are left out, because it begins the reply.
+            self._space = "" if self._is_first else self._space
             self._is_first, self._drops_space, self._is_line_start = False, True, False
         else:
-            self.ended_before = speaker
-        self._space = self._line = ""
+            self._space, self.ended_before = "", speaker
         return ""
 
     def _read_space(self, sign: str) -> str:
@@ -117,10 +130,10 @@ class ReplyCleaner:
     def _speaker(self) -> str | None:
         """Return the member whose name and colon begin the present line, or "" if no name does, or
         None if that is not clear yet."""
-        opening = self._line[: len(self._line) - len(self._line.lstrip("".join(_MARKS)))]
+        opening = self._line[: len(self._line) - len(self._line.lstrip("".join(self._marks)))]
         if len(opening) > _MOST_MARKS:
             return ""
-        closing = "".join(_MARKS[mark] for mark in reversed(opening))
+        closing = "".join(self._marks[mark] for mark in reversed(opening))
         rest = self._line[len(opening) :]
         is_open = not rest
         for known, written in ((self._whole, str.casefold), (self._parts, str)):
@@ -132,9 +145,11 @@ class ReplyCleaner:
         return None if is_open else ""
 
 
-def clean_reply(text: str, own: str, others: Sequence[str]) -> tuple[str, str]:
+def clean_reply(
+    text: str, own: str, others: Sequence[str], *, is_small: bool = False
+) -> tuple[str, str]:
     """Return the cleaned text of a whole reply, and the name of the member whose line ended it."""
-    cleaner = ReplyCleaner(own, others)
+    cleaner = ReplyCleaner(own, others, is_small)
     clean = cleaner.take(text) + cleaner.end()
     return clean.rstrip() if cleaner.ended_before else clean, cleaner.ended_before
 

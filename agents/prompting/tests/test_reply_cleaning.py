@@ -30,6 +30,30 @@ def test_the_own_name_in_front_is_removed(written: str, kept: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("I: I wait.", "I wait."),
+        ("**I**: I wait.\n\n**I:**\n\n“No,” I say.", "I wait.\n\n“No,” I say."),
+        ("I wait.\n\n\"I\": \"No.\"", 'I wait.\n\n"No."'),
+        ("Mara Venn: I wait.\n“I”: “No.”", "I wait.\n“No.”"),
+        ("I wait: nobody comes.\nI? No.", "I wait: nobody comes.\nI? No."),
+        ("“I: the undersigned,” I read.", "“I: the undersigned,” I read."),
+        ("I", "I"),
+    ],
+)
+def test_a_small_model_s_word_for_itself_is_no_label(written: str, kept: str) -> None:
+    assert clean_reply(written, OWN, OTHERS, is_small=True) == (kept, "")
+    assert clean_reply("I: no.", OWN, OTHERS) == ("I: no.", "")
+
+
+@pytest.mark.parametrize("tail", ['"Tom": "No."', "“Tom:” “No.”"])
+def test_a_small_model_s_quoted_names_are_labels(tail: str) -> None:
+    text = f"“I go,” I say.\n{tail}"
+    assert clean_reply(text, OWN, OTHERS, is_small=True) == ("“I go,” I say.", "Tom")
+    assert clean_reply(text, OWN, OTHERS) == (text, "")
+
+
+@pytest.mark.parametrize(
     ("tail", "name"),
     [
         ("Tom: No.", "Tom"),
@@ -122,22 +146,23 @@ _WORDS = (
         "„",
         "»",
         "«",
+        "I",
         ".",
     ),
 )
 _TEXTS = st.lists(st.sampled_from(_WORDS) | st.text(max_size=3), max_size=25).map("".join)
 
 
-@given(text=_TEXTS, data=st.data())
+@given(text=_TEXTS, is_small=st.booleans(), data=st.data())
 def test_the_words_are_the_same_whatever_pieces_they_come_in(
-    text: str, data: st.DataObject
+    text: str, is_small: bool, data: st.DataObject
 ) -> None:
     cuts = data.draw(st.sets(st.integers(0, len(text)), max_size=8).map(sorted))
-    cleaner = ReplyCleaner(OWN, OTHERS)
+    cleaner = ReplyCleaner(OWN, OTHERS, is_small)
     pieces = [text[first:last] for first, last in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     told = "".join(map(cleaner.take, pieces)) + cleaner.end()
     told = told.rstrip() if cleaner.ended_before else told
-    assert (told, cleaner.ended_before) == clean_reply(text, OWN, OTHERS)
+    assert (told, cleaner.ended_before) == clean_reply(text, OWN, OTHERS, is_small=is_small)
 
 
 @given(text=_TEXTS)
