@@ -158,15 +158,15 @@ def _is_label(rest: str | None, closing: str) -> bool | None:
     """Return whether a name is followed by a colon, and by the marks that close those around the
     name. Return None if that is not clear yet. `rest` comes from `_after_name`.
 
-    Marks that enclose more than the name are emphasis, as in the text of a note.
+    The colon may stand between these marks. Marks that enclose more than the name are emphasis, as
+    in the text of a note.
     """
     if not rest:
         return None if rest == "" else False
-    if closing and rest.startswith(closing):
-        rest, closing = rest[len(closing) :], ""
-    elif closing and closing.startswith(rest):
-        return None
-    rest = rest.lstrip()
+    before = 0
+    while before < len(closing) and rest.startswith(closing[: before + 1]):
+        before += 1
+    rest, closing = rest[before:].lstrip(), closing[before:]
     if not rest or rest[0] not in _COLONS:
         return False if rest else None
     after = rest[1:]

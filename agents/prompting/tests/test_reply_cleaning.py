@@ -34,7 +34,8 @@ def test_the_own_name_in_front_is_removed(written: str, kept: str) -> None:
     [
         ("I: I wait.", "I wait."),
         ("**I**: I wait.\n\n**I:**\n\n“No,” I say.", "I wait.\n\n“No,” I say."),
-        ("I wait.\n\n\"I\": \"No.\"", 'I wait.\n\n"No."'),
+        ('I wait.\n\n"I": "No."', 'I wait.\n\n"No."'),
+        ('I wait.\n**"I":**\n\n"No."', 'I wait.\n"No."'),
         ("Mara Venn: I wait.\n“I”: “No.”", "I wait.\n“No.”"),
         ("I wait: nobody comes.\nI? No.", "I wait: nobody comes.\nI? No."),
         ("“I: the undersigned,” I read.", "“I: the undersigned,” I read."),
@@ -46,7 +47,7 @@ def test_a_small_model_s_word_for_itself_is_no_label(written: str, kept: str) ->
     assert clean_reply("I: no.", OWN, OTHERS) == ("I: no.", "")
 
 
-@pytest.mark.parametrize("tail", ['"Tom": "No."', "“Tom:” “No.”"])
+@pytest.mark.parametrize("tail", ['"Tom": "No."', "“Tom:” “No.”", '**"Tom":** No.'])
 def test_a_small_model_s_quoted_names_are_labels(tail: str) -> None:
     text = f"“I go,” I say.\n{tail}"
     assert clean_reply(text, OWN, OTHERS, is_small=True) == ("“I go,” I say.", "Tom")
