@@ -55,11 +55,14 @@ def your_reply(subject: Subject, tier: Tier) -> list[Piece]:
     the others. It also says how much to write, because the text before it then stays the same when
     the Game Master chooses another length, and servers have it in their caches.
     """
-    lengths = _MINIMAL_LENGTHS if tier == "minimal" else _LENGTHS
-    much = lengths[subject.chapter.reply_length]
-    length = f"Write {much}, unless the beat asks for more or for less."
-    file = "gamemaster.your_reply_minimal" if tier == "minimal" else "gamemaster.your_reply"
-    return [file_piece(file, character_name=speaker(subject), length=length)]
+    own = {"character_name": speaker(subject)}
+    chosen = subject.chapter.reply_length
+    if tier == "minimal":
+        # This line is short, because a small model reads it anew with every prompt.
+        length = f"Write {_MINIMAL_LENGTHS[chosen]}."
+        return [file_piece("gamemaster.your_reply_minimal", **own, length=length)]
+    length = f"Write {_LENGTHS[chosen]}, unless the beat asks for more or for less."
+    return [file_piece("gamemaster.your_reply", **own, length=length)]
 
 
 # The specification fixes the order of the layers after the system message.

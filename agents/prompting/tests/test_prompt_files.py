@@ -30,6 +30,7 @@ VARIABLES = {
     "gamemaster.protocol_character": {},
     "gamemaster.process_map_character": {},
     "gamemaster.your_reply": {"character_name": "Mara", "length": "Write two lines."},
+    "gamemaster.your_reply_minimal": {"character_name": "Mara", "length": "Write two lines."},
     "reply_continue": {},
     "protocol_json": {},
     "protocol_narrator": {},
