@@ -32,7 +32,7 @@ from sessions.stories import (
     title_of,
 )
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
-from sessions.tests.racing import at_once
+from sessions.tests.racing import Work, at_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.servers]
 
@@ -215,7 +215,11 @@ class TestRaces:
     ) -> None:
         one, fork, two = (named(title).pk for title in ("One", "Fork", "Two"))
         Session.objects.filter(pk=fork).update(origin=one)
-        works = [partial(reset_chapter, one), partial(other, fork), partial(choose_chapter, one)]
+        works: list[Work] = [
+            partial(reset_chapter, one),
+            partial(other, fork),
+            partial(choose_chapter, one),
+        ]
         at_once(*works, partial(hide_chapter, one), partial(choose_chapter, two))
         at_once(partial(hide_story, story.pk), partial(other, two), partial(reset_chapter, two))
         by_place = Counter(one.place for one in chapters_of(story) if one.is_chosen)
