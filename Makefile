@@ -28,7 +28,7 @@ PRODUCTION_ENVIRONMENT = env DEBUG=false STORYENGINE_HTTPS=true STORYENGINE_HSTS
 	STORYENGINE_LLM=openai OPENAI_BASE_URL= OPENAI_API_KEY=none \
 	DATABASE_URL=postgres://storyengine:none@localhost/storyengine CELERY_BROKER_URL=
 
-.PHONY: help run test check static bench chaos pictures lock clean
+.PHONY: help run test check lint bench chaos pictures lock clean
 
 help: ## list these commands
 	@echo "Story Engine"
@@ -42,9 +42,9 @@ test: .venv/installed-dev ## run the whole test suite; needs no server
 
 check: .venv/installed-dev ## lint, types, import contracts, migrations, licences, production settings, beside them the tests
 	@# Types take a minute of one core. Where one of the two fails, the other runs to its end.
-	@$(MAKE) --no-print-directory --jobs=2 static test || { echo "make check failed, see Error above." >&2; exit 1; }
+	@$(MAKE) --no-print-directory --jobs=2 lint test || { echo "make check failed, see Error above." >&2; exit 1; }
 
-static: .venv/installed-dev
+lint: .venv/installed-dev ## the same without the tests
 	ruff check
 	ruff format --check
 	mypy .
@@ -54,7 +54,7 @@ static: .venv/installed-dev
 	@echo "manage.py check --deploy, with production settings"
 	@$(PRODUCTION_ENVIRONMENT) python manage.py check --deploy --fail-level WARNING
 
-bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replays a recorded session, LOAD=1 [SERVERS=1] how much it carries, FOLD=1 if prompts tell the truth
+bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replays a recorded session, LOAD=1 [SERVERS=1] how much it carries, FOLD=1 if prompts tell the truth, EMBEDDED_MEMORY=1 and EMBEDDED_REPLIES=1 how well the embedded model writes
 	@python -m $(if $(LOAD),bench.load,$(if $(FOLD),bench.fold,$(if $(EMBEDDED_MEMORY),bench.embedded_memory,$(if $(EMBEDDED_REPLIES),bench.embedded_replies,bench)))) $(if $(DATA),--data $(DATA)) $(if $(EMBEDDED),--embedded) $(if $(EMBEDDED_MEMORY),$(if $(KEEP),--keep $(KEEP))) $(if $(LOAD),$(if $(SERVERS),--servers) $(if $(PARTS),--parts $(PARTS))) $(if $(FOLD),$(if $(TURNS),--turns $(TURNS)) $(if $(SEED),--seed $(SEED)))
 
 chaos: .venv/installed staticfiles/staticfiles.json ## break what can break while chapters are played; FAULTS, SEED, MINUTES, SERVERS=1
