@@ -50,7 +50,7 @@ def assemble(
     except PromptTooLong:
         fitted = fitted or _fit(others, budget_tokens, weight_per_token)
     room = (budget_tokens - TOKENS_PER_MESSAGE) * weight_per_token - fitted.weight
-    most = search.most_tokens if fitted.lacks_pieces else search.most_beside_all
+    most = search.most_tokens if fitted.lacks_pieces else search.most_if_all_stays
     found = search.find(fitted.standing, min(room, most * weight_per_token))
     place = sum(bool(layer.pieces) for layer in layers[: layers.index(searched)])
     return fitted.with_layer(replace(searched, pieces=tuple(found)), place).prompt()

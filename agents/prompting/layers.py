@@ -188,15 +188,15 @@ class Search:
     `find` gets the pieces that stand in the request, whole or shortened, and the weight that the
     layer may have. `least_tokens` are kept free for the layer, whatever is found, so that the other
     layers of a long chapter are the same for every prompt. If more is free, the layer may have up
-    to `most_tokens`, and up to `most_beside_all` if no piece of memory or of the transcript had to
-    give way. `is_needed` says that something is not in the other layers even before they are
+    to `most_tokens`, and up to `most_if_all_stays` if no piece of memory or of the transcript had
+    to give way. `is_needed` says that something is not in the other layers even before they are
     fitted. Otherwise there is a search only if such a piece had to give way.
     """
 
     find: Callable[[Sequence[Piece], float], Sequence[Piece]]
     least_tokens: int
     most_tokens: int
-    most_beside_all: int
+    most_if_all_stays: int
     is_needed: bool
 
 

@@ -22,7 +22,7 @@ _LEAST_SHARE, _MOST_SHARE = 0.03, 0.1
 _MOST_TOKENS: dict[Tier, int] = {"full": 1_500, "medium": 700, "minimal": 400}
 # The most tokens while memory is told whole, so that little has to be found again. No cache keeps
 # passages, so that they cost as much as ten times their length of memory.
-_MOST_BESIDE_WHOLE_MEMORY = 220
+_MOST_IF_ALL_STAYS = 220
 # The most passages, and the part of the best one's score that every other one needs.
 _MOST_PASSAGES, _LEAST_OF_BEST = 16, 0.4
 # The most lines of memory that say how things stand, and the part of the room that they fill before
@@ -46,7 +46,7 @@ def _search(subject: Subject, tier: Tier) -> Search:
         partial(_find, subject, tier, start),
         least_tokens=least,
         most_tokens=most,
-        most_beside_all=min(most, _MOST_BESIDE_WHOLE_MEMORY),
+        most_if_all_stays=min(most, _MOST_IF_ALL_STAYS),
         is_needed=start > 1,
     )
 

@@ -3,10 +3,11 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 
+from agents.providers.base import Message, ModelRequest
 from agents.providers.embedded import EmbeddedProvider
 from agents.providers.scripted import ScriptedProvider
 from bench.embedded_replies import PROMPTS, readable, reply_figures
-from bench.played_scenes import FAILED, all_scenes, play_scene
+from bench.played_scenes import FAILED, _sampled, all_scenes, play_scene
 
 CAUGHT = "I stay within the boundaries that the GM has set for me."
 GOOD = "I hold up the lamp, and then I count the steps. “A bolt,” I say."
@@ -52,6 +53,24 @@ def test_what_is_told_of_a_reply_is_of_the_one_that_was_kept(provider: ScriptedP
     assert first["names_a_thing"]
     assert second["broken"] == ["names the GM", "says boundaries"]
     assert not second["has_speech"]
+
+
+def test_the_calls_of_a_prompt_have_the_same_seeds_in_each_run() -> None:
+    provider = EmbeddedProvider(base_url="http://127.0.0.1:1")
+    request = ModelRequest("model", (Message("user", "Go on."),), max_output_tokens=9)
+
+    def two_calls(key: str) -> list[dict[str, Any]]:
+        with _sampled(key, {"min_p": 0.1}):
+            return [provider.extra_fields(request) for _ in range(2)]
+
+    first, second = two_calls("quay-1")
+    assert first["seed"] != second["seed"]
+    assert two_calls("quay-1") == [first, second]
+    assert two_calls("quay-2")[0]["seed"] not in (first["seed"], second["seed"])
+    assert first["min_p"] == 0.1
+    own = provider.extra_fields(request)
+    assert "seed" not in own
+    assert own.items() <= {**first, "min_p": own["min_p"]}.items()
 
 
 def test_the_figures_count_what_was_found() -> None:

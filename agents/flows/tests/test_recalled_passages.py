@@ -219,10 +219,37 @@ def room_beside_turns(budget: int) -> float:
 
     turns = tuple(Piece("x" * 300, block=f"Prompt {number}") for number in range(10))
     context = Layer("RECENT_CONTEXT", turns, trim=Trim.OLDEST_FIRST, grain=0.5)
-    search = Search(find, least_tokens=20, most_tokens=200, most_beside_all=100, is_needed=True)
+    search = Search(find, least_tokens=20, most_tokens=200, most_if_all_stays=100, is_needed=True)
     fit([context, Layer(NAME, (), search=search)], budget)
     [room] = rooms
     return room
+
+
+def lines_of(tag: str, count: int) -> list[StateLine]:
+    """Return lines of memory with this element. All of them have the same length."""
+    rank = Rank.STATE if tag == "now" else Rank.PAST
+    texts = [f"lamp: {tag} {number}" for number in range(count)]
+    return [StateLine(f"<{tag}>{text}</{tag}>", rank, text, tag=tag) for text in texts]
+
+
+def found_among(
+    chapter: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    lines: Sequence[StateLine],
+    *,
+    room: float,
+) -> Sequence[Piece]:
+    """Return what the layer tells of these lines in a room of this weight. The first one is found
+    best."""
+    passages = [
+        Passage(number, 9.0 - number / 4, line=line) for number, line in enumerate(lines, 1)
+    ]
+    monkeypatch.setattr(recalled_layer, "recall", lambda *_, k_of_now: passages)
+    attempt = Attempt(session=chapter, actor=1, agent="character", words="The lamp?")
+    subject = Subject(chapter, 1, None, attempt, budget_tokens=BUDGET)
+    search = RECALLED_PASSAGES.layer(subject, "medium").search
+    assert search is not None
+    return search.find([], room)
 
 
 class TestTheRoom:
@@ -255,24 +282,22 @@ class TestTheRoom:
     def test_goes_first_to_what_holds_now(
         self, chapter: Session, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        told = [
-            StateLine(f"<was>lamp: {number}</was>", Rank.PAST, f"lamp: {number}", tag="was")
-            for number in range(8)
-        ]
-        held = StateLine("<now>lamp: out</now>", Rank.STATE, "lamp: out", tag="now")
-        passages = [
-            *(Passage(number, 9.0, line=line) for number, line in enumerate(told, 1)),
-            Passage(9, 5.0, line=held),
-        ]
-        monkeypatch.setattr(recalled_layer, "recall", lambda *_, k_of_now: passages)
-        attempt = Attempt(session=chapter, actor=1, agent="character", words="The lamp?")
-        subject = Subject(chapter, 1, None, attempt, budget_tokens=BUDGET)
-        search = RECALLED_PASSAGES.layer(subject, "medium").search
-        assert search is not None
-        [piece] = search.find([], 150.0)
-        assert held.text in piece.text
+        told, held = lines_of("was", 8), lines_of("now", 1)
+        [piece] = found_among(chapter, monkeypatch, [*told, *held], room=150.0)
+        assert held[0].text in piece.text
         assert told[0].text in piece.text
         assert told[7].text not in piece.text
+
+    def test_of_what_holds_now_is_half_of_all(
+        self, chapter: Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        told, held = lines_of("was", 8), lines_of("now", 8)
+        [alone] = found_among(chapter, monkeypatch, held, room=160.0)
+        [piece] = found_among(chapter, monkeypatch, [*told, *held], room=320.0)
+        fits_half = [one for one in held if one.text in alone.text]
+        assert 1 < len(fits_half) < len(held)
+        assert [one for one in held if one.text in piece.text] == fits_half
+        assert sum(one.text in piece.text for one in told) > 1
 
     def test_is_kept_free_by_what_gives_way_before_the_passages(self) -> None:
         layers = self.composed(self.long_chapter(), "medium", budget=6_000)
