@@ -1,7 +1,7 @@
 """Reads one memory block as a fold.
 
-A model wrote the payload of a block, so keys may be missing and values may have any type. The
-reader skips every value that it cannot understand, but keeps every text of canon.
+A model wrote the payload of a block, so the reader skips every value that it cannot understand (see
+memory.fold.values). It keeps every text of canon.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,6 @@ from memory.fold.names import (
     person_key,
     placed_person,
     says_nothing,
-    split_names,
 )
 from memory.fold.records import (
     Block,
@@ -44,17 +43,21 @@ from memory.fold.records import (
     Visit,
 )
 from memory.fold.sources import AT, from_prompts, of_each_text
+from memory.fold.values import (
+    entries_of,
+    entry_of,
+    names_of,
+    numbered,
+    said_in,
+    statements_in,
+    text_of,
+    texts_of,
+)
 
 RecordT = TypeVar("RecordT", bound=Record)
 # A function that reads a block. It takes the block's payload and prompts, and returns a fold.
 Reader = Callable[[dict[str, Any], Prompts], Fold]
 
-# The deepest nesting that is read. No stored payload is nested deeper.
-_MAX_DEPTH = 20
-# The most bits of a whole number that is read. Python may refuse to write a larger number as text.
-_MAX_BITS = 10_000
-# Keys that say nothing about their value. Small models wrap a fact in an object with such a key.
-_WRAPPERS = frozenset({"canon", "canon_lock", "fact", "lock", "name", "text", "truth", "value"})
 # Values that the end of a thread does not tell: that the thread was open before, and that it is
 # closed now.
 _OPEN = frozenset({"", "active", "open", "pending", "unresolved"})
@@ -85,15 +88,15 @@ def read_block(block: Block) -> Fold:
 def _read_lock(payload: dict[str, Any], prompts: Prompts) -> Fold:
     settings = []
     for label, part, keys in _SETTINGS:
-        texts = [text for key in keys for text in _texts(_entry(payload, part), key)]
+        texts = [text for key in keys for text in texts_of(entry_of(payload, part), key)]
         if texts:
             settings.append(Setting(label, tuple(texts)))
-    chapter = _entry(payload, "chapter")
-    place, around = _text(chapter, "location"), _texts(chapter, "environment")
+    chapter = entry_of(payload, "chapter")
+    place, around = text_of(chapter, "location"), texts_of(chapter, "environment")
     cast = {}
-    for entry in _entries(payload, "agents", "name"):
-        if name := _text(entry, "name"):
-            cast[_text(entry, "slot") or key_of(name)] = name
+    for entry in entries_of(payload, "agents", "name"):
+        if name := text_of(entry, "name"):
+            cast[text_of(entry, "slot") or key_of(name)] = name
     return Fold(
         settings=tuple(settings),
         cast=cast,
@@ -101,7 +104,7 @@ def _read_lock(payload: dict[str, Any], prompts: Prompts) -> Fold:
         truths=_read_truths(payload, prompts, is_in_lock=True),
         threads=_keyed(
             (text, Thread(text, told=(ThreadNote(mention),), is_in_lock=True))
-            for text, mention in _mentioned(_texts(chapter, "open_mysteries"), "mystery", prompts)
+            for text, mention in _mentioned(texts_of(chapter, "open_mysteries"), "mystery", prompts)
         ),
     )
 
@@ -139,10 +142,10 @@ def _read_correction(payload: dict[str, Any], prompts: Prompts) -> Fold:
     """Read a ruling. The old fact is read before the new fact, so if the two are the same, the
     ruling confirms the fact."""
     ruling = Correction(
-        replaces=_text(payload, "replaces"),
-        canon=_text(payload, "canon"),
-        reason=_text(payload, "reason"),
-        answers=_text(payload, "answers"),
+        replaces=text_of(payload, "replaces"),
+        canon=text_of(payload, "canon"),
+        reason=text_of(payload, "reason"),
+        answers=text_of(payload, "answers"),
         prompts=prompts,
     )
     truths: dict[str, Truth] = {}
@@ -167,7 +170,7 @@ block_readers: dict[str, Reader] = {
 def _read_truths(
     payload: dict[str, Any], prompts: Prompts, *, is_in_lock: bool = False
 ) -> dict[str, Truth]:
-    texts = list(_statements(payload.get("canon_locks")))
+    texts = list(statements_in(payload.get("canon_locks")))
     told = of_each_text(payload, "canon_locks", len(texts), prompts)
     return _keyed(
         (text, Truth(text, said, said, is_in_lock=is_in_lock, place=f"canon {number}"))
@@ -176,7 +179,7 @@ def _read_truths(
 
 
 def _read_questions(payload: dict[str, Any], prompts: Prompts) -> dict[str, Question]:
-    texts = _texts(payload, "contradictions_or_questions")
+    texts = texts_of(payload, "contradictions_or_questions")
     told = of_each_text(payload, "contradictions_or_questions", len(texts), prompts)
     return _keyed(
         (text, Question(text, said, said, place=f"question {number}"))
@@ -188,13 +191,13 @@ def _read_questions(payload: dict[str, Any], prompts: Prompts) -> dict[str, Ques
 def _read_scene(
     payload: dict[str, Any], values: dict[str, Value], prompts: Prompts
 ) -> Scene | None:
-    moved = _entry(payload, "location_updates")
+    moved = entry_of(payload, "location_updates")
     told = from_prompts(moved.get(AT), prompts)
     stated = [(value.value, value.latest) for key, value in values.items() if is_scene_place(key)]
-    places = [(_text(moved, "where"), told), *stated]
+    places = [(text_of(moved, "where"), told), *stated]
     place, told = next((one for one in places if not says_nothing(one[0])), ("", told))
     around = [
-        text for text in _texts(moved, "notable_environment_changes") if not says_nothing(text)
+        text for text in texts_of(moved, "notable_environment_changes") if not says_nothing(text)
     ]
     return _scene(place, around, told)
 
@@ -221,9 +224,9 @@ def _read_sightings(
 
 
 def _read_threads(payload: dict[str, Any], prompts: Prompts) -> Iterator[Thread]:
-    for number, entry in _numbered(payload, "unresolved_threads", "thread"):
-        text, stakes = _text(entry, "thread"), _said(entry, "stakes")
-        trigger = _said(entry, "next_likely_trigger")
+    for number, entry in numbered(payload, "unresolved_threads", "thread"):
+        text, stakes = text_of(entry, "thread"), said_in(entry, "stakes")
+        trigger = said_in(entry, "next_likely_trigger")
         if says_nothing(text):
             continue
         mention = _mention(entry, f"thread {number}", prompts)
@@ -244,9 +247,9 @@ def _closing_note(stated: Stated) -> ThreadNote:
 
 def _read_ties(payload: dict[str, Any], prompts: Prompts) -> dict[str, Tie]:
     ties: dict[str, Tie] = {}
-    for number, entry in _numbered(payload, "relationship_shifts", "change"):
-        people = tuple(_names(entry, "between"))
-        change, evidence = _text(entry, "change"), _said(entry, "evidence")
+    for number, entry in numbered(payload, "relationship_shifts", "change"):
+        people = tuple(names_of(entry, "between"))
+        change, evidence = text_of(entry, "change"), said_in(entry, "evidence")
         if says_nothing(change):
             change, evidence = evidence, ""
         if change:
@@ -258,11 +261,11 @@ def _read_ties(payload: dict[str, Any], prompts: Prompts) -> dict[str, Tie]:
 
 def _read_things(payload: dict[str, Any], prompts: Prompts) -> dict[str, Thing]:
     things: dict[str, Thing] = {}
-    for number, entry in _numbered(payload, "items_clues_discovered", "thing"):
-        name, finder = _text(entry, "thing"), ", ".join(_names(entry, "who_found"))
+    for number, entry in numbered(payload, "items_clues_discovered", "thing"):
+        name, finder = text_of(entry, "thing"), ", ".join(names_of(entry, "who_found"))
         if not says_nothing(name):
             mention = _mention(entry, f"find {number}", prompts)
-            find = Find(finder, _said(entry, "why_it_matters"), mention)
+            find = Find(finder, said_in(entry, "why_it_matters"), mention)
             _add(things, name, Thing(name, told=(find,)))
     return things
 
@@ -274,19 +277,19 @@ def _read_moments(payload: dict[str, Any], prompts: Prompts) -> tuple[Moment, ..
     def add(moment: Moment) -> None:
         moments.setdefault(replace(moment, mention=Mention(prompts)), moment)
 
-    for number, entry in _numbered(payload, "major_events", "event"):
-        event, effect = _text(entry, "event"), _said(entry, "effect")
+    for number, entry in numbered(payload, "major_events", "event"):
+        event, effect = text_of(entry, "event"), said_in(entry, "effect")
         if says_nothing(event):
             event, effect = effect, ""
         if event:
             mention = _mention(entry, f"event {number}", prompts)
-            who = tuple(_names(entry, "participants"))
-            add(Moment(event, mention, _said(entry, "cause"), effect, who))
-    for number, entry in _numbered(payload, "character_actions", "did"):
-        did = _text(entry, "did")
+            who = tuple(names_of(entry, "participants"))
+            add(Moment(event, mention, said_in(entry, "cause"), effect, who))
+    for number, entry in numbered(payload, "character_actions", "did"):
+        did = text_of(entry, "did")
         if not says_nothing(did):
             mention = _mention(entry, f"deed {number}", prompts)
-            intent, result = _said(entry, "intent"), _said(entry, "result")
+            intent, result = said_in(entry, "intent"), said_in(entry, "result")
             doer = _doer(entry)
             add(Moment(did, mention, is_deed=True, doer=doer, intent=intent, result=result))
     return tuple(moments.values())
@@ -297,15 +300,15 @@ def _read_changes(payload: dict[str, Any], prompts: Prompts) -> Iterator[tuple[s
 
     A model may have written a change as a plain text. Then the text is the key.
     """
-    for number, entry in _numbered(payload, "state_changes", "key"):
-        key, value, notes = (_text(entry, name) for name in ("key", "after", "notes"))
+    for number, entry in numbered(payload, "state_changes", "key"):
+        key, value, notes = (text_of(entry, name) for name in ("key", "after", "notes"))
         if not value and ":" in key:
             key, value = (part.strip() for part in key.split(":", 1))
         if not key:
             key, value, notes = value or notes, "", notes if value else ""
         if not says_nothing(key):
             mention = _mention(entry, f"change {number}", prompts)
-            yield key, Stated(value, mention, _said(entry, "before"), notes)
+            yield key, Stated(value, mention, said_in(entry, "before"), notes)
 
 
 def _acts(payload: dict[str, Any], prompts: Prompts) -> dict[str, tuple[str, Prompts]]:
@@ -321,19 +324,19 @@ def _acts(payload: dict[str, Any], prompts: Prompts) -> dict[str, tuple[str, Pro
 
 def _actors(payload: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each person who acts, with the entry that says so."""
-    for entry in _entries(payload, "major_events", "event"):
-        yield from ((name, entry) for name in _names(entry, "participants"))
-    for entry in _entries(payload, "character_actions", "did"):
+    for entry in entries_of(payload, "major_events", "event"):
+        yield from ((name, entry) for name in names_of(entry, "participants"))
+    for entry in entries_of(payload, "character_actions", "did"):
         if name := _doer(entry):
             yield name, entry
-    for entry in _entries(payload, "items_clues_discovered", "thing"):
-        yield from ((name, entry) for name in _names(entry, "who_found"))
+    for entry in entries_of(payload, "items_clues_discovered", "thing"):
+        yield from ((name, entry) for name in names_of(entry, "who_found"))
 
 
 def _doer(entry: dict[str, Any]) -> str:
     """Return the name of the person who did a deed, or the number of the person's slot."""
-    slot = _text(entry, "agent_slot")
-    name = _text(entry, "name") or ("" if slot == "0" else slot)
+    slot = text_of(entry, "agent_slot")
+    name = text_of(entry, "name") or ("" if slot == "0" else slot)
     return "" if says_nothing(name) else name
 
 
@@ -361,87 +364,3 @@ def _add(records: dict[str, RecordT], text: str, record: RecordT) -> None:
 
 def _join_under(records: dict[str, RecordT], key: str, record: RecordT) -> None:
     records[key] = records[key].then(record) if key in records else record
-
-
-def _entry(payload: dict[str, Any], key: str) -> dict[str, Any]:
-    value = payload.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _entries(payload: dict[str, Any], key: str, main: str) -> list[dict[str, Any]]:
-    """Return the list under the key as objects. An entry that is plain text becomes an object with
-    the text in the field `main`."""
-    value = payload.get(key)
-    entries = []
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, dict):
-            entries.append(one)
-        elif text := _as_text(one):
-            entries.append({main: text})
-    return entries
-
-
-def _numbered(payload: dict[str, Any], key: str, main: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    return enumerate(_entries(payload, key, main), 1)
-
-
-def _names(entry: dict[str, Any], key: str) -> list[str]:
-    """Return the names of people under the key. A plain text such as "Mara and Tom" is split into
-    names. An entry of a list is always one name."""
-    value = entry.get(key)
-    found = _texts(entry, key) if isinstance(value, list) else split_names(_text(entry, key))
-    return list(dict.fromkeys(name for name in found if not says_nothing(name)))
-
-
-def _text(entry: dict[str, Any], key: str) -> str:
-    return _as_text(entry.get(key))
-
-
-def _said(entry: dict[str, Any], key: str) -> str:
-    """Return the text under the key, or "" if the text is a filler such as "none"."""
-    text = _text(entry, key)
-    return "" if says_nothing(text) else text
-
-
-def _texts(entry: dict[str, Any], key: str) -> list[str]:
-    value = entry.get(key)
-    texts = [_as_text(one) for one in (value if isinstance(value, list) else [value])]
-    return [text for text in texts if text]
-
-
-def _statements(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield every fact of canon in this value, which may be a list of nested lists."""
-    if isinstance(value, list) and depth < _MAX_DEPTH:
-        for one in value:
-            yield from _statements(one, depth + 1)
-    elif not isinstance(value, bool) and (text := _as_text(value)):
-        yield text
-
-
-def _as_text(value: Any, depth: int = 0) -> str:
-    """Return a JSON value as one line of text."""
-    if isinstance(value, str):
-        return " ".join(value.split())
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return str(value)
-    if isinstance(value, int):
-        return str(value) if value.bit_length() < _MAX_BITS else ""
-    if depth >= _MAX_DEPTH:
-        return ""
-    if isinstance(value, list):
-        return ", ".join(text for one in value if (text := _as_text(one, depth + 1)))
-    return _object_as_text(value, depth + 1) if isinstance(value, dict) else ""
-
-
-def _object_as_text(value: dict[str, Any], depth: int) -> str:
-    """Return an object as text such as "since: spring". A key with an empty value is written
-    without a colon."""
-    parts = []
-    for key, one in value.items():
-        name, text = _as_text(key), _as_text(one, depth)
-        if name.casefold() not in _WRAPPERS:
-            text = f"{name}: {text}" if name and text else name or text
-        parts.append(text)
-    return "; ".join(part for part in parts if part)
