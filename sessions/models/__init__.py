@@ -1,0 +1,35 @@
+from sessions.models.chapter import (
+    DEFAULT_AGENT,
+    DEFAULT_MODE,
+    FIRST_NUMBER_IN_PLAY,
+    PERSON,
+    SAID,
+    THOUGHT,
+    UNTITLED,
+    CastMember,
+    Chapters,
+    Session,
+    Story,
+    Tab1Inputs,
+)
+from sessions.models.play import Attempt, Change, Event, EventTerms, Turn
+
+__all__ = [
+    "DEFAULT_AGENT",
+    "DEFAULT_MODE",
+    "FIRST_NUMBER_IN_PLAY",
+    "PERSON",
+    "SAID",
+    "THOUGHT",
+    "UNTITLED",
+    "Attempt",
+    "CastMember",
+    "Change",
+    "Chapters",
+    "Event",
+    "EventTerms",
+    "Session",
+    "Story",
+    "Tab1Inputs",
+    "Turn",
+]
