@@ -11,22 +11,43 @@ from sessions.models import (
     Event,
     EventTerms,
     Session,
+    Story,
     Tab1Inputs,
     Turn,
 )
 from sessions.records_admin import RecordAdmin, related_records
 
 
+@admin.register(Story)
+class StoryAdmin(RecordAdmin):
+    list_display = ["__str__", "created_at", "archived_at"]
+    list_filter = ["created_at", "archived_at"]
+    search_fields = ["title", "story_id", "chapters__title"]
+
+    def get_fields(self, request: Any, obj: Any = None) -> list[Any]:
+        return ["story_id", self.records, *super().get_fields(request, obj)[1:]]
+
+    def get_readonly_fields(self, request: Any, obj: Any = None) -> list[Any]:
+        return ["story_id", *super().get_readonly_fields(request, obj)]
+
+    @admin.display(description="records of this story")
+    def records(self, story: Story) -> SafeString:
+        return related_records(story)
+
+
 @admin.register(Session)
 class ChapterAdmin(RecordAdmin):
+    """Deleted chapters are among them as long as their records are."""
+
     list_display = [
         "title",
         "state",
         "prompt_index",
         "last_summarized_prompt_index",
         "last_played_at",
+        "deleted_at",
     ]
-    list_filter = ["state", "last_played_at"]
+    list_filter = ["state", "last_played_at", "deleted_at"]
     search_fields = ["title", "session_id", "tab1__world_text", "tab1__chapter_text"]
     heavy_fields = ("narrative_agent_definition_text",)
 

@@ -40,7 +40,8 @@ class RecordAdmin(_ModelAdmin):
         return False
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[models.Model]:
-        records = super().get_queryset(request)
+        # The default manager of chapters leaves out those that are deleted.
+        records = self.model._base_manager.all()
         match = request.resolver_match
         is_list = match is not None and (match.url_name or "").endswith("_changelist")
         return records.defer(*self.heavy_fields) if is_list else records
@@ -71,7 +72,7 @@ def related_records(record: models.Model) -> SafeString:
         related = relation.related_model
         if not admin.site.is_registered(related):
             continue
-        count = related._default_manager.filter(**{relation.field.name: record}).count()
+        count = related._base_manager.filter(**{relation.field.name: record}).count()
         label = capfirst(related._meta.verbose_name_plural)
         address = reverse(f"admin:{related._meta.app_label}_{related._meta.model_name}_changelist")
         query = f"{relation.field.name}__exact={record.pk}"

@@ -25,7 +25,8 @@ from agents.models import (
 )
 from agents.prompting.sent_layers import SentLayer
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, Event, Session, Story, Tab1Inputs, Turn
+from sessions.stories import hide_chapter
 from sessions.tests.factories import act, add_attempt, add_prompts, make_active_chapter
 from sessions.world import NewChange
 
@@ -94,6 +95,18 @@ def address(model: type[models.Model], page: str, *args: Any) -> str:
 
 def test_every_model_is_there() -> None:
     assert [model for model in MODELS if not admin.site.is_registered(model)] == []
+
+
+def test_the_records_of_a_deleted_chapter_lead_to_it(client: Client, chapter: Session) -> None:
+    hide_chapter(chapter.pk)
+    of_chapter = address(Session, "change", chapter.pk)
+    event = Event.objects.filter(session=chapter).first()
+    assert event is not None
+    assert of_chapter in client.get(address(Event, "change", event.pk)).content.decode()
+    assert client.get(of_chapter).status_code == 200
+    assert of_chapter in client.get(address(Session, "changelist")).content.decode()
+    story = client.get(address(Story, "change", chapter.story_id)).content.decode()
+    assert "Chapters</a>: 1" in story
 
 
 def test_accounts_are_not_managed_here(client: Client) -> None:
