@@ -25,6 +25,7 @@ class MemoryBlock(AppendOnly):
         WORLD_CHAPTER_LOCK = "world_chapter_lock"
         TURN_DELTA = "turn_delta"
         CANON_CORRECTION = "canon_correction"
+        STORY_SO_FAR = "story_so_far"
 
     block_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="memory_blocks")

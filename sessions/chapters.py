@@ -155,25 +155,40 @@ def choose_reply_length(session_id: uuid.UUID, length: str) -> Session:
 
 @transaction.atomic
 def copy_setup(session_id: uuid.UUID) -> Session:
-    """Create a chapter with a copy of this chapter's Tab 1. The copy has the same title with the
-    next free number."""
+    """Create a chapter with a copy of this chapter's Tab 1, in a story of its own. The copy has the
+    same title with the next free number."""
     source = get_chapter(session_id)
-    copy = Session(
-        title=title_of_copy(source.title),
-        mode=source.mode,
-        starter=source.starter,
-        state=State.ACTIVE if _has_no_lock(source) else State.DRAFT_TAB1,
-        chunk_size_prompts=source.chunk_size_prompts,
-        narrative_agent_definition_text=source.narrative_agent_definition_text,
-        target_words=source.target_words,
-        reply_length=source.reply_length,
-    )
+    copy = _with_settings_of(source, title=title_of_copy(source.title), starter=source.starter)
     tab1 = Tab1Inputs(
         world_text=source.tab1.world_text,
         chapter_text=source.tab1.chapter_text,
         mode_setup=source.tab1.mode_setup,
     )
     return _store_new(copy, tab1, copy_cast(source.cast))
+
+
+def store_next_chapter(before: Session, place: int) -> Session:
+    """Create a chapter at this place of the story of the chapter `before`. It has the world and the
+    cast of that chapter, each of whom remembers it, and an empty scene. Nobody has named it."""
+    chapter = _with_settings_of(before, story=before.story, place=place)
+    tab1 = Tab1Inputs(world_text=before.tab1.world_text, mode_setup=before.tab1.mode_setup)
+    cast = copy_cast(before.cast)
+    for member, origin in zip(cast, before.cast, strict=True):
+        member.origin = origin
+    return _store_new(chapter, tab1, cast)
+
+
+def _with_settings_of(source: Session, **fields: Any) -> Session:
+    """Return a new chapter, not stored yet, that is played as this one."""
+    return Session(
+        mode=source.mode,
+        state=State.ACTIVE if _has_no_lock(source) else State.DRAFT_TAB1,
+        chunk_size_prompts=source.chunk_size_prompts,
+        narrative_agent_definition_text=source.narrative_agent_definition_text,
+        target_words=source.target_words,
+        reply_length=source.reply_length,
+        **fields,
+    )
 
 
 def save_narrative_agent(

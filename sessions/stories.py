@@ -17,7 +17,13 @@ from django.db.models import Max, QuerySet
 from django.dispatch import Signal
 from django.utils import timezone
 
-from sessions.access import get_chapter, get_chapter_in_locked_story, lock_story
+from sessions.access import (
+    get_chapter,
+    get_chapter_in_locked_story,
+    get_chapter_with_cast,
+    lock_story,
+)
+from sessions.chapters import store_next_chapter
 from sessions.exceptions import InvalidInput, UnknownStory
 from sessions.importing import remove_in_pieces
 from sessions.limits import TITLE_CHAR_LIMIT
@@ -88,7 +94,27 @@ def archive_story(story_id: uuid.UUID, is_archived: bool) -> Story:
     return get_story(story_id)
 
 
-def next_place(story: Story) -> int:
+@transaction.atomic
+def begin_next_chapter(story_id: uuid.UUID) -> Session:
+    """Begin the chapter that follows the last one of the story. No model is called.
+
+    What it knows of the chapters before is written at its lock (see memory.story_so_far).
+    """
+    story = get_story(story_id)
+    lock_story(story.pk)
+    last = [one for one in chapters_of(story) if one.is_chosen][-1]
+    return store_next_chapter(get_chapter_with_cast(last.pk), _next_place(story))
+
+
+def chapter_before(chapter: Session) -> Session | None:
+    """Return the chapter that the story goes by just before this one, or None for the first."""
+    before = Session.objects.filter(
+        story=chapter.story_id, is_chosen=True, place__lt=chapter.place
+    ).order_by("-place")
+    return before.first()
+
+
+def _next_place(story: Story) -> int:
     """Return the place behind all chapters of the story, also behind deleted ones, because these
     may come back."""
     last = Session.everything.filter(story=story).aggregate(last=Max("place"))["last"]

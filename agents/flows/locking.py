@@ -1,4 +1,5 @@
-"""Locks Tab 1. Agent 0 writes the first memory block from Tab 1, and then play begins."""
+"""Locks Tab 1. Agent 0 writes the first memory block from Tab 1, the program adds what the chapter
+knows of the one before it, and then play begins."""
 
 import uuid
 from typing import Any
@@ -19,6 +20,7 @@ from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import fail, finish, queue_job
 from agents.running.watch import Watch
 from memory.blocks import write_lock
+from memory.story_so_far import write_story_so_far
 from sessions.access import get_chapter, get_chapter_with_cast, lock_chapter
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
@@ -78,8 +80,12 @@ def give_up(job: Job, error: Exception) -> None:
 @transaction.atomic
 def _store(job: Job, payload: dict[str, Any]) -> None:
     lock_chapter(job.session_id)
-    if finish(job) and write_lock(job.session_id, payload) is None:
+    if not finish(job):
+        return
+    if write_lock(job.session_id, payload) is None:
         transaction.set_rollback(True)
+        return
+    write_story_so_far(get_chapter(job.session_id))
 
 
 def _compose(chapter: Session) -> list[Layer]:

@@ -164,6 +164,7 @@ block_readers: dict[str, Reader] = {
     "world_chapter_lock": _read_lock,
     "turn_delta": _read_delta,
     "canon_correction": _read_correction,
+    "story_so_far": _read_delta,
 }
 
 

@@ -166,6 +166,12 @@ block_forms: dict[str, BlockForm] = {
         title=prompts_of,
         badge=lambda block, sections: _badge(sections),
     ),
+    "story_so_far": BlockForm(
+        lambda payload, roster: _delta_sections(payload),
+        heading=lambda block: "The story so far",
+        title=lambda block: "The story so far",
+        badge=lambda block, sections: _badge(sections),
+    ),
     "canon_correction": BlockForm(
         lambda payload, roster: _correction_sections(payload),
         heading=lambda block: (

@@ -187,7 +187,7 @@ class Session(models.Model):
 
         People who appeared in play are not included (see `sessions.world.everybody_at`).
         """
-        return tuple(one for one, member in self._numbered_cast if member.is_selected)
+        return tuple(one for one, member in self.numbered_cast if member.is_selected)
 
     @cached_property
     def characters(self) -> list[Character]:
@@ -195,7 +195,7 @@ class Session(models.Model):
         return [one for one in self.everybody if one.slot]
 
     @cached_property
-    def _numbered_cast(self) -> list[tuple[Character, "CastMember"]]:
+    def numbered_cast(self) -> list[tuple[Character, "CastMember"]]:
         """Each member of the cast with a number. The number of a character is its slot. People
         without a panel get the numbers above the slots."""
         people = count(MAX_AGENTS + 1)
@@ -247,12 +247,12 @@ class Session(models.Model):
 
     @cached_property
     def _characters_by_number(self) -> dict[int, Character]:
-        return {one.number: one for one, _ in self._numbered_cast}
+        return {one.number: one for one, _ in self.numbered_cast}
 
     def forget_cast(self) -> None:
         """Forget the cast that was read, so that the next use reads it from the database."""
         for name in (
-            *("cast", "everybody", "characters", "_numbered_cast", "_characters_by_number"),
+            *("cast", "everybody", "characters", "numbered_cast", "_characters_by_number"),
         ):
             self.__dict__.pop(name, None)
 
@@ -291,6 +291,10 @@ class CastMember(models.Model):
 
     member_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="members")
+    # The same person in the chapter before, whose memory this member has.
+    origin = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", editable=False
+    )
     # The number of the character's panel; None for a person.
     slot = models.PositiveSmallIntegerField(null=True, blank=True)
     # False if the character takes no part. The character's texts are kept.

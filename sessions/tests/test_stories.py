@@ -12,26 +12,38 @@ from pytest_django import DjangoAssertNumQueries
 
 from sessions import importing
 from sessions.access import get_chapter
-from sessions.chapters import create_chapter, delete_chapter, reset_chapter
+from sessions.chapters import (
+    SetupChange,
+    create_chapter,
+    delete_chapter,
+    reset_chapter,
+    save_setup,
+)
 from sessions.exceptions import InvalidInput, UnknownChapter, UnknownStory
 from sessions.models import Event, Session, Story
 from sessions.stories import (
     KEPT_AFTER_DELETION,
     archive_story,
+    begin_next_chapter,
+    chapter_before,
     chapters_of,
     choose_chapter,
     deletions,
     get_story,
     hide_chapter,
     hide_story,
-    next_place,
     remove_deleted,
     rename_story,
     restore_chapter,
     restore_story,
     title_of,
 )
-from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.tests.factories import (
+    add_prompts,
+    make_active_chapter,
+    make_cast,
+    make_chapter,
+)
 from sessions.tests.racing import Work, at_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.servers]
@@ -96,9 +108,31 @@ class TestStory:
         fresh = reset_chapter(named("One").pk)
         assert (fresh.story, fresh.place, fresh.is_chosen) == (story, 1, True)
 
-    def test_the_next_place_is_also_behind_what_is_deleted(self, story: Story) -> None:
+    def test_the_next_chapter_has_world_and_cast_and_an_empty_scene(self, story: Story) -> None:
+        last = named("Two")
+        make_cast(last, name={"2": "Tom"})
+        save_setup(last.pk, SetupChange(chunk_size_prompts=5))
+        chapter = begin_next_chapter(story.pk)
+        assert (chapter.place, chapter.is_chosen, chapter.is_untitled) == (3, True, True)
+        assert chapter.tab1.world_text == last.tab1.world_text
+        assert chapter.tab1.chapter_text == ""
+        assert chapter.chunk_size_prompts == 5
+        assert [one.name for one in chapter.characters] == ["Agent Red", "Tom", "Agent Yellow"]
+        assert chapter.agent_texts("identity_text") == last.agent_texts("identity_text")
+        assert [one.origin for one in chapter.cast] == list(Session.objects.get(pk=last.pk).cast)
+        assert chapter_before(chapter) == last
+        assert chapter_before(named("One")) is None
+
+    def test_it_follows_the_chosen_one_and_stands_behind_what_is_deleted(
+        self, story: Story
+    ) -> None:
         hide_chapter(named("Two").pk)
-        assert next_place(story) == 3
+        choose_chapter(named("Fork").pk)
+        chapter = begin_next_chapter(story.pk)
+        assert chapter.place == 3
+        assert chapter_before(chapter) == named("Fork")
+        restore_chapter(named("Two").pk)
+        assert chapter_before(chapter) == named("Two")
 
 
 class TestDeletion:

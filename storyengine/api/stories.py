@@ -20,6 +20,7 @@ from sessions.models import Session, Story
 from sessions.stories import (
     BY_PLACE,
     archive_story,
+    begin_next_chapter,
     chapters_of,
     get_story,
     hide_story,
@@ -29,8 +30,9 @@ from sessions.stories import (
 )
 from storyengine.api.bodies import Body, NewChapterBody
 from storyengine.api.book_files import BOOK_FILE, FormatName, send_book
-from storyengine.api.documents import Document, SessionSummary
+from storyengine.api.documents import Document, SessionDocument, SessionSummary
 from storyengine.api.problems import CALL, READ, WRITE, refusals
+from storyengine.api.reading import answer_created
 from storyengine.api.starters import begin
 from storyengine.books.book import book_of
 
@@ -123,6 +125,18 @@ def delete_story(request: HttpRequest, story_id: UUID) -> Status[None]:
 def restore_whole_story(request: HttpRequest, story_id: UUID) -> StoryDocument:
     """Bring back the chapters of the story that were deleted last, within the last day."""
     return _read(restore_story(story_id))
+
+
+@router.post("/story/{uuid:story_id}/chapter", response={201: SessionDocument, **CALL})
+def create_next_chapter(
+    request: HttpRequest, story_id: UUID, response: HttpResponse
+) -> Status[SessionDocument]:
+    """Begin the chapter that follows the last one of the story, with a copy of its world and cast.
+
+    No model is called. When the new chapter is locked, each of its people remembers what the same
+    person knew at the end of the chapter before.
+    """
+    return answer_created(begin_next_chapter(story_id), response)
 
 
 @router.get(

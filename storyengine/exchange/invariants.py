@@ -304,7 +304,7 @@ def _check_blocks(chapter: Chapter) -> None:
 
 def _check_place_of(block: MemoryBlockEntry, chapter: Chapter, place: str) -> None:
     first, last = block.from_prompt_index, block.to_prompt_index
-    is_of_no_attempt = block.type in ("world_chapter_lock", "canon_correction")
+    is_of_no_attempt = block.type in ("world_chapter_lock", "canon_correction", "story_so_far")
     if last > chapter.prompt_index:
         refuse(f"{place}.to_prompt_index", "is beyond the last prompt")
     match block.type:

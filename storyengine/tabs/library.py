@@ -12,17 +12,16 @@ from agents.calling.consent import is_allowed, provider_host
 from agents.calling.model_access import provider_label
 from agents.flows.starters import begin_starter, open_starter
 from agents.flows.warmup import warm_next_reply
-from agents.modes import Stage, all_modes, begin_chapter, find_mode, has_stage
+from agents.modes import all_modes, begin_chapter
 from sessions.access import get_chapter
 from sessions.chapters import copy_setup, rename_chapter, reset_chapter
 from sessions.limits import SEARCH_CHAR_LIMIT, TITLE_CHAR_LIMIT
-from sessions.models import DEFAULT_MODE, Session
+from sessions.models import DEFAULT_MODE
 from sessions.starters import all_starters
-from sessions.states import State
 from sessions.stories import choose_chapter, deletions, hide_chapter, restore_chapter
 from storyengine.books.formats import FORMATS
+from storyengine.tabs.addresses import address_of, first_address, home
 from storyengine.tabs.shelf import Asked, Undo, read_shelf
-from storyengine.tabs.stories import home
 from storyengine.web.render import HttpRequest, go, nothing_new, show
 
 
@@ -53,7 +52,7 @@ def library(request: HttpRequest) -> HttpResponse:
 @require_POST
 def new_chapter(request: HttpRequest) -> HttpResponse:
     title, mode = request.POST.get("title", ""), request.POST.get("mode", DEFAULT_MODE)
-    return go(request, _first_address(begin_chapter(title, mode=mode)))
+    return go(request, first_address(begin_chapter(title, mode=mode)))
 
 
 @require_POST
@@ -77,7 +76,7 @@ def choose_mode(request: HttpRequest) -> HttpResponse:
 @require_safe
 def open_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Redirect from the address of a chapter to the tab that suits the chapter's state."""
-    return HttpResponseRedirect(_address(get_chapter(session_id)))
+    return HttpResponseRedirect(address_of(get_chapter(session_id)))
 
 
 @require_POST
@@ -90,7 +89,7 @@ def rename(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def copy(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    return go(request, _first_address(copy_setup(session_id)))
+    return go(request, first_address(copy_setup(session_id)))
 
 
 @require_POST
@@ -115,28 +114,4 @@ def choose(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def reset(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    return go(request, _first_address(reset_chapter(session_id)))
-
-
-def _address(chapter: Session) -> str:
-    """Return the address of the tab that suits the chapter's state, among the tabs that the
-    chapter's mode has."""
-    if chapter.state in (State.ENDED, State.NARRATING):
-        told = (has_stage(chapter.mode, one) for one in (Stage.MEMORY, Stage.NARRATION))
-        # A chapter whose mode is not installed has all tabs.
-        if any(told) or find_mode(chapter.mode) is None:
-            return reverse("pages:draft", args=[chapter.pk])
-    # If the chapter is not set up but its mode has no Tab 1, the result is Tab 2, which then has
-    # the button that locks the chapter.
-    elif chapter.state in (State.DRAFT_TAB1, State.RESETTING) and (
-        has_stage(chapter.mode, Stage.SET_UP) or find_mode(chapter.mode) is None
-    ):
-        return reverse("pages:world", args=[chapter.pk])
-    return reverse("pages:play", args=[chapter.pk])
-
-
-def _first_address(chapter: Session) -> str:
-    """Return the address at which a new chapter begins: Tab 1, or Tab 2 if the mode has nothing to
-    set up."""
-    tab = "pages:world" if has_stage(chapter.mode, Stage.SET_UP) else "pages:play"
-    return reverse(tab, args=[chapter.pk])
+    return go(request, first_address(reset_chapter(session_id)))

@@ -107,6 +107,12 @@ class ShelfStory:
         return sum(line.word_count for line in self.lines if line.chapter.is_chosen)
 
     @property
+    def has_begun(self) -> bool:
+        """Whether play has begun in the last chapter, so that another one can follow."""
+        chosen = [line for line in self.lines if line.chapter.is_chosen]
+        return bool(chosen) and chosen[-1].group != Group.SETTING_UP
+
+    @property
     def chapter_count(self) -> int:
         return sum(line.chapter.is_chosen for line in self.lines)
 

@@ -3,13 +3,12 @@
 import uuid
 
 from django.http import HttpResponse
-from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from memory.drafts import drafts_of_story
 from sessions.stories import (
     archive_story,
+    begin_next_chapter,
     get_story,
     hide_story,
     rename_story,
@@ -18,15 +17,9 @@ from sessions.stories import (
 )
 from storyengine.books.book import book_of
 from storyengine.books.formats import FORMATS, format_named
+from storyengine.tabs.addresses import first_address, home
 from storyengine.web.files import file_stem, send_file
 from storyengine.web.render import HttpRequest, go
-
-
-def home(*, deleted: uuid.UUID | None = None) -> str:
-    """Return the address of the home page. It offers to bring back the chapter or story that was
-    just deleted."""
-    query = f"?{urlencode({'deleted': str(deleted)})}" if deleted else ""
-    return reverse("pages:library") + query
 
 
 @require_POST
@@ -54,6 +47,12 @@ def delete(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
 def restore(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
     restore_story(story_id)
     return go(request, home())
+
+
+@require_POST
+def next_chapter(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
+    """Begin the chapter that follows the last one of the story, and open its first tab."""
+    return go(request, first_address(begin_next_chapter(story_id)))
 
 
 @require_safe

@@ -14,6 +14,7 @@ EXPECTED = {
     "/api/story/{story_id}": {"get", "patch", "delete"},
     "/api/story/{story_id}/restore": {"post"},
     "/api/story/{story_id}/text": {"get"},
+    "/api/story/{story_id}/chapter": {"post"},
     "/api/session": {"get", "post"},
     "/api/session/import": {"post"},
     "/api/session/{session_id}/export": {"get"},

@@ -86,6 +86,16 @@ def test_a_search_finds_titles_and_what_was_said(story: Story) -> None:
     assert len(listed("?limit=1")) == 1
 
 
+def test_the_next_chapter_follows_the_last(story: Story) -> None:
+    answer = call("POST", path(story, "chapter"))
+    assert answer.status_code == 201
+    document = answer.json()
+    assert (document["story_id"], document["place"]) == (str(story.pk), 3)
+    assert document["state"] == "DRAFT_TAB1"
+    assert answer["Location"] == f"/api/session/{document['session_id']}"
+    assert_problem(call("POST", f"/api/story/{uuid.uuid4()}/chapter"), 404, "unknown-story")
+
+
 def test_its_prose_comes_as_one_book(story: Story) -> None:
     assert_problem(call("GET", path(story, "text")), 409, "wrong-state")
     one, two = story.chapters.order_by("place")

@@ -213,6 +213,19 @@ class TestStories:
         chapter.refresh_from_db()
         assert (fork.is_chosen, chapter.is_chosen) == (True, False)
 
+    def test_next_chapter_is_one_click_from_a_chapter_in_play(self, client: Client) -> None:
+        chapter = make_active_chapter(title="The Lamp")
+        html = client.get("/").content.decode()
+        [button] = [one for one in all_of(html, "button") if one.words == "Next chapter"]
+        [form] = [one for one in button.parents if one.tag == "form"]
+        answer = client.post(form.attributes["action"])
+        following = Session.objects.get(story=chapter.story_id, place=2)
+        assert answer["Location"] == address(following, "world")
+        html = client.get("/").content.decode()
+        assert "2 chapters" in html
+        # The new chapter has to begin before another one follows it.
+        assert not [one for one in all_of(html, "button") if one.words == "Next chapter"]
+
     def test_its_prose_is_taken_away_as_a_book(self, client: Client, chapter: Session) -> None:
         assert "Download as a book" not in client.get("/").content.decode()
         add_draft(chapter, "It was night.")

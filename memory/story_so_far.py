@@ -1,0 +1,88 @@
+"""Writes what a chapter knows of the chapter before it, without a model.
+
+At the lock of a chapter, the program writes blocks of the prompts 0 to 0 from the memory of the
+chapter before. Nobody takes along what they did not witness. One block is for everybody and has
+what everybody knew. Each person who remembers more gets that in a block of their own, and people
+who know the same share one. A person who is new in this chapter has no origin, and gets only what
+everybody knew. The last block is for nobody: it has what the narrator and agent 8 know beyond all
+of that, so that the newest of two values is the last one that they read.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.utils import timezone
+
+from memory.fold.folding import fold, fold_chapter
+from memory.fold.handing_on import Payload, beyond, what_holds
+from memory.fold.records import Block
+from memory.models import MemoryBlock
+from sessions.access import tell_readers_apart
+from sessions.models import CastMember, Session
+from sessions.stories import chapter_before
+
+
+def write_story_so_far(chapter: Session) -> list[MemoryBlock]:
+    """Store the blocks, if a chapter stands before this one in its story and has any memory."""
+    before = chapter_before(chapter)
+    if before is None or not before.memory_blocks.exists():
+        return []
+    now = timezone.now()
+    blocks = [
+        MemoryBlock(
+            session=chapter,
+            type=MemoryBlock.Type.STORY_SO_FAR,
+            from_prompt_index=0,
+            to_prompt_index=0,
+            audience=audience,
+            json_payload={"memory_type": "story_so_far", "chapter": before.title, **payload},
+            # Blocks of the same prompt are read in the order of their times.
+            created_at=now + timedelta(microseconds=number),
+        )
+        for number, (audience, payload) in enumerate(_handed_on(before, chapter), 1)
+    ]
+    for block in blocks:
+        tell_readers_apart(chapter, block.audience or [])
+    return MemoryBlock.objects.bulk_create(blocks)
+
+
+def _handed_on(before: Session, chapter: Session) -> Iterator[tuple[list[int], Payload]]:
+    """Yield the readers and the entries of each block."""
+    roster = before.characters
+    everybody = fold_chapter(before, readers=before.everybodys_numbers)
+    shared = what_holds(everybody, roster)
+    yield chapter.everybodys_numbers, shared
+    own: list[tuple[list[int], Payload]] = []
+    for number, old in _who_remembers(before, chapter):
+        folded = fold_chapter(before, readers=[old])
+        more = beyond(what_holds(folded, roster), shared, folded)
+        same = next((readers for readers, payload in own if payload == more), None)
+        if same is not None:
+            same.append(number)
+        elif any(more.values()):
+            own.append(([number], more))
+    yield from own
+    # The narrator reads all of these blocks one after the other.
+    blocks = (
+        Block(MemoryBlock.Type.STORY_SO_FAR, 0, 0, one)
+        for one in (shared, *(more for _, more in own))
+    )
+    whole = fold_chapter(before)
+    rest = beyond(what_holds(whole, roster), what_holds(fold(blocks), roster), whole)
+    if any(rest.values()):
+        yield [], rest
+
+
+def _who_remembers(before: Session, chapter: Session) -> Iterator[tuple[int, int]]:
+    """Yield the number of each member who was in the chapter before, with the number there."""
+    there = {member.pk: number for number, member in _numbered(before)}
+    for number, member in _numbered(chapter):
+        old = there.get(member.origin_id) if member.origin_id else None
+        if old is not None:
+            yield number, old
+
+
+def _numbered(chapter: Session) -> Iterator[tuple[int, CastMember]]:
+    for character, member in chapter.numbered_cast:
+        if member.is_selected:
+            yield character.number, member
