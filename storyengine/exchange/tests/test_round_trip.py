@@ -47,7 +47,7 @@ pytestmark = pytest.mark.django_db
 # The fields in which an imported chapter may differ: ids, and fields of the process that ran an
 # attempt.
 _OWN = {
-    Session: {"session_id", "updated_at", "imported_at"},
+    Session: {"session_id", "story_id", "updated_at", "imported_at"},
     Tab1Inputs: {"session_id", "saved_at"},
     Event: {"event_id", "session_id", "attempt_id"},
     MemoryBlock: {"block_id", "session_id", "attempt_id"},
