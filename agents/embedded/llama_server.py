@@ -44,8 +44,8 @@ def start(model_file: str, model_name: str, access_key: str) -> xllamacpp.Server
     params.cache_ram_mib = CACHE_MIB
     params.n_batch = params.n_ubatch = BATCH
     # Checkpoints of a half-read request are for models whose cache cannot be cut back to any place.
-    # The known models need none, and servers with checkpoints have been seen to read one request for
-    # ever, which blocks the other slot too.
+    # The known models need none, and a server with checkpoints was seen to read a request for ever,
+    # which blocks the other slot too.
     params.n_ctx_checkpoints = 0
     return xllamacpp.Server(params)
 

@@ -138,7 +138,11 @@ class ReplyCleaner:
         is_open = not rest
         for known, written in ((self._whole, str.casefold), (self._parts, str)):
             for spelt, name in known.items():
-                found = _is_label(_after_name(rest, spelt, written), closing)
+                after = _after_name(rest, spelt, written)
+                if name == _SELF and after and after[0].isspace():
+                    # Most lines that begin with "I" go on with a blank. They are shown at once.
+                    continue
+                found = _is_label(after, closing)
                 if found:
                     return name
                 is_open = is_open or found is None

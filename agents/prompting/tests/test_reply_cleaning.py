@@ -47,6 +47,10 @@ def test_a_small_model_s_word_for_itself_is_no_label(written: str, kept: str) ->
     assert clean_reply("I: no.", OWN, OTHERS) == ("I: no.", "")
 
 
+def test_a_small_model_s_first_word_is_shown_as_soon_as_it_is_no_label() -> None:
+    assert ReplyCleaner(OWN, OTHERS, is_small=True).take("I ") == "I "
+
+
 @pytest.mark.parametrize("tail", ['"Tom": "No."', "“Tom:” “No.”", '**"Tom":** No.'])
 def test_a_small_model_s_quoted_names_are_labels(tail: str) -> None:
     text = f"“I go,” I say.\n{tail}"
