@@ -241,7 +241,7 @@ def test_a_page_s_stream_is_asked_for_again_and_says_where_it_waits_for_room(
     said = in_loop(read).decode()
     if error in FULL:
         assert said.startswith("event: trouble\n")
-        assert "The disk is full" in said
+        assert "The disk that chapters are stored on is full" in said
     else:
         assert said == ""
 
