@@ -13,7 +13,7 @@ from functools import partial
 from itertools import groupby
 
 from django.db import transaction
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Q, QuerySet
 from django.dispatch import Signal
 from django.utils import timezone
 
@@ -123,9 +123,10 @@ def _next_place(story: Story) -> int:
 
 @transaction.atomic
 def choose_chapter(session_id: uuid.UUID) -> Session:
-    """Let the story go by this chapter among those at its place."""
+    """Let the story go by this chapter among those at its place, also when others come back."""
     chapter = get_chapter_in_locked_story(session_id)
-    _at_the_place_of(chapter).update(is_chosen=False)
+    place = Session.everything.filter(story=chapter.story_id, place=chapter.place)
+    place.update(is_chosen=False)
     Session.objects.filter(pk=chapter.pk).update(is_chosen=True)
     return get_chapter(session_id)
 
@@ -148,8 +149,8 @@ def hide_story(story_id: uuid.UUID) -> None:
 
 @transaction.atomic
 def restore_chapter(session_id: uuid.UUID) -> Session:
-    """Bring back a deleted chapter. If another chapter of its place is chosen meanwhile, it stays
-    so. Raises UnknownChapter if the chapter is gone."""
+    """Bring back a deleted chapter. If the story went by it, it does so again, unless the user has
+    chosen another chapter meanwhile. Raises UnknownChapter if the chapter is gone."""
     hidden = _hidden().filter(pk=session_id)
     if story := hidden.values_list("story", flat=True).first():
         lock_story(story)
@@ -212,9 +213,15 @@ def _hide(chapters: Sequence[Session]) -> None:
 
 
 def _restore(hidden: QuerySet[Session]) -> None:
-    """Bring back these chapters of a story. The caller has locked the story."""
+    """Bring back these chapters of a story. The caller has locked the story.
+
+    A deleted chapter keeps its mark `is_chosen` until the user chooses another one. The chapters
+    that became the chosen ones since its deletion lose theirs.
+    """
     for chapter in list(hidden.order_by("-is_chosen", "created_at", "pk")):
+        if chapter.is_chosen:
+            since = Q(deleted_at=None) | Q(deleted_at__gt=chapter.deleted_at)
+            place = Session.everything.filter(story=chapter.story_id, place=chapter.place)
+            place.filter(since).update(is_chosen=False)
         is_taken = _at_the_place_of(chapter).filter(is_chosen=True).exists()
-        Session.everything.filter(pk=chapter.pk).update(
-            deleted_at=None, is_chosen=chapter.is_chosen and not is_taken
-        )
+        Session.everything.filter(pk=chapter.pk).update(deleted_at=None, is_chosen=not is_taken)

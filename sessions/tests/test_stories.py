@@ -147,12 +147,38 @@ class TestDeletion:
         back = restore_chapter(chapter.pk)
         assert (back.prompt_index, back.turns.count(), back.is_chosen) == (2, 2, True)
 
-    def test_another_one_of_its_place_is_chosen_and_stays_so(self, story: Story) -> None:
+    def test_another_one_of_its_place_is_chosen_until_it_is_back(self, story: Story) -> None:
         hide_chapter(named("One").pk)
         assert chosen(story) == ["Fork", "Two"]
         restore_chapter(named("One").pk)
-        assert chosen(story) == ["Fork", "Two"]
+        assert titles(story) == ["One", "Fork", "Two"]
+        assert chosen(story) == ["One", "Two"]
+
+    def test_what_the_user_chose_meanwhile_stays_chosen(self, story: Story) -> None:
+        hide_chapter(named("One").pk)
+        choose_chapter(named("Fork").pk)
+        restore_chapter(named("One").pk)
         assert titles(story) == ["Fork", "One", "Two"]
+        assert chosen(story) == ["Fork", "Two"]
+
+    def test_a_chapter_that_comes_back_to_an_empty_place_is_chosen(self, story: Story) -> None:
+        hide_chapter(named("One").pk)
+        choose_chapter(named("Fork").pk)
+        hide_chapter(named("Fork").pk)
+        restore_chapter(named("One").pk)
+        assert chosen(story) == ["One", "Two"]
+        restore_chapter(named("Fork").pk)
+        assert chosen(story) == ["Fork", "Two"]
+
+    @pytest.mark.parametrize("order", [("One", "Fork"), ("Fork", "One")])
+    def test_in_whichever_order_two_come_back_the_first_deleted_is_chosen(
+        self, story: Story, order: tuple[str, str]
+    ) -> None:
+        for title in ("One", "Fork"):
+            hide_chapter(named(title).pk)
+        for title in order:
+            restore_chapter(named(title).pk)
+        assert chosen(story) == ["One", "Two"]
 
     def test_a_story_comes_back_as_it_was(self, story: Story) -> None:
         before = titles(story), chosen(story)
