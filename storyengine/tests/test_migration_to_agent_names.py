@@ -22,7 +22,10 @@ def _from_before(transactional_db: None) -> Iterator[None]:
         executor.migrate(BEFORE)
         sessions = executor.loader.graph.leaf_nodes("story_sessions")
         apps = executor.loader.project_state([*BEFORE, *sessions]).apps
-        chapter = apps.get_model("story_sessions", "Session").objects.create(title="Old")
+        story = apps.get_model("story_sessions", "Story").objects.create()
+        chapter = apps.get_model("story_sessions", "Session").objects.create(
+            title="Old", story=story
+        )
         for number in range(10):
             apps.get_model("agents", "LLMArtifact").objects.create(
                 session=chapter, agent_id=number, provider="p", model="m"
