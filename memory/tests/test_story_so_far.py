@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from agents.tests.replies import turn_delta, world_lock
 from memory.fold.folding import fold_chapter
 from memory.fold.handing_on import what_holds
 from memory.models import MemoryBlock
@@ -25,7 +24,8 @@ def before() -> Session:
     chapter = make_active_chapter(
         prompt_index=30, agent_names={"1": "Mara", "2": "Tom", "3": "Ilse"}
     )
-    add_lock(chapter, world_lock(["Mara", "Tom", "Ilse"]))
+    cast = [{"slot": slot, "name": name} for slot, name in enumerate(("Mara", "Tom", "Ilse"), 1)]
+    add_lock(chapter, {"agents": cast, "canon_locks": ["The sea takes one name a year."]})
     return chapter
 
 
@@ -42,8 +42,7 @@ def told(chapter: Session, readers: list[int] | None) -> dict[str, list[str]]:
 
 
 def delta(**parts: Any) -> dict[str, Any]:
-    empty: dict[str, Any] = {"canon_locks": [], "unresolved_threads": [], "location_updates": {}}
-    return turn_delta(**{**empty, "major_events": [], **parts})
+    return {"memory_type": "turn_delta", **parts}
 
 
 def state(key: str, value: str) -> dict[str, str]:

@@ -16,8 +16,6 @@ from sessions.chapters import SetupChange, save_setup
 from sessions.models import Session
 from sessions.stories import begin_next_chapter
 from sessions.tests.factories import make_active_chapter
-from storyengine.exchange.exporting import export_chapter
-from storyengine.exchange.importing import import_chapter
 
 pytestmark = [pytest.mark.django_db, pytest.mark.servers]
 
@@ -61,9 +59,3 @@ def test_it_costs_one_call_and_everybody_is_told_what_they_knew(
         (MemoryBlock.Type.STORY_SO_FAR, [1, 2, 3]),
         (MemoryBlock.Type.STORY_SO_FAR, [1, 2]),
     ]
-
-
-def test_a_file_of_the_chapter_keeps_it(chapter: Session) -> None:
-    copy = import_chapter(export_chapter(chapter.pk).to_json())
-    for slot in (1, 2, 3):
-        assert told(copy, slot) == told(chapter, slot)

@@ -20,7 +20,7 @@ def open_starter(page: Page) -> None:
     if page.locator(".more-starters").count():
         page.locator(".more-starters > summary").click()
     # The button of the card covers the whole card, so a click on the title goes to the button.
-    page.get_by_role("heading", name=STARTER.title).click(force=True)
+    page.locator(".starter").get_by_role("heading", name=STARTER.title).click(force=True)
     page.wait_for_url("**/play")
 
 
