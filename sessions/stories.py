@@ -100,8 +100,8 @@ def begin_next_chapter(story_id: uuid.UUID) -> Session:
 
     What it knows of the chapters before is written at its lock (see memory.story_so_far).
     """
+    lock_story(story_id)
     story = get_story(story_id)
-    lock_story(story.pk)
     last = [one for one in chapters_of(story) if one.is_chosen][-1]
     return store_next_chapter(get_chapter_with_cast(last.pk), _next_place(story))
 
@@ -142,8 +142,8 @@ def hide_chapter(session_id: uuid.UUID) -> None:
 def hide_story(story_id: uuid.UUID) -> None:
     """Delete all chapters of the story so that they can be brought back together. Raises
     UnknownStory."""
+    lock_story(story_id)
     story = get_story(story_id)
-    lock_story(story.pk)
     _hide(chapters_of(story))
 
 

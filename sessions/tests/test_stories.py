@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from sessions import importing
+from sessions import importing, stories
 from sessions.access import get_chapter
 from sessions.chapters import (
     SetupChange,
@@ -256,6 +256,19 @@ class TestDeletion:
 @pytest.mark.django_db(transaction=True)
 class TestRaces:
     """On SQLite these transactions run one after the other, and on PostgreSQL beside each other."""
+
+    @pytest.mark.parametrize("act", [begin_next_chapter, hide_story])
+    def test_a_story_that_is_deleted_meanwhile_is_unknown(
+        self, story: Story, monkeypatch: pytest.MonkeyPatch, act: Callable[[uuid.UUID], object]
+    ) -> None:
+        def wait_for_another(story_id: uuid.UUID) -> None:
+            monkeypatch.undo()
+            hide_story(story_id)
+
+        # The transaction that held the lock has deleted the story.
+        monkeypatch.setattr(stories, "lock_story", wait_for_another)
+        with pytest.raises(UnknownStory):
+            act(story.pk)
 
     @pytest.mark.parametrize("_again", range(3))
     def test_to_bring_back_the_same_twice_at_once_chooses_it(
