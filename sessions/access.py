@@ -99,7 +99,7 @@ def _get(chapters: QuerySet[Session], session_id: uuid.UUID) -> Session:
     except Session.DoesNotExist:
         raise UnknownChapter(
             "There is no such chapter. It may have been reset or deleted; "
-            "the list of chapters shows what there is."
+            "the home page shows what there is."
         ) from None
 
 

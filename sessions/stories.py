@@ -55,8 +55,9 @@ class Deletion:
     @property
     def title(self) -> str:
         """The title of the chapter, or of the story if several chapters were deleted."""
-        first = self.chapters[0].title
-        return first if len(self.chapters) == 1 else self.story.title or first
+        if len(self.chapters) == 1:
+            return self.chapters[0].title
+        return title_of(self.story, self.chapters)
 
 
 def get_story(story_id: uuid.UUID) -> Story:
@@ -72,9 +73,12 @@ def chapters_of(story: Story) -> Sequence[Session]:
     return list(story.chapters.order_by(*BY_PLACE))
 
 
-def title_of(story: Story) -> str:
-    """Return the story's title, which is that of its first chapter if it has none of its own."""
-    return story.title or chapters_of(story)[0].title
+def title_of(story: Story, chapters: Sequence[Session] | None = None) -> str:
+    """Return the story's title, which is that of its first chapter if it has none of its own.
+
+    `chapters` are the chapters of the story in their order, if the caller has them already.
+    """
+    return story.title or (chapters or chapters_of(story))[0].title
 
 
 def rename_story(story_id: uuid.UUID, title: str) -> Story:
@@ -125,8 +129,7 @@ def _next_place(story: Story) -> int:
 def choose_chapter(session_id: uuid.UUID) -> Session:
     """Let the story go by this chapter among those at its place, also when others come back."""
     chapter = get_chapter_in_locked_story(session_id)
-    place = Session.everything.filter(story=chapter.story_id, place=chapter.place)
-    place.update(is_chosen=False)
+    _all_at_the_place_of(chapter).update(is_chosen=False)
     Session.objects.filter(pk=chapter.pk).update(is_chosen=True)
     return get_chapter(session_id)
 
@@ -200,6 +203,11 @@ def _at_the_place_of(chapter: Session) -> QuerySet[Session]:
     return Session.objects.filter(story=chapter.story_id, place=chapter.place)
 
 
+def _all_at_the_place_of(chapter: Session) -> QuerySet[Session]:
+    """Return the chapters at this place of the story, also unfinished and deleted ones."""
+    return Session.everything.filter(story=chapter.story_id, place=chapter.place)
+
+
 def _hide(chapters: Sequence[Session]) -> None:
     """Hide the chapters. Where the chosen chapter of a place is hidden, the oldest other one there
     becomes the chosen one."""
@@ -221,7 +229,6 @@ def _restore(hidden: QuerySet[Session]) -> None:
     for chapter in list(hidden.order_by("-is_chosen", "created_at", "pk")):
         if chapter.is_chosen:
             since = Q(deleted_at=None) | Q(deleted_at__gt=chapter.deleted_at)
-            place = Session.everything.filter(story=chapter.story_id, place=chapter.place)
-            place.filter(since).update(is_chosen=False)
+            _all_at_the_place_of(chapter).filter(since).update(is_chosen=False)
         is_taken = _at_the_place_of(chapter).filter(is_chosen=True).exists()
         Session.everything.filter(pk=chapter.pk).update(deleted_at=None, is_chosen=not is_taken)

@@ -1,17 +1,12 @@
-"""Books as the answer of an operation."""
+"""Says in the description of the API that an operation answers with a book."""
 
 from typing import Any, Literal
 
-from django.http import HttpResponse
-
-from storyengine.books.book import Book
-from storyengine.books.formats import FORMATS, format_named
-from storyengine.web.files import file_stem, send_file
+from storyengine.books.formats import FORMATS
 
 FormatName = Literal["docx", "epub", "md", "txt"]
 
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
-# What the API's description says of an operation that answers with a book.
 BOOK_FILE: dict[str, Any] = {
     "responses": {
         200: {
@@ -20,9 +15,3 @@ BOOK_FILE: dict[str, Any] = {
         }
     }
 }
-
-
-def send_book(book: Book, suffix: FormatName) -> HttpResponse:
-    wanted = format_named(suffix, FORMATS)
-    name = f"{file_stem(book.title)}.{wanted.suffix}"
-    return send_file(name, wanted.write(book), wanted.media_type)

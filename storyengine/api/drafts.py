@@ -15,10 +15,11 @@ from memory.receipts.reading import Receipt, SceneReceipts, read_receipts
 from sessions.access import get_chapter
 from sessions.exceptions import WrongState
 from sessions.models import Session
-from storyengine.api.book_files import BOOK_FILE, FormatName, send_book
+from storyengine.api.book_files import BOOK_FILE, FormatName
 from storyengine.api.documents import CallsEstimateDocument, Document, PromptRange
 from storyengine.api.problems import READ, refusals
 from storyengine.books.book import book_of
+from storyengine.books.sending import send_book
 
 router = Router(tags=["Drafts"])
 

@@ -29,12 +29,13 @@ from sessions.stories import (
     title_of,
 )
 from storyengine.api.bodies import Body, NewChapterBody
-from storyengine.api.book_files import BOOK_FILE, FormatName, send_book
+from storyengine.api.book_files import BOOK_FILE, FormatName
 from storyengine.api.documents import Document, SessionDocument, SessionSummary
 from storyengine.api.problems import CALL, READ, WRITE, refusals
 from storyengine.api.reading import answer_created
 from storyengine.api.starters import begin
 from storyengine.books.book import book_of
+from storyengine.books.sending import send_book
 
 router = Router(tags=["Stories"])
 
@@ -165,7 +166,7 @@ def _read(story: Story) -> StoryDocument:
 def _document(story: Story, chapters: list[Session]) -> StoryDocument:
     return StoryDocument(
         story_id=story.pk,
-        title=story.title or chapters[0].title,
+        title=title_of(story, chapters),
         created_at=story.created_at,
         archived_at=story.archived_at,
         chapters=chapters,

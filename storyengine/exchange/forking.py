@@ -29,7 +29,7 @@ class ForkUnderWay(WrongState):
 
     def __init__(self) -> None:
         super().__init__(
-            "This fork is being stored already. It is in the list of chapters as soon as it is "
+            "This fork is being stored already. It is on the home page as soon as it is "
             "whole; send the same again to be led to it."
         )
 

@@ -17,7 +17,8 @@ from sessions.models import Attempt, Session
 from sessions.roster import SLOTS, Character
 from sessions.transcript import read_transcript
 from storyengine.books.book import book_of
-from storyengine.books.formats import FORMATS, TEXT, format_named
+from storyengine.books.formats import TEXT, format_named
+from storyengine.books.sending import send_book
 from storyengine.books.transcripts import TRANSCRIPT_FORMATS, Play
 from storyengine.web.files import file_stem, send_file
 from storyengine.web.render import HttpRequest
@@ -38,11 +39,9 @@ def transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 def draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
     number, one = find_draft(chapter, draft_id)
-    wanted = format_named(_asked_for(request), FORMATS)
     book = book_of(chapter.pk, chapter.title, [one])
     which = "" if chapter.narrative_drafts.count() == 1 else f"-draft-{number}"
-    name = f"{file_stem(chapter.title)}{which}.{wanted.suffix}"
-    return send_file(name, wanted.write(book), wanted.media_type)
+    return send_book(book, _asked_for(request), which=which)
 
 
 def _asked_for(request: HttpRequest) -> str:

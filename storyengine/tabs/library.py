@@ -84,7 +84,7 @@ def rename(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     rename_chapter(session_id, request.POST.get("title", ""))
     if request.htmx:
         return nothing_new()
-    return HttpResponseRedirect(reverse("pages:library"))
+    return go(request, home())
 
 
 @require_POST

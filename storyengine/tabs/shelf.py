@@ -15,7 +15,7 @@ from memory.models import NarrativeDraft
 from memory.shelf import Group, Order, count_stories, find_stories, group_of
 from sessions.limits import SEARCH_CHAR_LIMIT
 from sessions.models import SAID, Event, Session, Story
-from sessions.stories import BY_PLACE, Deletion
+from sessions.stories import BY_PLACE, Deletion, title_of
 
 STORIES_A_PAGE = 20
 # The characters of the prose, or of what was said last, from which a line of the shelf is taken.
@@ -196,7 +196,8 @@ def _on_the_shelf(stories: Iterable[Story]) -> list[ShelfStory]:
                 )
             )
         story = by_key[key]
-        shelf[key] = ShelfStory(story, story.title or lines[0].chapter.title, lines)
+        title = title_of(story, [line.chapter for line in lines])
+        shelf[key] = ShelfStory(story, title, lines)
     return [shelf[key] for key in by_key if key in shelf]
 
 

@@ -16,9 +16,8 @@ from sessions.stories import (
     title_of,
 )
 from storyengine.books.book import book_of
-from storyengine.books.formats import FORMATS, format_named
+from storyengine.books.sending import send_book
 from storyengine.tabs.addresses import first_address, home
-from storyengine.web.files import file_stem, send_file
 from storyengine.web.render import HttpRequest, go
 
 
@@ -59,7 +58,5 @@ def next_chapter(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
 def download(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
     """Return the prose of the story's chapters as one book."""
     story = get_story(story_id)
-    wanted = format_named(request.GET.get("format", "txt"), FORMATS)
-    title = title_of(story)
-    book = book_of(story.pk, title, drafts_of_story(story))
-    return send_file(f"{file_stem(title)}.{wanted.suffix}", wanted.write(book), wanted.media_type)
+    book = book_of(story.pk, title_of(story), drafts_of_story(story))
+    return send_book(book, request.GET.get("format", "txt"))
