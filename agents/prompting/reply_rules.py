@@ -25,6 +25,11 @@ _WORDS = {
         r"|^[^\w\n]*(?:user|response)(?:\*\*)?:",
         re.IGNORECASE | re.MULTILINE,
     ),
+    "declines as a program": re.compile(
+        r"\b(?:can['\u2019]?t|cannot|can not|unable to) assist\b|\bas an AI\b|\blanguage model\b"
+        r"|\b(?:user|system)['\u2019]?s? prompt\b",
+        re.IGNORECASE,
+    ),
     "begins with I notice": re.compile(r"\A\W*I(?: can)? notice\b", re.IGNORECASE),
 }
 _TOO_SHORT = f"has under {LEAST_WORDS} words"
