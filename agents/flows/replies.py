@@ -368,7 +368,7 @@ async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> str:
         reader.show_rest(live.append)
     finished = reader.finish(reply)
     if isinstance(writing, PreparedCall):
-        finished = await ask_once_more(writing, attempt.words, finished, reader, live)
+        finished = await ask_once_more(writing, attempt, finished, reader, live)
     attempt.ended_before, attempt.was_cut = finished.ended_before, finished.was_cut
     return finished.text
 

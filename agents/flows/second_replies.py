@@ -17,14 +17,20 @@ from agents.flows.reply_texts import FinishedReply, ReplyReader
 from agents.prompting.reply_rules import Asked, broken_rules
 from agents.providers import embedded
 from agents.providers.exceptions import ProviderError
+from agents.running.database import in_database_patiently
 from agents.running.live import LiveReply
 from sessions.exceptions import ChapterError
+from sessions.models import Attempt, Event
+from sessions.record import chosen_events
 
 logger = logging.getLogger(__name__)
 
+# How many of the character's last replies a reply must not repeat.
+COMPARED_REPLIES = 10
+
 
 async def ask_once_more(
-    call: PreparedCall, prompt: str, first: FinishedReply, reader: ReplyReader, live: LiveReply
+    call: PreparedCall, attempt: Attempt, first: FinishedReply, reader: ReplyReader, live: LiveReply
 ) -> FinishedReply:
     """Return the reply that breaks fewer rules: `first`, or the one of a second call.
 
@@ -34,7 +40,8 @@ async def ask_once_more(
     is_embedded = call.provider.name == embedded.NAME
     if not (call.agent.has_reply_rules and is_embedded and reader.cleaner):
         return first
-    asked = Asked(prompt, (reader.cleaner.own, *reader.cleaner.others))
+    names = (reader.cleaner.own, *reader.cleaner.others)
+    asked = Asked(attempt.words, names, await in_database_patiently(_earlier_replies, attempt))
     broken = broken_rules(first.text, asked)
     if not broken:
         return first
@@ -53,6 +60,14 @@ async def ask_once_more(
         live.replace(first.text, "The second answer is no better, so the first one stays.")
         return first
     return second
+
+
+def _earlier_replies(attempt: Attempt) -> list[str]:
+    """Return what the character said last before the turn of `attempt`."""
+    before = attempt.turn.number - 1 if attempt.turn else None
+    told = chosen_events(attempt.session, to_prompt=before)
+    own = told.filter(agent_slot=attempt.actor, role=Event.Role.AGENT).order_by("-prompt_index")
+    return list(own.values_list("text", flat=True)[:COMPARED_REPLIES])
 
 
 async def _second(call: PreparedCall, reader: ReplyReader, live: LiveReply) -> FinishedReply | None:

@@ -21,7 +21,7 @@ _WORDS = {
     "says character": re.compile(r"\bcharacters?\b", re.IGNORECASE),
     "says boundaries": re.compile(r"\bboundar(?:y|ies)\b", re.IGNORECASE),
     "speaks of the request": re.compile(
-        r"\bthis prompt\b|\b(?:the|this|your) new beat\b"
+        r"\bthis prompt\b|\b(?:the|this|your) (?:new|next) beat\b"
         r"|^[^\w\n]*(?:user|response)(?:\*\*)?:",
         re.IGNORECASE | re.MULTILINE,
     ),
@@ -36,6 +36,10 @@ _TOO_SHORT = f"has under {LEAST_WORDS} words"
 _SPEAKER = "has a name with said or a colon"
 _NO_I = "has no I"
 _REPEATS = "repeats a sentence of the prompt"
+_REPEATS_ITSELF = "repeats an earlier reply"
+# Two replies are compared by their runs of this many words. A reply repeats another one if at least
+# half of its runs stand in the other one.
+_RUN_WORDS = 3
 
 _I = re.compile(r"\bI\b")
 _SENTENCE_END = re.compile(r"(?<=[.!?:\u2026])[\"'\u201d\u2019)]*\s+|\n+")
@@ -43,17 +47,18 @@ _SENTENCE_END = re.compile(r"(?<=[.!?:\u2026])[\"'\u201d\u2019)]*\s+|\n+")
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked: the prompt, and the names of the cast."""
+    """What was asked: the prompt, the names of the cast, and what the character said before."""
 
     prompt: str
     names: Sequence[str] = ()
+    earlier: Sequence[str] = ()
 
 
 def broken_rules(reply: str, asked: Asked) -> list[str]:
     """Return the names of the rules that the reply breaks.
 
     The rules about words are English, so that a reply in another language is held only to those
-    about names, length and repeated sentences.
+    about names, length and repetitions.
     """
     broken = [name for name, words in _WORDS.items() if words.search(reply)]
     if len(words_of(reply)) < LEAST_WORDS:
@@ -64,6 +69,8 @@ def broken_rules(reply: str, asked: Asked) -> list[str]:
         broken.append(_NO_I)
     if _repeats_sentence(reply, asked.prompt):
         broken.append(_REPEATS)
+    if any(_repeats(reply, one) for one in asked.earlier):
+        broken.append(_REPEATS_ITSELF)
     return broken
 
 
@@ -94,6 +101,16 @@ def _repeats_sentence(reply: str, prompt: str) -> bool:
         len(words) >= _LEAST_SENTENCE_WORDS and f" {' '.join(words)} " in told
         for words in sentences
     )
+
+
+def _repeats(reply: str, earlier: str) -> bool:
+    runs = _runs_of(reply)
+    return bool(runs) and 2 * len(runs & _runs_of(earlier)) >= len(runs)
+
+
+def _runs_of(text: str) -> set[tuple[str, ...]]:
+    words = words_of(text)
+    return {tuple(words[at : at + _RUN_WORDS]) for at in range(len(words) - _RUN_WORDS + 1)}
 
 
 def _is_english(*texts: str) -> bool:

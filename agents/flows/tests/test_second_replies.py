@@ -112,3 +112,14 @@ def test_the_first_reply_stays_if_a_cap_allows_no_second_call(
     assert attempt.status == Attempt.Status.COMMITTED
     assert texts_of(chapter)[-1] == CAUGHT
     assert LLMArtifact.objects.count() == 1
+
+
+def test_a_character_may_not_say_the_same_again(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    other = "I open the door a hand's width and look out. “Nobody is here.”"
+    provider.enqueue(GOOD, GOOD, other, GOOD)
+    play(chapter, PROMPT)
+    play(chapter, "Somebody knocks at the door.")
+    play(chapter, "Somebody knocks at the door again.", slot=2)
+    assert texts_of(chapter)[1::2] == [GOOD, other, GOOD]

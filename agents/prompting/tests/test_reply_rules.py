@@ -74,3 +74,15 @@ def test_speech_stands_in_quotation_marks(reply: str, expected: bool) -> None:
 
 def test_terms_are_shared_in_any_form() -> None:
     assert shared_terms("I heard a knock and lit the lamps.", ASKED.prompt) == 2
+
+
+def test_a_reply_that_repeats_an_earlier_one_is_found_though_some_words_differ() -> None:
+    earlier = (
+        "“Hello?” I pause. I set the sandwich down and look up. “Are you sure? What is wrong?”",
+        GOOD,
+    )
+    asked = Asked("The doorbell rings, and nobody moves.", earlier=earlier)
+    assert broken("“Hello?” I pause.\n\n“Are you sure? What is wrong?”", asked) == [
+        "repeats an earlier reply"
+    ]
+    assert broken("“Hello?” I go to the door and open it. “Are you lost?”", asked) == []
