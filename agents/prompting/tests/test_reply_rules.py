@@ -24,7 +24,7 @@ def broken(reply: str, asked: Asked = ASKED) -> list[str]:
         ("I think this prompt is about the cold lamp.", "speaks of the request"),
         ("**User:** The lamp is cold. I look at it again.", "speaks of the request"),
         ("**Response**: I look at the cold lamp once again.", "speaks of the request"),
-        ("“I'm sorry, but I can’t assist with that lamp.”", "declines as a program"),
+        ("“I'm sorry, but I can't assist with that lamp.”", "declines as a program"),
         ("As an AI I look at no lamp, and wait here.", "declines as a program"),
         ("I am sorry that I cannot answer the user prompt.", "declines as a program"),
         ("I notice the lamp is cold and the door is shut.", "begins with I notice"),
