@@ -25,7 +25,7 @@ from bench.session_data import beat_text, reply_text
 from bench.token_figures import count_tokens
 
 if TYPE_CHECKING:
-    from sessions.models import Attempt, Event
+    from sessions.models import Attempt, Event, Session
 
 PROMPTS = 2_000
 REPLY_WORDS = 80
@@ -83,9 +83,10 @@ def main(tier: str, session_id: str = "") -> None:
 
 
 class LongChapter:
-    """The long chapter. It is stored one stretch at a time."""
+    """The long chapter. It is stored one stretch at a time. With `before`, it is the chapter after
+    that one, with the same people."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: "Session | None" = None) -> None:
         from django.utils import timezone
 
         from memory.models import MemoryBlock
@@ -96,7 +97,10 @@ class LongChapter:
             title="A very long chapter",
             state=State.ACTIVE,
             tab1_locked=True,
+            follows=before,
+            **({"story": before.story, "place": before.place + 1} if before else {}),
         )
+        origins = {one.slot: one for one in before.cast} if before else {}
         Tab1Inputs.objects.create(
             session=self.session,
             world_text=beat_text(1),
@@ -104,7 +108,11 @@ class LongChapter:
         )
         for slot, name in enumerate(ROSTER, 1):
             CastMember.objects.create(
-                session=self.session, slot=slot, name=name, identity_text=reply_text(slot, 90)
+                session=self.session,
+                slot=slot,
+                name=name,
+                identity_text=reply_text(slot, 90),
+                origin=origins.get(slot),
             )
         self._begun: datetime = timezone.now() - timedelta(days=30)
         MemoryBlock.objects.create(

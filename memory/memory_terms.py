@@ -4,8 +4,8 @@ somebody asks for the first time after memory has changed."""
 import uuid
 from array import array
 from collections import Counter
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
 
 from memory.fold.folding import fold_chapter
 from memory.fold.records import Fold
@@ -22,16 +22,12 @@ from sessions.words import terms_of
 _WITHDRAWN = "no_longer_true"
 
 
-class _MemoryTerms:
-    """The terms of the lines of a fold. `language` decides how words in Latin letters are read."""
+class LineTerms:
+    """The terms of lines of memory. `language` decides how words in Latin letters are read."""
 
-    def __init__(self, folded: Fold, roster: Sequence[Character], language: str) -> None:
-        self.made_from = (folded, roster, language)
-        self.lines = [
-            line
-            for line in memory_lines(folded, roster)
-            if not line.heads and line.tag != _WITHDRAWN
-        ]
+    def __init__(self, lines: Iterable[StateLine], language: str) -> None:
+        self.language = language
+        self.lines = [line for line in lines if not line.heads and line.tag != _WITHDRAWN]
         self._lengths = array("I")
         # What an intent adds to the terms of a deed.
         self._said, self._intents = Postings(), Postings()
@@ -45,14 +41,10 @@ class _MemoryTerms:
                 self._intent_lengths[at] = intent.total()
                 self._intents.add(at, intent)
 
-    def is_of(self, folded: Fold, roster: Sequence[Character], language: str) -> bool:
-        """Return whether these are the terms of this fold. An unchanged fold is the same object."""
-        return self.made_from[0] is folded and self.made_from[1:] == (roster, language)
-
     def read(self, asked: Question, name: str | None) -> Field:
         """Return the texts of the lines as the reader with this name is told them."""
         texts = Field(lengths=dict(enumerate(self._lengths)))
-        words = asked.words_by_term(self.made_from[2])
+        words = asked.words_by_term(self.language)
         for at, word, count in self._said.find(words):
             texts.add(at, 0, {word: count})
         for at, length in self._intent_lengths.items():
@@ -62,6 +54,24 @@ class _MemoryTerms:
             if self.lines[at].is_more_for(name):
                 texts.add(at, 0, {word: count})
         return texts
+
+
+class _MemoryTerms(LineTerms):
+    """The terms of the lines of a fold."""
+
+    def __init__(self, folded: Fold, roster: Sequence[Character], language: str) -> None:
+        super().__init__(memory_lines(folded, roster), language)
+        self._folded, self._roster = folded, roster
+
+    def is_of(self, folded: Fold, roster: Sequence[Character], language: str) -> bool:
+        """Return whether these are the terms of this fold. An unchanged fold is the same object."""
+        return self._folded is folded and (self._roster, self.language) == (roster, language)
+
+    @cached_property
+    def beside_lock(self) -> frozenset[str]:
+        """The texts of the lines that the text of the lock does not say."""
+        lines = memory_lines(self._folded, self._roster, beside_lock=True)
+        return frozenset(line.text for line in lines)
 
 
 # The cache of terms for each chapter and the readers of its memory. The limit of the cache counts
@@ -86,7 +96,7 @@ def rank_memory(reader: Reader, asked: Question, language: str) -> list[tuple[St
         (line, score)
         for line, score in scored
         if reader.may_find(line.prompt)
-        and not (reader.has_lock and not line.prompt)
+        and not (reader.has_lock and not line.prompt and line.text not in terms.beside_lock)
         and line.for_reader(name) not in reader.shown
     ]
 

@@ -9,7 +9,11 @@ from memory.fold.folding import block_of
 from memory.fold.reading import read_block
 from memory.fold.records import Fold
 from memory.keeping import KeptRecent
+from memory.memory_terms import count_terms
 from memory.models import MemoryBlock
+from memory.questions import Question, Reader
+from memory.ranking import Field
+from memory.record_terms import Record
 from sessions.models import Session
 
 # The keys of the states that tell the time of a scene.
@@ -50,6 +54,20 @@ def places_of_turns(
         place, time = told[block_id].place or place, told[block_id].time or time
         if last and (place or time):
             yield first, last, f"{place} {time}"
+
+
+def read_places(reader: Reader, asked: Question, record: Record) -> Field:
+    """Return the places and times of the turns that the reader witnessed."""
+    before = None if reader.until is None else reader.until + 1
+    places = Field()
+    told = places_of_turns(reader.chapter, before=before, readers=reader.readers)
+    for first, last, text in told:
+        counts = count_terms(text, record.language)
+        length, found = counts.total(), asked.words_in(record.language, counts)
+        for number in range(first, last + 1):
+            if number in record.turns.lengths:
+                places.add(number, length, found)
+    return places
 
 
 def _read(block_ids: list[uuid.UUID]) -> dict[uuid.UUID, _Told]:

@@ -1,9 +1,10 @@
 """A question to the record and to memory, and the reader for whom it is answered."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory.blocks import knows
+from memory.models import MemoryBlock
 from memory.stretches import Audience
 from sessions.models import Session
 from sessions.words import words_and_terms
@@ -19,6 +20,9 @@ class Reader:
     `before` is a turn to which another attempt is made, so that its memory is left out. `shown` are
     texts of memory's lines that the reader has in view, which are not found. If the reader has the
     text of the lock in view, `has_lock` is True.
+
+    In a chapter before the one that is played, `later_rulings` are the rulings that the reader
+    knows from the chapters after it. It is None in the chapter that is played.
     """
 
     chapter: Session
@@ -28,6 +32,7 @@ class Reader:
     before: int | None = None
     shown: Collection[str] = frozenset()
     has_lock: bool = False
+    later_rulings: Sequence[MemoryBlock] | None = None
 
     @property
     def name(self) -> str | None:
@@ -45,11 +50,15 @@ class Reader:
 
 
 class Question:
-    """The words of a question. In each language they are other terms."""
+    """The words of a question. In each language they are other terms. With `only`, the other words
+    are left out."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, only: Collection[str] | None = None) -> None:
+        self._text, self._only = text, only
         self._words: dict[str, dict[str, str]] = {}
+
+    def only(self, words: Collection[str]) -> "Question":
+        return Question(self._text, words)
 
     def words_by_term(self, language: str) -> Mapping[str, str]:
         """Return the words of the question by their terms in this language."""
@@ -57,7 +66,8 @@ class Question:
         if words is None:
             words = self._words[language] = {}
             for word, term in words_and_terms(self._text, language):
-                words.setdefault(term, word)
+                if self._only is None or word in self._only:
+                    words.setdefault(term, word)
         return words
 
     def words_in(self, language: str, counts: Mapping[str, int]) -> dict[str, int]:

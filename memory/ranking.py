@@ -27,27 +27,30 @@ class Field:
             for word, count in found.items():
                 counts[word] = counts.get(word, 0) + count
 
-    def scores(self) -> dict[int, float]:
-        """Return the score of each turn that has a word of the question."""
+    def scores_by_word(self) -> dict[str, dict[int, float]]:
+        """Return what each word of the question adds to the score of each turn that has it."""
         turns = len(self.lengths)
         usual = max(sum(self.lengths.values()) / turns, 1.0) if turns else 1.0
-        spread: dict[str, int] = {}
-        for counts in self.found.values():
-            for word in counts:
-                spread[word] = spread.get(word, 0) + 1
-        rarity = {
-            word: math.log(1 + (turns - count + 0.5) / (count + 0.5))
-            for word, count in spread.items()
-        }
-        scores = {}
+        by_word: dict[str, dict[int, int]] = {}
         for number, counts in self.found.items():
-            by_length = 1 - _BY_LENGTH + _BY_LENGTH * self.lengths[number] / usual
-            # The words are added in one order, because the sum of fractions depends on it.
-            scores[number] = sum(
-                rarity[word] * count * (_SATURATION + 1) / (count + _SATURATION * by_length)
-                for word, count in sorted(counts.items())
-            )
+            for word, count in counts.items():
+                by_word.setdefault(word, {})[number] = count
+        scores: dict[str, dict[int, float]] = {}
+        for word, counts_of_turns in by_word.items():
+            spread = len(counts_of_turns)
+            weight = math.log(1 + (turns - spread + 0.5) / (spread + 0.5)) * (_SATURATION + 1)
+            scores[word] = {
+                number: weight * count / (count + _SATURATION * self._by_length(number, usual))
+                for number, count in counts_of_turns.items()
+            }
         return scores
+
+    def scores(self) -> dict[int, float]:
+        """Return the score of each turn that has a word of the question."""
+        return _sum(self.scores_by_word())
+
+    def _by_length(self, number: int, usual: float) -> float:
+        return 1 - _BY_LENGTH + _BY_LENGTH * self.lengths[number] / usual
 
 
 def rank(own: Field, places: Field) -> list[tuple[int, float]]:
@@ -56,12 +59,36 @@ def rank(own: Field, places: Field) -> list[tuple[int, float]]:
 
     `own` has the text of each turn, and `places` its place and time.
     """
-    by_text, by_place = own.scores(), places.scores()
+    scored = _with_neighbours(own, own.scores(), places.scores())
+    return sorted(scored.items(), key=lambda one: (-one[1], one[0]))
+
+
+def rank_words(own: Field, places: Field) -> dict[str, dict[int, float]]:
+    """Return what each word of the question adds to the score by which `rank` ranks each turn."""
+    by_text, by_place = own.scores_by_word(), places.scores_by_word()
+    return {
+        word: _with_neighbours(own, by_text.get(word, {}), by_place.get(word, {}))
+        for word in by_text.keys() | by_place.keys()
+    }
+
+
+def _with_neighbours(
+    own: Field, by_text: Mapping[int, float], by_place: Mapping[int, float]
+) -> dict[int, float]:
+    """Return the score of each turn by its text, the text of the turn before, and its place."""
     scored = {}
-    for number in own.lengths:
+    for number in {*by_text, *(number + 1 for number in by_text), *by_place} & own.lengths.keys():
         score = by_text.get(number, 0.0)
         score += _BEFORE * by_text.get(number - 1, 0.0)
         score += _PLACE * by_place.get(number, 0.0)
-        if score > 0:
-            scored[number] = score
-    return sorted(scored.items(), key=lambda one: (-one[1], one[0]))
+        scored[number] = score
+    return scored
+
+
+def _sum(scores: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
+    total: dict[int, float] = {}
+    # The words are added in one order, because the sum of fractions depends on it.
+    for word in sorted(scores):
+        for number, score in scores[word].items():
+            total[number] = total.get(number, 0.0) + score
+    return total

@@ -1,24 +1,24 @@
-"""Finds the passages of a chapter that a question is about, in the record and in memory."""
+"""Finds the passages that a question is about, in the record and in the memory of a chapter and of
+the chapters before it."""
 
+import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from memory.memory_terms import count_terms, rank_memory
-from memory.places import places_of_turns
+from memory.chapters_before import readers_before
+from memory.earlier import find_earlier
+from memory.memory_terms import rank_memory
+from memory.places import read_places
 from memory.questions import Question, Reader
-from memory.ranking import Field, rank
+from memory.ranking import rank
 from memory.record_terms import read_record
-from memory.telling.session_state import StateLine
+from memory.telling.session_state import ELEMENTS_OF_NOW, StateLine
+from sessions.models import Session
 from sessions.transcript import Entry, chosen_entries
 
 __all__ = ["ELEMENTS_OF_NOW", "Passage", "Reader", "recall"]
-
-# The elements of the lines that say how things stand: the state of the world, threads with how they
-# ended, and canon.
-ELEMENTS_OF_NOW = frozenset(
-    ("now", "where", "location", "around", "open", "closed", "unclear", "canon", "boundary")
-)
 
 # The words before a line of memory, by its element. Other lines say by themselves what they are.
 _LEADS = {
@@ -40,7 +40,8 @@ class Passage:
     Of a turn, `entries` has as much of its prompt and its replies as the reader witnessed. Of
     memory, `line` says something about prompts of which `prompt_index` is the last one, or the lock
     says it and `prompt_index` is 0. `reader_name` is the name of the reader who is told, or None if
-    everything is told.
+    everything is told. `earlier` is the chapter that has the passage if it is one before that of
+    the reader.
     """
 
     prompt_index: int
@@ -48,16 +49,19 @@ class Passage:
     entries: tuple[Entry, ...] = ()
     line: StateLine | None = None
     reader_name: str | None = None
+    earlier: Session | None = None
 
     @cached_property
     def text(self) -> str:
-        """The turn as the transcript has it, or the line of memory as people read it."""
+        """The turn as the transcript has it, or the line of memory as people read it. An earlier
+        chapter is named first."""
+        chapter = f"Chapter “{self.earlier.title}”: " if self.earlier else ""
         if self.line is None:
-            return "\n\n".join(entry.rendered for entry in self.entries)
+            return chapter + "\n\n".join(entry.rendered for entry in self.entries)
         line = self.line
         told = line.intended if line.is_more_for(self.reader_name) else line.said
         lead = f"{_LEADS[line.tag]}: " if line.tag in _LEADS else ""
-        return f"Memory, {line.block.lower()}: {lead}{told}"
+        return f"{chapter}Memory, {line.block.lower()}: {lead}{told}"
 
 
 def recall(reader: Reader, question: str, k: int, *, k_of_now: int = 0) -> list[Passage]:
@@ -68,39 +72,63 @@ def recall(reader: Reader, question: str, k: int, *, k_of_now: int = 0) -> list[
     by those of the turn before and by its place and time. A line of memory is found by its own
     words. Of equals, the earlier one comes first. Attempts that are not chosen are not found, and
     neither is what the Game Master withdrew from memory.
+
+    Of the chapters before, everything is found that the same people witnessed there, and of memory
+    what happened.
     """
     asked = Question(question)
-    own, language = read_record(reader, asked)
-    found: list[tuple[float, int, StateLine | None]] = [
-        (score, number, None)
-        for number, score in rank(own, _read_places(reader, asked, own, language))
-    ]
-    found += [(score, line.prompt, line) for line, score in rank_memory(reader, asked, language)]
+    of_readers = [reader, *readers_before(reader)]
+    found = [one for reader in of_readers for one in _find(reader, asked, k)]
     # The sort is stable: a turn comes before memory of it, and lines keep the order of memory.
-    ranked = sorted(found, key=lambda one: (-one[0], one[1]))
-    of_now = (one for one in ranked if one[2] and one[2].tag in ELEMENTS_OF_NOW)
+    ranked = sorted(found, key=lambda one: (-one.score, one.reader.chapter.place, one.number))
+    of_now = (one for one in ranked if one.line and one.line.tag in ELEMENTS_OF_NOW)
     always = set(map(id, islice(of_now, k_of_now)))
-    best = [one for at, one in enumerate(ranked) if at < k or id(one) in always]
-    entries = _read_entries(reader, [number for _, number, line in best if line is None])
-    name = reader.name
+    return _passages([one for at, one in enumerate(ranked) if at < k or id(one) in always])
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A turn with its number, or a line of memory with its last prompt."""
+
+    reader: Reader
+    number: int
+    score: float
+    line: StateLine | None = None
+
+
+def _find(reader: Reader, asked: Question, k: int) -> Iterator[_Found]:
+    """Yield what the question is about in the chapter of this reader. Of an earlier chapter only
+    the best `k` turns and the best `k` lines of memory are found."""
+    if reader.later_rulings is not None:
+        turns, lines = find_earlier(reader, asked, k)
+    else:
+        record = read_record(reader, asked)
+        turns = rank(record.turns, read_places(reader, asked, record))
+        lines = rank_memory(reader, asked, record.language)
+    for number, score in turns:
+        yield _Found(reader, number, score)
+    for line, score in lines:
+        yield _Found(reader, line.prompt, score, line)
+
+
+def _passages(best: Sequence[_Found]) -> list[Passage]:
+    numbers: dict[uuid.UUID, list[int]] = {}
+    for one in best:
+        if one.line is None:
+            numbers.setdefault(one.reader.chapter.pk, []).append(one.number)
+    readers = {one.reader.chapter.pk: one.reader for one in best}
+    entries = {key: _read_entries(readers[key], numbers.get(key, [])) for key in readers}
     return [
-        Passage(number, score, () if line else tuple(entries.get(number, ())), line, name)
-        for score, number, line in best
+        Passage(
+            one.number,
+            one.score,
+            () if one.line else tuple(entries[one.reader.chapter.pk].get(one.number, ())),
+            one.line,
+            one.reader.name,
+            None if one.reader.later_rulings is None else one.reader.chapter,
+        )
+        for one in best
     ]
-
-
-def _read_places(reader: Reader, asked: Question, own: Field, language: str) -> Field:
-    """Return the places and times of the turns that the reader witnessed."""
-    before = None if reader.until is None else reader.until + 1
-    places = Field()
-    told = places_of_turns(reader.chapter, before=before, readers=reader.readers)
-    for first, last, text in told:
-        counts = count_terms(text, language)
-        length, found = counts.total(), asked.words_in(language, counts)
-        for number in range(first, last + 1):
-            if number in own.lengths:
-                places.add(number, length, found)
-    return places
 
 
 def _read_entries(reader: Reader, numbers: list[int]) -> dict[int, list[Entry]]:

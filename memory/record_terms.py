@@ -5,6 +5,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import compress
 from threading import Lock
 from typing import Any
@@ -82,8 +83,22 @@ class _RecordTerms:
 _kept: KeptRecent[uuid.UUID, _RecordTerms] = KeptRecent(3_000_000)
 
 
-def read_record(reader: Reader, asked: Question) -> tuple[Field, str]:
-    """Return the texts of the turns that the reader witnessed, and the language of most events."""
+@dataclass(frozen=True)
+class Record:
+    """The texts of the turns that a reader witnessed, and how many events each language has."""
+
+    turns: Field
+    languages: Counter[str]
+
+    @property
+    def language(self) -> str:
+        """The language of most events."""
+        spoken = self.languages
+        return max(spoken, key=lambda one: (spoken[one], one), default=ENGLISH)
+
+
+def read_record(reader: Reader, asked: Question) -> Record:
+    """Return the texts of the turns that the reader witnessed."""
     chapter = reader.chapter
     own, languages = Field(), Counter[str]()
     terms = _terms_of(chapter)
@@ -96,7 +111,7 @@ def read_record(reader: Reader, asked: Question) -> tuple[Field, str]:
             if reader.perceives(witnesses) and (reader.with_thoughts or kind != THOUGHT):
                 own.add(number, length, asked.words_in(language, counts))
                 languages[language] += 1
-    return own, max(languages, key=lambda one: (languages[one], one), default=ENGLISH)
+    return Record(own, languages)
 
 
 def _terms_of(chapter: Session) -> _RecordTerms:

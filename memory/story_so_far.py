@@ -18,14 +18,18 @@ from memory.fold.handing_on import Payload, beyond, what_holds
 from memory.fold.records import Block
 from memory.models import MemoryBlock
 from sessions.access import tell_readers_apart
-from sessions.models import CastMember, Session
+from sessions.models import Session
+from sessions.people import members_by_number, numbers_before
 from sessions.stories import chapter_before
 
 
 def write_story_so_far(chapter: Session) -> list[MemoryBlock]:
     """Store the blocks, if a chapter stands before this one in its story and has any memory."""
     before = chapter_before(chapter)
-    if before is None or not before.memory_blocks.exists():
+    if before is None:
+        return []
+    _follow(chapter, before)
+    if not before.memory_blocks.exists():
         return []
     now = timezone.now()
     blocks = [
@@ -53,7 +57,7 @@ def _handed_on(before: Session, chapter: Session) -> Iterator[tuple[list[int], P
     shared = what_holds(everybody, roster)
     yield chapter.everybodys_numbers, shared
     own: list[tuple[list[int], Payload]] = []
-    for number, old in _who_remembers(before, chapter):
+    for number, old in numbers_before(chapter, before).items():
         folded = fold_chapter(before, readers=[old])
         more = beyond(what_holds(folded, roster), shared, folded)
         same = next((readers for readers, payload in own if payload == more), None)
@@ -73,16 +77,13 @@ def _handed_on(before: Session, chapter: Session) -> Iterator[tuple[list[int], P
         yield [], rest
 
 
-def _who_remembers(before: Session, chapter: Session) -> Iterator[tuple[int, int]]:
-    """Yield the number of each member who was in the chapter before, with the number there."""
-    there = {member.pk: number for number, member in _numbered(before)}
-    for number, member in _numbered(chapter):
-        old = there.get(member.origin_id) if member.origin_id else None
-        if old is not None:
-            yield number, old
-
-
-def _numbered(chapter: Session) -> Iterator[tuple[int, CastMember]]:
-    for character, member in chapter.numbered_cast:
-        if member.is_selected:
-            yield character.number, member
+def _follow(chapter: Session, before: Session) -> None:
+    """Store that the chapter follows this one, and that its people were there. Both may have been
+    those of a fork."""
+    Session.objects.filter(pk=chapter.pk).update(follows=before)
+    chapter.follows = before
+    here, there = members_by_number(chapter), members_by_number(before)
+    for number, old in numbers_before(chapter, before).items():
+        if here[number].origin_id != there[old].pk:
+            here[number].origin = there[old]
+            here[number].save(update_fields=["origin"])

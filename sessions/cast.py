@@ -1,5 +1,6 @@
 """The cast of a chapter: who takes part, and their names, pronouns and texts."""
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
 from sessions.exceptions import InvalidInput
@@ -29,9 +30,15 @@ def default_cast() -> list[CastMember]:
 
 
 def copy_cast(cast: Iterable[CastMember]) -> list[CastMember]:
-    """Return a copy of the cast for another chapter. The caller has to set `session` on each
-    member."""
-    return [CastMember(**{name: getattr(one, name) for name in _FIELDS}) for one in cast]
+    """Return a copy of the cast for another chapter, in the same order. The caller has to set
+    `session` on each member."""
+    members = list(cast)
+    # People without a panel are in the order of their ids.
+    keys = sorted(uuid.uuid4() for _ in members)
+    return [
+        CastMember(member_id=key, **{name: getattr(one, name) for name in _FIELDS})
+        for key, one in zip(keys, members, strict=True)
+    ]
 
 
 def change_cast(

@@ -170,7 +170,7 @@ def copy_setup(session_id: uuid.UUID) -> Session:
 def store_next_chapter(before: Session, place: int) -> Session:
     """Create a chapter at this place of the story of the chapter `before`. It has the world and the
     cast of that chapter, each of whom remembers it, and an empty scene. Nobody has named it."""
-    chapter = _with_settings_of(before, story=before.story, place=place)
+    chapter = _with_settings_of(before, story=before.story, place=place, follows=before)
     tab1 = Tab1Inputs(world_text=before.tab1.world_text, mode_setup=before.tab1.mode_setup)
     cast = copy_cast(before.cast)
     for member, origin in zip(cast, before.cast, strict=True):

@@ -4,15 +4,18 @@ them."""
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
+from xml.sax.saxutils import quoteattr
 
 from agents.prompting.budget import weigh
+from agents.prompting.escaping import without_forgeries
 from agents.prompting.layer_sources import context_start, told_turn
 from agents.prompting.layers import Piece, Search, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.sent_layers import BLANK_LINE, with_heading
-from memory.recalling import ELEMENTS_OF_NOW, Passage, Reader, recall
+from memory.recalling import Passage, Reader, recall
 from memory.telling.prompt_memory import told_lock
-from memory.telling.session_state import StateLine, heading_of
+from memory.telling.session_state import ELEMENTS_OF_NOW, StateLine, heading_of
+from sessions.models import Session
 
 _NAME = "RECALLED_PASSAGES"
 # The parts of the budget that passages have at least and at most, and the most tokens by tier. What
@@ -28,13 +31,14 @@ _MOST_PASSAGES, _LEAST_OF_BEST = 16, 0.4
 # The most lines of memory that say how things stand, and the part of the room that they fill before
 # anything else: a character must know first of all what holds now.
 _MOST_OF_NOW, _SHARE_OF_NOW = 12, 0.5
-_MEMORY = "memory"
+_MEMORY, _EARLIER = "memory", "earlier_chapter"
 
 
 def _search(subject: Subject, tier: Tier) -> Search:
     """Return the search for the passages that the words of the attempt are about.
 
-    The turns before the recent context are never in the other layers. A request without words, such
+    The turns before the recent context are never in the other layers, and neither are those of the
+    chapters before. A request without words, such
     as the start that a model reads ahead, has no passages, but keeps their room free, so that it
     begins as the request with words will.
     """
@@ -47,7 +51,7 @@ def _search(subject: Subject, tier: Tier) -> Search:
         least_tokens=least,
         most_tokens=most,
         most_if_all_stays=min(most, _MOST_IF_ALL_STAYS),
-        is_needed=start > 1,
+        is_needed=start > 1 or subject.chapter.follows_id is not None,
     )
 
 
@@ -89,27 +93,79 @@ class _Found:
     """The passages that the layer tells."""
 
     def __init__(self, cast: tuple[str, ...], reader: str | None) -> None:
-        self._cast, self._reader = cast, reader
-        self._turns: list[tuple[int, Piece]] = []
-        self._lines: list[StateLine] = []
+        self._own = _OfChapter(cast, reader)
+        # The passages of each earlier chapter, by its place in the story.
+        self._earlier: dict[int, _OfChapter] = {}
 
     def add_if_it_fits(self, passage: Passage, room: float) -> None:
         """Add the passage, unless it was added before or makes the layer heavier than `room`."""
-        turns, lines = list(self._turns), list(self._lines)
-        if passage.line in lines:
-            return
-        if passage.line is None:
-            whole, _ = told_turn(passage.entries, self._cast)
-            self._turns.append((passage.prompt_index, Piece(whole)))
+        earlier = passage.earlier
+        if earlier is None:
+            chapter = self._own
+        elif (kept := self._earlier.get(earlier.place)) is not None:
+            chapter = kept
         else:
+            cast = tuple(one.name for one in earlier.everybody)
+            chapter = _OfChapter((*self._own.cast, *cast), passage.reader_name, earlier)
+            self._earlier[earlier.place] = chapter
+        if chapter.add(passage) and self._weight() > room:
+            chapter.take_back()
+
+    def pieces(self) -> list[Piece]:
+        """Return the passages in the order of the story: those of the earlier chapters, then the
+        lines of memory, then the turns."""
+        earlier = (self._earlier[place].whole() for place in sorted(self._earlier))
+        return [*filter(None, earlier), *self._own.pieces()]
+
+    def _weight(self) -> float:
+        return weigh(with_heading(_NAME, BLANK_LINE.join(piece.text for piece in self.pieces())))
+
+
+class _OfChapter:
+    """The passages of one chapter. `cast` are the names that could pass for those of speakers."""
+
+    def __init__(
+        self, cast: tuple[str, ...], reader: str | None, chapter: Session | None = None
+    ) -> None:
+        self.cast = cast
+        self._reader, self._chapter = reader, chapter
+        self._turns: list[tuple[int, str]] = []
+        self._lines: list[StateLine] = []
+        self._newest_is_line = False
+
+    def add(self, passage: Passage) -> bool:
+        """Add the passage, and return False if it was added before."""
+        if passage.line in self._lines:
+            return False
+        self._newest_is_line = passage.line is not None
+        if passage.line is not None:
             self._lines.append(passage.line)
-        if self._weight() > room:
-            self._turns, self._lines = turns, lines
+        else:
+            whole, _ = told_turn(passage.entries, self.cast)
+            self._turns.append((passage.prompt_index, whole))
+        return True
+
+    def take_back(self) -> None:
+        """Take back the passage that was added last."""
+        (self._lines if self._newest_is_line else self._turns).pop()
 
     def pieces(self) -> list[Piece]:
         """Return the lines of memory, and then the turns, both in the order of the story."""
         memory = [Piece(self._memory(), has_elements=True)] if self._lines else []
-        return [*memory, *(piece for _, piece in sorted(self._turns, key=lambda one: one[0]))]
+        return [*memory, *map(Piece, self._told())]
+
+    def whole(self) -> Piece | None:
+        """Return all passages of an earlier chapter in an element with its title."""
+        assert self._chapter is not None, "Only earlier chapters are told as a whole."
+        told = [self._memory()] if self._lines else []
+        told += map(without_forgeries, self._told())
+        if not told:
+            return None
+        start = f"<{_EARLIER} title={quoteattr(self._chapter.title)}>"
+        return Piece("\n".join((start, BLANK_LINE.join(told), f"</{_EARLIER}>")), has_elements=True)
+
+    def _told(self) -> list[str]:
+        return [whole for _, whole in sorted(self._turns, key=lambda one: one[0])]
 
     def _memory(self) -> str:
         told = [f"<{_MEMORY}>"]
@@ -118,9 +174,6 @@ class _Found:
                 told.append(heading_of(under))
             told += (line.for_reader(self._reader) for line in lines)
         return "\n".join([*told, f"</{_MEMORY}>"])
-
-    def _weight(self) -> float:
-        return weigh(with_heading(_NAME, BLANK_LINE.join(piece.text for piece in self.pieces())))
 
 
 def _place(line: StateLine) -> tuple[int, tuple[int, int]]:

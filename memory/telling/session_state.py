@@ -30,8 +30,13 @@ ELEMENTS = frozenset(
         *("boundary", "world", "themes", "rules", "powers", "lore", "premise", "time"),
         *("threats", "goals", "canon", "open", "found", "closed", "told", "did", "was", "prompts"),
         *("between", "now", "unclear", "around", "where", "location"),
-        "no_longer_true",
+        *("no_longer_true", "earlier_chapter"),
     }
+)
+# The elements of the lines that say how things stand: the state of the world, threads with how they
+# ended, and canon.
+ELEMENTS_OF_NOW = frozenset(
+    ("now", "where", "location", "around", "open", "closed", "unclear", "canon", "boundary")
 )
 _SETTINGS = ("World", "Themes", "Rules", "Powers", "Lore", "Premise", "Time", "Threats", "Goals")
 _MINIMAL_SETTINGS = ("World", "Rules", "Premise")

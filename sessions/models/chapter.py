@@ -80,6 +80,13 @@ class Session(models.Model):
     is_chosen = models.BooleanField(default=True)
     # The time at which the user deleted the chapter, or None.
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # The chapter before it, from which it got its people and what they remember, or None.
+    # `followed_state` says how that chapter stood when its memory was handed on (see
+    # memory.changes_before), and is None before that.
+    follows = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", editable=False
+    )
+    followed_state = models.JSONField(null=True, blank=True, editable=False)
     # The name of the mode (see agents.modes).
     mode = models.CharField(max_length=MODE_CHAR_LIMIT, default=DEFAULT_MODE)
     state = models.CharField(max_length=16, choices=State, default=State.DRAFT_TAB1)

@@ -20,13 +20,15 @@ router = Router(tags=["Play"])
 class FoundDocument(Document):
     """A turn that was found, or an entry of memory."""
 
+    session_id: UUID = Field(description="The chapter that has it: this one, or one before it.")
+    chapter: str = Field(description="The title of that chapter.")
     prompt_index: int = Field(
         description="The number of the turn. For an entry of memory, the last prompt that it is "
         "about, or 0 if the lock says it."
     )
     text: str = Field(
         description="The prompt and its replies, as the transcript has them. An entry of memory "
-        'begins with "Memory" and its prompts.'
+        'begins with "Memory" and its prompts, and what an earlier chapter has with its title.'
     )
     score: float = Field(description="How well it fits. Compare it only within one answer.")
 
@@ -54,7 +56,8 @@ def search_session(
 
     With `slot`, only what this character witnessed and may know is found. With `thoughts`, thoughts
     are found too. Replies that are not chosen are never found, and neither is what the Game Master
-    withdrew from memory.
+    withdrew from memory. Of the chapters that this one came from, turns and events are found: with
+    `slot`, those that the same person witnessed there.
     """
     chapter = get_chapter(session_id)
     if slot is not None and slot not in chapter.selected_agent_slots:
@@ -64,7 +67,13 @@ def search_session(
     return SearchDocument(
         session_id=chapter.pk,
         results=[
-            FoundDocument(prompt_index=one.prompt_index, text=one.text, score=round(one.score, 6))
+            FoundDocument(
+                session_id=(one.earlier or chapter).pk,
+                chapter=(one.earlier or chapter).title,
+                prompt_index=one.prompt_index,
+                text=one.text,
+                score=round(one.score, 6),
+            )
             for one in passages
         ],
     )

@@ -66,6 +66,9 @@ def fork_chapter(session_id: uuid.UUID, number: int, *, submission_key: str = ""
             forked_at_prompt=number,
             fork_key=key,
             inherited_usage=used_by_model(origin.pk),
+            follows_id=origin.follows_id,
+            followed_state=origin.followed_state,
+            origins=[one.origin_id for one in origin.cast],
         )
     except IntegrityError:
         # Another request with the same key came at the same time, and has stored the fork.

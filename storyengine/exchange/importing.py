@@ -67,12 +67,17 @@ def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session
     return store_chapter(chapter, imported_at=timezone.now())
 
 
-def store_chapter(chapter: Chapter, **fields: Any) -> Session:
-    """Store the chapter under new ids. `fields` are values for its Session row.
+def store_chapter(
+    chapter: Chapter, *, origins: Sequence[uuid.UUID | None] = (), **fields: Any
+) -> Session:
+    """Store the chapter under new ids. `fields` are values for its Session row, and `origins` are
+    the keys of the origins of its cast, in the order of the cast.
 
     Raises ImportLost. Raises UnknownChapter if the chapter is a fork and its origin was deleted.
     """
     session, tab1, cast = _first_rows(chapter, fields)
+    for member, origin in zip(cast, origins, strict=False):
+        member.origin_id = origin
     block_ids = _new_ids(chapter.memory_blocks)
     names = NewNames(chapter.turns, chapter.results)
     with importing(session, tab1, cast):

@@ -12,6 +12,7 @@ from sessions.attempts import open_prompt
 from sessions.committing import commit_attempt
 from sessions.events import NewEvent
 from sessions.models import THOUGHT, Session
+from sessions.stories import begin_next_chapter
 from sessions.tests.factories import add_reply, add_turn
 from storyengine.api.tests.calling import address, assert_problem, call
 
@@ -53,6 +54,16 @@ def test_a_slot_finds_what_this_character_witnessed_and_no_slot_everything(
     assert numbers(chapter, q="ruby") == [5]
     assert numbers(chapter, q="ruby", slot=1) == [5]
     assert numbers(chapter, q="ruby", slot=2) == []
+
+
+def test_what_a_chapter_before_has_is_found_and_named(chapter: Session) -> None:
+    following = begin_next_chapter(chapter.story_id)
+    first, *_ = search(following, q="lantern hymns", slot=1).json()["results"]
+    assert (first["session_id"], first["chapter"]) == (str(chapter.pk), chapter.title)
+    assert first["prompt_index"] == 2
+    assert first["text"].startswith(f"Chapter “{chapter.title}”: 2) A lantern")
+    [own, *_] = search(chapter, q="lantern hymns").json()["results"]
+    assert (own["session_id"], own["chapter"]) == (str(chapter.pk), chapter.title)
 
 
 def test_what_is_not_chosen_is_not_found(chapter: Session) -> None:
