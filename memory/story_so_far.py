@@ -8,19 +8,32 @@ everybody knew. The last block is for nobody: it has what the narrator and agent
 of that, so that the newest of two values is the last one that they read.
 """
 
+import uuid
 from collections.abc import Iterator
 from datetime import timedelta
 
+from django.db import transaction
 from django.utils import timezone
 
+from memory.changes_before import can_renew, state_before
 from memory.fold.folding import fold, fold_chapter
 from memory.fold.handing_on import Payload, beyond, what_holds
 from memory.fold.records import Block
 from memory.models import MemoryBlock
-from sessions.access import tell_readers_apart
+from sessions.access import get_chapter, get_chapter_in_locked_story, tell_readers_apart
+from sessions.exceptions import WrongState
 from sessions.models import Session
 from sessions.people import members_by_number, numbers_before
 from sessions.stories import chapter_before
+
+HAS_BEGUN = (
+    "The first prompt of this chapter was sent already, so what its people remember stays as it "
+    "is. Nothing was changed."
+)
+NONE_BEFORE = (
+    "There is no chapter before this one any more, so what its people remember stays as it is. "
+    "Bring that chapter back first, or play on without it."
+)
 
 
 def write_story_so_far(chapter: Session) -> list[MemoryBlock]:
@@ -48,6 +61,32 @@ def write_story_so_far(chapter: Session) -> list[MemoryBlock]:
     for block in blocks:
         tell_readers_apart(chapter, block.audience or [])
     return MemoryBlock.objects.bulk_create(blocks)
+
+
+@transaction.atomic
+def renew_story_so_far(session_id: uuid.UUID) -> Session:
+    """Write the blocks anew from the chapter before as it is now. Raises UnknownChapter, and
+    WrongState if play has begun or if there is no chapter before any more."""
+    chapter = get_chapter_in_locked_story(session_id)
+    if chapter_before(chapter) is None:
+        raise WrongState(NONE_BEFORE)
+    if not can_renew(chapter):
+        raise WrongState(HAS_BEGUN)
+    chapter.memory_blocks.filter(type=MemoryBlock.Type.STORY_SO_FAR).delete()
+    # Processes cache composed requests. A new `updated_at` makes them compose the requests anew.
+    Session.objects.filter(pk=session_id).update(differs_by_reader=False, updated_at=timezone.now())
+    write_story_so_far(get_chapter(session_id))
+    return get_chapter(session_id)
+
+
+@transaction.atomic
+def keep_story_so_far(session_id: uuid.UUID) -> Session:
+    """Take note of the changes of the chapter before, so that they are not announced any more. What
+    the people remember stays as it is."""
+    chapter = get_chapter_in_locked_story(session_id)
+    if chapter.followed_state is not None:
+        Session.objects.filter(pk=session_id).update(followed_state=state_before(chapter))
+    return get_chapter(session_id)
 
 
 def _handed_on(before: Session, chapter: Session) -> Iterator[tuple[list[int], Payload]]:
@@ -80,8 +119,9 @@ def _handed_on(before: Session, chapter: Session) -> Iterator[tuple[list[int], P
 def _follow(chapter: Session, before: Session) -> None:
     """Store that the chapter follows this one, and that its people were there. Both may have been
     those of a fork."""
-    Session.objects.filter(pk=chapter.pk).update(follows=before)
     chapter.follows = before
+    chapter.followed_state = state_before(chapter)
+    chapter.save(update_fields=["follows", "followed_state"])
     here, there = members_by_number(chapter), members_by_number(before)
     for number, old in numbers_before(chapter, before).items():
         if here[number].origin_id != there[old].pk:

@@ -20,15 +20,24 @@ def numbers_before(chapter: Session, before: Session) -> dict[int, int]:
         for number, member in members_by_number(chapter).items()
         if member.origin_id
     }
-    in_forks = _in_forks_of(before, [one for one in origins.values() if one not in by_key])
     found: dict[int, int] = {}
-    for number, origin in origins.items():
-        old = by_key.get(origin)
-        if old is None and (same := in_forks.get(origin)):
-            at, name = same
-            old = at if at in there and there[at].as_character(at).name == name else None
-        if old is not None:
-            found[number] = old
+    # Usually the origins are members of `before`. If a chapter between the two was deleted, their
+    # own origins are.
+    for _ in range(chapter.place - before.place):
+        in_forks = _in_forks_of(before, [one for one in origins.values() if one not in by_key])
+        for number, origin in origins.items():
+            old = by_key.get(origin)
+            if old is None and (same := in_forks.get(origin)):
+                at, name = same
+                old = at if at in there and there[at].as_character(at).name == name else None
+            if old is not None:
+                found[number] = old
+        origins = {number: one for number, one in origins.items() if number not in found}
+        if not origins:
+            break
+        own = CastMember.objects.filter(pk__in=origins.values()).exclude(origin=None)
+        of_origins = dict(own.values_list("pk", "origin"))
+        origins = {number: of_origins[one] for number, one in origins.items() if one in of_origins}
     return found
 
 

@@ -163,13 +163,15 @@ def restore_chapter(session_id: uuid.UUID) -> Session:
 
 
 @transaction.atomic
-def restore_story(story_id: uuid.UUID) -> Story:
-    """Bring back the chapters that were deleted last, all at once. Raises UnknownStory."""
+def restore_story(story_id: uuid.UUID, deleted_with: uuid.UUID | None = None) -> Story:
+    """Bring back the chapters that were deleted together with the chapter `deleted_with`, or those
+    that were deleted last, all at once. Raises UnknownStory."""
     lock_story(story_id)
     hidden = _hidden().filter(story=story_id)
-    last = hidden.aggregate(last=Max("deleted_at"))["last"]
-    if last is not None:
-        _restore(hidden.filter(deleted_at=last))
+    of_deletion = hidden.filter(pk=deleted_with) if deleted_with else hidden
+    deleted_at = of_deletion.aggregate(last=Max("deleted_at"))["last"]
+    if deleted_at is not None:
+        _restore(hidden.filter(deleted_at=deleted_at))
     return get_story(story_id)
 
 

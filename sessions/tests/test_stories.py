@@ -197,6 +197,15 @@ class TestDeletion:
         restore_chapter(named("Two").pk)
         assert titles(story) == ["One", "Fork", "Two"]
 
+    def test_an_older_deletion_of_several_comes_back_at_once(self, story: Story) -> None:
+        hide_story(story.pk)
+        restore_chapter(named("Two").pk)
+        hide_chapter(named("Two").pk)
+        newest, older = deletions()
+        assert [one.title for one in newest.chapters] == ["Two"]
+        restore_story(story.pk, older.chapters[0].pk)
+        assert titles(story) == ["One", "Fork"]
+
     def test_to_bring_back_what_is_there_changes_nothing(self, story: Story) -> None:
         restore_chapter(named("One").pk)
         restore_story(story.pk)

@@ -273,9 +273,22 @@ class SessionFields(SessionSummary):
     target_words: int
 
 
+class ChapterBeforeDocument(Document):
+    """What has changed in the chapter before since its memory was handed on."""
+
+    session_id: UUID | None = Field(description="That chapter; null if it was deleted.")
+    changes: list[str] = Field(description="A sentence for each change; empty if there is none.")
+    can_renew: bool = Field(
+        description="Whether `POST …/before/renew` can bring what is remembered up to date."
+    )
+
+
 class SessionDocument(SessionFields):
     """A whole chapter."""
 
+    before: ChapterBeforeDocument | None = Field(
+        description="Null for a chapter to which no memory was handed on."
+    )
     calls_to_accept: int = Field(
         description="How many model calls memory is behind; it waits until they are accepted with "
         "`POST …/retry-summary` or `POST …/end`. 0 where nothing has to be accepted."

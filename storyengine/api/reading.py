@@ -17,6 +17,7 @@ from agents.running.jobs import latest_jobs
 from agents.running.recovery import recover
 from agents.running.results import MOST_VOID, void_results
 from memory.blocks import counting_blocks
+from memory.changes_before import can_renew, changes_before, followed
 from memory.drafts import drafts_of
 from memory.stretches import calls_to_accept
 from sessions.access import get_chapter, read_at_one_moment
@@ -29,6 +30,7 @@ from sessions.record import chosen_events
 from storyengine.api.documents import (
     ActAnswer,
     AttemptDocument,
+    ChapterBeforeDocument,
     ConsentDocument,
     JobDocument,
     SessionDocument,
@@ -57,6 +59,7 @@ def _document(chapter: Session, *, with_thoughts: bool) -> SessionDocument:
     pending = pending_attempt(chapter)
     return SessionDocument(
         **dict(SessionFields.model_validate(chapter)),
+        before=_before(chapter),
         calls_to_accept=calls_to_accept(chapter, is_ending=False)
         if has_stage(chapter.mode, Stage.MEMORY)
         else 0,
@@ -72,6 +75,18 @@ def _document(chapter: Session, *, with_thoughts: bool) -> SessionDocument:
         narrative_drafts=list(drafts_of(chapter)),
         pending_turn=pending_document(pending) if pending else None,
         jobs=_jobs(chapter),
+    )
+
+
+def _before(chapter: Session) -> ChapterBeforeDocument | None:
+    if chapter.followed_state is None:
+        return None
+    changes = changes_before(chapter)
+    before = followed(chapter)
+    return ChapterBeforeDocument(
+        session_id=before.pk if before else None,
+        changes=list(changes.sentences) if changes else [],
+        can_renew=can_renew(chapter),
     )
 
 

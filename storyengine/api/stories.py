@@ -14,6 +14,7 @@ from pydantic import Field
 
 from memory.drafts import drafts_of_story
 from memory.shelf import find_stories
+from memory.story_so_far import keep_story_so_far, renew_story_so_far
 from sessions.exceptions import InvalidInput
 from sessions.limits import SEARCH_CHAR_LIMIT
 from sessions.models import Session, Story
@@ -32,7 +33,7 @@ from storyengine.api.bodies import Body, NewChapterBody
 from storyengine.api.book_files import BOOK_FILE, FormatName
 from storyengine.api.documents import Document, SessionDocument, SessionSummary
 from storyengine.api.problems import CALL, READ, WRITE, refusals
-from storyengine.api.reading import answer_created
+from storyengine.api.reading import answer_created, read_session
 from storyengine.api.starters import begin
 from storyengine.books.book import book_of
 from storyengine.books.sending import send_book
@@ -123,9 +124,12 @@ def delete_story(request: HttpRequest, story_id: UUID) -> Status[None]:
 
 
 @router.post("/story/{uuid:story_id}/restore", response={200: StoryDocument, **CALL})
-def restore_whole_story(request: HttpRequest, story_id: UUID) -> StoryDocument:
-    """Bring back the chapters of the story that were deleted last, within the last day."""
-    return _read(restore_story(story_id))
+def restore_whole_story(
+    request: HttpRequest, story_id: UUID, deleted_with: UUID | None = None
+) -> StoryDocument:
+    """Bring back the chapters of the story that were deleted last, within the last day, or with
+    `deleted_with` those that were deleted together with this chapter."""
+    return _read(restore_story(story_id, deleted_with))
 
 
 @router.post("/story/{uuid:story_id}/chapter", response={201: SessionDocument, **CALL})
@@ -138,6 +142,22 @@ def create_next_chapter(
     person knew at the end of the chapter before.
     """
     return answer_created(begin_next_chapter(story_id), response)
+
+
+@router.post("/session/{uuid:session_id}/before/renew", response={200: SessionDocument, **CALL})
+def renew_before(request: HttpRequest, session_id: UUID) -> SessionDocument:
+    """Bring what this chapter remembers of the chapter before up to date, without a model.
+
+    409 once the first prompt was sent, and if there is no chapter before any more.
+    """
+    return read_session(renew_story_so_far(session_id).pk)
+
+
+@router.post("/session/{uuid:session_id}/before/keep", response={200: SessionDocument, **CALL})
+def keep_before(request: HttpRequest, session_id: UUID) -> SessionDocument:
+    """Take note of the changes of the chapter before, so that `before` lists only later ones. What
+    this chapter remembers stays as it is."""
+    return read_session(keep_story_so_far(session_id).pk)
 
 
 @router.get(

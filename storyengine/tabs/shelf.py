@@ -130,7 +130,8 @@ class Undo:
     def of(cls, deletion: Deletion) -> "Undo":
         chapter, story = deletion.chapters[0].pk, deletion.story.pk
         if len(deletion.chapters) > 1:
-            return cls(deletion.title, (str(story),), reverse("pages:restore-story", args=[story]))
+            address = reverse("pages:restore-deletion", args=[story, chapter])
+            return cls(deletion.title, (str(story),), address)
         address = reverse("pages:restore", args=[chapter])
         return cls(deletion.title, (str(chapter), str(story)), address)
 

@@ -6,6 +6,7 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_POST, require_safe
 
 from memory.drafts import drafts_of_story
+from memory.story_so_far import keep_story_so_far, renew_story_so_far
 from sessions.stories import (
     archive_story,
     begin_next_chapter,
@@ -17,7 +18,7 @@ from sessions.stories import (
 )
 from storyengine.books.book import book_of
 from storyengine.books.sending import send_book
-from storyengine.tabs.addresses import first_address, home
+from storyengine.tabs.addresses import address_of, first_address, home
 from storyengine.web.render import HttpRequest, go
 
 
@@ -43,8 +44,9 @@ def delete(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
 
 
 @require_POST
-def restore(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
-    restore_story(story_id)
+def restore(request: HttpRequest, story_id: uuid.UUID, deleted_with: uuid.UUID) -> HttpResponse:
+    """Bring back the chapters that were deleted together with this one."""
+    restore_story(story_id, deleted_with)
     return go(request, home())
 
 
@@ -52,6 +54,19 @@ def restore(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
 def next_chapter(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
     """Begin the chapter that follows the last one of the story, and open its first tab."""
     return go(request, first_address(begin_next_chapter(story_id)))
+
+
+@require_POST
+def renew_before(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Bring what the people remember of the chapter before up to date."""
+    return go(request, address_of(renew_story_so_far(session_id)))
+
+
+@require_POST
+def keep_before(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Take note that the chapter before has changed, and leave what the people remember as it
+    is."""
+    return go(request, address_of(keep_story_so_far(session_id)))
 
 
 @require_safe

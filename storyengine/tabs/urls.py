@@ -58,6 +58,8 @@ of_a_chapter: list[URLPattern] = [
     path("reopen", play.reopen_chapter, name="reopen"),
     path("fork/<int:number>", forks.confirm_fork, name="confirm-fork"),
     path("fork", forks.fork, name="fork"),
+    path("before/renew", stories.renew_before, name="renew-before"),
+    path("before/keep", stories.keep_before, name="keep-before"),
     path("transcript", play.whole_transcript, name="transcript"),
     # Pages about model calls
     path("calls/prompts/<int:number>", calls.show_prompt, name="prompt-calls"),
@@ -106,7 +108,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("stories/<uuid:story_id>/download", stories.download, name="download-story"),
     path("stories/<uuid:story_id>/archive", stories.archive, name="archive-story"),
     path("stories/<uuid:story_id>/delete", stories.delete, name="delete-story"),
-    path("stories/<uuid:story_id>/restore", stories.restore, name="restore-story"),
+    path(
+        "stories/<uuid:story_id>/restore/<uuid:deleted_with>",
+        stories.restore,
+        name="restore-deletion",
+    ),
     path("consent/", consent.show_consent, name="consent"),
     path("consent/allow", consent.allow, name="allow"),
     path("consent/withdraw", consent.withdraw_host, name="withdraw"),

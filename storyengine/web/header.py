@@ -6,6 +6,7 @@ from typing import Any
 from agents.calling.model_access import provider_label, unknown_models
 from agents.calling.spending import spending_of, uncapped_models
 from agents.modes import Stage, find_mode
+from memory.changes_before import changes_before
 from sessions.models import Session
 
 
@@ -19,4 +20,5 @@ def header_context(chapter: Session, tab: str) -> dict[str, Any]:
         "model": provider_label(),
         "unknown_models": unknown_models(),
         "uncapped_models": uncapped_models(),
+        "changes_before": changes_before(chapter),
     }

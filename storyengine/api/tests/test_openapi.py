@@ -45,6 +45,8 @@ EXPECTED = {
     "/api/session/{session_id}/reset": {"post"},
     "/api/session/{session_id}/copy": {"post"},
     "/api/session/{session_id}/restore": {"post"},
+    "/api/session/{session_id}/before/renew": {"post"},
+    "/api/session/{session_id}/before/keep": {"post"},
     "/api/session/{session_id}/now": {"get"},
     "/api/session/{session_id}/search": {"get"},
     "/api/session/{session_id}/calls": {"get"},
