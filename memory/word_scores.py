@@ -49,7 +49,9 @@ class WordScores:
         # The words are added in one order, because the sum of fractions depends on it.
         ordered = [terms[word] for word in sorted(terms)]
         many = [self._many[one] for one in ordered if one in self._many]
-        total = list(map(sum, zip(*many, strict=True))) if many else [0.0] * len(self._numbers)
+        total = [0.0] * len(self._numbers)
+        if many:
+            total = list(map(float, map(sum, zip(*many, strict=True))))
         for one in ordered:
             if one in self._few:
                 for at, score in zip(*self._few[one], strict=True):

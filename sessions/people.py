@@ -35,9 +35,10 @@ def numbers_before(chapter: Session, before: Session) -> dict[int, int]:
         origins = {number: one for number, one in origins.items() if number not in found}
         if not origins:
             break
-        own = CastMember.objects.filter(pk__in=origins.values()).exclude(origin=None)
+        own = CastMember.objects.filter(pk__in=origins.values())
         of_origins = dict(own.values_list("pk", "origin"))
-        origins = {number: of_origins[one] for number, one in origins.items() if one in of_origins}
+        earlier = ((number, of_origins.get(one)) for number, one in origins.items())
+        origins = {number: one for number, one in earlier if one}
     return found
 
 

@@ -1,9 +1,9 @@
 """A later change of the chapter before is announced in the next one, on pages and in the API."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from django.http import HttpResponse
 from django.test import Client
 
 from memory.corrections import write_correction
@@ -53,7 +53,7 @@ def told(client: Client, chapter: Session, tab: str = "play") -> str:
     return " ".join(one.words for one in all_of(html, "section", "before-changed"))
 
 
-def renew(chapter: Session) -> HttpResponse:
+def renew(chapter: Session) -> Any:
     return call("POST", api_address(chapter, "before/renew"))
 
 
