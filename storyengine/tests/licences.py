@@ -31,6 +31,8 @@ EXCEPTIONS = {
     "psycopg-binary": ("lgpl-3.0-only", _LIBRARY),
     "psycopg-pool": ("lgpl-3.0-only", _LIBRARY),
 }
+# The packages whose metadata name no licence, with the licence of the file that they bring along.
+IN_FILES = {"axe-playwright-python": "mit"}
 
 _PINNED = re.compile(r"^([\w.-]+)(?:\[[\w,-]+\])?==\S+(?: ; ([^\\\n]+))?", re.MULTILINE)
 _CLASSIFIER = re.compile(r"License :: (?:OSI Approved :: )?(.+)")
@@ -50,7 +52,8 @@ def problems(lock: str, permitted: frozenset[str]) -> Iterator[str]:
             continue
         classifiers = [_CLASSIFIER.match(one) for one in metadata.get_all("Classifier") or ()]
         expression = metadata["License-Expression"] or ""
-        told = [one[1] for one in classifiers if one] or [metadata["License"] or ""]
+        named = metadata["License"] or IN_FILES.get(name, "")
+        told = [one[1] for one in classifiers if one] or [named]
         if not is_permitted(expression, told, permitted | {EXCEPTIONS.get(name, ("",))[0]} - {""}):
             yield f"{name} has the licence {(expression or '; '.join(told))[:80] or '(none)'}."
 

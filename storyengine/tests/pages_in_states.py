@@ -1,0 +1,88 @@
+"""The pages of the program in their states: chapters that are not played, in play, ended, with much
+memory, and with work that runs or has failed."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.test import Client
+from django.utils import timezone
+
+from agents.models import Job
+from agents.tests.replies import turn_delta, world_lock
+from memory.models import NarrativeDraft
+from memory.tests.factories import add_delta, add_lock
+from sessions.models import Attempt, Session
+from sessions.states import State
+from sessions.tests.factories import (
+    add_attempt,
+    add_prompts,
+    make_active_chapter,
+    make_cast,
+    make_chapter,
+)
+from storyengine.tabs.tests.addresses import address
+from storyengine.tests.rendered_pages import Pages, rendered
+from storyengine.tests.whole_chapter import SNAPSHOT, make_whole_chapter
+
+BLOCKS = 40
+NAMES = {"1": "Mara of the Ferry", "2": "Tomasz Wieczorkowski", "3": "The Keeper's Youngest"}
+LONG = " ".join(["Unverhältnismäßigkeitsbeschreibung"] * 5)
+
+
+def pages_in_all_states(client: Client) -> Pages:
+    """Return every page of a chapter, and the tabs of chapters in their states. The caller must
+    have set a scripted provider."""
+    whole = make_whole_chapter("The lamp.")
+    unplayed, played = make_chapter(), remember_much(last_summarized_prompt_index=BLOCKS - 1)
+    ended = remember_much(last_summarized_prompt_index=BLOCKS - 1, state=State.ENDED)
+    NarrativeDraft.objects.create(
+        session=ended, target_words=100, source_snapshot=SNAPSHOT, chapter_text="The lamp. " * 900
+    )
+    chapters = (unplayed, played, ended, *in_other_states())
+    tabs = [address(one, tab) for one in chapters for tab in ("world", "play", "draft")]
+    return rendered(client, ["/", *whole.addresses, *tabs])
+
+
+def remember_much(**fields: Any) -> Session:
+    """Return a chapter with 40 memory blocks. Only two of the three characters may read every
+    second delta."""
+    chapter = make_active_chapter(agent_names=NAMES, title="The Dark Lamp, and what came of it")
+    chapter.tab1.world_text = LONG
+    chapter.tab1.save()
+    make_cast(
+        chapter, public_text={"1": LONG, "2": "A priest."}, pronouns={"3": "they/them/theirs"}
+    )
+    add_prompts(chapter, BLOCKS, text="The stairs are wet.", reply="I go up.")
+    add_lock(chapter, world_lock(list(NAMES.values())))
+    for number in range(1, BLOCKS):
+        told = turn_delta(number, number, canon_locks=[f"Fact number {number}."])
+        audience = [1, 2, 3] if number % 2 else [1, 2]
+        add_delta(chapter, number, number, told, audience=audience)
+    Session.objects.filter(pk=chapter.pk).update(**fields)
+    return chapter
+
+
+def in_other_states() -> list[Session]:
+    """Return chapters with as much memory, whose pages also show unfinished or failed work."""
+    running, broken, building, failed = (remember_much() for _ in range(4))
+    add_attempt(running, words=LONG, partial_text=LONG * 20)
+    add_attempt(broken, words=LONG, partial_text=LONG, status=Attempt.Status.FAILED, error=LONG * 5)
+    Session.objects.filter(pk=building.pk).update(state=State.NARRATING)
+    add_build(building, Job.Status.RUNNING)
+    Session.objects.filter(pk=failed.pk).update(state=State.ENDED)
+    add_build(failed, Job.Status.FAILED)
+    return [running, broken, building, failed]
+
+
+def add_build(chapter: Session, status: Job.Status) -> None:
+    Job.objects.create(
+        session=chapter,
+        kind=Job.Kind.NARRATE,
+        key="build",
+        status=status,
+        error=LONG,
+        failure="NotInForm",
+        partial_text="The lamp.\n\n" * 300,
+        progress={"words": 600, "target_words": 2_500},
+        lease_until=timezone.now() + timedelta(hours=1),
+    )
