@@ -2,6 +2,9 @@
 (() => {
   const RETRY_AFTER = 4000;
   const state = document.getElementById("saved-state");
+  // What is said aloud: a field that could not be saved, and that it is saved after all.
+  const said = document.getElementById("said");
+  let wasNotSaved = false;
   const unsaved = new Set();
   const failed = new Set();
   // What no later try can save: its chapter is locked or gone. It holds back no link and no form.
@@ -27,6 +30,8 @@
   const show = () => {
     const words = failed.size ? "not saved" : unsaved.size ? "saving…" : "saved";
     if (state.textContent !== words) state.textContent = words;
+    if (failed.size || (wasNotSaved && !unsaved.size)) said.textContent = failed.size ? "Not saved" : "Saved";
+    wasNotSaved = failed.size > 0 || (wasNotSaved && unsaved.size > 0);
     state.classList.toggle("is-saving", words === "saving…");
     state.classList.toggle("is-not-saved", words === "not saved");
     const open = [...failed].find((field) => !refused.has(field));
@@ -102,8 +107,6 @@
       if (field.value !== before) field.dispatchEvent(new Event(isSelect ? "change" : "input", { bubbles: true }));
     }
     show();
-    // Only what changes from now on is said aloud.
-    state.setAttribute("role", "status");
   });
   window.addEventListener("beforeunload", (event) => {
     if (!unsaved.size) return;

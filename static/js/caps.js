@@ -5,6 +5,10 @@
   const write = (number) => number.toLocaleString("en-US");
   const limitOf = (field) => Number(field.dataset.limit);
   const isCapped = (field) => field instanceof Element && field.matches("[data-limit]:not([readonly])");
+  // A reader hears the count only after a pause in typing, and only near the limit.
+  const NEAR = 0.9;
+  const PAUSE = 1000;
+  let pause = 0;
   // The last text that fitted, for what cannot be prevented beforehand (input methods).
   const fitting = new WeakMap();
 
@@ -20,6 +24,15 @@
     const used = count(field.value);
     output.textContent = `${write(used)}/${write(limitOf(field))}`;
     output.classList.toggle("is-full", used >= limitOf(field));
+  };
+
+  const sayLater = (field) => {
+    clearTimeout(pause);
+    pause = setTimeout(() => {
+      const used = count(field.value);
+      const isNear = used >= NEAR * limitOf(field);
+      document.getElementById("said").textContent = isNear ? `${write(used)} of ${write(limitOf(field))} characters` : "";
+    }, PAUSE);
   };
 
   const insertedBy = (event) => {
@@ -52,6 +65,7 @@
       if (field.hasAttribute("data-was-refused")) refuse(field, 0);
     }
     refresh(field);
+    sayLater(field);
   });
 
   for (const field of document.querySelectorAll("[data-limit]")) {
