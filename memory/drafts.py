@@ -1,14 +1,18 @@
-"""Reads and adds narrative drafts. Each build adds a draft, and no draft is changed."""
+"""Reads and adds narrative drafts, and says which of them is chosen. Each build adds a draft, and
+no draft is changed."""
 
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, QuerySet
+from django.utils import timezone
 
 from memory.blocks import COUNTS
-from memory.models import NarrativeDraft
+from memory.models import DraftChoice, NarrativeDraft
+from sessions.access import get_chapter, lock_chapter
 from sessions.exceptions import UnknownChapter, WrongState
 from sessions.models import Attempt, Session, Story
 from sessions.stories import chapters_of
@@ -74,12 +78,61 @@ def drafts_of(chapter: Session) -> QuerySet[NarrativeDraft]:
     return drafts.order_by("created_at")
 
 
+def chosen_draft(chapter: Session) -> NarrativeDraft | None:
+    """Return the draft by which the chapter goes into its story: the one that the user chose, or
+    else the newest one. Return None if the chapter has no draft."""
+    return drafts_of(chapter).filter(pk__in=chosen_drafts([chapter]).values()).first()
+
+
+def chosen_drafts(chapters: Sequence[Session] | QuerySet[Session]) -> dict[uuid.UUID, uuid.UUID]:
+    """Return the key of the chosen draft of each chapter that has a draft, by the chapter's
+    key."""
+    drafts = NarrativeDraft.objects.filter(session__in=chapters).order_by("created_at", "pk")
+    choices = DraftChoice.objects.filter(session__in=chapters)
+    newest = dict(drafts.values_list("session", "pk"))
+    return newest | dict(choices.values_list("session", "draft"))
+
+
+def shown_draft(chapter: Session) -> NarrativeDraft | None:
+    """Return the draft with which Tab 3 opens: the chosen one, or the newest one if it was added
+    after the choice, so that the user sees what came."""
+    newest = drafts_of(chapter).last()
+    choice = DraftChoice.objects.filter(session=chapter).first()
+    if newest is None or choice is None or newest.created_at > choice.chosen_at:
+        return newest
+    return drafts_of(chapter).get(pk=choice.draft_id)
+
+
+@transaction.atomic
+def choose_draft(session_id: uuid.UUID, draft_id: uuid.UUID) -> NarrativeDraft:
+    """Let the chapter go into its story by this draft until another one is chosen. Raises
+    UnknownChapter."""
+    lock_chapter(session_id)
+    chapter = get_chapter(session_id)
+    _, draft = find_draft(chapter, draft_id)
+    DraftChoice.objects.update_or_create(
+        session=chapter, defaults={"draft": draft, "chosen_at": timezone.now()}
+    )
+    # A reading of the whole chapter notices the change (see `read_at_one_moment`).
+    Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
+    return draft
+
+
+@transaction.atomic
+def forget_choice(session_id: uuid.UUID) -> None:
+    """Let the chapter go into its story by its newest draft again. Raises UnknownChapter."""
+    lock_chapter(session_id)
+    DraftChoice.objects.filter(session=get_chapter(session_id)).delete()
+    Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
+
+
 def drafts_of_story(story: Story) -> list[NarrativeDraft]:
-    """Return the newest draft of each chapter that the story goes by, in order. A chapter without a
+    """Return the chosen draft of each chapter that the story goes by, in order. A chapter without a
     draft is left out. Raises WrongState if there is no draft."""
     chapters = [chapter for chapter in chapters_of(story) if chapter.is_chosen]
-    newest = [drafts_of(chapter).select_related("session").last() for chapter in chapters]
-    drafts = [draft for draft in newest if draft is not None]
+    chosen = chosen_drafts(chapters)
+    found = NarrativeDraft.objects.select_related("session").in_bulk(chosen.values())
+    drafts = [found[chosen[one.pk]] for one in chapters if one.pk in chosen]
     if not drafts:
         raise WrongState("No chapter of this story has prose yet. Build it on Tab 3 first.")
     return drafts
@@ -107,9 +160,10 @@ def last_prompt_of(draft: NarrativeDraft) -> int:
 
 
 def told_until(chapter: Session) -> int:
-    """Return the number of the last prompt that the newest draft tells, or 0 without a draft."""
-    newest = chapter.narrative_drafts.order_by("-created_at").only("source_snapshot").first()
-    return last_prompt_of(newest) if newest else 0
+    """Return the number of the last prompt that the chosen draft tells, or 0 without a draft."""
+    chosen = chosen_drafts([chapter]).values()
+    draft = chapter.narrative_drafts.only("source_snapshot").filter(pk__in=chosen).first()
+    return last_prompt_of(draft) if draft else 0
 
 
 def write_draft(
@@ -122,10 +176,14 @@ def write_draft(
     max_prompt_index: int,
     block_ids: list[str],
     telling: Telling,
+    origin_id: uuid.UUID | None = None,
 ) -> NarrativeDraft:
+    """Store a draft that a job has written. `origin_id` names the draft of which it wrote a scene
+    again."""
     return NarrativeDraft.objects.create(
         session_id=session_id,
         job_id=job_id,
+        origin_id=origin_id,
         attempt=attempt,
         narrative_agent_definition_text=definition_text,
         target_words=target_words,

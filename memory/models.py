@@ -1,4 +1,4 @@
-"""The tables of memory: the memory blocks, and the drafts that agent 9 writes."""
+"""The tables of memory: the memory blocks, the drafts, and the working copies of drafts."""
 
 import uuid
 from typing import ClassVar
@@ -72,14 +72,25 @@ class MemoryBlock(AppendOnly):
 
 
 class NarrativeDraft(AppendOnly):
-    """The narrative of a chapter by agent 9. The row names the last prompt and the memory blocks
-    that the narrative tells."""
+    """The narrative of a chapter as agent 9 told it, or as the user has edited an earlier draft.
+    The row names the last prompt and the memory blocks that the narrative tells."""
 
     draft_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="narrative_drafts")
+    # The draft that the user edited, or of which the narrator wrote a scene again. None for any
+    # other draft.
+    origin = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    # True if the user edited this draft in a working copy.
+    is_edited = models.BooleanField(default=False)
+    # Of an edited draft, the receipts of the paragraphs that stayed as they were, in order, each as
+    # {"paragraph": int, "prompts": [int, ...], "confidence": str}. The first paragraph has the
+    # number 1. The receipts of the other paragraphs are worked out when somebody asks.
+    kept_receipts = models.JSONField(default=list, blank=True)
     # The job that wrote the draft, and the attempt at the last turn that the draft tells. An
-    # imported draft has no job. An old draft may have no attempt, because attempts were not
-    # recorded then.
+    # imported draft and an edited one have no job. An old draft may have no attempt, because
+    # attempts were not recorded then.
     job_id = models.UUIDField(null=True, blank=True)
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, null=True, blank=True)
     narrative_agent_definition_text = models.TextField(blank=True)
@@ -105,3 +116,35 @@ class NarrativeDraft(AppendOnly):
     @property
     def word_count(self) -> int:
         return len(self.chapter_text.split())
+
+
+class WorkingCopy(models.Model):
+    """The text of a draft that the user is editing. It is saved while the user types, and becomes
+    another draft when the user keeps it."""
+
+    draft = models.OneToOneField(
+        NarrativeDraft, on_delete=models.CASCADE, primary_key=True, related_name="working_copy"
+    )
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="working_copies")
+    text = models.TextField()
+    saved_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["saved_at"]
+        verbose_name_plural = "working copies"
+
+    def __str__(self) -> str:
+        return f"Working copy of {self.draft_id}"
+
+
+class DraftChoice(models.Model):
+    """The draft by which a chapter goes into its story. Without this row, it is the newest one."""
+
+    session = models.OneToOneField(
+        Session, on_delete=models.CASCADE, primary_key=True, related_name="draft_choice"
+    )
+    draft = models.ForeignKey(NarrativeDraft, on_delete=models.CASCADE, related_name="+")
+    chosen_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"Chosen draft of {self.session_id}"

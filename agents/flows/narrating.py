@@ -313,8 +313,11 @@ def _keep_scenes(job: Job, finished: list[str]) -> bool:
 
 
 @transaction.atomic
-def store_telling(job: Job, watch: Watch, telling: Telling) -> None:
-    """Store the draft that the job has written, and end its work."""
+def store_telling(
+    job: Job, watch: Watch, telling: Telling, origin_id: uuid.UUID | None = None
+) -> None:
+    """Store the draft that the job has written, and end its work. `origin_id` names the draft of
+    which the job wrote a scene again."""
     watch.show(telling.text)
     lock_chapter(job.session_id)
     if not finish(job, progress=watch.progress):
@@ -329,5 +332,6 @@ def store_telling(job: Job, watch: Watch, telling: Telling) -> None:
         max_prompt_index=job.inputs["max_prompt_index"],
         block_ids=job.inputs["block_ids"],
         telling=telling,
+        origin_id=origin_id,
     )
     try_move(Session.objects.filter(pk=job.session_id, state=State.NARRATING), State.ENDED)

@@ -149,7 +149,7 @@ async def _write_scene_again(job: Job, watch: Watch) -> None:
     scenes = list(telling.scenes)
     scenes[scene.number - 1] = replace(scenes[scene.number - 1], job_id=str(job.pk))
     again = tell(scenes, [*before, text, *texts[scene.number :]])
-    await in_database(store_telling, job, watch, again)
+    await in_database(store_telling, job, watch, again, uuid.UUID(scene.draft_id))
 
 
 def _read(job: Job) -> tuple[RebuiltScene, Material, Telling]:

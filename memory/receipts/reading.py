@@ -15,6 +15,7 @@ from memory.fold.records import Prompts
 from memory.fold.sources import sources_of
 from memory.keeping import KeptRecent
 from memory.models import NarrativeDraft
+from memory.receipts.kept import kept_matches
 from memory.receipts.matching import Confidence, Match, Matcher, PlayedTurn, SceneProse
 from memory.receipts.paragraphs import Kind, Paragraph, split_paragraphs
 from memory.receipts.untold import says_nothing, untold_events, untold_sentences
@@ -119,7 +120,8 @@ class DraftReceipts:
 
 
 def read_receipts(chapter: Session, draft: NarrativeDraft) -> DraftReceipts:
-    """Match the paragraphs of the draft with the turns that it was written from."""
+    """Match the paragraphs of the draft with the turns that it was written from. The paragraphs
+    that the user left as they were have the receipts of the draft before."""
     last = last_prompt_of(draft) or chapter.prompt_index
     turns = _read_turns(chapter, draft, last)
     telling = telling_of(draft)
@@ -127,7 +129,8 @@ def read_receipts(chapter: Session, draft: NarrativeDraft) -> DraftReceipts:
     paragraphs = split_paragraphs(draft.chapter_text)
     by_scene = _divide(paragraphs, scenes)
     matches = _match(draft, turns, scenes, by_scene)
-    receipts = [_join(*pair) for pair in zip(by_scene, matches, strict=True)]
+    kept = kept_matches(draft)
+    receipts = [_join(*pair, kept) for pair in zip(by_scene, matches, strict=True)]
     told = {prompt for scene in receipts for one in scene for prompt in one.prompts}
     events = _read_events(chapter, last)
     return DraftReceipts(
@@ -206,9 +209,12 @@ def _is_prose(paragraph: Paragraph) -> bool:
     return paragraph.kind == Kind.PROSE
 
 
-def _join(paragraphs: Sequence[Paragraph], matches: Sequence[Match]) -> list[Receipt]:
+def _join(
+    paragraphs: Sequence[Paragraph], matches: Sequence[Match], kept: dict[int, Match]
+) -> list[Receipt]:
     following = iter(matches)
-    return [Receipt(one, next(following) if _is_prose(one) else None) for one in paragraphs]
+    found = [(one, next(following) if _is_prose(one) else None) for one in paragraphs]
+    return [Receipt(one, match and kept.get(one.number, match)) for one, match in found]
 
 
 def _untold_prompts(

@@ -49,6 +49,9 @@ def add_draft(chapter: Session, *texts: str, ends: tuple[int, ...] = ()) -> Narr
         session=chapter,
         attempt=chapter.turns.get(number=chapter.prompt_index).chosen,
         target_words=300,
-        source_snapshot={"max_prompt_index_used": chapter.prompt_index},
+        source_snapshot={
+            "max_prompt_index_used": chapter.prompt_index,
+            "memory_block_ids_used": [],
+        },
         **fields,
     )

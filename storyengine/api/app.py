@@ -16,6 +16,7 @@ from storyengine.api import (
     starters,
     stories,
     trials,
+    working_copies,
 )
 from storyengine.api.interface import JsonRenderer, ProblemAPI, StrictJsonParser
 from storyengine.api.problems import add_problem_handlers
@@ -46,6 +47,7 @@ for module in (
     play,
     background,
     drafts,
+    working_copies,
     calls,
     trials,
     canon,

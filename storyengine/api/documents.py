@@ -152,7 +152,13 @@ class SourceSnapshot(Document):
 class NarrativeDraftDocument(Document):
     draft_id: UUID
     session_id: UUID
-    job_id: UUID | None = Field(description="The job that wrote it; null of an imported one.")
+    job_id: UUID | None = Field(
+        description="The job that wrote it; null of an imported and of an edited one."
+    )
+    origin_id: UUID | None = Field(
+        description="The draft that was edited, or of which a scene was written again."
+    )
+    is_edited: bool = Field(description="Whether the user edited it.")
     attempt_id: UUID | None = Field(
         description="The attempt at the last turn that it tells; null where that is not known."
     )

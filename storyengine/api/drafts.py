@@ -9,7 +9,7 @@ from pydantic import Field
 
 from agents.exceptions import ModelNotReady
 from agents.flows.rebuilding import estimate_rebuild
-from memory.drafts import drafts_of, find_draft, last_prompt_of
+from memory.drafts import chosen_draft, find_draft, last_prompt_of
 from memory.models import NarrativeDraft
 from memory.receipts.reading import Receipt, SceneReceipts, read_receipts
 from sessions.access import get_chapter
@@ -74,14 +74,14 @@ def get_text(
     request: HttpRequest,
     session_id: UUID,
     format: FormatName = "txt",  # noqa: A002 (the API's name of it)
-    draft: Annotated[UUID | None, Query(description="The newest if it is left out.")] = None,
+    draft: Annotated[UUID | None, Query(description="The chosen one if it is left out.")] = None,
 ) -> HttpResponse:
     """Return a draft as a file to read: the chapter's title, the names of its cast, and the prose.
 
     409 while there is no draft.
     """
     chapter = get_chapter(session_id)
-    told = find_draft(chapter, draft)[1] if draft else _newest_draft(chapter)
+    told = find_draft(chapter, draft)[1] if draft else get_chosen_draft(chapter)
     return send_book(book_of(chapter.pk, chapter.title, [told]), format)
 
 
@@ -120,11 +120,12 @@ def get_rebuild_estimate(
     return CallsEstimateDocument.model_validate(estimate)
 
 
-def _newest_draft(chapter: Session) -> NarrativeDraft:
-    newest = drafts_of(chapter).last()
-    if newest is None:
+def get_chosen_draft(chapter: Session) -> NarrativeDraft:
+    """Return the chosen draft. Raises WrongState if there is no draft."""
+    chosen = chosen_draft(chapter)
+    if chosen is None:
         raise WrongState("There is no draft yet. POST …/build-narrative has one written.")
-    return newest
+    return chosen
 
 
 def _scene(scene: SceneReceipts) -> SceneDocument:

@@ -171,7 +171,7 @@ def get_story_text(
     format: FormatName = "txt",  # noqa: A002 (the API's name of it)
 ) -> HttpResponse:
     """Return the prose of the story as a file to read: its title, the names of the cast, and the
-    newest draft of each chapter that the story goes by.
+    chosen draft of each chapter that the story goes by.
 
     409 while no chapter has a draft.
     """

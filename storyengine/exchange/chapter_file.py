@@ -29,6 +29,7 @@ from storyengine.exchange.file_parts import (
     BlockParts,
     ChapterParts,
     DraftParts,
+    DraftText,
     ErrorText,
     Member,
     ModelText,
@@ -58,6 +59,7 @@ MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
 # The most events of an attempt in a file. The engine stores at most half of this number, but
 # attempts from files of version 1 also have events of the system.
 MAX_EVENTS_OF_AN_ATTEMPT: Final = 1_000
+_MAX_PROMPTS_OF_A_PARAGRAPH: Final = 100
 
 Witnesses = Annotated[list[Member], Field(max_length=MOST_MEMBERS, fail_fast=True)]
 Audience = Annotated[
@@ -189,9 +191,35 @@ class SceneEntry(Part):
     start: Number = Field(description="A place in chapter_text, the first character being 0.")
 
 
+class KeptReceiptEntry(Part):
+    """The receipt of a paragraph that the user left as it was."""
+
+    paragraph: Annotated[int, Field(ge=1)] = Field(description="The first paragraph being 1.")
+    prompts: Annotated[list[Number], Field(max_length=_MAX_PROMPTS_OF_A_PARAGRAPH)]
+    confidence: Literal["certain", "likely", "unsure", "invented"]
+
+
 class DraftEntry(DraftParts):
     attempt: _Place
     scenes: list[SceneEntry] = Field([], description="Empty where they are not recorded.")
+    origin: Number | None = Field(
+        None, description="The place of the draft from which it was made, the first 0."
+    )
+    is_edited: bool = Field(False, description="Whether the user edited it.")
+    kept_receipts: list[KeptReceiptEntry] = Field(
+        [], description="Of an edited draft, those of paragraphs that stayed as they were."
+    )
+
+
+class WorkingCopyEntry(Part):
+    draft: Number = Field(description="The place of the draft that is being edited.")
+    text: DraftText
+    saved_at: Time
+
+
+class ChosenDraftEntry(Part):
+    draft: Number = Field(description="The place of the draft.")
+    chosen_at: Time
 
 
 class UnansweredEntry(Part):
@@ -237,6 +265,10 @@ class Chapter(ChapterParts):
     results: Annotated[list[ResultEntry], *at_most("results")] = []
     memory_blocks: Annotated[list[MemoryBlockEntry], *at_most("memory_blocks")]
     narrative_drafts: Annotated[list[DraftEntry], *at_most("narrative_drafts")]
+    chosen_draft: ChosenDraftEntry | None = Field(
+        None, description="Null while the chapter goes into its story by its newest draft."
+    )
+    working_copies: Annotated[list[WorkingCopyEntry], *at_most("narrative_drafts")] = []
     unanswered_attempts: Annotated[list[UnansweredEntry], *at_most("unanswered_attempts")]
 
     @cached_property
@@ -285,6 +317,9 @@ KNOWN_KEYS = keys_of(
         MemoryBlockEntry,
         DraftEntry,
         SceneEntry,
+        KeptReceiptEntry,
+        WorkingCopyEntry,
+        ChosenDraftEntry,
         SourceSnapshot,
         TrialChange,
     ),

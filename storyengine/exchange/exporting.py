@@ -16,8 +16,7 @@ from pydantic import BaseModel
 from agents.models import Job
 from agents.modes import find_mode, mode_of
 from memory.blocks import covered_until
-from memory.drafts import telling_of
-from memory.models import MemoryBlock, NarrativeDraft
+from memory.models import MemoryBlock
 from sessions.access import read_at_one_moment
 from sessions.committing import find_turn
 from sessions.exceptions import UnknownChapter, WrongState
@@ -34,15 +33,14 @@ from storyengine.exchange.chapter_file import (
     ChangeEntry,
     Chapter,
     ChapterFile,
-    DraftEntry,
     EventEntry,
     MemoryBlockEntry,
     ResultEntry,
-    SceneEntry,
     TurnEntry,
     UnansweredEntry,
 )
-from storyengine.exchange.file_parts import ERROR_CHAR_LIMIT, SourceSnapshot, Tab1
+from storyengine.exchange.drafts import no_drafts, read_drafts
+from storyengine.exchange.file_parts import ERROR_CHAR_LIMIT, Tab1
 
 # The states of exported chapters. A file has no background work, so a chapter with background work
 # gets the state that it had before this work.
@@ -158,7 +156,7 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
             )
             for block in blocks
         ],
-        narrative_drafts=_drafts(chapter, blocks, places) if is_whole else [],
+        **(read_drafts(chapter, blocks, places) if is_whole else no_drafts()),
         unanswered_attempts=_unanswered(chapter, turns, places, changes) if is_whole else [],
     )
     return Chapter.model_construct(**fields)
@@ -292,44 +290,6 @@ def _blocks(chapter: Session, attempts: set[uuid.UUID]) -> list[MemoryBlock]:
         for block in blocks.order_by("created_at", "pk")
         if block.attempt_id is None or block.attempt_id in attempts
     ]
-
-
-def _drafts(
-    chapter: Session, blocks: list[MemoryBlock], attempts: dict[uuid.UUID, int]
-) -> list[DraftEntry]:
-    places = {str(block.pk): at for at, block in enumerate(blocks)}
-    return [
-        DraftEntry.model_construct(
-            **_copy(
-                draft,
-                DraftEntry,
-                source_snapshot=_snapshot(draft.source_snapshot, places),
-                attempt=_place_of(draft.attempt_id, attempts),
-                scenes=_scenes(draft),
-            )
-        )
-        for draft in chapter.narrative_drafts.order_by("created_at", "pk")
-    ]
-
-
-def _scenes(draft: NarrativeDraft) -> list[SceneEntry]:
-    return [
-        SceneEntry.model_construct(
-            first_prompt=scene.first,
-            last_prompt=scene.last,
-            target_words=scene.target_words,
-            start=scene.start,
-        )
-        for scene in telling_of(draft).scenes
-    ]
-
-
-def _snapshot(stored: dict[str, Any], places: dict[str, int]) -> SourceSnapshot:
-    used = stored.get("memory_block_ids_used", [])
-    return SourceSnapshot.model_construct(
-        max_prompt_index_used=stored.get("max_prompt_index_used", 0),
-        memory_blocks_used=[places[pk] for pk in used if pk in places],
-    )
 
 
 def _unanswered(

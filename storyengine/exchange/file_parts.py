@@ -26,6 +26,7 @@ from sessions.limits import (
     AGENT_CHAR_LIMIT,
     AGENT_NAME_CHAR_LIMIT,
     CHANGE_NAME_CHAR_LIMIT,
+    DRAFT_CHAR_LIMIT,
     MAX_AGENTS,
     MAX_PEOPLE_IN_PLAY,
     MAX_TARGET_WORDS,
@@ -129,6 +130,7 @@ NarratorText = Annotated[
     str, Field(max_length=NARRATIVE_AGENT_CHAR_LIMIT), AfterValidator(_check_text)
 ]
 ModelText = Annotated[str, Field(max_length=MODEL_TEXT_CHAR_LIMIT), AfterValidator(_check_text)]
+DraftText = Annotated[str, Field(max_length=DRAFT_CHAR_LIMIT), AfterValidator(_check_text)]
 ErrorText = Annotated[str, Field(max_length=ERROR_CHAR_LIMIT), AfterValidator(_check_text)]
 PromptText = Annotated[
     str,

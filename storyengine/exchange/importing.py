@@ -21,8 +21,7 @@ from agents.models import Job
 from agents.modes import Stage, has_stage
 from agents.running.results import result_key
 from memory.blocks import with_known_slots
-from memory.drafts import ToldScene, stored_scenes
-from memory.models import MemoryBlock, NarrativeDraft
+from memory.models import MemoryBlock
 from memory.stretches import Audience, told_to
 from sessions.access import get_chapter
 from sessions.event_terms import make_terms, shown_language
@@ -45,12 +44,12 @@ from storyengine.exchange.chapter_file import (
     AttemptEntry,
     ChangeEntry,
     Chapter,
-    DraftEntry,
     MemoryBlockEntry,
     ResultEntry,
     TurnEntry,
     UnansweredEntry,
 )
+from storyengine.exchange.drafts import chosen_draft, draft_rows, working_copies
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 from storyengine.exchange.mode_rules import check_world
 from storyengine.exchange.reading import read_chapter_file
@@ -78,13 +77,15 @@ def store_chapter(
     session, tab1, cast = _first_rows(chapter, fields)
     for member, origin in zip(cast, origins, strict=False):
         member.origin_id = origin
-    block_ids = _new_ids(chapter.memory_blocks)
+    block_ids, draft_ids = _new_ids(chapter.memory_blocks), _new_ids(chapter.narrative_drafts)
     names = NewNames(chapter.turns, chapter.results)
     with importing(session, tab1, cast):
         store_groups(session, _turns(session, chapter.turns, names))
         store_rows(session, _results(session, chapter, names))
         store_rows(session, _blocks(session, chapter, block_ids, names))
-        store_rows(session, _drafts(session, chapter.narrative_drafts, block_ids, names))
+        store_rows(session, draft_rows(session, chapter, draft_ids, block_ids, names.of_attempt))
+        store_rows(session, working_copies(session, chapter, draft_ids))
+        store_rows(session, chosen_draft(session, chapter, draft_ids))
         store_groups(session, _unanswered(session, chapter.unanswered_attempts, names))
     return get_chapter(session.pk)
 
@@ -332,36 +333,6 @@ def _last_prompts_told(
         return earlier[at - 1] if at and earlier[at - 1] >= block.from_prompt_index else None
 
     return find
-
-
-def _drafts(
-    session: Session,
-    drafts: Sequence[DraftEntry],
-    block_ids: Sequence[uuid.UUID],
-    names: NewNames,
-) -> Iterator[NarrativeDraft]:
-    for draft_id, draft in zip(_new_ids(drafts), drafts, strict=True):
-        yield NarrativeDraft(
-            draft_id=draft_id,
-            session=session,
-            attempt_id=names.of_attempt(draft.source_snapshot.max_prompt_index_used, draft.attempt),
-            narrative_agent_definition_text=draft.narrative_agent_definition_text,
-            target_words=draft.target_words,
-            source_snapshot={
-                "max_prompt_index_used": draft.source_snapshot.max_prompt_index_used,
-                "memory_block_ids_used": [
-                    str(block_ids[at]) for at in draft.source_snapshot.memory_blocks_used
-                ],
-            },
-            chapter_text=draft.chapter_text,
-            scenes=stored_scenes(
-                [
-                    ToldScene(one.first_prompt, one.last_prompt, one.target_words, one.start)
-                    for one in draft.scenes
-                ]
-            ),
-            created_at=draft.created_at,
-        )
 
 
 def _unanswered(

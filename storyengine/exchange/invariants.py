@@ -15,7 +15,6 @@ from storyengine.exchange.chapter_file import (
     AttemptEntry,
     ChangeEntry,
     Chapter,
-    DraftEntry,
     EventEntry,
     MemoryBlockEntry,
     PersonChange,
@@ -23,6 +22,7 @@ from storyengine.exchange.chapter_file import (
     TurnEntry,
     UnansweredEntry,
 )
+from storyengine.exchange.draft_rules import check_prose, check_sources, check_working_copies
 from storyengine.exchange.exceptions import refuse
 from storyengine.exchange.mode_rules import (
     all_attempts,
@@ -51,7 +51,13 @@ def check_invariants(chapter: Chapter) -> None:
     _check_turns(chapter)
     _check_results(chapter)
     _check_blocks(chapter)
-    _check_drafts(chapter)
+    check_order((draft.created_at for draft in chapter.narrative_drafts), "narrative_drafts")
+    for at, draft in enumerate(chapter.narrative_drafts):
+        check_sources(chapter, at)
+        last = draft.source_snapshot.max_prompt_index_used
+        _check_attempt_of(draft.attempt, last, chapter, f"narrative_drafts[{at}].attempt")
+        check_prose(chapter, at)
+    check_working_copies(chapter)
     _check_unanswered(chapter)
     covered, prompts = chapter.last_summarized_prompt_index, chapter.prompt_index
     is_remembered = has_stage(chapter.mode, Stage.MEMORY)
@@ -148,9 +154,8 @@ def _check_not_begun(chapter: Chapter) -> None:
     for name in ("prompt_index", "last_summarized_prompt_index"):
         if getattr(chapter, name):
             refuse(name, "must be 0 before a chapter has begun")
-    check_empty(
-        chapter, "turns", "results", "memory_blocks", "narrative_drafts", "unanswered_attempts"
-    )
+    check_empty(chapter, "turns", "results", "memory_blocks", "unanswered_attempts")
+    check_empty(chapter, "narrative_drafts", "chosen_draft", "working_copies")
 
 
 def check_empty(chapter: WithSlots, *names: str) -> None:
@@ -326,40 +331,6 @@ def _check_audience(block: MemoryBlockEntry, chapter: Chapter, place: str) -> No
     _check_witnesses(block.audience, chapter, place)
     if block.audience is not None and block.audience != sorted(block.audience):
         refuse(place, "must be in ascending order")
-
-
-def _check_drafts(chapter: Chapter) -> None:
-    check_order((draft.created_at for draft in chapter.narrative_drafts), "narrative_drafts")
-    for at, draft in enumerate(chapter.narrative_drafts):
-        of_draft = f"narrative_drafts[{at}]"
-        place = f"{of_draft}.source_snapshot"
-        snapshot = draft.source_snapshot
-        if snapshot.max_prompt_index_used > chapter.prompt_index:
-            refuse(f"{place}.max_prompt_index_used", "is beyond the last prompt")
-        used = snapshot.memory_blocks_used
-        if len(set(used)) != len(used) or max(used, default=-1) >= len(chapter.memory_blocks):
-            refuse(f"{place}.memory_blocks_used", "must name entries of memory_blocks, each once")
-        last = snapshot.max_prompt_index_used
-        _check_attempt_of(draft.attempt, last, chapter, f"{of_draft}.attempt")
-        _check_scenes(draft, f"{of_draft}.scenes")
-
-
-def _check_scenes(draft: DraftEntry, place: str) -> None:
-    """Check that the scenes, if there are any, tell each prompt of the draft once, and that their
-    texts follow each other."""
-    scenes = draft.scenes
-    if not scenes:
-        return
-    firsts = [1, *(scene.last_prompt + 1 for scene in scenes[:-1])]
-    stretches = [(scene.first_prompt, scene.last_prompt) for scene in scenes]
-    last = draft.source_snapshot.max_prompt_index_used
-    if [first for first, _ in stretches] != firsts or stretches[-1][1] != last:
-        refuse(place, "must tell the prompts from 1 to max_prompt_index_used without gap")
-    if any(first > end for first, end in stretches):
-        refuse(place, "must each tell one prompt or more")
-    starts = [scene.start for scene in scenes]
-    if starts != sorted(set(starts)) or starts[0] != 0 or starts[-1] >= len(draft.chapter_text):
-        refuse(place, "must begin one after the other in chapter_text, the first with it")
 
 
 def _check_writer(attempt: AttemptEntry | UnansweredEntry, chapter: Chapter, place: str) -> None:

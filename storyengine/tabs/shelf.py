@@ -11,6 +11,7 @@ from django.db.models.functions import Left
 from django.http import QueryDict
 from django.urls import reverse
 
+from memory.drafts import chosen_drafts
 from memory.models import NarrativeDraft
 from memory.shelf import Group, Order, count_stories, find_stories, group_of
 from sessions.limits import SEARCH_CHAR_LIMIT
@@ -79,7 +80,7 @@ class Asked:
 @dataclass(frozen=True)
 class ChapterLine:
     """A chapter as the shelf shows it. `words` are the first line of its prose, or what was said
-    last, or "". `word_count` is the length of its newest draft."""
+    last, or "". `word_count` is the length of its chosen draft."""
 
     chapter: Session
     group: str
@@ -180,7 +181,7 @@ def _on_the_shelf(stories: Iterable[Story]) -> list[ShelfStory]:
     chapters = Session.objects.filter(story__in=by_key)
     in_order = chapters.order_by("story", *BY_PLACE)
     newest = Session.objects.order_by("-last_played_at", "pk").values_list("pk", flat=True).first()
-    drafts, said = _newest_drafts(chapters), _last_said(chapters)
+    drafts, said = _chosen_drafts(chapters), _last_said(chapters)
     shelf: dict[uuid.UUID, ShelfStory] = {}
     whole = in_order.select_related("origin").prefetch_related("members")
     for key, of_story in groupby(whole, lambda one: one.story_id):
@@ -202,11 +203,9 @@ def _on_the_shelf(stories: Iterable[Story]) -> list[ShelfStory]:
     return [shelf[key] for key in by_key if key in shelf]
 
 
-def _newest_drafts(chapters: QuerySet[Session]) -> dict[uuid.UUID, str]:
-    """Return the text of the newest draft of each chapter that has one."""
-    drafts = NarrativeDraft.objects.filter(session__in=chapters).order_by("created_at", "pk")
-    newest = {session: draft for session, draft in drafts.values_list("session", "pk")}
-    texts = NarrativeDraft.objects.filter(pk__in=newest.values())
+def _chosen_drafts(chapters: QuerySet[Session]) -> dict[uuid.UUID, str]:
+    """Return the text of the chosen draft of each chapter that has one."""
+    texts = NarrativeDraft.objects.filter(pk__in=chosen_drafts(chapters).values())
     return dict(texts.values_list("session", "chapter_text"))
 
 

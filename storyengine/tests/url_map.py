@@ -16,7 +16,7 @@ OPEN = frozenset({"/healthz", "/readyz", "/login"})
 _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 _UUID = "6fa459ea-ee8a-3ca4-894e-db77e160355e"
 _MADE_UP = {
-    **dict.fromkeys(("session_id", "attempt_id", "draft_id", "trial_id"), _UUID),
+    **dict.fromkeys(("session_id", "attempt_id", "draft_id", "new_draft_id", "trial_id"), _UUID),
     **dict.fromkeys(("number", "object_id", "content_type_id"), "1"),
     "app_label": "story_sessions",
 }

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from agents.tests.replies import turn_delta, world_lock
 from memory.corrections import write_correction
-from memory.drafts import ToldScene, tell, write_draft
-from memory.models import MemoryBlock, NarrativeDraft
+from memory.drafts import ToldScene, choose_draft, tell, write_draft
+from memory.editing.working_copies import keep_working_copy, save_working_copy
+from memory.models import DraftChoice, MemoryBlock, NarrativeDraft, WorkingCopy
 from memory.tests.factories import add_block, add_delta, add_lock
 from sessions.access import tell_readers_apart
 from sessions.chapters import delete_chapter
@@ -90,6 +91,11 @@ def make_whole_chapter(**fields: Any) -> Session:
             block_ids=blocks,
             telling=tell((ToldScene(1, 10, 900, 0),), [text]),
         )
+    first, second = chapter.narrative_drafts.order_by("created_at")
+    save_working_copy(chapter.pk, first.pk, "I answer.\n\nThe first telling.")
+    save_working_copy(chapter.pk, keep_working_copy(chapter.pk, first.pk).pk, "And again.")
+    save_working_copy(chapter.pk, second.pk, "The second, unfinished")
+    choose_draft(chapter.pk, first.pk)
     add_unanswered(chapter, Attempt.Status.SET_ASIDE, words="Words left behind.")
     broken = {"partial_text": "Half a re", "error": "The server is gone."}
     add_unanswered(chapter, Attempt.Status.FAILED, **broken)
@@ -128,6 +134,8 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
         "seed",
         "results",
         "starter",
+        "chosen_draft",
+        "working_copies",
         "reply_length",
     ):
         del chapter[name]
@@ -156,7 +164,7 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
         for place in places
     ]
     chapter["narrative_drafts"] = [
-        _without(draft, "attempt", "scenes")
+        _without(draft, "attempt", "scenes", "origin", "is_edited", "kept_receipts")
         | {
             "source_snapshot": draft["source_snapshot"]
             | {
@@ -357,8 +365,10 @@ def _tell(chapter: Session, data: st.DataObject, most_audiences: int) -> None:
     for _ in range(draw(st.integers(0, 2), label="drafts")):
         used = draw(st.lists(st.sampled_from(blocks), unique_by=lambda block: block.pk))
         last = draw(st.integers(0, chapter.prompt_index))
-        NarrativeDraft.objects.create(
+        before = list(chapter.narrative_drafts.order_by("created_at", "pk"))
+        draft = NarrativeDraft.objects.create(
             session=chapter,
+            origin=draw(st.sampled_from([None, *before]), label="an origin"),
             attempt=draw(st.sampled_from(list(chapter.turns.get(number=last).attempts.all())))
             if last
             else None,
@@ -371,3 +381,7 @@ def _tell(chapter: Session, data: st.DataObject, most_audiences: int) -> None:
             chapter_text=draw(texts),
             created_at=at,
         )
+        if draw(st.booleans(), label="a working copy"):
+            WorkingCopy.objects.create(draft=draft, session=chapter, text=draw(texts))
+        if draw(st.booleans(), label="is chosen"):
+            DraftChoice.objects.update_or_create(session=chapter, defaults={"draft": draft})

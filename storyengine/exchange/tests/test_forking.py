@@ -4,6 +4,7 @@ fork."""
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import transaction
@@ -107,7 +108,12 @@ class TestContents:
             if not origin.prompt_index:
                 return
             fork = fork_chapter(origin.pk, origin.prompt_index)
-            emptied = {"narrative_drafts": [], "unanswered_attempts": [], "state": "ACTIVE"}
+            emptied: dict[str, Any] = {
+                "narrative_drafts": [],
+                "unanswered_attempts": [],
+                "state": "ACTIVE",
+            }
+            emptied |= {"chosen_draft": None, "working_copies": []}
             kept = exported(origin, *OWN, *emptied, "next_agent_slot")
             assert exported(fork, *OWN, *emptied, "next_agent_slot") == kept
             assert {name: exported(fork)[name] for name in emptied} == emptied

@@ -294,6 +294,35 @@ def _with_scenes(*scenes: tuple[int, int, int]) -> Change:
     return change
 
 
+def draft_of_a_later_one(chapter: Chapter) -> None:
+    chapter["narrative_drafts"][1]["origin"] = 1
+
+
+def _with_kept(**fields: object) -> Change:
+    def change(chapter: Chapter) -> None:
+        kept = {"paragraph": 1, "prompts": [1, 2], "confidence": "likely"}
+        chapter["narrative_drafts"][2]["kept_receipts"] = [kept | fields]
+
+    return change
+
+
+def kept_of_no_edited_draft(chapter: Chapter) -> None:
+    kept = {"paragraph": 1, "prompts": [1], "confidence": "likely"}
+    chapter["narrative_drafts"][0]["kept_receipts"] = [kept]
+
+
+def working_copy_of_nothing(chapter: Chapter) -> None:
+    chapter["working_copies"][0]["draft"] = 3
+
+
+def two_working_copies(chapter: Chapter) -> None:
+    chapter["working_copies"][0]["draft"] = chapter["working_copies"][1]["draft"]
+
+
+def unknown_chosen_draft(chapter: Chapter) -> None:
+    chapter["chosen_draft"]["draft"] = 3
+
+
 IN_VERSION_2: list[tuple[Change, str]] = [
     (gap_in_turns, "chapter.turns[2].number must be 3: turns go from 1 to n"),
     (repeated_turn, "chapter.turns[3].number must be 4: turns go from 1 to n"),
@@ -374,6 +403,19 @@ IN_VERSION_2: list[tuple[Change, str]] = [
     (_with_scenes((1, 4, 5), (5, 10, 0)), "scenes must begin one after the other in chapter_text"),
     (_with_scenes((1, 4, 1), (5, 10, 5)), "scenes must begin one after the other in chapter_text"),
     (_with_scenes((1, 4, 0), (5, 10, 18)), "scenes must begin one after the other in chapter_text"),
+    (draft_of_a_later_one, "narrative_drafts[1].origin must be the place of an earlier draft"),
+    (kept_of_no_edited_draft, "[0].kept_receipts must be empty unless the draft is_edited"),
+    (_with_kept(paragraph=1_000), "[2].kept_receipts must name paragraphs of chapter_text in"),
+    (
+        _with_kept(prompts=[2, 1]),
+        "[2].kept_receipts[0].prompts must be numbers of prompts in",
+    ),
+    (_with_kept(prompts=[11]), "[2].kept_receipts[0].prompts must be numbers of prompts in"),
+    (_with_kept(prompts=[]), "[2].kept_receipts[0].confidence must be invented where there are"),
+    (_with_kept(confidence="invented"), "[2].kept_receipts[0].confidence must be invented where"),
+    (working_copy_of_nothing, "chapter.working_copies must name entries of narrative_drafts"),
+    (two_working_copies, "chapter.working_copies must name entries of narrative_drafts, each once"),
+    (unknown_chosen_draft, "chapter.chosen_draft.draft must be the place of one of the narrative"),
     (drafts_unordered, "chapter.narrative_drafts must be in the order of their times"),
     (slot_twice, "chapter.cast must name each slot once"),
     (nobody_takes_part, "must be 1 to n without a gap"),

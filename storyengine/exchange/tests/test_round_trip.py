@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from agents.flows.trials import read_trial
 from agents.models import Job
+from memory.drafts import chosen_draft
 from memory.fold.folding import fold_chapter
-from memory.models import MemoryBlock, NarrativeDraft
+from memory.models import DraftChoice, MemoryBlock, NarrativeDraft, WorkingCopy
 from memory.telling.now_view import now_view
 from memory.tests.factories import add_delta, add_lock
 from sessions.attempts import attempts_set_aside, open_prompt, pending_attempt
@@ -51,7 +52,11 @@ _OWN = {
     Tab1Inputs: {"session_id", "saved_at"},
     Event: {"event_id", "session_id", "attempt_id"},
     MemoryBlock: {"block_id", "session_id", "attempt_id"},
-    NarrativeDraft: {"draft_id", "session_id", "attempt_id", "job_id", "source_snapshot"},
+    NarrativeDraft: {
+        *("draft_id", "session_id", "attempt_id", "job_id", "source_snapshot", "origin_id"),
+    },
+    WorkingCopy: {"draft_id", "session_id"},
+    DraftChoice: {"draft_id", "session_id"},
     Turn: {"turn_id", "session_id", "chosen_id"},
     Attempt: {
         *("attempt_id", "session_id", "turn_id", "source_id"),
@@ -114,8 +119,10 @@ class TestWholeChapter:
             [one] = kind._default_manager.filter(pk=copy.pk).values()
             [other] = kind._default_manager.filter(pk=chapter.pk).values()
             assert without_own(kind, one) == without_own(kind, other)
-        orders = {Attempt: "submitted_at", Turn: "number"}
-        for related in (Attempt, Turn, Event, MemoryBlock, NarrativeDraft):
+        orders: dict[type[Model], str] = {Attempt: "submitted_at", Turn: "number"}
+        orders |= {WorkingCopy: "saved_at", DraftChoice: "chosen_at"}
+        kinds = (Attempt, Turn, Event, MemoryBlock, NarrativeDraft, WorkingCopy, DraftChoice)
+        for related in kinds:
             all_rows = related._default_manager.order_by(orders.get(related, "created_at")).values()
             copied, original = (
                 [without_own(related, row) for row in all_rows.filter(session=owner)]
@@ -138,7 +145,18 @@ class TestWholeChapter:
         copy = import_again(make_whole_chapter())
         blocks = [str(block.pk) for block in copy.memory_blocks.order_by("created_at")]
         snapshot = {"max_prompt_index_used": 10, "memory_block_ids_used": blocks}
-        assert [draft.source_snapshot for draft in copy.narrative_drafts.all()] == [snapshot] * 2
+        assert [draft.source_snapshot for draft in copy.narrative_drafts.all()] == [snapshot] * 3
+
+    def test_a_draft_names_its_origin_and_the_working_copies_name_their_drafts(self) -> None:
+        copy = import_again(make_whole_chapter())
+        first, second, edited = copy.narrative_drafts.order_by("created_at")
+        assert [one.origin_id for one in (first, second, edited)] == [None, None, first.pk]
+        assert [one.is_edited for one in (first, second, edited)] == [False, False, True]
+        copies = dict(copy.working_copies.values_list("draft", "text"))
+        assert copies == {edited.pk: "And again.", second.pk: "The second, unfinished"}
+        assert chosen_draft(copy) == first
+        kept = {"paragraph": 2, "prompts": [], "confidence": "invented"}
+        assert edited.kept_receipts == [kept]
 
     def test_the_file_names_no_row_of_this_installation(self) -> None:
         chapter = make_whole_chapter()
