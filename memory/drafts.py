@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, QuerySet
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memory.blocks import COUNTS
@@ -88,9 +89,8 @@ def chosen_drafts(chapters: Sequence[Session] | QuerySet[Session]) -> dict[uuid.
     """Return the key of the chosen draft of each chapter that has a draft, by the chapter's
     key."""
     drafts = NarrativeDraft.objects.filter(session__in=chapters).order_by("created_at", "pk")
-    choices = DraftChoice.objects.filter(session__in=chapters)
-    newest = dict(drafts.values_list("session", "pk"))
-    return newest | dict(choices.values_list("session", "draft"))
+    chosen = Coalesce("session__draft_choice__draft", "pk")
+    return dict(drafts.annotate(chosen=chosen).values_list("session", "chosen"))
 
 
 def shown_draft(chapter: Session) -> NarrativeDraft | None:
