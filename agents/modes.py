@@ -78,6 +78,23 @@ class Act:
     run: Callable[[Any, Any], Sequence[NewChange]]
 
 
+@dataclass(frozen=True)
+class HandedOn:
+    """What a mode hands on to the next chapter, beside memory.
+
+    `setup` are the fields that the mode adds to the next chapter's Tab 1, or None to copy those of
+    the chapter before. `world` is a JSON object from which the next chapter's world can begin (see
+    `handed_on_of` in agents.mode_fields).
+    """
+
+    setup: dict[str, Any] | None = None
+    world: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _copies_setup(before: Session, chapter: Session) -> HandedOn:
+    return HandedOn()
+
+
 def _adds_nothing(*_about: object) -> None:
     return None
 
@@ -130,6 +147,10 @@ class Mode:
     # refused.
     initial_state: Callable[[Session], Any] = _adds_nothing
     apply_change: Callable[[Any, Any], Any] = lambda state, change: state
+    # A function that returns what the next chapter gets from the chapter before. It is called with
+    # both when the next chapter begins, and for its world again at its lock and whenever the user
+    # brings it up to date. sessions.people finds the same people in the two.
+    hands_on: Callable[[Session, Session], HandedOn] = _copies_setup
     # A function that returns who acts next without a prompt, or None to wait for the user. It is
     # called in the transaction that commits a turn, and again when the worker begins. There are at
     # most `most_turns_alone` turns without a prompt in a row.
@@ -142,6 +163,11 @@ class Mode:
     # is only logged. The function has to be idempotent. A call of `ask_for_result` is idempotent,
     # because a second request for the same result makes no second job.
     after_commit: Callable[[Attempt], None] = _adds_nothing
+
+    @property
+    def hands_on_own(self) -> bool:
+        """Whether the mode declares a `hands_on` of its own."""
+        return self.hands_on is not _copies_setup
 
     @property
     def follows_up(self) -> bool:

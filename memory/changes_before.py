@@ -61,9 +61,9 @@ def changes_before(chapter: Session) -> ChangesBefore | None:
 
 def can_renew(chapter: Session) -> bool:
     """Return whether no prompt was sent yet, so that nothing was played on what is remembered."""
-    is_written = chapter.attempts.filter(status=Attempt.Status.RUNNING).exists()
-    is_begun = chapter.prompt_index > 0 or is_written
-    return chapter.followed_state is not None and chapter.state in PLAYABLE and not is_begun
+    if chapter.followed_state is None or chapter.state not in PLAYABLE or chapter.prompt_index:
+        return False
+    return not chapter.attempts.filter(status=Attempt.Status.RUNNING).exists()
 
 
 def _sentences(

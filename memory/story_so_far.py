@@ -1,11 +1,12 @@
 """Writes what a chapter knows of the chapter before it, without a model.
 
-At the lock of a chapter, the program writes blocks of the prompts 0 to 0 from the memory of the
-chapter before. Nobody takes along what they did not witness. One block is for everybody and has
-what everybody knew. Each person who remembers more gets that in a block of their own, and people
-who know the same share one. A person who is new in this chapter has no origin, and gets only what
-everybody knew. The last block is for nobody: it has what the narrator and agent 8 know beyond all
-of that, so that the newest of two values is the last one that they read.
+At the lock of a chapter, or at its beginning if it has no lock, the program writes blocks of the
+prompts 0 to 0 from the memory of the chapter before. Nobody takes along what they did not witness.
+One block is for everybody and has what everybody knew. Each person who remembers more gets that in
+a block of their own, and people who know the same share one. A person who is new in this chapter
+has no origin, and gets only what everybody knew. The last block is for nobody: it has what the
+narrator and agent 8 know beyond all of that, so that the newest of two values is the last one that
+they read.
 """
 
 import uuid
@@ -72,11 +73,17 @@ def renew_story_so_far(session_id: uuid.UUID) -> Session:
         raise WrongState(NONE_BEFORE)
     if not can_renew(chapter):
         raise WrongState(HAS_BEGUN)
+    rewrite_story_so_far(get_chapter(session_id))
+    return get_chapter(session_id)
+
+
+def rewrite_story_so_far(chapter: Session) -> None:
+    """Write the blocks anew. Play has not begun, and the caller has locked the chapter."""
     chapter.memory_blocks.filter(type=MemoryBlock.Type.STORY_SO_FAR).delete()
     # Processes cache composed requests. A new `updated_at` makes them compose the requests anew.
-    Session.objects.filter(pk=session_id).update(differs_by_reader=False, updated_at=timezone.now())
-    write_story_so_far(get_chapter(session_id))
-    return get_chapter(session_id)
+    Session.objects.filter(pk=chapter.pk).update(differs_by_reader=False, updated_at=timezone.now())
+    chapter.differs_by_reader = False
+    write_story_so_far(chapter)
 
 
 @transaction.atomic

@@ -3,6 +3,8 @@
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
+from django.dispatch import Signal
+
 from sessions.exceptions import InvalidInput
 from sessions.limits import (
     AGENT_NAME_CHAR_LIMIT,
@@ -15,6 +17,9 @@ from sessions.models import CastMember, Session
 from sessions.roster import SLOTS, Character
 from sessions.speaker_marks import holds_mark, is_mark, person_as_read
 from sessions.text import clean_line, clean_text
+
+# Sent with `chapter` in the transaction that changes the chapter's cast.
+cast_changed = Signal()
 
 _SELECTED_AT_FIRST = (1, 2, 3)
 # The fields that are copied when a chapter's cast is copied to another chapter.
@@ -72,6 +77,8 @@ def change_cast(
         members[number].save()
     chapter.forget_cast()
     _check_namesakes(chapter.everybody, before)
+    if changed:
+        cast_changed.send(Session, chapter=chapter)
 
 
 def check_takes_part(chapter: Session, slot: int) -> None:

@@ -9,6 +9,7 @@ from django.db import transaction
 from agents.calling.calls import check_allowed
 from agents.calling.model_access import is_small_model, tier_of
 from agents.calling.objects import call_for_json, format_pieces
+from agents.flows.next_chapter import hand_on
 from agents.models import Job
 from agents.modes import Stage, check_stage, compose_for
 from agents.prompting.declarations import WORLD_SUMMARY
@@ -20,7 +21,6 @@ from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import fail, finish, queue_job
 from agents.running.watch import Watch
 from memory.blocks import write_lock
-from memory.story_so_far import write_story_so_far
 from sessions.access import get_chapter, get_chapter_with_cast, lock_chapter
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
@@ -85,7 +85,7 @@ def _store(job: Job, payload: dict[str, Any]) -> None:
     if write_lock(job.session_id, payload) is None:
         transaction.set_rollback(True)
         return
-    write_story_so_far(get_chapter(job.session_id))
+    hand_on(get_chapter(job.session_id))
 
 
 def _compose(chapter: Session) -> list[Layer]:

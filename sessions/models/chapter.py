@@ -283,6 +283,8 @@ class Tab1Inputs(models.Model):
     # The values of the fields that the mode adds to Tab 1 (`Mode.setup`), or an empty object before
     # they are saved.
     mode_setup = models.JSONField(default=dict, blank=True)
+    # What the mode handed on from the world of the chapter before, or an empty object.
+    handed_on = models.JSONField(default=dict, blank=True)
     saved_at = models.DateTimeField(auto_now=True)
 
     class Meta:

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Body, Query, Router
 from ninja.responses import Status
 
+from agents.flows.next_chapter import reset_and_hand_on
 from agents.flows.warmup import warm_next_reply
 from agents.mode_fields import save_mode_setup, setup_of
 from sessions.access import get_chapter
@@ -17,7 +18,6 @@ from sessions.chapters import (
     choose_reply_length,
     copy_setup,
     rename_chapter,
-    reset_chapter,
     save_narrative_agent,
     save_setup,
 )
@@ -103,7 +103,7 @@ def reset_session(
 ) -> Status[SessionDocument]:
     """Delete the chapter with all its texts, and create an empty chapter under a new id. The forks
     of the deleted chapter are kept."""
-    return answer_created(reset_chapter(session_id), response)
+    return answer_created(reset_and_hand_on(session_id), response)
 
 
 @router.post("/session/{uuid:session_id}/copy", response={201: SessionDocument, **CALL})

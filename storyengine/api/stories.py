@@ -12,16 +12,16 @@ from ninja import Query, Router
 from ninja.responses import Status
 from pydantic import Field
 
+from agents.flows.next_chapter import begin_next, renew
 from memory.drafts import drafts_of_story
 from memory.shelf import find_stories
-from memory.story_so_far import keep_story_so_far, renew_story_so_far
+from memory.story_so_far import keep_story_so_far
 from sessions.exceptions import InvalidInput
 from sessions.limits import SEARCH_CHAR_LIMIT
 from sessions.models import Session, Story
 from sessions.stories import (
     BY_PLACE,
     archive_story,
-    begin_next_chapter,
     chapters_of,
     get_story,
     hide_story,
@@ -141,7 +141,7 @@ def create_next_chapter(
     No model is called. When the new chapter is locked, each of its people remembers what the same
     person knew at the end of the chapter before.
     """
-    return answer_created(begin_next_chapter(story_id), response)
+    return answer_created(begin_next(story_id), response)
 
 
 @router.post("/session/{uuid:session_id}/before/renew", response={200: SessionDocument, **CALL})
@@ -150,7 +150,7 @@ def renew_before(request: HttpRequest, session_id: UUID) -> SessionDocument:
 
     409 once the first prompt was sent, and if there is no chapter before any more.
     """
-    return read_session(renew_story_so_far(session_id).pk)
+    return read_session(renew(session_id).pk)
 
 
 @router.post("/session/{uuid:session_id}/before/keep", response={200: SessionDocument, **CALL})

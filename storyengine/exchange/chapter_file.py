@@ -246,7 +246,8 @@ class UnansweredEntry(Part):
 class Chapter(ChapterParts):
     mode: str
     mode_content: dict[str, Payload] = Field(
-        description="What the mode adds: its `setup` on Tab 1."
+        description="What the mode adds: its `setup` on Tab 1, and what it `handed_on` from the "
+        "chapter before."
     )
     starter: Annotated[Term, Field(max_length=STARTER_CHAR_LIMIT)] = Field(
         "", description="The starter that it was made from; empty for any other chapter."

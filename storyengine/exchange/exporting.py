@@ -146,7 +146,7 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         next_agent_slot=chapter.next_agent_slot if chapter.next_agent_slot in slots else 1,
         tab1=Tab1.model_construct(**_copy(chapter.tab1, Tab1)),
         cast=[CastEntry.model_construct(**_copy(one, CastEntry)) for one in chapter.cast],
-        mode_content={"setup": setup} if (setup := chapter.tab1.mode_setup) else {},
+        mode_content=_mode_content(chapter),
         seed=chapter.seed.hex,
         turns=_turns(chapter, turns, attempts, places, changes),
         results=[_result(one, places) for one in results],
@@ -160,6 +160,12 @@ def _read(chapter: Session, *, is_whole: bool = True) -> Chapter:
         unanswered_attempts=_unanswered(chapter, turns, places, changes) if is_whole else [],
     )
     return Chapter.model_construct(**fields)
+
+
+def _mode_content(chapter: Session) -> dict[str, dict[str, Any]]:
+    tab1 = chapter.tab1
+    content = {"setup": tab1.mode_setup, "handed_on": tab1.handed_on}
+    return {name: value for name, value in content.items() if value}
 
 
 def _copy(row: Model, part: type[BaseModel], **other: Any) -> dict[str, Any]:

@@ -119,8 +119,13 @@ def _first_rows(
     chapter: Chapter, fields: dict[str, Any]
 ) -> tuple[Session, Tab1Inputs, list[CastMember]]:
     session = _session(chapter, fields)
-    setup = chapter.mode_content.get("setup", {})
-    tab1 = Tab1Inputs(session=session, mode_setup=setup, **dict(chapter.tab1))
+    content = chapter.mode_content
+    tab1 = Tab1Inputs(
+        session=session,
+        mode_setup=content.get("setup", {}),
+        handed_on=content.get("handed_on", {}),
+        **dict(chapter.tab1),
+    )
     cast = [
         CastMember(member_id=member_id, session=session, **dict(one))
         for member_id, one in zip(_new_ids(chapter.cast), chapter.cast, strict=True)

@@ -1,7 +1,7 @@
 """Checks the parts of a file that depend on the chapter's mode: the setup, the kinds, and the
 world."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agents.exceptions import BadSetup
@@ -34,15 +34,23 @@ def mode_named(name: str) -> Mode:
     return mode
 
 
+# What a mode may add to a chapter in a file, with a function that says whether the mode does.
+_ADDED: Mapping[str, Callable[[Mode], bool]] = {
+    "setup": lambda mode: mode.setup is not None,
+    "handed_on": lambda mode: mode.hands_on_own,
+}
+
+
 def check_mode_content(chapter: Chapter) -> None:
-    """Check the fields that the mode adds to Tab 1. Raises BadChapterFile."""
+    """Check the fields that the mode adds to Tab 1 and what it handed on. Raises BadChapterFile."""
     mode = mode_named(chapter.mode)
+    added = {name for name, has in _ADDED.items() if has(mode)}
+    if chapter.mode_content.keys() - added:
+        only = " and ".join(sorted(added))
+        nothing = f"must be empty, since {mode.name} adds nothing"
+        refuse("mode_content", f"may hold nothing but {only}" if only else nothing)
     if mode.setup is None:
-        if chapter.mode_content:
-            refuse("mode_content", f"must be empty, since {mode.name} adds nothing")
         return
-    if chapter.mode_content.keys() - {"setup"}:
-        refuse("mode_content", "may hold nothing but setup")
     try:
         check_setup(mode, chapter.mode_content.get("setup", {}))
     except BadSetup as error:

@@ -10,11 +10,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
 from agents.calling.model_access import provider_label
+from agents.flows.next_chapter import reset_and_hand_on
 from agents.flows.starters import begin_starter, open_starter
 from agents.flows.warmup import warm_next_reply
 from agents.modes import all_modes, begin_chapter
 from sessions.access import get_chapter
-from sessions.chapters import copy_setup, rename_chapter, reset_chapter
+from sessions.chapters import copy_setup, rename_chapter
 from sessions.limits import SEARCH_CHAR_LIMIT, TITLE_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE
 from sessions.starters import all_starters
@@ -114,4 +115,4 @@ def choose(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def reset(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    return go(request, first_address(reset_chapter(session_id)))
+    return go(request, first_address(reset_and_hand_on(session_id)))

@@ -5,11 +5,11 @@ import uuid
 from django.http import HttpResponse
 from django.views.decorators.http import require_POST, require_safe
 
+from agents.flows.next_chapter import begin_next, renew
 from memory.drafts import drafts_of_story
-from memory.story_so_far import keep_story_so_far, renew_story_so_far
+from memory.story_so_far import keep_story_so_far
 from sessions.stories import (
     archive_story,
-    begin_next_chapter,
     get_story,
     hide_story,
     rename_story,
@@ -53,13 +53,13 @@ def restore(request: HttpRequest, story_id: uuid.UUID, deleted_with: uuid.UUID) 
 @require_POST
 def next_chapter(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
     """Begin the chapter that follows the last one of the story, and open its first tab."""
-    return go(request, first_address(begin_next_chapter(story_id)))
+    return go(request, first_address(begin_next(story_id)))
 
 
 @require_POST
 def renew_before(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Bring what the people remember of the chapter before up to date."""
-    return go(request, address_of(renew_story_so_far(session_id)))
+    return go(request, address_of(renew(session_id)))
 
 
 @require_POST

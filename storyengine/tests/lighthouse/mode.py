@@ -20,6 +20,7 @@ from storyengine.tests.lighthouse.state import (
     WIND,
     apply_change,
     first_light,
+    hands_on,
     what_is_here,
 )
 from storyengine.tests.lighthouse.tide import TIDE, TIDE_JOB, ask_for_tide
@@ -50,6 +51,7 @@ MODE = Mode(
     stretches=StretchRule(ended_by=frozenset({WIND, OIL})),
     initial_state=first_light,
     apply_change=apply_change,
+    hands_on=hands_on,
     acts_next=acts_next,
     most_turns_alone=2,
     after_commit=follow,

@@ -4,12 +4,12 @@ tides."""
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agents.mode_fields import setup_of
-from agents.modes import world_now, world_of
+from agents.mode_fields import handed_on_of, setup_of
+from agents.modes import HandedOn, world_now, world_of
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import Subject
 from sessions.models import Change, Session
-from storyengine.tests.lighthouse.setup import Tower
+from storyengine.tests.lighthouse.setup import TANK, Tower
 
 LIT, OIL, WIND, TIDE_CAME = (f"lighthouse.{name}" for name in ("lit", "oil", "wind", "tide_came"))
 CHANGE_KINDS = frozenset({LIT, OIL, WIND, TIDE_CAME})
@@ -24,9 +24,21 @@ class Light:
 
 
 def first_light(chapter: Session) -> Light:
-    tower = setup_of(chapter)
+    tower, handed_on = setup_of(chapter), handed_on_of(chapter)
     assert isinstance(tower, Tower)
-    return Light(oil=tower.oil)
+    lamps, tides = handed_on.get("lit", []), handed_on.get("tides", [])
+    return Light(oil=tower.oil, lit=tuple(lamps), tides=tuple(tides))
+
+
+def hands_on(before: Session, chapter: Session) -> HandedOn:
+    """Hand on what is left of the oil, on Tab 1 where the user can change it, and the lamps and the
+    tides. The wind changes overnight."""
+    light: Light = world_now(before)
+    tower = setup_of(before)
+    assert isinstance(tower, Tower)
+    setup = tower.model_copy(update={"oil": min(light.oil, TANK)})
+    world = {"lit": list(light.lit), "tides": list(light.tides)}
+    return HandedOn(setup.model_dump(mode="json"), world)
 
 
 def apply_change(light: Light, change: Change) -> Light:
