@@ -9,7 +9,7 @@ from memory.models import MemoryBlock
 from memory.questions import Reader
 from memory.stretches import Audience
 from sessions.models import Session
-from sessions.people import numbers_before
+from sessions.people import follow_people
 
 # The most chapters before the present one that are read.
 MOST_CHAPTERS = 100
@@ -19,8 +19,8 @@ def readers_before(reader: Reader) -> Iterator[Reader]:
     """Yield who the reader was in each chapter before, beginning with the latest one.
 
     The chapters are those that the reader's chapter came from, whichever forks the story goes by. A
-    person reads as the same person, whatever the slot; the way back ends where one of the readers
-    is new, and at a chapter that was deleted.
+    person reads as the same person, whatever the slot. A chapter in which one of the readers took
+    no part is left out, and the way back ends at a chapter that was deleted.
     """
     way = list(_way_back(reader.chapter, reader.readers))
     if not way:
@@ -42,17 +42,16 @@ def readers_before(reader: Reader) -> Iterator[Reader]:
 def _way_back(
     chapter: Session, readers: Audience | None
 ) -> Iterator[tuple[Session, Audience | None]]:
-    for before in _chapters_followed(chapter):
-        if readers:
-            same = numbers_before(chapter, before)
-            if not set(readers) <= same.keys():
-                return
-            readers = tuple(sorted(same[number] for number in readers))
-        yield before, readers
-        chapter = before
+    chapters = chapters_followed(chapter)
+    if not readers:
+        yield from ((before, readers) for before in chapters)
+        return
+    for before, numbers in follow_people(chapter, chapters):
+        if set(readers) <= numbers.keys():
+            yield before, tuple(sorted(numbers[number] for number in readers))
 
 
-def _chapters_followed(chapter: Session) -> list[Session]:
+def chapters_followed(chapter: Session) -> list[Session]:
     """Return the chapter that this one came from, then the one that that came from, and so on,
     until the first one or one that was deleted."""
     if chapter.follows_id is None:

@@ -10,21 +10,23 @@ they read.
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from django.db import transaction
 from django.utils import timezone
 
 from memory.changes_before import can_renew, state_before
-from memory.fold.folding import fold, fold_chapter
+from memory.chapters_before import chapters_followed
+from memory.fold.folding import fold, fold_chapter, merge
 from memory.fold.handing_on import Payload, beyond, what_holds
-from memory.fold.records import Block
+from memory.fold.records import Block, Fold
 from memory.models import MemoryBlock
 from sessions.access import get_chapter, get_chapter_in_locked_story, tell_readers_apart
 from sessions.exceptions import WrongState
 from sessions.models import Session
-from sessions.people import members_by_number, numbers_before
+from sessions.people import follow_people, members_by_number, numbers_before
+from sessions.roster import Character
 from sessions.stories import chapter_before
 
 HAS_BEGUN = (
@@ -103,9 +105,8 @@ def _handed_on(before: Session, chapter: Session) -> Iterator[tuple[list[int], P
     shared = what_holds(everybody, roster)
     yield chapter.everybodys_numbers, shared
     own: list[tuple[list[int], Payload]] = []
-    for number, old in numbers_before(chapter, before).items():
-        folded = fold_chapter(before, readers=[old])
-        more = beyond(what_holds(folded, roster), shared, folded)
+    for number, folded, there in _what_each_remembers(chapter, before, shared):
+        more = beyond(what_holds(folded, there), shared, folded)
         same = next((readers for readers, payload in own if payload == more), None)
         if same is not None:
             same.append(number)
@@ -113,14 +114,31 @@ def _handed_on(before: Session, chapter: Session) -> Iterator[tuple[list[int], P
             own.append(([number], more))
     yield from own
     # The narrator reads all of these blocks one after the other.
-    blocks = (
-        Block(MemoryBlock.Type.STORY_SO_FAR, 0, 0, one)
-        for one in (shared, *(more for _, more in own))
-    )
+    told = fold(map(_block, (shared, *(more for _, more in own))))
     whole = fold_chapter(before)
-    rest = beyond(what_holds(whole, roster), what_holds(fold(blocks), roster), whole)
+    rest = beyond(what_holds(whole, roster), what_holds(told, roster), whole)
     if any(rest.values()):
         yield [], rest
+
+
+def _what_each_remembers(
+    chapter: Session, before: Session, shared: Payload
+) -> Iterator[tuple[int, Fold, Sequence[Character]]]:
+    """Yield everybody who took part in a chapter before, with the memory of the latest one and its
+    roster. Who stayed away since then is told what everybody knew at the end."""
+    found: set[int] = set()
+    for one, numbers in follow_people(chapter, [before, *chapters_followed(before)]):
+        for number, old in numbers.items():
+            if number not in found:
+                found.add(number)
+                folded = fold_chapter(one, readers=[old])
+                if one != before:
+                    folded = merge(folded, fold([_block(shared)]))
+                yield number, folded, one.characters
+
+
+def _block(payload: Payload) -> Block:
+    return Block(MemoryBlock.Type.STORY_SO_FAR, 0, 0, payload)
 
 
 def _follow(chapter: Session, before: Session) -> None:

@@ -5,41 +5,34 @@ chapter have its people under the same numbers, because a fork takes over its cl
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from sessions.models import CastMember, Session
+
+_ByNumber = Mapping[int, CastMember]
 
 
 def numbers_before(chapter: Session, before: Session) -> dict[int, int]:
     """Return the number of each member who takes part, with the number of the same person in the
-    chapter `before`. People who were not there are left out."""
-    there = members_by_number(before)
-    by_key = {member.pk: number for number, member in there.items()}
-    origins = {
-        number: member.origin_id
-        for number, member in members_by_number(chapter).items()
-        if member.origin_id
-    }
-    found: dict[int, int] = {}
-    # Usually the origins are members of `before`. If a chapter between the two was deleted, their
-    # own origins are.
-    for _ in range(chapter.place - before.place):
-        in_forks = _in_forks_of(before, [one for one in origins.values() if one not in by_key])
-        for number, origin in origins.items():
-            old = by_key.get(origin)
-            if old is None and (same := in_forks.get(origin)):
-                at, name = same
-                old = at if at in there and there[at].as_character(at).name == name else None
-            if old is not None:
-                found[number] = old
-        origins = {number: one for number, one in origins.items() if number not in found}
-        if not origins:
-            break
-        own = CastMember.objects.filter(pk__in=origins.values())
-        of_origins = dict(own.values_list("pk", "origin"))
-        earlier = ((number, of_origins.get(one)) for number, one in origins.items())
-        origins = {number: one for number, one in earlier if one}
-    return found
+    chapter `before`. People who did not take part there are left out."""
+    [(_, numbers)] = follow_people(chapter, [before])
+    return numbers
+
+
+def follow_people(
+    chapter: Session, way: Iterable[Session]
+) -> Iterator[tuple[Session, dict[int, int]]]:
+    """Yield each of these chapters, which lead back from `chapter`, with the number there of
+    everybody who takes part in both, by the number in `chapter`.
+
+    Somebody who took no part in one of them is still followed to the earlier ones.
+    """
+    selves: _ByNumber = members_by_number(chapter)
+    for before in way:
+        selves = _selves_in(before, selves)
+        by_key = {member.pk: number for number, member in members_by_number(before).items()}
+        numbers = {number: by_key.get(member.pk) for number, member in selves.items()}
+        yield before, {number: old for number, old in numbers.items() if old is not None}
 
 
 def members_by_number(chapter: Session) -> dict[int, CastMember]:
@@ -47,16 +40,38 @@ def members_by_number(chapter: Session) -> dict[int, CastMember]:
     return {one.number: member for one, member in chapter.numbered_cast if member.is_selected}
 
 
-def _in_forks_of(before: Session, keys: list[uuid.UUID]) -> dict[uuid.UUID, tuple[int, str]]:
-    """Return the numbers and names of these members of other chapters at the place of `before`."""
-    return dict(_numbers_and_names(before, keys)) if keys else {}
+def _selves_in(before: Session, members: _ByNumber) -> dict[int, CastMember]:
+    """Return who each of these members of a later chapter was in the chapter `before`."""
+    there = {member.pk: member for member in before.cast}
+    origins = {number: one.origin_id for number, one in members.items() if one.origin_id}
+    found = {number: there[key] for number, key in origins.items() if key in there}
+    missing = {number: key for number, key in origins.items() if number not in found}
+    # Usually all are found. If not, a fork was chosen since, or a chapter between was deleted.
+    while missing:
+        rows = CastMember.objects.select_related("session").in_bulk(missing.values())
+        further: dict[int, uuid.UUID] = {}
+        for number, key in missing.items():
+            row = rows.get(key)
+            if row is None:
+                continue
+            if row.session.place == before.place:
+                if same := _same_in_fork(row, before):
+                    found[number] = same
+            elif row.session.place > before.place and row.origin_id in there:
+                found[number] = there[row.origin_id]
+            elif row.session.place > before.place and row.origin_id:
+                further[number] = row.origin_id
+        missing = further
+    return found
 
 
-def _numbers_and_names(
-    before: Session, keys: list[uuid.UUID]
-) -> Iterator[tuple[uuid.UUID, tuple[int, str]]]:
-    at_the_place = Session.everything.filter(story=before.story_id, place=before.place)
-    with_them = at_the_place.filter(members__pk__in=keys).distinct().prefetch_related("members")
-    for chapter in with_them:
-        for number, member in members_by_number(chapter).items():
-            yield member.pk, (number, member.as_character(number).name)
+def _same_in_fork(member: CastMember, before: Session) -> CastMember | None:
+    """Return the member of `before` with the number and the name that this member has in another
+    chapter at the same place."""
+    numbers = {one.pk: number for number, one in _everybody_by_number(member.session).items()}
+    same = _everybody_by_number(before).get(numbers[member.pk])
+    return same if same and same.name == member.name else None
+
+
+def _everybody_by_number(chapter: Session) -> dict[int, CastMember]:
+    return {one.number: member for one, member in chapter.numbered_cast}

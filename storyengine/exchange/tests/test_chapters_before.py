@@ -6,6 +6,8 @@ import uuid
 import pytest
 
 from memory.corrections import write_correction
+from memory.fold.folding import fold_chapter
+from memory.fold.handing_on import what_holds
 from memory.recalling import Passage, Reader, recall
 from memory.story_so_far import write_story_so_far
 from memory.tests.factories import add_delta
@@ -107,6 +109,24 @@ def test_a_person_takes_what_they_saw_to_another_slot_and_a_new_one_finds_nothin
         assert not ask(one, "vault ruby lantern", 3)
         assert "vault" in texts(one, "vault ruby")
         assert "ruby" in texts(one, "vault ruby")
+
+
+def test_who_stayed_away_for_a_chapter_comes_back_with_what_they_saw(first: Session) -> None:
+    play(first, "Ilse opens the vault.", [3])
+    add_delta(first, 1, 3, {"canon_locks": ["The vault is open."]}, audience=[3])
+    second = begin_next_chapter(first.story_id)
+    CastMember.objects.filter(session=second, slot=3).update(is_selected=False)
+    second = start(second)
+    play(second, "A cannon is fired.", [1, 2])
+    add_delta(second, 1, 1, {"canon_locks": ["The cannon is hot."]}, audience=[1, 2])
+    third = begin_next_chapter(first.story_id)
+    CastMember.objects.filter(session=third, slot=3).update(is_selected=True)
+    third = start(Session.objects.get(pk=third.pk))
+    assert "vault" in texts(third, "vault", 3)
+    assert not ask(third, "ruby fired", 3)
+    holds = what_holds(fold_chapter(third, readers=[3]), third.characters)
+    # What everybody of the second chapter knew is told to whoever joins.
+    assert holds["canon_locks"] == ["The cannon is hot.", "The vault is open."]
 
 
 def test_an_attempt_that_is_not_chosen_is_not_found(first: Session) -> None:
