@@ -5,6 +5,7 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -46,6 +47,15 @@ class Writer(NamedTuple):
 # A function that returns the writer who answers a prompt. Its arguments are the chapter, and the
 # number of the addressed member of the cast. The number is None if nobody is addressed.
 Answers = Callable[[Session, int | None], Writer]
+
+
+class Everybody(Enum):
+    """All who take part, as the witnesses of another attempt. The attempt before may have fewer."""
+
+    EVERYBODY = "everybody"
+
+
+EVERYBODY = Everybody.EVERYBODY
 
 
 def _addressed(chapter: Session, actor: int | None) -> Writer:
@@ -112,31 +122,42 @@ def open_reroll(
     session_id: uuid.UUID,
     *,
     submission_key: str,
+    number: int | None = None,
     actor: int | None = None,
     words: str | None = None,
-    witnesses: Sequence[int] | None = None,
+    witnesses: Sequence[int] | Everybody | None = None,
     given: dict[str, Any] | None = None,
     answers: Answers = _addressed,
 ) -> OpenedAttempt:
     """Store another attempt at the latest turn as the attempt in flight.
 
-    A value that is None is taken from the chosen attempt. Raises the errors of `open_prompt`, and
-    WrongState once the turn has as many attempts as it may have.
+    A value that is None is taken from the chosen attempt; EVERYBODY means that all are witnesses,
+    whoever the witnesses of the chosen attempt were. Raises the errors of `open_prompt`, and
+    WrongState if the latest turn has another number than `number`, or once the turn has as many
+    attempts as it may have.
     """
     words = None if words is None else _clean_words(words)
     chapter = get_chapter_to_change(session_id)
     key = clean_key(submission_key)
     if earlier := _find_earlier(chapter, key, Attempt.Kind.REROLL):
-        sent = {"words": words, "witnesses": _with_actor(witnesses, earlier.actor), "given": given}
+        sent = {"words": words, "given": given}
         said: dict[str, object] = {name: one for name, one in sent.items() if one is not None}
+        if witnesses is not None:
+            said["witnesses"] = _witnesses_again(earlier, witnesses, earlier.actor)
         said["actor"] = _actor_again(earlier, chapter, actor, answers)
         return _open_again(chapter, earlier, said)
     turn = latest_turn(chapter)
+    if number not in (None, turn.number):
+        raise WrongState(
+            f"Play has gone on, so prompt {number} can no longer be written again. Nothing was "
+            "changed, and your words are kept in the box."
+        )
     like = turn.chosen
     writer = Writer(like.actor, like.agent, needs_words=bool(like.words))
     if actor is not None:
         writer = answers(chapter, actor)
-    check_cast(chapter, writer.actor, witnesses, before=turn.number)
+    named = None if witnesses is EVERYBODY else witnesses
+    check_cast(chapter, writer.actor, named, before=turn.number)
     reroll = Attempt(
         session=chapter,
         turn=turn,
@@ -145,7 +166,7 @@ def open_reroll(
         actor=writer.actor,
         agent=writer.agent,
         words=_words_for(writer, like.words if words is None else words),
-        witnesses=_with_actor(like.witnesses if witnesses is None else witnesses, writer.actor),
+        witnesses=_witnesses_again(like, witnesses, writer.actor),
         given=like.given if given is None else given,
     )
     return _open_new(chapter, reroll)
@@ -453,6 +474,15 @@ def check_cast(
         raise InvalidInput(
             "The witnesses must be agents of this chapter, each once. Nothing was sent."
         )
+
+
+def _witnesses_again(
+    like: Attempt, witnesses: Sequence[int] | Everybody | None, actor: int | None
+) -> list[int] | None:
+    """Return the witnesses of another attempt. If `witnesses` is None, they are those of `like`."""
+    if witnesses is EVERYBODY:
+        return None
+    return _with_actor(like.witnesses if witnesses is None else witnesses, actor)
 
 
 def _with_actor(witnesses: Sequence[int] | None, actor: int | None) -> list[int] | None:

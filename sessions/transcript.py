@@ -78,6 +78,20 @@ class Transcript:
         return self.is_truncated and not self.boundary_is_visible and self._has_boundary
 
     @property
+    def first_number(self) -> int:
+        """The number of the first prompt of which there is an entry, or 0."""
+        return self.entries[0].prompt_index if self.entries else 0
+
+    @property
+    def first_part(self) -> int:
+        """The number of chosen entries of the first prompt if its own words are missing. It is 0 if
+        the transcript begins with a whole turn."""
+        if not self.entries or self.entries[0].role == Event.Role.USER:
+            return 0
+        at_first = (one for one in self.entries if one.prompt_index == self.first_number)
+        return sum(one.is_chosen for one in at_first)
+
+    @property
     def _has_boundary(self) -> bool:
         return self.last_summarized_prompt_index > 0
 

@@ -34,6 +34,7 @@ from agents.storage import describe
 from sessions.access import get_chapter
 from sessions.attempts import (
     Answers,
+    Everybody,
     OpenedAttempt,
     broken_attempt,
     open_prompt,
@@ -97,9 +98,10 @@ async def start_reroll(
     session_id: uuid.UUID,
     *,
     submission_key: str,
+    number: int | None = None,
     actor: int | None = None,
     words: str | None = None,
-    witnesses: Sequence[int] | None = None,
+    witnesses: Sequence[int] | Everybody | None = None,
     given: dict[str, Any] | None = None,
 ) -> OpenedAttempt:
     """Store a re-roll by `open_reroll`, and start to write its reply in this process."""
@@ -108,6 +110,7 @@ async def start_reroll(
             _open_reroll,
             session_id,
             submission_key=submission_key,
+            number=number,
             actor=actor,
             words=words,
             witnesses=witnesses,

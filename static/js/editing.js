@@ -4,7 +4,7 @@
     const field = document.getElementById("edited-text");
     return field && field.value !== field.defaultValue;
   };
-  const focusLink = () => document.getElementById("edit-reply")?.focus({ preventScroll: true });
+  const focusLink = () => [...document.querySelectorAll("[data-edits]")].find((one) => one.offsetParent)?.focus({ preventScroll: true });
 
   document.addEventListener("click", (event) => {
     const isPlain = !event.ctrlKey && !event.metaKey && !event.shiftKey;
@@ -15,7 +15,7 @@
   });
   // The form that is open comes first.
   document.addEventListener("htmx:beforeRequest", (event) => {
-    if (event.detail.elt.id !== "edit-reply" || !isChanged()) return;
+    if (!event.detail.elt.matches("[data-edits]") || !isChanged()) return;
     event.preventDefault();
     document.getElementById("edited-text").focus();
   });

@@ -1,4 +1,5 @@
 // The prompt cell: Enter sends, and words are kept in this browser until the program has them.
+// While the latest prompt is written again, the words that were in the box before wait in `draft`.
 (() => {
   const form = document.getElementById("prompt-form");
   if (!form) return;
@@ -7,6 +8,9 @@
   const key = () => document.getElementById("submission-key");
   const notice = document.getElementById("prompt-notice");
   const WAITS = "The reply before is still being written. Your words stay here: send them when it is done, or press Stop first.";
+  const again = document.getElementById("again");
+  const upper = () => document.getElementById("play-upper").dataset;
+  let draft = "";
   let sent = null;
   let isSending = false;
 
@@ -18,9 +22,10 @@
   const tellPerceivers = () => {
     const answering = form.querySelector("[name=agent_slot]:checked")?.value;
     const perceiving = ticks.filter((tick) => tick.checked || tick.value === answering);
-    const names = perceiving.map((tick) => tick.dataset.name).join(", ");
+    const names = perceiving.map((tick) => tick.dataset.name);
+    const only = `Only ${names.slice(0, -1).join(", ")}${names.length > 1 ? " and " : ""}${names.at(-1)} ${names.length > 1 ? "see" : "sees"} it`;
     const told = document.getElementById("perceivers");
-    if (told) told.textContent = `: ${perceiving.length === ticks.length ? "everybody" : names}`;
+    if (told) told.textContent = perceiving.length === ticks.length ? "Everyone sees it" : only;
   };
   const tickAllBut = (slots) => {
     for (const tick of ticks) tick.checked = !slots.includes(tick.value);
@@ -38,7 +43,7 @@
   let own = STORES.reduce((found, store) => found ?? attempt(() => store().getItem(place)), null);
 
   const keep = () => {
-    const entry = box.value ? JSON.stringify({ text: box.value, key: key().value, sent: sent?.text, absent: absent() }) : null;
+    const entry = box.value ? JSON.stringify({ text: box.value, key: key().value, sent: sent?.text, absent: absent(), again: again.value, draft }) : null;
     for (const store of STORES) {
       attempt(() => {
         if (entry) store().setItem(place, entry);
@@ -56,11 +61,29 @@
     write(box.value.trim() ? `${words}\n\n${box.value}` : words);
     box.focus();
   };
+  const setAgain = (number) => {
+    const told = document.getElementById("writes-again");
+    again.value = number;
+    told.hidden = !number;
+    told.querySelector("span").textContent = number;
+  };
+  const leaveAgain = (text) => {
+    const waiting = draft;
+    draft = "";
+    setAgain("");
+    write([text, waiting].filter(Boolean).join("\n\n"));
+  };
   const unsentOf = (words, sentWords) => (words.startsWith(sentWords) ? words.slice(sentWords.length).trimStart() : words);
 
   const kept = attempt(() => JSON.parse(own));
-  const hasArrived = kept?.sent && kept.key === document.getElementById("play-upper").dataset.lastKey;
-  const words = hasArrived ? unsentOf(kept.text, kept.sent) : kept?.text;
+  const hasArrived = kept?.sent && kept.key + (kept.again ? "-written" : "") === upper().lastKey;
+  const rest = hasArrived ? unsentOf(kept.text, kept.sent) : kept?.text;
+  const isAgain = Boolean(kept?.again) && !hasArrived && kept.again === upper().latest;
+  const words = isAgain ? rest : [rest, kept?.draft].filter(Boolean).join("\n\n");
+  if (isAgain) {
+    draft = kept.draft;
+    setAgain(kept.again);
+  }
   if (words && !hasArrived && kept.absent?.length) tickAllBut(kept.absent);
   tellPerceivers();
   // Under the same key, so that words whose answer was lost cannot become two prompts.
@@ -74,8 +97,15 @@
     if (target.name === "witnesses") keep();
     tellPerceivers();
   });
+  // Where a finger types, Enter breaks the line: there is no Shift at hand.
+  const isTouch = matchMedia("(hover: none) and (pointer: coarse)").matches;
+  box.enterKeyHint = isTouch ? "enter" : "send";
+  visualViewport?.addEventListener("resize", () => {
+    const isTyping = document.activeElement === box && visualViewport.scale === 1;
+    if (isTouch && isTyping) form.scrollIntoView({ block: "nearest" });
+  });
   box.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    if (isTouch || event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     const send = form.querySelector("[data-send]");
     if (send && !send.disabled) form.requestSubmit(send);
@@ -103,7 +133,7 @@
     tickAllBut([]);
     form.querySelector(".witnesses")?.removeAttribute("open");
     // What was typed while the request was on its way stays.
-    write(unsentOf(box.value, text));
+    leaveAgain(unsentOf(box.value, text));
   });
 
   document.addEventListener("click", (event) => {
@@ -111,12 +141,28 @@
     if (!link) return;
     event.preventDefault();
     document.getElementById(`panel-${link.dataset.putsBack}`)?.click();
-    const holder = link.closest(".broken, .set-aside");
+    const holder = link.closest(".broken, .set-aside, .turn-acts");
     const perceived = [...holder.querySelectorAll("[name=witnesses]")].map((one) => one.value);
     // Without such a list everybody perceived it; with an empty list nobody did.
     const isListed = holder.querySelector("[name=witnesses_of]") !== null;
     tickAllBut(isListed ? ticks.map((tick) => tick.value).filter((slot) => !perceived.includes(slot)) : []);
-    putIn(holder.querySelector("[name=user_text]").value);
+    const { value } = holder.querySelector("[name=user_text]");
+    const number = link.dataset.again;
+    if (!number) {
+      putIn(value);
+      return;
+    }
+    if (!again.value) draft = box.value;
+    setAgain(number);
+    write(value);
+    box.focus();
+  });
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-leaves-again]")) return;
+    event.preventDefault();
+    tickAllBut([]);
+    leaveAgain("");
+    box.focus();
   });
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-suggests]")) return;
@@ -145,9 +191,23 @@
   // A button that was pressed is gone after the reply; the next words belong into the box.
   document.addEventListener("htmx:load", (event) => {
     if (event.target.id === "prompt-panels") tellPerceivers();
+    // Play has gone on in another window: the words are for a prompt of their own.
+    if (again.value && again.value !== upper().latest) leaveAgain(box.value);
     const isDone = event.target.id === "prompt-controls" && event.target.querySelector("[data-send]");
     if (isDone) notice.textContent = "";
     const isFree = document.activeElement === document.body;
     if (isDone && isFree && matchMedia("(pointer: fine)").matches) box.focus({ preventScroll: true });
   });
+
+  // A button that leads to a page of its own sends the form as a browser does, past htmx.
+  form.addEventListener(
+    "submit",
+    (event) => {
+      if (!event.submitter?.hasAttribute("data-plain")) return;
+      event.stopImmediatePropagation();
+      // htmx would send the form's next words to the address of the button that was clicked last.
+      event.submitter.dispatchEvent(new Event("focusout", { bubbles: true }));
+    },
+    { capture: true },
+  );
 })();

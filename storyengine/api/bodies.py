@@ -95,11 +95,19 @@ class PromptBody(Body):
 
 
 class RerollBody(Body):
-    """A re-roll. A field that is left out gets its value from the chosen attempt."""
+    """Another attempt at the latest turn. A field that is left out gets its value from the chosen
+    attempt."""
 
+    number: int | None = Field(
+        None, description="The turn that is meant: 409 if play has gone on beyond it."
+    )
     agent_slot: int | None = Field(None, description="The character that answers.")
     user_text: str | None = Field(None, description="What happens; 1 to 5,000 characters.")
-    witnesses: list[int] | None = Field(None, description=_WITNESSES)
+    witnesses: list[int] | Literal["everybody"] | None = Field(
+        None,
+        description="The slots of those who can perceive it, or `everybody`. The one addressed "
+        "always can.",
+    )
     given: dict[str, Any] | None = Field(None, description=_GIVEN)
 
 

@@ -11,7 +11,7 @@ from ninja.responses import Status
 from agents.flows.acting import do_act
 from agents.flows.choosing import choose_reply, edit_reply
 from agents.flows.replies import keep_reply, start_prompt, start_reroll, stop_reply
-from sessions.attempts import OpenedAttempt
+from sessions.attempts import EVERYBODY, OpenedAttempt
 from storyengine.api.bodies import ActBody, ChooseBody, EditBody, PromptBody, RerollBody
 from storyengine.api.documents import ActAnswer, SessionDocument, TurnAnswer, TurnDocument
 from storyengine.api.problems import CALL, READ, WRITE, refusals
@@ -92,9 +92,10 @@ async def reroll(
     body = body or RerollBody.model_construct()
     opened = await start_reroll(
         session_id,
+        number=body.number,
         actor=body.agent_slot,
         words=body.user_text,
-        witnesses=body.witnesses,
+        witnesses=EVERYBODY if body.witnesses == "everybody" else body.witnesses,
         given=body.given,
         submission_key=idempotency_key,
     )

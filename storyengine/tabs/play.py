@@ -4,7 +4,6 @@ import uuid
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.core.paginator import Paginator
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -15,7 +14,6 @@ from agents.flows.ending import reopen, request_end, retry_summary
 from agents.flows.memory_calls import find_memory_behind
 from agents.flows.replies import keep_reply
 from agents.running.database import in_database
-from memory.drafts import told_until
 from sessions.access import get_chapter
 from sessions.attempts import broken_attempt, set_broken_aside
 from sessions.chapters import (
@@ -25,13 +23,11 @@ from sessions.chapters import (
     show_thoughts,
 )
 from sessions.exceptions import InvalidInput
-from sessions.transcript import read_prompts
 from storyengine.tabs.play_page import (
     PlayPage,
     play_context,
     read_play,
     read_play_status,
-    read_set_aside,
 )
 from storyengine.tabs.world import locking_context
 from storyengine.web.header import header_context
@@ -39,8 +35,6 @@ from storyengine.web.numbers import number_up_to, read_whole_number
 from storyengine.web.render import HttpRequest, answer, go, nothing_new, show
 
 UPDATE = "play/_update.html"
-# The number of prompts on a page of the whole transcript, which may have thousands of prompts.
-PROMPTS_A_PAGE = 250
 # The beginnings of the names of fields in a form. `arguments.litres` is an argument of an act. The
 # fields of `given`, which a mode adds to a prompt, begin with `given.`.
 ARGUMENTS, GIVEN = "arguments.", "given."
@@ -183,30 +177,6 @@ def reopen_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     return go(request, page_address(session_id))
 
 
-@require_safe
-def whole_transcript(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show one page of the whole transcript. The address has the number of this page, or the number
-    of a prompt that the page must have."""
-    chapter = get_chapter(session_id)
-    numbers = Paginator(range(chapter.prompt_index), PROMPTS_A_PAGE)
-    prompt = number_up_to(chapter.prompt_index, request.GET.get("prompt", ""))
-    of_prompt = (prompt - 1) // PROMPTS_A_PAGE + 1
-    pages = numbers.get_page(of_prompt if prompt else request.GET.get("page"))
-    context = header_context(chapter, "play") | {
-        "pages": pages,
-        "transcript": read_prompts(
-            chapter,
-            pages.start_index(),
-            pages.end_index(),
-            with_all_replies=chapter.shows_all_replies,
-            with_thoughts=chapter.shows_thoughts,
-        ),
-        "told_until": told_until(chapter),
-        "set_aside": [] if pages.has_next() else read_set_aside(chapter),
-    }
-    return show(request, "play/transcript.html", context)
-
-
 def answer_play(request: HttpRequest, session_id: uuid.UUID, **extra: Any) -> HttpResponse:
     """Return the play area of Tab 2 if htmx sent the request. Answer any other form with a redirect
     to Tab 2."""
@@ -236,16 +206,25 @@ def _accepts_calls(request: HttpRequest) -> bool:
 
 
 def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
-    """Return the texts that the address asks to have in the prompt cell. Only a browser without
-    scripts asks for texts in this way.
+    """Return what the address asks to have in the prompt cell. Only a browser without scripts asks
+    for it in this way.
 
-    The texts are the words and witnesses of a prompt that is broken or set aside, or the prompt
-    that the page suggests.
+    It may ask for the words, the witnesses and the character of a prompt that is broken or set
+    aside, or of the latest prompt, to write it `again`; or for the prompt that the page suggests.
     """
-    asked = request.GET.get("words")
+    asked, again = request.GET.get("words"), number_up_to(10**6, request.GET.get("again", ""))
     if asked == "example":
         return {"words": page.suggestion, "witnesses": None}
-    for one in (page.broken, page.set_aside):
-        if one is not None and asked == str(one.attempt.pk):
-            return {"words": one.attempt.words, "witnesses": one.attempt.witnesses}
+    unfinished = [one.attempt for one in (page.broken, page.set_aside) if one is not None]
+    if page.can_write_again and page.choice:
+        unfinished.append(page.choice.chosen)
+    for one in unfinished:
+        if asked == str(one.pk):
+            is_again = page.can_write_again and again == page.chapter.prompt_index
+            return {
+                "words": one.words,
+                "witnesses": one.witnesses,
+                "asked_slot": one.actor,
+                "again": again if is_again else None,
+            }
     return {"words": "", "witnesses": None}

@@ -55,18 +55,24 @@ class UnfinishedAttempt:
 
     @property
     def prefix(self) -> str:
-        """The number before the words of a prompt in flight, such as "8) ". A broken prompt and a
-        re-roll have no number, so the prefix is ""."""
-        is_numbered = self.attempt.is_running and self.attempt.kind == Attempt.Kind.PROMPT
-        return f"{self.chapter.prompt_index + 1}) " if is_numbered else ""
+        """The number before the words, such as "8) ". A broken prompt has no number, so the prefix
+        is ""."""
+        if self.is_reroll:
+            return f"{self.chapter.prompt_index}) "
+        return f"{self.chapter.prompt_index + 1}) " if self.attempt.is_running else ""
 
     @property
     def is_reroll(self) -> bool:
         return self.attempt.kind == Attempt.Kind.REROLL
 
-    @property
+    @cached_property
     def words(self) -> str:
-        return "" if self.is_reroll else normalize_blank_lines(self.attempt.words)
+        """The words of the prompt. They are "" for a re-roll with the same words as the turn that
+        the page shows above."""
+        turn = self.attempt.turn
+        if turn is not None and turn.chosen.words == self.attempt.words:
+            return ""
+        return normalize_blank_lines(self.attempt.words)
 
     @property
     def text(self) -> str:
@@ -83,10 +89,7 @@ class Choice:
 
     number: int
     attempt_ids: list[uuid.UUID]
-    chosen_id: uuid.UUID
-    # How the chosen reply has ended; `Attempt` explains both fields.
-    ended_before: str = ""
-    was_cut: bool = False
+    chosen: Attempt
 
     @property
     def count(self) -> int:
@@ -95,7 +98,7 @@ class Choice:
     @property
     def position(self) -> int:
         """The place of the chosen attempt among the attempts. The first attempt has the place 1."""
-        return self.attempt_ids.index(self.chosen_id) + 1
+        return self.attempt_ids.index(self.chosen.pk) + 1
 
     @property
     def earlier(self) -> uuid.UUID | None:
@@ -243,6 +246,11 @@ class PlayPage:
             one.is_told and one.role == Event.Role.AGENT and one.prompt_index == number
             for one in (self.transcript.entries if self.transcript else [])
         )
+
+    @property
+    def can_write_again(self) -> bool:
+        """Whether the words of the latest prompt can be changed and sent again."""
+        return self.can_reroll and self.choice is not None and bool(self.choice.chosen.words)
 
     @property
     def latest_reply(self) -> str:
@@ -431,12 +439,11 @@ def _choice(chapter: Session) -> Choice | None:
     """Return the committed attempts at the latest turn, or None if there is no turn yet."""
     number = chapter.prompt_index
     attempts = committed_attempts(chapter.pk).filter(turn__number=number)
-    found = list(attempts.values_list("pk", "turn__chosen", "ended_before", "was_cut"))
+    found = list(attempts.values_list("pk", "turn__chosen"))
     if not found:
         return None
-    chosen_id = found[0][1]
-    [how] = ((ended_before, was_cut) for pk, _, ended_before, was_cut in found if pk == chosen_id)
-    return Choice(number, [pk for pk, *_ in found], chosen_id, *how)
+    chosen = chapter.attempts.get(pk=found[0][1])
+    return Choice(number, [pk for pk, _ in found], chosen)
 
 
 def _read_status(session_id: uuid.UUID) -> PlayPage:

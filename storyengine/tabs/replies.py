@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 
@@ -18,6 +18,7 @@ from agents.flows.warmup import warm_reply
 from agents.running.database import in_database
 from agents.running.live import ReplyText, follow
 from sessions.access import get_chapter
+from sessions.attempts import EVERYBODY, OpenedAttempt
 from sessions.cast import check_takes_part
 from sessions.exceptions import KeyReused, TurnInFlight, UnknownChapter
 from sessions.models import Attempt
@@ -29,20 +30,25 @@ from storyengine.web.keep_alive import KEEP_ALIVE, KEEP_ALIVE_SECONDS
 from storyengine.web.numbers import read_whole_number
 from storyengine.web.render import HttpRequest, nothing_new
 
+# Follows the key of the form in the key of an attempt that was written again with other words.
+WRITTEN_AGAIN = "-written"
+
+# Starts a reply under the key that it is called with.
+Start = Callable[..., Awaitable[OpenedAttempt]]
+
 
 @require_POST
 async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Start the reply to a prompt. If the form names a turn in `again`, its words are other words
+    for this turn, and the reply is another attempt at it."""
     key = request.POST.get("submission_key", "")
-    start = partial(
-        start_prompt,
-        session_id,
-        actor=read_actor(request),
-        words=request.POST.get("user_text", ""),
-        witnesses=_read_witnesses(request),
-        given=read_given(request),
-    )
+    number = request.POST.get("again", "")
+    # A key belongs to one kind of attempt. The box may have been sent in vain as a new prompt.
+    again = read_whole_number(number, "The prompt") if number else None
+    own_key = key + WRITTEN_AGAIN if again else key
+    start = _start_again(request, session_id, again) if again else _start_new(request, session_id)
     try:
-        await start(submission_key=key)
+        await start(submission_key=own_key)
     except KeyReused:
         # The key was used already: the browser lost the answer to the first submission, and the GM
         # has changed the words since then. So this is a new prompt.
@@ -50,11 +56,36 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
     except TurnInFlight:
         # A reply is being written. If it is the reply to this prompt, the browser only lost the
         # answer and has sent the form again.
-        if not await sync_to_async(_has_arrived)(session_id, key):
+        if not await sync_to_async(_has_arrived)(session_id, own_key):
             raise
     response = await sync_to_async(answer_play)(request, session_id, is_accepted=True)
     response["HX-Trigger-After-Swap"] = json.dumps({"prompt-accepted": {"key": key}})
     return response
+
+
+def _start_new(request: HttpRequest, session_id: uuid.UUID) -> Start:
+    return partial(
+        start_prompt,
+        session_id,
+        actor=read_actor(request),
+        words=request.POST.get("user_text", ""),
+        witnesses=_read_witnesses(request),
+        given=read_given(request),
+    )
+
+
+def _start_again(request: HttpRequest, session_id: uuid.UUID, number: int) -> Start:
+    witnesses = _read_witnesses(request)
+    return partial(
+        start_reroll,
+        session_id,
+        number=number,
+        actor=read_actor(request),
+        words=request.POST.get("user_text", ""),
+        # A re-roll without witnesses would have those of the attempt before.
+        witnesses=EVERYBODY if witnesses is None else witnesses,
+        given=read_given(request),
+    )
 
 
 def read_actor(request: HttpRequest) -> int | None:

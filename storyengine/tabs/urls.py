@@ -14,6 +14,7 @@ from storyengine.tabs import (
     receipts,
     replies,
     stories,
+    transcript,
     trials,
     world,
 )
@@ -60,7 +61,10 @@ of_a_chapter: list[URLPattern] = [
     path("fork", forks.fork, name="fork"),
     path("before/renew", stories.renew_before, name="renew-before"),
     path("before/keep", stories.keep_before, name="keep-before"),
-    path("transcript", play.whole_transcript, name="transcript"),
+    path("transcript", transcript.whole_transcript, name="transcript"),
+    path("turns/<int:number>", transcript.go_to_turn, name="turn"),
+    path("play/older", transcript.older, name="older"),
+    path("search", transcript.search, name="search"),
     # Pages about model calls
     path("calls/prompts/<int:number>", calls.show_prompt, name="prompt-calls"),
     path("calls/memory/<int:number>", calls.show_block, name="memory-calls"),

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 import pytest
+from django.template.context import Context
 
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.forms.reply_forms import Form, read_reply
@@ -27,7 +28,7 @@ from agents.prompting.prose import (
 from sessions.speaker_marks import without_chat_marks, without_cues
 from sessions.text import scrub_reply
 from sessions.transcript import Entry, normalize_blank_lines
-from storyengine.web.templatetags.entries import paragraphs
+from storyengine.web.templatetags.entries import turns
 
 LENGTH = 500_000
 # Each of these units is repeated until the text has LENGTH characters.
@@ -45,7 +46,7 @@ BRACKETS = ["{", "[", '{"a":', '"a": ', '"', "\\", "}", "]", ",", "//", "/*", " 
 
 
 def _shown(text: str) -> str:
-    return paragraphs([Entry(1, "user", "1) ", text)], uuid.uuid4())
+    return turns(Context(), [Entry(1, "user", "1) ", text)], uuid.uuid4())
 
 
 READERS: dict[str, Callable[[str], object]] = {
@@ -61,7 +62,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "last_sentences": partial(last_sentences, limit=1_000),
     "repeats": lambda text: repeats(text, text),
     "normalize_blank_lines": normalize_blank_lines,
-    "paragraphs": _shown,
+    "turns": _shown,
 }
 
 

@@ -205,7 +205,7 @@ class TestStages:
         with_mode(SET_UP)
         key = begin(client)
         world = page(client, "world", key)
-        assert "The first prompt freezes this page" in world
+        assert "After the first prompt, this page can be read" in world
         assert "lock-dialog" not in world
         save = reverse("pages:save-world", args=[key])
         headers = {"HX-Request": "true"}

@@ -104,3 +104,17 @@ def test_it_is_not_offered_to_other_sites(collected: dict[str, str], tmp_path: P
 @pytest.mark.parametrize("path", ["/", "/static/../manage.py", "/static/no-such-file.css"])
 def test_everything_else_is_django_s(collected: dict[str, str], tmp_path: Path, path: str) -> None:
     assert get(tmp_path, path).status == 204
+
+
+def test_the_program_s_own_scripts_come_without_comments(
+    settings: Settings, collected: dict[str, str], tmp_path: Path
+) -> None:
+    for source in (Path(settings.STATICFILES_DIRS[0]) / "js").glob("*.js"):
+        script = source.read_text()
+        # The storage takes each line by itself, so no text of a script may have several lines.
+        assert all(line.count("`") % 2 == 0 for line in script.splitlines()), source
+        served = get(tmp_path, "/static/" + collected[f"js/{source.name}"], b"identity").body
+        assert script.splitlines()[0].startswith("//")
+        assert b"// " not in served
+        code = [line.strip() for line in script.splitlines() if not line.strip().startswith("//")]
+        assert served.decode().split() == "\n".join(code).split()

@@ -290,6 +290,26 @@ class TestReroll:
         assert_problem(other, 409, "key-reused")
         assert len(attempts(chapter)) == 3
 
+    def test_it_may_be_for_everybody_again(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        assert reroll(chapter, {"witnesses": [2]}).status_code == 201
+        assert reroll(chapter, {"witnesses": "everybody"}).status_code == 201
+        before, newest = attempts(chapter)[-2:]
+        assert before["witnesses"] == [2]
+        assert newest["witnesses"] is None
+        # A word that means nobody is refused, instead of being taken for nobody.
+        assert_problem(reroll(chapter, {"witnesses": "nobody"}), 422, "invalid-input")
+
+    def test_once_play_has_gone_on_the_turn_that_was_meant_is_not_written_again(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        said = {"number": 1, "user_text": "A bell rings."}
+        problem = assert_problem(reroll(chapter, said), 409, "wrong-state")
+        assert "Play has gone on" in problem["detail"]
+        assert provider.history == []
+        assert reroll(chapter, said | {"number": 2}).status_code == 201
+
     def test_a_turn_that_memory_covers_can_be_written_again(
         self, provider: ScriptedProvider
     ) -> None:

@@ -57,18 +57,16 @@ def costs_in(html: str) -> dict[str, str]:
 
 class TestLinks:
     @pytest.mark.parametrize("name", ["play", "transcript"])
-    def test_each_reply_has_one_that_adds_nothing_to_its_text(
-        self, client: Client, name: str
-    ) -> None:
+    def test_each_turn_has_one(self, client: Client, name: str) -> None:
         chapter = make_active_chapter()
         add_prompts(chapter, 2)
         html = html_of(client, chapter, name)
-        links = all_of(html, "a", "saw")
+        links = [one for one in all_of(html, "a", "act") if "calls" in one.attributes["href"]]
         assert [link.attributes["href"] for link in links] == [
             address(chapter, "prompt-calls", number) for number in (1, 2)
         ]
-        assert [link.text for link in links] == ["", ""]
-        assert links[1].attributes["aria-label"] == "What Agent Orange saw at prompt 2"
+        assert [link.words for link in links] == ["Why this reply?"] * 2
+        assert links[1].attributes["aria-label"] == "Why this reply? Prompt 2"
 
     def test_each_block_and_the_draft_have_one(self, client: Client, chapter: Session) -> None:
         draft = NarrativeDraft.objects.create(

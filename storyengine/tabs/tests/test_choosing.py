@@ -63,7 +63,7 @@ class TestHowAReplyEnded:
     ) -> None:
         [told] = self.told(client, chapter, ended_before="Tom <b>")
         assert told.startswith("The model went on as Tom <b>, so the reply to prompt 8 ends before")
-        assert "Re-roll reply to prompt 8" in get_page(client, chapter, "play")
+        assert "Another reply to prompt 8" in get_page(client, chapter, "play")
 
     def test_the_gm_is_told_that_a_reply_was_cut(self, client: Client, chapter: Session) -> None:
         [told] = self.told(client, chapter, was_cut=True)
@@ -165,7 +165,7 @@ class TestChoice:
         broken = add_attempt(chapter, status=Attempt.Status.FAILED, error="The line dropped.")
         assert "Reply 2 of 3" in self.form(get_page(htmx, chapter, "play"))[0].words
         html = choose(htmx, chapter, replies[0]).content.decode()
-        assert not all_of(html, "div", id="broken")
+        assert not all_of(html, "article", id="broken")
         broken.refresh_from_db()
         assert broken.status == Attempt.Status.SET_ASIDE
 

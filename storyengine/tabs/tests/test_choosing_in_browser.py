@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 
 def write_again(page: Page, count: int) -> None:
-    """Re-roll the reply. Wait until the prompt has `count` replies and the new one is complete."""
-    page.get_by_role("button", name="Re-roll reply").click()
+    """Ask for another reply. Wait until there are `count` replies and the new one is complete."""
+    page.locator("#another-reply").click()
     expect(page.locator(".choice")).to_contain_text(f"Reply {count} of {count}")
     expect_idle(page)
 
@@ -112,6 +112,6 @@ def test_the_choice_of_the_length_fits_into_the_window(
     open_play(page, chapter)
     expect(page.get_by_label("Length of replies")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    before = page.locator(".prompt-options").bounding_box()
+    before = page.locator(".prompt-small").bounding_box()
     assert before is not None
     assert before["height"] < 40

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes]
 def link(page: Page, chapter: ChapterClient) -> Locator:
     chapter.prompt(1, "Knock.")
     open_play(page, chapter)
-    return page.get_by_role("link", name="Edit reply to prompt 1")
+    return page.get_by_role("link", name="Edit the reply to prompt 1")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_changed_words_stay_whatever_happens_beside_them(
     field.fill("Half a thought.")
     link.click()
     expect(field).to_be_focused()
-    page.get_by_role("button", name="Re-roll reply to prompt 1").click()
+    page.get_by_role("button", name="Another reply to prompt 1").click()
     expect(page.locator(".choice")).to_contain_text("Reply 2 of 2")
     page.get_by_role("button", name="Save as the reply").click()
     expect(page.locator(".edit-cell .refusal")).to_contain_text("Another reply was chosen")

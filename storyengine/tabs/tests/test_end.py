@@ -121,7 +121,7 @@ class TestUnfinished:
         ended = by_id(get_page(client, chapter, "play"), "broken").words
         for words in (ending, ended):
             assert "has not moved on" not in words
-            assert "This prompt is no part of the chapter." in words
+            assert "so it is no part of the story." in words
         assert "Its words are kept; reopen the chapter to retry it." in ended
         assert "Retry" not in ended
 

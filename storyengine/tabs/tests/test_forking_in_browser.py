@@ -17,16 +17,17 @@ def test_a_prompt_is_forked_by_the_keys_alone(page: Page, chapter: ChapterClient
     for slot, words in enumerate(("Knock.", "Enter.", "Sit down."), start=1):
         chapter.prompt(slot, words)
     open_play(page, chapter)
-    link = page.get_by_role("link", name="Fork from here, after prompt 2")
-    assert link.evaluate("one => getComputedStyle(one, '::after').content") == '"fork from here"'
+    link = page.get_by_role("link", name="Begin another story from here, after prompt 2")
     # The words of the link are not in a copied transcript.
     saved = page.request.get(f"/chapters/{chapter.session_id}/downloads/transcript").text()
     assert page.evaluate(READ_SELECTION).strip() == saved.strip()
     link.focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Fork from here, after prompt 2?")).to_be_visible()
+    expect(
+        page.get_by_role("heading", name="Begin another story from here, after prompt 2?")
+    ).to_be_visible()
     expect(page.locator("#main")).to_contain_text("1 later prompt")
-    page.get_by_role("button", name="Fork from here").focus()
+    page.get_by_role("button", name="Begin another story from here").focus()
     page.keyboard.press("Enter")
     transcript = page.locator("#transcript")
     expect(transcript).to_contain_text("2) Enter.")

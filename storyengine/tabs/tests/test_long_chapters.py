@@ -23,10 +23,10 @@ from sessions.tests.factories import (
     make_chapter,
 )
 from storyengine.tabs.chapter import BLOCKS_SHOWN
-from storyengine.tabs.play import PROMPTS_A_PAGE
 from storyengine.tabs.shelf import STORIES_A_PAGE
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id
+from storyengine.tabs.transcript import PROMPTS_A_PAGE
 
 pytestmark = pytest.mark.django_db
 

@@ -59,9 +59,9 @@ class TestTranscript:
             "Agent Orange: reply 2",
         ]
         assert [one.attributes["class"] for one in entries[:4]] == [
-            "entry",
+            "entry prompt",
             "entry agent-red",
-            "entry",
+            "entry prompt",
             "entry agent-orange",
         ]
 
@@ -132,7 +132,7 @@ class TestTranscript:
         monkeypatch.setattr(play_page, before, end_meanwhile)
         html = get_page(client, chapter, "play")
         assert all_of(html, "p", "entry")[-1].text == "Agent Orange: I step back."
-        assert not all_of(html, "div", id="running")
+        assert not all_of(html, "article", id="running")
         assert by_id(html, "prompt-text").attributes["placeholder"].endswith("Agent Yellow?")
 
     def test_the_number_of_queries_is_bounded(
@@ -215,7 +215,7 @@ class TestBrokenTurn:
         broken = by_id(get_page(client, chapter, "play"), "broken").words
         for words in (
             *("The ice cracks.", "Agent Orange: I hear", "The line dropped.", "Retry"),
-            *("Keep this text", "Put the words back", "Set aside"),
+            *("Keep this text", "Put the words back", "Go on without it"),
         ):
             assert words in broken
 
@@ -224,7 +224,8 @@ class TestBrokenTurn:
         html = get_page(client, chapter, "play")
         keys = [one.attributes["value"] for one in all_of(html, "input", name="submission_key")]
         assert "key-1" in keys
-        [words] = [one for one in all_of(html, "textarea") if "hidden" in one.attributes]
+        broken = by_id(html, "broken")
+        [words] = [one for one in all_of(html, "textarea") if broken in one.parents]
         assert words.text == "\n\nTwo\nlines."
 
     def test_without_text_there_is_nothing_to_keep(self, client: Client, chapter: Session) -> None:
@@ -238,7 +239,8 @@ class TestBrokenTurn:
     def test_a_broken_reroll_leaves_the_prompt_alone(
         self, client: Client, chapter: Session
     ) -> None:
-        break_turn(chapter, kind=Attempt.Kind.REROLL, turn=chapter.turns.get(number=8))
+        turn = chapter.turns.get(number=8)
+        break_turn(chapter, kind=Attempt.Kind.REROLL, turn=turn, words="beat 8")
         broken = by_id(get_page(client, chapter, "play"), "broken").words
         assert "The earlier reply stands." in broken
         assert "Put the words back" not in broken
@@ -263,7 +265,7 @@ class TestBrokenTurn:
     def test_setting_it_aside_clears_the_page(self, htmx: Client, chapter: Session) -> None:
         break_turn(chapter)
         html = htmx.post(address(chapter, "set-aside")).content.decode()
-        assert not all_of(html, "div", id="broken")
+        assert not all_of(html, "article", id="broken")
         assert "The ice cracks." not in by_id(html, "transcript").text
         assert Attempt.objects.get(submission_key="key-1").status == Attempt.Status.SET_ASIDE
 
@@ -331,7 +333,7 @@ class TestStatus:
         assert by_id(update, "play-poll").attributes["hx-trigger"] == "every 5s"
         # The update replaces neither the text field of the prompt nor the choice of a character,
         # because the Game Master may be typing.
-        assert not all_of(update, "textarea")
+        assert all("hidden" in one.attributes for one in all_of(update, "textarea"))
         assert not all_of(update, "input", name="agent_slot")
 
     def test_a_failed_summary_brings_a_banner_with_retry(

@@ -130,9 +130,11 @@ class TestPrompt:
     ) -> None:
         box = send_slowly(page, program, chapter)
         page.get_by_role("button", name="Stop").click()
-        page.get_by_role("button", name="Set aside").click()
+        page.get_by_role("button", name="Go on without it").click()
         expect(page.locator("#broken")).to_have_count(0)
-        expect(page.locator("#announcement")).to_have_text("Set aside. Your words are kept.")
+        expect(page.locator("#announcement")).to_have_text(
+            "The story goes on without it. Your words are kept."
+        )
         page.locator("#panel-3").check()
         page.get_by_role("link", name="Put the words back").click()
         expect(box).to_have_value("Slowly.")
@@ -179,7 +181,7 @@ class TestPrompt:
         page.reload()
         expect(page.locator("#panel-2")).to_be_checked()
         expect(box).to_have_value("For the next one.")
-        page.get_by_role("button", name="Set aside").click()
+        page.get_by_role("button", name="Go on without it").click()
         expect(page.locator("#broken")).to_have_count(0)
         expect(page.locator("#panel-2")).to_be_checked()
 
@@ -192,7 +194,7 @@ class TestPrompt:
         expect(page.locator("#broken")).to_be_visible()
         expect(page.locator("#panel-1")).to_be_checked()
 
-    @pytest.mark.parametrize("way_out", ["Keep this text as the reply", "Retry"])
+    @pytest.mark.parametrize("way_out", ["Keep this text", "Retry"])
     def test_words_typed_under_a_broken_reply_do_not_hold_up_the_rotation(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient, way_out: str
     ) -> None:
@@ -218,7 +220,7 @@ class TestPrompt:
         with page.context.expect_page() as opened:
             # A script clicks the button. Some browsers do not give a clicked button the focus, and
             # a script's click does not either.
-            page.get_by_role("button", name="What would it see?").evaluate("one => one.click()")
+            page.get_by_role("button", name="What they will know").evaluate("one => one.click()")
         sent = opened.value.locator(".as-sent", has_text="The door opens.")
         expect(sent).to_have_count(1)
         expect(opened.value.get_by_role("link", name="Back to play")).to_be_visible()
@@ -453,7 +455,7 @@ def send_in_vain(page: Page, words: str) -> Locator:
     prompts."""
     page.route(PROMPTS, lose_the_answer)
     box = send(page, words)
-    expect(page.locator("#prompt-text + .refusal")).to_contain_text("does not answer")
+    expect(page.locator("#prompt-form > .refusal")).to_contain_text("does not answer")
     return box
 
 

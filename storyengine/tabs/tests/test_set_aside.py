@@ -39,7 +39,7 @@ class TestNotice:
         assert not notices(get_page(htmx, chapter, "play"))
         for html in (set_aside(htmx, chapter), get_page(htmx, chapter, "play")):
             [notice] = notices(html)
-            assert notice.words.startswith("Your prompt to Agent Orange is set aside")
+            assert notice.words.startswith("Your prompt to Agent Orange got no whole reply")
             assert "Its words, and the reply as far as it was written, are kept" in notice.words
             [kept] = [one for one in all_of(html, "a") if one.words == "below the whole transcript"]
             response = htmx.get(kept.attributes["href"])
@@ -55,7 +55,7 @@ class TestNotice:
     def test_those_who_cannot_see_it_hear_of_it(self, htmx: Client, chapter: Session) -> None:
         break_prompt(chapter)
         said = by_id(set_aside(htmx, chapter), "announcement").words
-        assert said == "Set aside. Your words are kept."
+        assert said == "The story goes on without it. Your words are kept."
 
     def test_a_reroll_that_is_set_aside_leaves_the_reply_and_no_notice(
         self, htmx: Client, chapter: Session
@@ -63,7 +63,10 @@ class TestNotice:
         break_reroll(chapter)
         html = set_aside(htmx, chapter)
         assert not notices(html)
-        assert by_id(html, "announcement").words == "Set aside. The earlier reply stands."
+        assert (
+            by_id(html, "announcement").words
+            == "The story goes on without it. The earlier reply stands."
+        )
 
     def test_a_prompt_that_another_one_set_aside_is_named_until_that_is_answered(
         self, client: Client, chapter: Session
@@ -71,7 +74,7 @@ class TestNotice:
         break_prompt(chapter, status=Attempt.Status.SET_ASIDE)
         add_attempt(chapter, submission_key="next", words="Another.", actor=3)
         [notice] = notices(get_page(client, chapter, "play"))
-        assert notice.words.startswith("Your prompt to Agent Orange is set aside")
+        assert notice.words.startswith("Your prompt to Agent Orange got no whole reply")
         chapter.attempts.filter(submission_key="next").delete()
         add_prompts(chapter, 1)
         assert not notices(get_page(client, chapter, "play"))
@@ -91,7 +94,12 @@ class TestWords:
         words = "\nThe <b>ice</b>\ncracks."
         break_prompt(chapter, status=Attempt.Status.SET_ASIDE, words=words, witnesses=[2])
         html = get_page(client, chapter, "play")
-        [link] = [one for one in all_of(html, "a") if "data-puts-back" in one.attributes]
+        [notice] = notices(html)
+        [link] = [
+            one
+            for one in all_of(html, "a")
+            if "data-puts-back" in one.attributes and notice in one.parents
+        ]
         assert link.attributes["data-puts-back"] == "2"
         query, _, place = link.attributes["href"].partition("?")[2].partition("#")
         assert place == "prompt-text"
@@ -134,4 +142,5 @@ def test_the_list_names_whom_each_was_addressed_to(client: Client, chapter: Sess
 def test_a_reroll_says_which_prompt_it_writes_again(client: Client, chapter: Session) -> None:
     html = get_page(client, chapter, "play")
     [form] = all_of(html, "form", action=address(chapter, "reroll"))
-    assert form.words == "Re-roll reply to prompt 8"
+    [button] = [one for one in all_of(html, "button") if form in one.parents]
+    assert button.attributes["aria-label"] == "Another reply to prompt 8"

@@ -14,6 +14,7 @@ READ = {
     *("download-draft", "export", "consent", "model-status", "canon", "question"),
     *("prompt-calls", "memory-calls", "draft-calls", "usage", "build-estimate"),
     *("try", "trial", "trial-status", "confirm-end", "confirm-fork"),
+    *("turn", "older", "search"),
     *("edit", "receipts", "told", "rebuild-scene", "download-story"),
 }
 OF_NONE = [one for one in urlpatterns if isinstance(one, URLPattern)]

@@ -128,7 +128,9 @@ class TestShowWorld:
         assert "Confirm" in dialog.words
         assert "Cancel" in dialog.words
         assert "New chapter with this setup" in html
-        assert "Only a reset opens this page again" in by_id(html, "locked-why").words
+        assert (
+            "what you wrote here stays as the characters know it" in by_id(html, "locked-why").words
+        )
 
     def test_locked_it_asks_for_nothing_any_more(self, client: Client) -> None:
         asked = ("Who is this?", "Where and when are we?", "What happens now", "1 to 7.")
@@ -162,7 +164,9 @@ class TestShowWorld:
         openers = all_of(html, "a", **{"data-opens": "lock-dialog"})
         assert {one.attributes["href"] for one in openers} == {address(draft, "play")}
         assert len(openers) == 2
-        assert "Tab 1 is locked" in by_id(html, "lock-dialog").words
+        assert (
+            "this page can be read and copied, but not changed" in by_id(html, "lock-dialog").words
+        )
 
 
 class TestSave:

@@ -1,4 +1,4 @@
-"""Renders the transcript's entries as HTML.
+"""Renders the transcript's entries as HTML, with an article for each turn.
 
 The window may have a thousand short entries, and all of them are rendered after every reply. Python
 code renders them faster than a template.
@@ -6,73 +6,118 @@ code renders them faster than a template.
 
 import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
 
 from django import template
+from django.template.context import Context
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from sessions.models import Event
-from sessions.roster import Character
 from sessions.transcript import Entry
 
 register = template.Library()
 
 _THOUGHT = '<span class="thought-mark" role="img" aria-label="Thought."></span>'
+# The template with what can be done with the latest turn of Tab 2.
+_LATEST_ACTS = "play/_latest_acts.html"
 
 
-@register.simple_tag
-def paragraphs(
+@dataclass(frozen=True)
+class _Addresses:
+    """The beginnings of the addresses to which the acts of a turn lead. The number of the turn
+    follows."""
+
+    calls: str
+    forks: str
+    turns: str
+    told: str
+    # The last prompt that a draft tells. Prompts up to it have a link to their paragraphs there.
+    told_until: int
+
+    @classmethod
+    def of(cls, session_id: uuid.UUID, told_until: int | str) -> "_Addresses":
+        names = ("prompt-calls", "confirm-fork", "turn", "told")
+        calls, forks, turns, told = (
+            reverse(f"pages:{one}", args=[session_id, 0]).removesuffix("0") for one in names
+        )
+        last = told_until if isinstance(told_until, int) else 0
+        return cls(calls, forks, turns, told, told_until=last)
+
+
+@register.simple_tag(takes_context=True)
+def turns(
+    context: Context,
     entries: Iterable[Entry],
     session_id: uuid.UUID,
     open_turn: int | str = "",
     told_until: int | str = "",
 ) -> SafeString:
-    """Return the entries as paragraphs, so that there are two line breaks between entries in text
-    that a user copies.
+    """Return an article for each turn. Between entries there are two line breaks in text that a
+    user copies.
 
     At the turn `open_turn`, the replies that are not chosen have a button by which they are chosen.
-    Prompts up to `told_until`, the last one that a draft tells, have a link to their paragraphs in
-    the draft.
+    On Tab 2, whose context has `page`, the acts of the latest turn come from a template of their
+    own.
     """
-    calls = reverse("pages:prompt-calls", args=[session_id, 0]).removesuffix("0")
-    forks = reverse("pages:confirm-fork", args=[session_id, 0]).removesuffix("0")
-    told = reverse("pages:told", args=[session_id, 0]).removesuffix("0")
-    shown = list(entries)
-    # A fork begins after a turn, so the last entry of a turn's chosen attempt has the link.
-    ends = {
-        one.prompt_index if one.is_chosen else one.attempt_id: at for at, one in enumerate(shown)
-    }
-
-    def link_after(at: int, entry: Entry) -> str:
-        if entry.is_chosen:
-            if ends[entry.prompt_index] != at:
-                return ""
-            is_told = isinstance(told_until, int) and entry.prompt_index <= told_until
-            link = _told_link(entry.prompt_index, told) if is_told else ""
-            return _fork_link(entry.prompt_index, forks) + link
-        is_end = entry.prompt_index == open_turn and ends[entry.attempt_id] == at
-        return _use_button(entry) if is_end else ""
-
-    html = "".join(_paragraph(one, calls, link_after(at, one)) for at, one in enumerate(shown))
-    return mark_safe(html)  # noqa: S308 - every part is escaped
+    addresses = _Addresses.of(session_id, told_until)
+    latest = context["chapter"].prompt_index if "page" in context else 0
+    html = []
+    for number, of_turn in groupby(entries, key=lambda one: one.prompt_index):
+        turn = list(of_turn)
+        is_latest = number == latest
+        acts = _latest_acts(context) if is_latest else _acts(number, addresses)
+        html.append(_article(number, turn, acts, is_latest, number == open_turn))
+    return mark_safe("".join(html))  # noqa: S308 - every part is escaped
 
 
-def _paragraph(entry: Entry, calls: str, link_after: str) -> str:
+def _latest_acts(context: Context) -> str:
+    assert context.template is not None, "A tag is rendered within a template."
+    acts = context.template.engine.get_template(_LATEST_ACTS)
+    return acts.render(context)
+
+
+def _article(number: int, turn: list[Entry], acts: str, is_latest: bool, is_open: bool) -> str:
+    # The window may begin in the middle of a turn.
+    is_whole = turn[0].role == Event.Role.USER
+    who = next((one.character.name for one in turn if one.character and one.is_chosen), "")
+    heading = f"Prompt {number}" + (f", {who}" if who else "") + ("" if is_whole else ", continued")
+    seen_by = {one.perceived_by for one in turn if one.role == Event.Role.AGENT and one.is_told}
+    together = seen_by.pop() if len(seen_by) == 1 else ""
+    ends = {one.attempt_id: at for at, one in enumerate(turn) if not one.is_chosen}
+    shown = [
+        _paragraph(
+            one,
+            told_apart=one.perceived_by != together,
+            link_after=_use_button(one) if is_open and ends.get(one.attempt_id) == at else "",
+        )
+        for at, one in enumerate(turn)
+    ]
+    css = "turn is-latest" if is_latest else "turn"
+    place = f' id="turn-{number}"' if is_whole else " data-part"
+    return (
+        f'<article class="{css}" tabindex="-1" data-turn="{number}"{place}>'
+        f'<h2 class="unseen">{escape(heading)}</h2>{_seen_by(together)}'
+        f"{''.join(shown)}{acts}</article>"
+    )
+
+
+def _paragraph(entry: Entry, *, told_apart: bool, link_after: str) -> str:
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
-    # Pages about memory link to this anchor.
+    color += " prompt" if entry.role == Event.Role.USER else ""
+    # Links to a prompt lead to its words.
     is_place = entry.role == Event.Role.USER and entry.is_chosen
     anchor = f' id="prompt-{entry.prompt_index}"' if is_place else ""
-    is_reply = entry.role == Event.Role.AGENT and not entry.is_thought
-    link = _link(entry.character, entry.prompt_index, calls) if is_reply else ""
     words = f"<b>{escape(entry.prefix)}</b>{escape(entry.text)}"
     # A <p> that cannot be copied would add a line break to the text that is copied around it.
     tag, other = ("p", "") if entry.is_chosen else ("div", " not-chosen")
     mark = _mark(entry)
     if entry.is_thought:
         other, mark = f"{other} thought", mark + _THOUGHT
-    perceived = _perceived(entry.perceived_by) if entry.perceived_by else ""
-    inner = f"{mark}{words}{perceived}{link}{link_after}"
+    perceived = _perceived(entry.perceived_by) if entry.perceived_by and told_apart else ""
+    inner = f"{mark}{words}{perceived}{link_after}"
     return f'<{tag} class="entry{color}{other}"{anchor}>{inner}</{tag}>'
 
 
@@ -95,31 +140,36 @@ def _use_button(entry: Entry) -> str:
     return f'<button class="link-button use" {sends} {label}></button>'
 
 
-def _perceived(names: str) -> str:
-    """Return HTML with the names of the witnesses of an entry.
+def _seen_by(names: str) -> str:
+    """Return HTML with the names of those who see a whole turn, or "" if everybody sees it.
 
-    The style sheet draws the names, so that a user who copies the text does not copy them.
+    The style sheet draws the words, so that a user who copies text from the page does not copy
+    them.
     """
+    return f'<div class="seen-by">{_perceived(names)}</div>' if names else ""
+
+
+def _perceived(names: str) -> str:
     by = escape(names)
-    label = f'role="img" aria-label="Perceived by {by}."'
+    label = f'role="img" aria-label="Seen by {by}."'
     return f'<span class="perceived" {label} data-by="{by}"></span>'
 
 
-def _link(speaker: Character | None, prompt_index: int, calls: str) -> str:
-    """Return a link to the page that shows the request for this reply.
-
-    The style sheet draws the words of the link, so that a user who copies the text does not copy
-    them.
-    """
-    label = f"What {speaker.name if speaker else 'the model'} saw at prompt {prompt_index}"
-    return f'<a class="saw" href="{calls}{prompt_index}" aria-label="{escape(label)}"></a>'
-
-
-def _fork_link(prompt_index: int, forks: str) -> str:
-    label = f"Fork from here, after prompt {prompt_index}"
-    return f'<a class="fork" href="{forks}{prompt_index}" aria-label="{label}"></a>'
-
-
-def _told_link(prompt_index: int, told: str) -> str:
-    label = f"Where the draft tells prompt {prompt_index}"
-    return f'<a class="told-in" href="{told}{prompt_index}#told" aria-label="{label}"></a>'
+def _acts(number: int, addresses: _Addresses) -> str:
+    """Return HTML with what can be done with an earlier turn. The first act is the turn's only tab
+    stop; the arrow keys lead to the others."""
+    is_told = number <= addresses.told_until
+    told = (
+        f'<a class="act" href="{addresses.told}{number}#told" tabindex="-1"'
+        f' aria-label="Where the draft tells prompt {number}">In the draft</a>'
+    )
+    return (
+        f'<div class="turn-acts" role="toolbar" aria-label="Prompt {number}">'
+        f'<a class="act" href="{addresses.calls}{number}"'
+        f' aria-label="Why this reply? Prompt {number}">Why this reply?</a>'
+        '<button class="act copies" type="button" tabindex="-1" data-copies>Copy</button>'
+        f'<a class="act" href="{addresses.turns}{number}" tabindex="-1">Link</a>'
+        f'<a class="act" href="{addresses.forks}{number}" tabindex="-1"'
+        f' aria-label="Begin another story from here, after prompt {number}">'
+        f"Begin another story from here</a>{told if is_told else ''}</div>"
+    )
