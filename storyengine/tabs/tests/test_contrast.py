@@ -7,6 +7,8 @@ import pytest
 from django.conf import settings
 
 LEAST = 4.5
+# What WCAG 2.2 asks of a focus ring.
+LEAST_OF_A_RING = 3
 CSS = Path(settings.BASE_DIR, "static", "css", "base.css").read_text(encoding="utf-8")
 COLOURS: dict[str, str] = dict(re.findall(r"--([a-z-]+):\s*(#[0-9a-f]{3}(?:[0-9a-f]{3})?);", CSS))
 TINTS = ("red", "orange", "yellow", "green", "blue-agent", "indigo", "violet")
@@ -69,3 +71,10 @@ def test_words_outside_the_cells_can_be_read_on_each_page(page: str) -> None:
     colours = page_colours(page)
     for text in ("on-page", "on-page-soft", "on-page-link"):
         assert contrast(colours[text], colours["background"]) >= LEAST
+
+
+@pytest.mark.parametrize("page", ["black", "grey", "white"])
+def test_the_focus_ring_stands_out_on_each_page_and_in_its_cells(page: str) -> None:
+    colours = page_colours(page)
+    for ground in (colours["background"], *(COLOURS[one] for one in GROUNDS)):
+        assert contrast(colours.get("focus", COLOURS["focus"]), ground) >= LEAST_OF_A_RING
