@@ -27,7 +27,11 @@ def show_consent(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def allow(request: HttpRequest) -> HttpResponse:
+    """Allow the host, and lead on to the chapter from which the user came."""
     grant(request.POST.get("host", ""))
+    back = _chapter_to_return_to(request.POST.get("chapter", ""))
+    if back is not None:
+        return HttpResponseRedirect(reverse("pages:chapter", args=[back]))
     return _return_to_page(request)
 
 

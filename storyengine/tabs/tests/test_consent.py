@@ -114,13 +114,15 @@ class TestConsent:
         assert HOST in html
         assert "not allowed yet" in html
 
-    def test_it_leads_back_to_the_chapter(
+    def test_it_leads_on_to_the_chapter(
         self, client: Client, chapter: Session, foreign: ScriptedProvider
     ) -> None:
         html = client.get(f"/consent/?chapter={chapter.pk}").content.decode()
         assert address(chapter, "chapter") in {one.attributes["href"] for one in all_of(html, "a")}
         response = client.post("/consent/allow", {"host": HOST, "chapter": str(chapter.pk)})
-        assert response["Location"] == f"/consent/?chapter={chapter.pk}"
+        assert response["Location"] == address(chapter, "chapter")
+        withdrawn = client.post("/consent/withdraw", {"host": HOST, "chapter": str(chapter.pk)})
+        assert withdrawn["Location"] == f"/consent/?chapter={chapter.pk}"
 
     def test_an_address_cannot_make_it_lead_elsewhere(
         self, client: Client, foreign: ScriptedProvider
