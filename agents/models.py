@@ -159,6 +159,9 @@ class Job(models.Model):
     refusal = models.CharField(max_length=40, blank=True)
     # The name of the error's class, such as "ProviderBusy".
     failure = models.CharField(max_length=40, blank=True, default="")
+    # A summary that failed while the chapter was ending has the number of the chapter's last prompt
+    # here, so that a page can say so and end the chapter by Retry.
+    end_asked_at_prompt = models.PositiveIntegerField(null=True, blank=True)
     # The progress that a page shows: {"words": int, "target_words": int, "scene": int, "scenes":
     # int}.
     progress = models.JSONField(default=dict, blank=True)

@@ -40,13 +40,13 @@ def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
     job = jobs.get(Job.Kind.SUMMARIZE)
     if job is None or job.status == Job.Status.DONE or not job.error:
         return None
-    # Memory that is due in play was not asked for by the end of the chapter.
+    # If the user has sent further prompts since then, the wish to end the chapter is forgotten, and
+    # memory that was not due in play is not missing, because a later summary covers its prompts.
+    if chapter.is_playable and job.end_asked_at_prompt == chapter.prompt_index:
+        return Setback(job, is_of_end=True)
     if is_asked_in_play(chapter, job.stretch, job.attempt_id):
         return Setback(job, is_of_end=False)
-    # If the user has sent further prompts since then, this memory is not missing, because a later
-    # summary covers its prompts too.
-    is_at_end = job.to_prompt_index == chapter.prompt_index
-    return Setback(job, is_of_end=True) if chapter.is_playable and is_at_end else None
+    return None
 
 
 def request_end(session_id: uuid.UUID, *, accept_calls: bool = False) -> Session:
@@ -87,13 +87,14 @@ def retry_summary(session_id: uuid.UUID, *, accept_calls: bool = False) -> Sessi
     with transaction.atomic():
         lock_chapter(session_id)
         chapter = get_chapter(session_id)
-        if chapter.is_playable:
+        setback = find_setback(chapter, latest_jobs(chapter))
+        is_of_end = setback is not None and setback.is_of_end
+        if chapter.is_playable and not is_of_end:
             if accept_calls:
                 accept_memory_calls(chapter, is_ending=False)
             if queue_due_summary(chapter):
                 return get_chapter(session_id)
-    setback = find_setback(chapter, latest_jobs(chapter))
-    if setback is None or not setback.is_of_end:
+    if not is_of_end:
         raise WrongState("There is no memory waiting to be written.")
     return request_end(session_id, accept_calls=accept_calls)
 

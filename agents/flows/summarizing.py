@@ -212,17 +212,18 @@ def give_up(job: Job, error: Exception) -> None:
     with transaction.atomic():
         lock_chapter(job.session_id)
         chapter = Session.objects.filter(pk=job.session_id)
-        is_ending = chapter.filter(is_ending=True).exists()
+        ending_at = chapter.filter(is_ending=True).values_list("prompt_index", flat=True).first()
         may_help = not isinstance(error, ConsentMissing) and not (
             isinstance(error, ProviderError) and error.permanent
         )
-        if not is_ending and may_help and job.attempts <= len(BACK_OFF_SECONDS):
+        if ending_at is None and may_help and job.attempts <= len(BACK_OFF_SECONDS):
             spread = random.uniform(1, 1 + SPREAD)  # noqa: S311  (no secret)
             pause = round(BACK_OFF_SECONDS[job.attempts - 1] * spread)
             settled = postpone(job, seconds=pause, error=str(error), cause=error)
         else:
             settled = fail(job, str(error), cause=error)
         if settled:
+            Job.objects.filter(pk=job.pk).update(end_asked_at_prompt=ending_at)
             cancel_waiting_summary(job.session_id)
             try_move(chapter.filter(state=State.SUMMARIZING), State.ACTIVE, is_ending=False)
 

@@ -91,10 +91,14 @@ def test_an_end_that_fails_at_an_earlier_chunk_leaves_nothing_queued(
     run_jobs()
     chapter.refresh_from_db()
     assert (chapter.state, chapter.is_ending) == (State.ACTIVE, False)
-    assert latest_jobs(chapter)["summarize"].error == "401"
+    setback = find_setback(chapter, latest_jobs(chapter))
+    assert setback is not None
+    assert (setback.job.error, setback.is_of_end) == ("401", True)
     retry_summary(chapter.pk)
     run_jobs()
-    assert chunks_of(chapter) == [(1, 7)]
+    chapter.refresh_from_db()
+    assert chapter.state == State.ENDED
+    assert chunks_of(chapter) == [(1, 7), (8, 10)]
 
 
 def test_retry_after_a_failed_end_ends_the_chapter(
@@ -128,12 +132,16 @@ def test_a_failed_end_that_was_played_past_waits_for_nothing(
     assert find_setback(chapter, latest_jobs(chapter)) is None
 
 
-def test_what_is_behind_in_play_is_no_failed_end(
+def test_memory_that_is_behind_in_play_is_no_failed_end(
     chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
     add_prompts(chapter, 10)
     provider.enqueue(ProviderRefused("401"))
     request_end(chapter.pk)
+    run_jobs()
+    # The user plays on, so that the end is not wanted any more.
+    provider.enqueue("I go on.", ProviderRefused("401"))
+    play_many(chapter, 1)
     run_jobs()
     chapter.refresh_from_db()
     setback = find_setback(chapter, latest_jobs(chapter))
