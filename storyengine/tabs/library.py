@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import is_allowed, provider_host
 from agents.calling.model_access import provider_label
+from agents.embedded.status import is_ready, read_embedded_server
 from agents.flows.next_chapter import reset_and_hand_on
 from agents.flows.starters import begin_starter, open_starter
 from agents.flows.warmup import warm_next_reply
@@ -45,6 +46,7 @@ def library(request: HttpRequest) -> HttpResponse:
         "formats": FORMATS,
         "has_modes": len(all_modes()) > 1,
         "is_embedded": settings.LLM == "embedded",
+        "is_model_ready": is_ready(read_embedded_server()),
         "starters": all_starters(),
     }
     return show(request, "library/library.html", context)
