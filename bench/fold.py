@@ -18,6 +18,8 @@ from bench.report import report
 # The chapters, as numbers of turns with their numbers of subjects.
 CHAPTERS = {50: 20, 200: 60, 600: 100, 2_000: 100}
 SEED = 7
+# The stories of several chapters, as numbers of chapters with the turns of each and the subjects.
+SAGAS = {4: (48, 40)}
 MOST_SECONDS = 7_200
 _NAMES = {
     "now": "values of now",
@@ -32,6 +34,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.fold", description=__doc__)
     parser.add_argument("--turns", type=int, nargs="+", default=list(CHAPTERS))
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--chapters", type=int, nargs="*", default=list(SAGAS))
     parser.add_argument("--no-kills", action="store_true", help="leave out the killed chapter")
     return parser.parse_args(arguments)
 
@@ -43,6 +46,10 @@ def main(options: argparse.Namespace) -> int:
         for turns in options.turns:
             with open_processes({}) as processes:
                 figures += tell(f"{turns:,} turns", play(processes, turns, options.seed))
+        for chapters in options.chapters:
+            with open_processes({}) as processes:
+                counted = play_saga(processes, chapters, options.seed)
+                figures += tell(f"story of {chapters} chapters", counted)
         if not options.no_kills:
             print("playing a chapter whose processes are killed", flush=True)
             tallies, kills = play_with_kills(options.seed)
@@ -68,6 +75,16 @@ def play(processes: Processes, turns: int, seed: int) -> list[dict[str, Any]]:
     subjects = min(max(CHAPTERS.values()), CHAPTERS.get(turns, turns))
     command = [sys.executable, "-m", "bench.fold_chapter", str(turns), str(subjects), str(seed)]
     lines = processes.run("fold", command, timeout=MOST_SECONDS).splitlines()
+    counted: list[dict[str, Any]] = json.loads(lines[-1])
+    return counted
+
+
+def play_saga(processes: Processes, chapters: int, seed: int) -> list[dict[str, Any]]:
+    turns, subjects = SAGAS.get(chapters, next(iter(SAGAS.values())))
+    print(f"playing a story of {chapters} chapters of {turns} turns", flush=True)
+    processes.run("migrate", [sys.executable, "manage.py", "migrate", "--verbosity=0"])
+    command = [sys.executable, "-m", "bench.fold_saga_play", *map(str, (chapters, turns, subjects))]
+    lines = processes.run("saga", [*command, str(seed)], timeout=MOST_SECONDS).splitlines()
     counted: list[dict[str, Any]] = json.loads(lines[-1])
     return counted
 

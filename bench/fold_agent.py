@@ -7,7 +7,7 @@ changes whose sentences stand there.
 import re
 from typing import Any
 
-from bench.fold_story import CAST, Change, Kind, Story, Turn
+from bench.fold_story import Change, Kind, Story, Turn
 
 _MARK = re.compile(r"\bM\d{4}x\d{5}\b")
 _Told = tuple[Turn, Change]
@@ -61,7 +61,7 @@ class ExactAgent:
             "major_events": [_event(turn) for turn in turns],
             # Whoever acts in a delta that names a place was there. So nobody acts in it, because
             # the people of the story are elsewhere.
-            "character_actions": [] if scenes else [_deed(turn) for turn in turns],
+            "character_actions": [] if scenes else [self._deed(turn) for turn in turns],
             "state_changes": [
                 *(self._state(turn, change) for turn, change in states),
                 *(_closed_by_state(turn, change) for turn, change in by_state),
@@ -87,6 +87,16 @@ class ExactAgent:
             "at": [turn.number],
         }
 
+    def _deed(self, turn: Turn) -> dict[str, Any]:
+        return {
+            "agent_slot": turn.actor,
+            "name": self.story.name_of(turn.actor),
+            "did": f"spoke by {turn.reply_mark}",
+            "intent": f"to hide {turn.intent_mark}",
+            "result": "",
+            "at": [turn.number],
+        }
+
 
 def _event(turn: Turn) -> dict[str, Any]:
     return {
@@ -94,17 +104,6 @@ def _event(turn: Turn) -> dict[str, Any]:
         "cause": "",
         "effect": "",
         "participants": [],
-        "at": [turn.number],
-    }
-
-
-def _deed(turn: Turn) -> dict[str, Any]:
-    return {
-        "agent_slot": turn.actor,
-        "name": CAST[turn.actor - 1],
-        "did": f"spoke by {turn.reply_mark}",
-        "intent": f"to hide {turn.intent_mark}",
-        "result": "",
         "at": [turn.number],
     }
 

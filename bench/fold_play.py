@@ -24,7 +24,7 @@ from agents.running.live import LIVE_REPLIES
 from agents.running.work import work_on
 from bench.fold_agent import ExactAgent
 from bench.fold_reading import Asking, Tally, check_leaks, check_prompt, check_world, read_view
-from bench.fold_story import CAST, Kind, Ruling, Story, Subject, Turn, Writer
+from bench.fold_story import Kind, Ruling, Story, Subject, Turn, Writer
 from bench.model_replies import COLORS, lock_payload
 from memory.corrections import write_correction
 from memory.fold.folding import fold_chapter
@@ -205,7 +205,7 @@ class Player:
         covered = chapter.last_summarized_prompt_index
         world = self.story.known()
         by_reader = {one: self.story.known([one]) for one in self.story.readers}
-        ruled = {one.subject for one in self.story.rulings}
+        ruled = self.story.ruled
         for subject, known in world.items():
             is_state = subject.kind in (Kind.HOLDER, Kind.INJURY, Kind.PROMISE, Kind.PLACE)
             readers = tuple(
@@ -250,7 +250,7 @@ class Player:
 
     def _open(self) -> uuid.UUID:
         chapter = create_chapter()
-        names = {str(slot): CAST[slot - 1] for slot in self.story.readers}
+        names = {str(slot): self.story.name_of(slot) for slot in self.story.readers}
         change = SetupChange(
             world_text="A village at the end of a road.",
             chapter_text="A storm is coming, and everybody has something to hide.",
@@ -323,7 +323,11 @@ class Player:
             return json.dumps(
                 lock_payload(
                     [
-                        {"slot": slot, "color": COLORS[slot - 1], "name": CAST[slot - 1]}
+                        {
+                            "slot": slot,
+                            "color": COLORS[slot - 1],
+                            "name": self.story.name_of(slot),
+                        }
                         for slot in self.story.readers
                     ]
                 )

@@ -200,7 +200,7 @@ def _check_kept(
         for change in turn.changes if asking.reader in turn.witnesses else ():
             if (turn.mark, change.subject.key) in written:
                 values[change.subject].append(change.value)
-    ruled = {one.subject for one in story.rulings}
+    ruled = story.ruled
     for subject, (*older, last) in values.items():
         # A ruling leaves out what it withdraws.
         # Of a thread, only its ends are told as past.
@@ -215,13 +215,8 @@ def _check_kept(
 def _check_marks(asking: Asking, told: _Told, story: Story, tally: Tally) -> None:
     for kind, mark in told.marks:
         turn = story.book[f"M{mark}"]
-        may_know = (
-            story.is_chosen(turn)
-            and turn.number <= asking.turn
-            and asking.reader in turn.witnesses
-            and (kind != "I" or turn.actor == asking.reader)
-        )
-        if not may_know:
+        may_know = story.may_know(turn, asking.reader, asking.turn)
+        if not may_know or (kind == "I" and not story.has_done(turn, asking.reader)):
             tally.leaks += 1
             tally.note(f"{asking}: {kind}{mark} leaked")
 
@@ -231,7 +226,7 @@ def check_leaks(text: str, audience: Collection[int], story: Story, tally: Tally
     for kind, mark in set(_MARK.findall(text)):
         turn = story.book[f"M{mark}"]
         # Agent 8 is told the intents of all.
-        if not (story.is_chosen(turn) and set(audience) <= set(turn.witnesses)):
+        if not all(story.may_know(turn, one, len(story.turns)) for one in audience):
             tally.leaks += 1
             tally.note(f"agent 8, for {audience}: {kind}{mark} leaked")
 

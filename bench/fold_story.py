@@ -125,10 +125,13 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Known:
-    """The values of a subject that a reader knows, with the turns that stated them, in order."""
+    """The values of a subject that a reader knows, with the turns that stated them, in order. A
+    value that was handed on from the chapter before has the turn 0, and `earlier` are the values
+    of the chapters before."""
 
     told: tuple[tuple[int, str], ...]
     ruling: Ruling | None = None
+    earlier: frozenset[str] = frozenset()
 
     @property
     def now(self) -> str:
@@ -137,7 +140,7 @@ class Known:
     @property
     def ever(self) -> set[str]:
         ruled = {self.ruling.new} if self.ruling else set()
-        return ruled | {value for _, value in self.told}
+        return ruled | {value for _, value in self.told} | self.earlier
 
 
 @dataclass
@@ -158,6 +161,22 @@ class Story:
 
     def is_chosen(self, turn: Turn) -> bool:
         return turn.number <= len(self.turns) and self.turns[turn.number - 1] == turn
+
+    @property
+    def ruled(self) -> set[Subject]:
+        """The subjects of all rulings."""
+        return {one.subject for one in self.rulings}
+
+    def name_of(self, slot: int) -> str:
+        return CAST[slot - 1]
+
+    def may_know(self, turn: Turn, reader: int, until: int) -> bool:
+        """Return whether the reader witnessed this attempt, and the story goes by it up to the turn
+        `until`."""
+        return self.is_chosen(turn) and turn.number <= until and reader in turn.witnesses
+
+    def has_done(self, turn: Turn, reader: int) -> bool:
+        return turn.actor == reader
 
     def until(self, number: int) -> "Story":
         """Return the story as a fork after this turn has it. It has its own lists."""
@@ -278,7 +297,7 @@ class Writer:
         if self.chance.random() < _QUIET:
             return
         now = self.story.known(until=number - 1, with_rulings=False)
-        ruled = {one.subject for one in self.story.rulings}
+        ruled = self.story.ruled
         count = self.chance.choice((1, 1, 2, 3))
         for subject in self.chance.sample(self.story.subjects, count):
             # A ruling holds, whatever is said later, so nothing is said about its subject.

@@ -2,15 +2,15 @@
 
 At the lock of a chapter, or at its beginning if it has no lock, the program writes blocks of the
 prompts 0 to 0 from the memory of the chapter before. Nobody takes along what they did not witness.
-One block is for everybody and has what everybody knew. Each person who remembers more gets that in
-a block of their own, and people who know the same share one. A person who is new in this chapter
-has no origin, and gets only what everybody knew. The last block is for nobody: it has what the
-narrator and agent 8 know beyond all of that, so that the newest of two values is the last one that
-they read.
+One block is for everybody and has what everybody knew. Each person who remembers more gets a block
+of their own, and people who know the same share one. A person who is new in this chapter has no
+origin, and gets only what everybody knew. The last block is for nobody: it has what the narrator
+and agent 8 know. Each block is whole, and of those that a reader knows only the last one counts
+(see memory.fold.folding), so that no reader is told what has changed for them.
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import timedelta
 
 from django.db import transaction
@@ -19,14 +19,14 @@ from django.utils import timezone
 from memory.changes_before import can_renew, state_before
 from memory.chapters_before import chapters_followed
 from memory.fold.folding import fold, fold_chapter, merge
-from memory.fold.handing_on import Payload, beyond, what_holds
+from memory.fold.handing_on import Payload, what_holds
+from memory.fold.names import key_of
 from memory.fold.records import Block, Fold
 from memory.models import MemoryBlock
 from sessions.access import get_chapter, get_chapter_in_locked_story, tell_readers_apart
 from sessions.exceptions import WrongState
 from sessions.models import Session
 from sessions.people import follow_people, members_by_number, numbers_before
-from sessions.roster import Character
 from sessions.stories import chapter_before
 
 HAS_BEGUN = (
@@ -101,44 +101,53 @@ def keep_story_so_far(session_id: uuid.UUID) -> Session:
 def _handed_on(before: Session, chapter: Session) -> Iterator[tuple[list[int], Payload]]:
     """Yield the readers and the entries of each block."""
     roster = before.characters
-    everybody = fold_chapter(before, readers=before.everybodys_numbers)
-    shared = what_holds(everybody, roster)
+    shared = what_holds(fold_chapter(before, readers=before.everybodys_numbers), roster)
     yield chapter.everybodys_numbers, shared
     own: list[tuple[list[int], Payload]] = []
-    for number, folded, there in _what_each_remembers(chapter, before, shared):
-        more = beyond(what_holds(folded, there), shared, folded)
-        same = next((readers for readers, payload in own if payload == more), None)
+    for number, remembered in _what_each_remembers(chapter, before, shared):
+        same = next((readers for readers, payload in own if payload == remembered), None)
         if same is not None:
             same.append(number)
-        elif any(more.values()):
-            own.append(([number], more))
+        elif remembered != shared:
+            own.append(([number], remembered))
     yield from own
-    # The narrator reads all of these blocks one after the other.
-    told = fold(map(_block, (shared, *(more for _, more in own))))
-    whole = fold_chapter(before)
-    rest = beyond(what_holds(whole, roster), what_holds(told, roster), whole)
-    if any(rest.values()):
-        yield [], rest
+    whole = what_holds(fold_chapter(before), roster)
+    if own or whole != shared:
+        yield [], whole
 
 
 def _what_each_remembers(
     chapter: Session, before: Session, shared: Payload
-) -> Iterator[tuple[int, Fold, Sequence[Character]]]:
-    """Yield everybody who took part in a chapter before, with the memory of the latest one and its
-    roster. Who stayed away since then is told what everybody knew at the end."""
+) -> Iterator[tuple[int, Payload]]:
+    """Yield everybody who took part in a chapter before, with what they remember of the latest one.
+    Who stayed away since then is also told what everybody knew at the end."""
     found: set[int] = set()
     for one, numbers in follow_people(chapter, [before, *chapters_followed(before)]):
         for number, old in numbers.items():
             if number not in found:
                 found.add(number)
                 folded = fold_chapter(one, readers=[old])
-                if one != before:
-                    folded = merge(folded, fold([_block(shared)]))
-                yield number, folded, one.characters
+                if one == before:
+                    yield number, what_holds(folded, one.characters)
+                else:
+                    yield number, _with_news(folded, one, before, shared)
 
 
-def _block(payload: Payload) -> Block:
-    return Block(MemoryBlock.Type.STORY_SO_FAR, 0, 0, payload)
+def _with_news(folded: Fold, earlier: Session, before: Session, shared: Payload) -> Payload:
+    """Return what somebody remembers who took part in a chapter before the last one, with what
+    everybody knew at the end of the last one."""
+    # Of two values, the one with the later prompts holds.
+    later = earlier.prompt_index + 1
+    news = fold([Block(MemoryBlock.Type.STORY_SO_FAR, later, later, shared)])
+    remembered = what_holds(merge(folded, news), earlier.characters)
+    are_open = {key_of(one["thread"]) for one in shared["unresolved_threads"]}
+    known = fold_chapter(before, readers=before.everybodys_numbers).threads.keys()
+    remembered["unresolved_threads"] = [
+        one
+        for one in remembered["unresolved_threads"]
+        if (key := key_of(one["thread"])) in are_open or key not in known
+    ]
+    return remembered
 
 
 def _follow(chapter: Session, before: Session) -> None:

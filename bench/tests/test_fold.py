@@ -9,6 +9,7 @@ from bench.figure import Figure
 from bench.fold import fold_figures
 from bench.fold_play import LARGE, SMALL, Tallies, play_chapter
 from bench.fold_reading import Asking, Tally, check_prompt
+from bench.fold_saga_play import play_saga
 from bench.fold_story import Change, Kind, Story, Subject, Turn
 
 KEY = Subject(Kind.HOLDER, "holder of the key", "The key is now with", ("Mara", "Tobin"))
@@ -23,6 +24,20 @@ def test_prompts_of_a_chapter_of_50_turns_tell_the_truth() -> None:
     found = figures(tallies)
     assert [figure for figure in found if not figure.passed] == []
     assert len(found) >= 30
+
+
+@pytest.mark.django_db
+def test_prompts_of_a_story_of_three_chapters_tell_the_truth() -> None:
+    with override_settings():
+        tallies = play_saga(3, 12, subjects=16, seed=5)
+    assert [example for tally in tallies.values() for example in tally.examples] == []
+    found = figures(tallies)
+    assert [figure for figure in found if not figure.passed] == []
+    # The first chapter and the third are forked.
+    assert {stage for stage, _ in tallies} == {
+        *("chapter 1", "chapter 2", "chapter 3"),
+        *("chapter 1, the fork", "chapter 3, the fork"),
+    }
 
 
 def figures(tallies: Tallies) -> list[Figure]:

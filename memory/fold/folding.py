@@ -6,7 +6,7 @@ that only an earlier block states.
 """
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from memory.models import MemoryBlock
 from sessions.models import Session
 
 RecordT = TypeVar("RecordT", bound=Record)
+BlockT = TypeVar("BlockT")
 
 
 @dataclass(frozen=True)
@@ -59,23 +60,24 @@ def fold_chapter(
     `counting_blocks` says which blocks count, and explains `before`. Every request needs a fold,
     and blocks never change. So folds are cached, and new blocks are added to a cached fold.
     """
-    blocks = list(counting_blocks(chapter, before=before).values_list("pk", "audience"))
-    keys = tuple(pk for pk, audience in blocks if knows(audience, readers))
+    blocks = list(counting_blocks(chapter, before=before).values_list("pk", "audience", "type"))
+    known = [(pk, kind) for pk, audience, kind in blocks if knows(audience, readers)]
+    keys = tuple(pk for pk, _ in _with_one_story_so_far(known, lambda one: one[1]))
     # All readers who know every block get the same fold from the cache.
-    whose = None if readers is None or len(keys) == len(blocks) else frozenset(readers)
+    whose = None if readers is None or len(known) == len(blocks) else frozenset(readers)
     key = (chapter.pk, before is None, whose)
-    known = _known.get(key) or _Known()
-    if known.keys == keys:
-        return known.fold
-    if keys[: len(known.keys)] != known.keys:
+    kept = _known.get(key) or _Known()
+    if kept.keys == keys:
+        return kept.fold
+    if keys[: len(kept.keys)] != kept.keys:
         # The blocks that count do not begin with the blocks of the cached fold. So the fold is made
         # anew, and not extended.
-        known = _Known()
-    new = MemoryBlock.objects.in_bulk(keys[len(known.keys) :])
-    added = fold(block_of(new[pk]) for pk in keys[len(known.keys) :])
-    known = _Known(keys, merge(known.fold, added))
-    _known.set(key, known, size=1 + len(keys))
-    return known.fold
+        kept = _Known()
+    new = MemoryBlock.objects.in_bulk(keys[len(kept.keys) :])
+    added = fold(block_of(new[pk]) for pk in keys[len(kept.keys) :])
+    kept = _Known(keys, merge(kept.fold, added))
+    _known.set(key, kept, size=1 + len(keys))
+    return kept.fold
 
 
 def fold_with(
@@ -91,8 +93,18 @@ def fold_with(
     The waiting deltas belong to one stretch. They are not stored yet.
     """
     blocks = counting_blocks(chapter, before=before)
-    known = (one for one in blocks if knows(one.audience, readers))
-    return fold(map(block_of, in_order((*known, *waiting))))
+    known = [one for one in blocks if knows(one.audience, readers)]
+    told = _with_one_story_so_far(known, lambda one: one.type)
+    return fold(map(block_of, in_order((*told, *waiting))))
+
+
+def _with_one_story_so_far(
+    blocks: Sequence[BlockT], kind_of: Callable[[BlockT], str]
+) -> list[BlockT]:
+    """Return the blocks, of those of the kind `story_so_far` only the last one: each of them tells
+    all that its readers remember, and the last one is theirs alone."""
+    so_far = [one for one in blocks if kind_of(one) == MemoryBlock.Type.STORY_SO_FAR]
+    return [one for one in blocks if one not in so_far[:-1]]
 
 
 def block_of(block: MemoryBlock) -> Block:

@@ -61,24 +61,6 @@ def what_holds(folded: Fold, roster: Sequence[Character]) -> Payload:
     }
 
 
-def beyond(own: Payload, known: Payload, folded: Fold) -> Payload:
-    """Return the entries of `own` that `known` lacks. `folded` is the fold of `own`.
-
-    Threads that are open in `known` and closed in `own` are told as closed.
-    """
-    more: Payload = {
-        name: [one for one in entries if one not in known.get(name, [])]
-        for name, entries in own.items()
-    }
-    open_threads = {key_of(one["thread"]) for one in own["unresolved_threads"]}
-    for one in known["unresolved_threads"]:
-        thread = folded.threads.get(key_of(one["thread"]))
-        if thread and key_of(one["thread"]) not in open_threads:
-            closed = {"thread": f"Resolved: {thread.text}", "stakes": thread.outcome}
-            more["unresolved_threads"].append({**closed, "next_likely_trigger": ""})
-    return more
-
-
 def _key_and_value(text: str) -> tuple[str, str]:
     """Return the key and the value of a state that is told as "key: value"."""
     key, _, value = text.partition(": ")

@@ -116,6 +116,24 @@ def test_what_the_game_master_withdrew_is_not_handed_on(before: Session) -> None
     assert "asleep" in str(told(Session.objects.get(place=2), [1]))
 
 
+def test_who_knows_that_something_was_withdrawn_is_not_told_it_with_what_everybody_knew(
+    before: Session,
+) -> None:
+    add_delta(before, 1, 7, delta(canon_locks=["Tom is dead."]))
+    MemoryBlock.objects.create(
+        session=before,
+        type=MemoryBlock.Type.CANON_CORRECTION,
+        from_prompt_index=7,
+        to_prompt_index=7,
+        audience=[1],
+        json_payload={"replaces": "Tom is dead.", "canon": "Tom is asleep.", "reason": ""},
+    )
+    chapter = follow(before)
+    for readers, says in (([1], "asleep"), (None, "asleep"), ([2], "dead"), ([1, 2], "dead")):
+        canon = [one for one in told(chapter, readers)["canon_locks"] if "Tom" in one]
+        assert canon == [f"Tom is {says}."]
+
+
 def test_the_first_chapter_has_none(before: Session) -> None:
     assert write_story_so_far(before) == []
 
