@@ -16,9 +16,10 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from memory.blocks import counting_blocks, knows
 from memory.changes_before import can_renew, state_before
 from memory.chapters_before import chapters_followed
-from memory.fold.folding import fold, fold_chapter, merge
+from memory.fold.folding import block_of, fold, fold_chapter, merge
 from memory.fold.handing_on import Payload, what_holds
 from memory.fold.names import key_of
 from memory.fold.records import Block, Fold
@@ -138,10 +139,14 @@ def _with_news(folded: Fold, earlier: Session, before: Session, shared: Payload)
     everybody knew at the end of the last one."""
     # Of two values, the one with the later prompts holds.
     later = earlier.prompt_index + 1
-    news = fold([Block(MemoryBlock.Type.STORY_SO_FAR, later, later, shared)])
+    rulings = counting_blocks(before).filter(type=MemoryBlock.Type.CANON_CORRECTION)
+    everybody = before.everybodys_numbers
+    # What was withdrawn before everybody is withdrawn for them too.
+    told = [block_of(one) for one in rulings if knows(one.audience, everybody)]
+    news = fold([*told, Block(MemoryBlock.Type.STORY_SO_FAR, later, later, shared)])
     remembered = what_holds(merge(folded, news), earlier.characters)
     are_open = {key_of(one["thread"]) for one in shared["unresolved_threads"]}
-    known = fold_chapter(before, readers=before.everybodys_numbers).threads.keys()
+    known = fold_chapter(before, readers=everybody).threads.keys()
     remembered["unresolved_threads"] = [
         one
         for one in remembered["unresolved_threads"]

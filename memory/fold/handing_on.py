@@ -31,7 +31,13 @@ def what_holds(folded: Fold, roster: Sequence[Character]) -> Payload:
     return {
         "canon_locks": [one.text for one in now.canon],
         "state_changes": [
-            *(_state(*_key_and_value(one.text), notes=one.aside) for one in now.state),
+            *(
+                _state(key, value, notes=one.aside)
+                for one in now.state
+                for key, value in (_key_and_value(one.text),)
+                # A state may also say how a thread was closed.
+                if key_of(key) not in folded.threads
+            ),
             *(_state(f"{one.name}'s location", one.place) for one in (*now.cast, *now.others)),
         ],
         "relationship_shifts": [

@@ -4,6 +4,7 @@ from typing import Annotated
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from ninja import Header, Router
 from ninja.responses import Status
 
@@ -11,12 +12,16 @@ from storyengine.api.bodies import ForkBody
 from storyengine.api.documents import SessionDocument
 from storyengine.api.problems import READ, WRITE, refusals
 from storyengine.api.reading import answer_created
+from storyengine.api.stories import StoryDocument, read_story_document
 from storyengine.exchange.chapter_file import ChapterFile
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.limits import MAX_FILE_BYTES
 from storyengine.exchange.reading import check_size
+from storyengine.exchange.story_exporting import export_story
+from storyengine.exchange.story_file import StoryFile
+from storyengine.exchange.story_importing import import_story
 
 router = Router(tags=["Chapters"])
 
@@ -31,6 +36,7 @@ ForkKey = Annotated[
 ]
 
 _FILE = {"$ref": "#/components/schemas/ChapterFile"}
+_STORY_FILE = {"$ref": "#/components/schemas/StoryFile"}
 
 
 @router.get("/session/{uuid:session_id}/export", response={200: ChapterFile, **READ})
@@ -58,6 +64,32 @@ def import_session(request: HttpRequest, response: HttpResponse) -> Status[Sessi
     If the file is refused, nothing is stored.
     """
     return answer_created(import_chapter(_body(request)), response)
+
+
+@router.get("/story/{uuid:story_id}/export", response={200: StoryFile, **READ})
+def export_whole_story(request: HttpRequest, story_id: UUID) -> HttpResponse:
+    """Return the story as a file that `POST /api/story/import` accepts, in this or another
+    installation: each chapter as its own export has it, and how chapters and people belong
+    together. Deleted chapters are left out."""
+    return HttpResponse(export_story(story_id).to_json(), content_type="application/json")
+
+
+@router.post(
+    "/story/import",
+    response={201: StoryDocument, **refusals(403, 413, 415, 422)},
+    openapi_extra={
+        "requestBody": {"content": {"application/json": {"schema": _STORY_FILE}}, "required": True}
+    },
+)
+def import_whole_story(request: HttpRequest, response: HttpResponse) -> Status[StoryDocument]:
+    """Import a story from an exported file, which may have up to 20,000,000 bytes and 200 chapters.
+    All of them get new ids, and no model is called.
+
+    If the file is refused, nothing is stored.
+    """
+    story = import_story(_body(request))
+    response["Location"] = reverse("api:get_story", args=[story.pk])
+    return Status(201, read_story_document(story))
 
 
 @router.post("/session/{uuid:session_id}/fork", response={201: SessionDocument, **WRITE})

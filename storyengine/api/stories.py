@@ -92,13 +92,13 @@ def create_story(
     """Start a story with one chapter, as `POST /api/session` does. The body may be left out."""
     story = begin(body or NewChapterBody.model_construct()).story
     response["Location"] = reverse("api:get_story", args=[story.pk])
-    return Status(201, _read(story))
+    return Status(201, read_story_document(story))
 
 
 @router.get("/story/{uuid:story_id}", response={200: StoryDocument, **READ}, url_name="get_story")
 def read_story(request: HttpRequest, story_id: UUID) -> StoryDocument:
     """Return the story with its chapters."""
-    return _read(get_story(story_id))
+    return read_story_document(get_story(story_id))
 
 
 @router.patch("/story/{uuid:story_id}", response={200: StoryDocument, **WRITE})
@@ -112,7 +112,7 @@ def change_story(request: HttpRequest, story_id: UUID, body: StoryBody) -> Story
         rename_story(story_id, body.title)
     if body.is_archived is not None:
         archive_story(story_id, body.is_archived)
-    return _read(get_story(story_id))
+    return read_story_document(get_story(story_id))
 
 
 @router.delete("/story/{uuid:story_id}", response={204: None, **CALL})
@@ -129,7 +129,7 @@ def restore_whole_story(
 ) -> StoryDocument:
     """Bring back the chapters of the story that were deleted last, within the last day, or with
     `deleted_with` those that were deleted together with this chapter."""
-    return _read(restore_story(story_id, deleted_with))
+    return read_story_document(restore_story(story_id, deleted_with))
 
 
 @router.post("/story/{uuid:story_id}/chapter", response={201: SessionDocument, **CALL})
@@ -179,7 +179,7 @@ def get_story_text(
     return send_book(book_of(story.pk, title_of(story), drafts_of_story(story)), format)
 
 
-def _read(story: Story) -> StoryDocument:
+def read_story_document(story: Story) -> StoryDocument:
     return _document(story, list(chapters_of(story)))
 
 

@@ -29,11 +29,14 @@ OTHER_MODE = (
 )
 
 
+_NOTHING = ". Nothing was imported."
+
+
 class BadChapterFile(InvalidInput):
     title = "This file cannot be imported"
 
     def __init__(self, problem: str, in_short: str = CHANGED) -> None:
-        super().__init__(f"{problem}. Nothing was imported.")
+        super().__init__(f"{problem}{_NOTHING}")
         self.in_short = in_short
 
 
@@ -49,6 +52,17 @@ class BeyondLimits(BadChapterFile):
 class ChapterFileTooLarge(BeyondLimits):
     status = 413
     title = "Too large"
+
+
+def refuse_story(place: str, problem: str) -> NoReturn:
+    """Raise BadChapterFile with a message about this place of the story and the problem there."""
+    raise BadChapterFile(f"story.{place} {problem}")
+
+
+def in_story(error: BadChapterFile, at: int) -> BadChapterFile:
+    """Return the error of a chapter with its place in the file of a story."""
+    problem = str(error).removesuffix(_NOTHING)
+    return BadChapterFile(f"story.chapters[{at}].{problem}", error.in_short)
 
 
 def refuse(place: str, problem: str, in_short: str = CHANGED) -> NoReturn:

@@ -161,6 +161,8 @@ Words = Annotated[
     AfterValidator(lambda value: value and _check_words(value)),
 ]
 # The name of a kind, such as the kind of a change, or the name of a cause.
+# A title that may be empty.
+OptionalTitle = Annotated[str, Field(max_length=TITLE_CHAR_LIMIT), *_IS_LINE]
 Term = Annotated[str, Field(max_length=CHANGE_NAME_CHAR_LIMIT), *_IS_LINE]
 Seed = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 # The largest number of a member of the cast. Slots are the lowest numbers, and people without a

@@ -60,10 +60,15 @@ _NOT_THERE = "The chapter that this one was copied from had no result that could
 def import_chapter(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Session:
     """Import a chapter from a file. Raises BadChapterFile, and then nothing is stored."""
     chapter = read_chapter_file(content, limits)
-    session, _, cast = _first_rows(chapter, {})
+    check_world_of(chapter)
+    return store_chapter(chapter, imported_at=timezone.now())
+
+
+def check_world_of(chapter: Chapter) -> None:
+    """Check that the chapter's mode can fold its world. Raises BadChapterFile."""
+    session, _, cast = first_rows(chapter, {})
     session.cast = tuple(sorted(cast, key=lambda one: one.slot or MAX_AGENTS + 1))
     check_world(chapter, session)
-    return store_chapter(chapter, imported_at=timezone.now())
 
 
 def store_chapter(
@@ -74,20 +79,25 @@ def store_chapter(
 
     Raises ImportLost. Raises UnknownChapter if the chapter is a fork and its origin was deleted.
     """
-    session, tab1, cast = _first_rows(chapter, fields)
+    session, tab1, cast = first_rows(chapter, fields)
     for member, origin in zip(cast, origins, strict=False):
         member.origin_id = origin
+    with importing(session, tab1, cast):
+        store_parts(session, chapter)
+    return get_chapter(session.pk)
+
+
+def store_parts(session: Session, chapter: Chapter) -> None:
+    """Store the rows of a chapter beyond its first ones. Raises ImportLost."""
     block_ids, draft_ids = _new_ids(chapter.memory_blocks), _new_ids(chapter.narrative_drafts)
     names = NewNames(chapter.turns, chapter.results)
-    with importing(session, tab1, cast):
-        store_groups(session, _turns(session, chapter.turns, names))
-        store_rows(session, _results(session, chapter, names))
-        store_rows(session, _blocks(session, chapter, block_ids, names))
-        store_rows(session, draft_rows(session, chapter, draft_ids, block_ids, names.of_attempt))
-        store_rows(session, working_copies(session, chapter, draft_ids))
-        store_rows(session, chosen_draft(session, chapter, draft_ids))
-        store_groups(session, _unanswered(session, chapter.unanswered_attempts, names))
-    return get_chapter(session.pk)
+    store_groups(session, _turns(session, chapter.turns, names))
+    store_rows(session, _results(session, chapter, names))
+    store_rows(session, _blocks(session, chapter, block_ids, names))
+    store_rows(session, draft_rows(session, chapter, draft_ids, block_ids, names.of_attempt))
+    store_rows(session, working_copies(session, chapter, draft_ids))
+    store_rows(session, chosen_draft(session, chapter, draft_ids))
+    store_groups(session, _unanswered(session, chapter.unanswered_attempts, names))
 
 
 class NewNames:
@@ -115,9 +125,11 @@ def _new_ids(entries: Sequence[object]) -> list[uuid.UUID]:
     return sorted(uuid.uuid4() for _ in entries)
 
 
-def _first_rows(
+def first_rows(
     chapter: Chapter, fields: dict[str, Any]
 ) -> tuple[Session, Tab1Inputs, list[CastMember]]:
+    """Return the rows of the chapter that are stored first. `fields` are values for its Session
+    row."""
     session = _session(chapter, fields)
     content = chapter.mode_content
     tab1 = Tab1Inputs(

@@ -5,6 +5,8 @@ If a file is refused, the message says what is wrong and at which place of the f
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from pydantic import ValidationError
@@ -12,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from sessions.models import DEFAULT_MODE
 from sessions.payloads import MAX_KEYS
-from storyengine.exchange import chapter_file, version_1
+from storyengine.exchange import chapter_file, story_file, version_1
 from storyengine.exchange.chapter_file import FORMAT, Chapter, ChapterFile
 from storyengine.exchange.exceptions import (
     ARCHIVE,
@@ -22,14 +24,16 @@ from storyengine.exchange.exceptions import (
     BadChapterFile,
     BeyondLimits,
     ChapterFileTooLarge,
+    in_story,
     refuse,
 )
 from storyengine.exchange.file_parts import TOO_MANY
 from storyengine.exchange.invariants import check_invariants
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits, count_entries
 from storyengine.exchange.mode_rules import mode_named
+from storyengine.exchange.story_file import StoryContent, StoryFile
 
-_KNOWN_KEYS = chapter_file.KNOWN_KEYS | version_1.KNOWN_KEYS
+_KNOWN_KEYS = chapter_file.KNOWN_KEYS | version_1.KNOWN_KEYS | story_file.KNOWN_KEYS
 _MODE_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 _ARCHIVES = (b"PK", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 _SLOT_KEYS = frozenset("1234567")
@@ -71,7 +75,7 @@ def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chap
     check_size(len(content), limits)
     data = _read_json(content, limits)
     version = _version_of(data)
-    try:
+    with _refusing(limits):
         if version == version_1.VERSION:
             old = version_1.OldChapterFile.model_validate(data, context={"limits": limits})
             chapter = version_1.upgrade(old.chapter, limits)
@@ -80,13 +84,55 @@ def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chap
             _check_totals(data, limits)
             file = ChapterFile.model_validate(data, context={"limits": limits})
             chapter = file.chapter
+    check_invariants(chapter)
+    return chapter
+
+
+def read_story_content(content: bytes, limits: Limits = OVER_THE_NETWORK) -> StoryContent:
+    """Read the file of a story. The parts of its chapters and how these belong together are not
+    checked yet. Raises BadChapterFile."""
+    check_size(len(content), limits)
+    data = _read_json(content, limits)
+    if not isinstance(data, dict) or data.get("format") != story_file.FORMAT:
+        problem = f'The file is no exported story: it lacks "format": "{story_file.FORMAT}"'
+        raise BadChapterFile(problem, NO_CHAPTER)
+    version = data.get("version")
+    if isinstance(version, int) and version > story_file.VERSION:
+        problem = f"This program reads version {story_file.VERSION} of a story's file"
+        raise BadChapterFile(f"{problem}, and the file is of a later one", NEWER)
+    story = data.get("story")
+    chapters = story.get("chapters") if isinstance(story, dict) else None
+    if isinstance(chapters, list):
+        if len(chapters) > story_file.MAX_CHAPTERS:
+            most = f"{story_file.MAX_CHAPTERS:,} entries"
+            raise BeyondLimits(f"story.chapters has more than {most}", limits)
+        for at, one in enumerate(chapters):
+            if isinstance(one, dict):
+                try:
+                    _check_mode(one)
+                    _check_totals(one, limits)
+                except BadChapterFile as error:
+                    raise in_story(error, at) from None
+    with _refusing(limits):
+        return StoryFile.model_validate(data, context={"limits": limits}).story
+
+
+def is_story(content: bytes) -> bool:
+    """Return whether this is the file of a story, as far as its first characters say it. Story
+    Engine writes the format first."""
+    return f'"{story_file.FORMAT}"'.encode() in content[:200]
+
+
+@contextmanager
+def _refusing(limits: Limits) -> Iterator[None]:
+    """Raise BadChapterFile for the first problem that pydantic finds."""
+    try:
+        yield
     except ValidationError as error:
         first, *_ = error.errors(include_url=False, include_input=False)
         if first["type"] == TOO_MANY:
             raise BeyondLimits(_describe(first), limits) from None
         raise BadChapterFile(_describe(first)) from None
-    check_invariants(chapter)
-    return chapter
 
 
 def _read_json(content: bytes, limits: Limits) -> Any:

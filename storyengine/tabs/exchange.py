@@ -1,4 +1,5 @@
-"""Exports a chapter as a file that other installations can import, and imports such a file."""
+"""Exports a chapter or a story as a file that other installations can import, and imports such
+files."""
 
 import uuid
 
@@ -8,9 +9,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from sessions.access import get_chapter
 from sessions.exceptions import InvalidInput
+from sessions.stories import get_story, title_of
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
-from storyengine.exchange.reading import check_size
+from storyengine.exchange.reading import check_size, is_story
+from storyengine.exchange.story_exporting import export_story
+from storyengine.exchange.story_importing import import_story
+from storyengine.tabs.addresses import home
 from storyengine.web.files import file_stem, send_file
 from storyengine.web.render import HttpRequest, go
 
@@ -21,11 +26,22 @@ def export_file(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     return send_file(name, export_chapter(session_id).to_json(), "application/json")
 
 
+@require_safe
+def export_story_file(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
+    name = f"{file_stem(title_of(get_story(story_id)))}.story.json"
+    return send_file(name, export_story(story_id).to_json(), "application/json")
+
+
 @require_POST
 def import_file(request: HttpRequest) -> HttpResponse:
+    """Import a chapter or a story. The file says which of them it is."""
     upload = request.FILES.get("file")
     if upload is None:
-        raise InvalidInput("Choose the file of an exported chapter, then import it.")
+        raise InvalidInput("Choose the file of an exported chapter or story, then import it.")
     check_size(upload.size or 0)
-    chapter = import_chapter(upload.read())
+    content = upload.read()
+    if is_story(content):
+        import_story(content)
+        return go(request, home())
+    chapter = import_chapter(content)
     return go(request, reverse("pages:chapter", args=[chapter.pk]))

@@ -110,6 +110,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("stories/<uuid:story_id>/rename", stories.rename, name="rename-story"),
     path("stories/<uuid:story_id>/next", stories.next_chapter, name="next-chapter"),
     path("stories/<uuid:story_id>/download", stories.download, name="download-story"),
+    path("stories/<uuid:story_id>/export", exchange.export_story_file, name="export-story"),
     path("stories/<uuid:story_id>/archive", stories.archive, name="archive-story"),
     path("stories/<uuid:story_id>/delete", stories.delete, name="delete-story"),
     path(

@@ -14,6 +14,8 @@ EXPECTED = {
     "/api/story/{story_id}": {"get", "patch", "delete"},
     "/api/story/{story_id}/restore": {"post"},
     "/api/story/{story_id}/text": {"get"},
+    "/api/story/{story_id}/export": {"get"},
+    "/api/story/import": {"post"},
     "/api/story/{story_id}/chapter": {"post"},
     "/api/session": {"get", "post"},
     "/api/session/import": {"post"},
