@@ -31,6 +31,7 @@ from storyengine.api.documents import (
     Tab1Document,
     tab1_document,
 )
+from storyengine.api.preconditions import IfMatch, check_match, lock_for_change, tag_of
 from storyengine.api.problems import CALL, READ, WRITE, refusals
 from storyengine.api.reading import answer_created, read_session, read_sessions
 from storyengine.api.starters import begin
@@ -115,15 +116,31 @@ def copy_session(
 
 
 @router.get("/session/{uuid:session_id}/tab1", response={200: Tab1Document, **READ})
-def get_tab1(request: HttpRequest, session_id: UUID) -> Tab1Document:
-    """Return the texts that the GM wrote on Tab 1."""
-    return tab1_document(get_chapter(session_id))
+def get_tab1(request: HttpRequest, session_id: UUID, response: HttpResponse) -> Tab1Document:
+    """Return the texts that the GM wrote on Tab 1. The header ETag is for `If-Match`."""
+    document = tab1_document(get_chapter(session_id))
+    response["ETag"] = tag_of(document)
+    return document
 
 
-@router.put("/session/{uuid:session_id}/tab1", response={200: Tab1Document, **WRITE})
-def put_tab1(request: HttpRequest, session_id: UUID, body: Tab1Body) -> Tab1Document:
-    """Save the fields of Tab 1 in the body. If one of them is refused, none is saved."""
-    return tab1_document(save_setup(session_id, SetupChange(**dict(body))))
+@router.put(
+    "/session/{uuid:session_id}/tab1", response={200: Tab1Document, **WRITE, **refusals(412)}
+)
+@transaction.atomic
+def put_tab1(
+    request: HttpRequest,
+    session_id: UUID,
+    response: HttpResponse,
+    body: Tab1Body,
+    if_match: IfMatch = "",
+) -> Tab1Document:
+    """Save the fields of Tab 1 in the body. If one of them is refused, none is saved. With
+    `If-Match`, nothing is saved if somebody has changed Tab 1 since it was read."""
+    lock_for_change(session_id)
+    check_match(if_match, tab1_document(get_chapter(session_id)))
+    document = tab1_document(save_setup(session_id, SetupChange(**dict(body))))
+    response["ETag"] = tag_of(document)
+    return document
 
 
 @router.get("/session/{uuid:session_id}/setup", response={200: dict[str, Any], **CALL})

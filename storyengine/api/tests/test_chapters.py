@@ -41,6 +41,7 @@ SESSION_FIELDS = {
     "reply_length",
     "tab1_locked",
     "is_ending",
+    "before",
     "calls_to_accept",
     "narrative_agent_definition_text",
     "target_words",
@@ -472,3 +473,27 @@ class TestResetCopyDelete:
             assert_problem(call(method, address(chapter)), 404, "unknown-chapter")
         assert call("POST", address(chapter, "restore")).json() == before
         assert call("GET", address(chapter)).json() == before
+
+
+class TestAPrecondition:
+    def test_a_save_that_has_not_seen_another_one_is_refused(self) -> None:
+        path = address(make_chapter(), "tab1")
+        seen = call("GET", path)["ETag"]
+        assert call("PUT", path, {"world_text": "One."}, If_Match=seen).status_code == 200
+        problem = assert_problem(
+            call("PUT", path, {"world_text": "Two."}, If_Match=seen), 412, "changed-since"
+        )
+        assert "Nothing was saved" in problem["detail"]
+        answer = call("GET", path)
+        assert answer.json()["world_text"] == "One."
+        saved = call("PUT", path, {"world_text": "Two."}, If_Match=f"W/{answer['ETag']}")
+        assert saved.status_code == 200
+        assert saved["ETag"] == call("GET", path)["ETag"]
+
+    @pytest.mark.parametrize("tag", [None, "*"])
+    def test_without_one_the_later_save_wins(self, tag: str | None) -> None:
+        path = address(make_chapter(), "tab1")
+        headers = {"If_Match": tag} if tag else {}
+        for words in ("One.", "Two."):
+            call("PUT", path, {"world_text": words}, **headers)
+        assert call("GET", path).json()["world_text"] == "Two."
