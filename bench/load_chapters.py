@@ -85,7 +85,7 @@ def _pages_in_play(chapter: "Session") -> list[dict[str, Any]]:
 
 
 def _pages_of_end(chapter: "Session") -> list[dict[str, Any]]:
-    from storyengine.tabs.chapter import read_page
+    from storyengine.tabs.chapter_page import read_page
 
     at = f"/chapters/{chapter.pk}"
     page = read_page(chapter.pk, "")

@@ -61,8 +61,7 @@ def _take_pictures(page: Page, processes: Processes) -> None:
     processes.run("the draft", [*_STORE, "--end"])
     page.goto(f"{chapter}/chapter")
     _picture(page, "tab3")
-    page.get_by_role("link", name="Where each paragraph comes from").click()
-    page.goto(f"{page.url}?paragraph=7")
+    page.goto(f"{chapter}/chapter?paragraph=7")
     _picture(page, "receipts")
 
 

@@ -93,14 +93,18 @@ def chosen_drafts(chapters: Sequence[Session] | QuerySet[Session]) -> dict[uuid.
     return dict(drafts.annotate(chosen=chosen).values_list("session", "chosen"))
 
 
-def shown_draft(chapter: Session) -> NarrativeDraft | None:
-    """Return the draft with which Tab 3 opens: the chosen one, or the newest one if it was added
-    after the choice, so that the user sees what came."""
-    newest = drafts_of(chapter).last()
-    choice = DraftChoice.objects.filter(session=chapter).first()
-    if newest is None or choice is None or newest.created_at > choice.chosen_at:
-        return newest
-    return drafts_of(chapter).get(pk=choice.draft_id)
+def find_choice(chapter: Session) -> DraftChoice | None:
+    """Return which draft the user chose, or None as long as the newest one is chosen."""
+    return DraftChoice.objects.filter(session=chapter).first()
+
+
+def shown_draft(drafts: Sequence[NarrativeDraft], choice: DraftChoice | None) -> int:
+    """Return the number of the draft with which Tab 3 opens: that of the chosen one, or of the
+    newest one if it was added after the choice, so that the user sees what came. `drafts` are all
+    drafts of a chapter, oldest first. Return 0 if there is none."""
+    if not drafts or choice is None or drafts[-1].created_at > choice.chosen_at:
+        return len(drafts)
+    return [draft.pk for draft in drafts].index(choice.draft_id) + 1
 
 
 @transaction.atomic

@@ -1,13 +1,15 @@
 // Two windows on one field: the user chooses between the words here and those that were saved
 // elsewhere. data-seen marks the value that this window has seen last.
 (() => {
-  const marks = JSON.parse(document.getElementById("setup").dataset.seenValues);
+  const marks = JSON.parse(document.querySelector("[data-seen-values]").dataset.seenValues);
   for (const field of document.querySelectorAll("[data-autosave]")) {
     if (marks[field.name]) field.dataset.seen = marks[field.name];
   }
 
   document.addEventListener("htmx:configRequest", ({ detail }) => {
-    if (detail.elt.dataset.seen) detail.headers["X-Seen"] = detail.elt.dataset.seen;
+    // A form that sends the field tells what the field has seen.
+    const { seen } = (detail.elt.querySelector("[data-autosave][data-seen]") ?? detail.elt).dataset;
+    if (seen) detail.headers["X-Seen"] = seen;
   });
   document.addEventListener("htmx:afterRequest", ({ detail }) => {
     const seen = detail.successful && detail.xhr.getResponseHeader("X-Seen");

@@ -10,7 +10,7 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import Field
 
-from memory.drafts import choose_draft, drafts_of, find_draft, forget_choice
+from memory.drafts import choose_draft, drafts_of, find_choice, find_draft, forget_choice
 from memory.editing.differences import Row, compare_drafts
 from memory.editing.working_copies import (
     get_working_copy,
@@ -18,7 +18,7 @@ from memory.editing.working_copies import (
     save_working_copy,
     throw_away,
 )
-from memory.models import DraftChoice, NarrativeDraft, WorkingCopy
+from memory.models import NarrativeDraft, WorkingCopy
 from sessions.access import get_chapter
 from storyengine.api.bodies import Body
 from storyengine.api.documents import Document, NarrativeDraftDocument
@@ -120,7 +120,7 @@ def read_chosen_draft(request: HttpRequest, session_id: UUID) -> ChosenDraftDocu
     """Return which draft of the chapter goes into its story. 409 while there is no draft."""
     chapter = get_chapter(session_id)
     draft = get_chosen_draft(chapter)
-    is_explicit = DraftChoice.objects.filter(session=chapter).exists()
+    is_explicit = find_choice(chapter) is not None
     return ChosenDraftDocument(session_id=chapter.pk, draft_id=draft.pk, is_explicit=is_explicit)
 
 

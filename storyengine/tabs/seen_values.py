@@ -1,4 +1,4 @@
-"""Keeps a window from overwriting a value of Tab 1 that it has not seen.
+"""Keeps a window from overwriting a value of Tab 1, or a working copy, that it has not seen.
 
 A page knows a mark for each value that it shows. It sends the mark with each value that it saves,
 and gets the mark of what was stored.
@@ -70,6 +70,13 @@ def check_seen(session_id: uuid.UUID, form: QueryDict, seen: str) -> None:
         value = stored.get(field)
         if value is not None and mark_of(value) != seen and with_line_feeds(str(text)) != value:
             raise ChangedElsewhere(field, value)
+
+
+def check_text_seen(field: str, stored: str, seen: str) -> None:
+    """Raise ChangedElsewhere if the window has seen another text than the stored one. Without a
+    mark nothing is checked. The caller has locked the row and saves another text."""
+    if seen and mark_of(stored) != seen:
+        raise ChangedElsewhere(field, stored)
 
 
 def mark_after(session_id: uuid.UUID, form: QueryDict) -> str:

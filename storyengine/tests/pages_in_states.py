@@ -9,8 +9,10 @@ from django.utils import timezone
 
 from agents.models import Job
 from agents.tests.replies import turn_delta, world_lock
+from memory.editing.working_copies import save_working_copy
 from memory.models import NarrativeDraft
 from memory.tests.factories import add_delta, add_lock
+from memory.tests.told_chapters import TOLD, add_draft, make_told_chapter
 from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import (
@@ -40,7 +42,22 @@ def pages_in_all_states(client: Client) -> Pages:
     )
     chapters = (unplayed, played, ended, *in_other_states())
     tabs = [address(one, tab) for one in chapters for tab in ("world", "play", "draft")]
-    return rendered(client, ["/", *whole.addresses, *tabs])
+    return rendered(client, ["/", *whole.addresses, *tabs, *of_drafts()])
+
+
+def of_drafts() -> list[str]:
+    """Return the pages of a chapter with two drafts, one of which is being edited."""
+    chapter = make_told_chapter(state=State.ENDED)
+    add_draft(chapter, *TOLD)
+    first, second = "\n\n".join(["# One", *TOLD[:2]]), "\n\n".join([*TOLD[2:], "***", "The end."])
+    draft = add_draft(chapter, first, second, ends=(2, 4))
+    save_working_copy(chapter.pk, draft.pk, "The end of it.")
+    return [
+        address(chapter, "draft"),
+        address(chapter, "edit-draft", draft.pk),
+        address(chapter, "differences", draft.pk),
+        address(chapter, "read"),
+    ]
 
 
 def remember_much(**fields: Any) -> Session:

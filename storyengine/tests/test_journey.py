@@ -181,7 +181,8 @@ def end_and_build(page: Page, program: ScriptedProgram) -> None:
     assert download.value.suggested_filename.endswith(".txt")
     saved = Path(download.value.path()).read_text(encoding="utf-8")
     assert saved.startswith(page.locator(".title-field").input_value())
-    assert saved.strip().endswith(page.locator("#draft-text").inner_text().strip())
+    prose = page.locator(".told-text").all_inner_texts()
+    assert saved.strip().endswith("\n\n".join(prose).strip())
 
 
 def reset(page: Page) -> None:

@@ -262,8 +262,7 @@ def _pages(context: BrowserContext, hostile: HostileProgram) -> list[str]:
         f"/chapters/{played}/calls/prompts/1/try?layer=4",
         *(f"{base}/{tab}" for tab in ("play", "transcript", "world", "chapter", "delete/confirm")),
         f"{base}/canon?item={imported['item']}",
-        f"{base}/chapter?draft={imported['draft_id']}",
-        f"{base}/drafts/{imported['draft_id']}/receipts?paragraph=1&prompt=1",
+        f"{base}/chapter?draft=1&paragraph=1&prompt=1",
         f"{base}/drafts/{imported['draft_id']}/scenes/1",
         *_with_payloads_in_the_address(hostile.payloads, played),
     ]

@@ -84,3 +84,8 @@ def get_page(client: Client, chapter: Session, name: str, **query: str) -> str:
     response = client.get(f"{address(chapter, name)}?{urlencode(query)}")
     assert response.status_code == 200
     return response.content.decode()
+
+
+def prose_of(html: str) -> str:
+    """Return the text of the draft that Tab 3 shows, without the receipts beside it."""
+    return "\n\n".join(one.text for one in read(html) if one.has_class("told-text"))

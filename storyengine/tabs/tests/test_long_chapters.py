@@ -22,7 +22,7 @@ from sessions.tests.factories import (
     make_cast,
     make_chapter,
 )
-from storyengine.tabs.chapter import BLOCKS_SHOWN
+from storyengine.tabs.chapter_page import BLOCKS_SHOWN
 from storyengine.tabs.shelf import STORIES_A_PAGE
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id

@@ -16,6 +16,7 @@ from agents.flows.tests.playing import play as play_a_prompt
 from agents.flows.tests.trying import try_again
 from agents.models import Job
 from agents.tests.replies import turn_delta
+from memory.editing.working_copies import save_working_copy
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.tests.told_chapters import TOLD, add_draft, make_told_chapter
 from sessions.chapters import create_chapter
@@ -149,8 +150,27 @@ def a_draft_beside_a_build() -> str:
 
 def receipts() -> str:
     chapter = make_told_chapter()
-    told = add_draft(chapter, *TOLD, ends=(1, 2, 3, 4))
-    return address(chapter, "receipts", told.pk) + "?paragraph=2&prompt=3"
+    add_draft(chapter, *TOLD, ends=(1, 2, 3, 4))
+    return address(chapter, "draft") + "?paragraph=2&prompt=3"
+
+
+def an_edited_draft() -> str:
+    chapter = make_told_chapter()
+    draft = add_draft(chapter, *TOLD)
+    save_working_copy(chapter.pk, draft.pk, "Other words.")
+    return address(chapter, "edit-draft", draft.pk)
+
+
+def differences() -> str:
+    chapter = make_told_chapter()
+    add_draft(chapter, *TOLD)
+    return address(chapter, "differences", add_draft(chapter, *TOLD[:3], "Other words.").pk)
+
+
+def a_book() -> str:
+    chapter = make_told_chapter()
+    add_draft(chapter, "# One", *TOLD, "***", "The end.")
+    return address(chapter, "read")
 
 
 def a_rebuild() -> str:
@@ -220,7 +240,16 @@ PAGES: list[Callable[[], str]] = [
     *(a_draft, a_locked_one, a_question, a_lock, play, a_choice, a_running_reply, a_broken_reply),
     *(a_prompt_set_aside, an_edit, an_ended_one, a_chapter, a_build, a_transcript, the_library),
     *(an_untouched_example, an_end, a_deletion, a_draft_beside_a_build),
-    *(receipts, a_rebuild, a_memory, a_correction, a_memorys_question),
+    *(
+        receipts,
+        an_edited_draft,
+        differences,
+        a_book,
+        a_rebuild,
+        a_memory,
+        a_correction,
+        a_memorys_question,
+    ),
     *(a_model_call, what_was_used, a_layer_to_change, a_running_trial, a_trial),
     *(lambda: "/", lambda: "/consent/", lambda: NOWHERE),
 ]

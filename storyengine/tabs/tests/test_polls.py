@@ -26,7 +26,8 @@ from sessions.tests.factories import (
     make_active_chapter,
     make_chapter,
 )
-from storyengine.tabs.chapter import ChapterSigns, read_page, read_status
+from storyengine.tabs.chapter_page import read_page
+from storyengine.tabs.chapter_signs import ChapterSigns, read_status
 from storyengine.tabs.play_page import PlayPage, read_play, read_play_status
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import by_id

@@ -1,4 +1,4 @@
-"""Tests of the page that leads each paragraph of a draft to its prompts."""
+"""Tests that each paragraph of a draft leads to its prompts on Tab 3."""
 
 import re
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def draft_of(chapter: Session) -> NarrativeDraft:
 
 
 def page_of(client: Client, chapter: Session, query: str = "") -> str:
-    response = client.get(address(chapter, "receipts", draft_of(chapter).pk) + query)
+    response = client.get(address(chapter, "receipts", draft_of(chapter).pk) + query, follow=True)
     assert response.status_code == 200
     return response.content.decode()
 
@@ -67,7 +67,7 @@ def test_what_was_not_told_stands_below_its_scene(client: Client, told: Session)
     event = {"event": "The bailiff put a warrant on the gate.", "cause": "", "effect": ""}
     add_delta(told, 3, 4, {"major_events": [event]})
     html = page_of(client, told)
-    [untold] = all_of(html, "div", "untold")
+    [untold] = all_of(html, "details", "untold")
     assert untold.parents[-1].attributes["id"] == "scene-2"
     prompts = [address(told, "transcript") + f"?prompt={n}#prompt-{n}" for n in (4, 3)]
     assert links_in(html, untold) == prompts
@@ -81,7 +81,7 @@ def test_an_event_that_was_not_told_leads_to_the_prompts_that_it_comes_from(
     # The block covers both scenes, but the event comes from the second.
     add_delta(told, 1, 4, {"major_events": [event | {"at": [3, 4]}]})
     html = page_of(client, told)
-    [untold] = all_of(html, "div", "untold")
+    [untold] = all_of(html, "details", "untold")
     assert untold.parents[-1].attributes["id"] == "scene-2"
     [entry] = [one for one in all_of(html, "li") if untold in one.parents]
     assert entry.words == f"{event['event']} Prompts 3-4"
@@ -102,8 +102,8 @@ def test_without_script_a_link_opens_the_paragraph(client: Client, told: Session
     html = page_of(client, told)
     paragraph = by_id(html, "paragraph-2")
     [link] = links_in(html, paragraph)
-    opened = client.get(link).content.decode()
-    [details] = [one for one in all_of(opened, "details") if "open" in one.attributes]
+    opened = client.get(link, follow=True).content.decode()
+    [details] = [one for one in all_of(opened, "details", "receipt") if "open" in one.attributes]
     assert BEATS[1][0] in details.text
 
 
@@ -118,11 +118,11 @@ def test_the_transcript_leads_to_the_paragraphs_of_each_prompt(
     html = get_page(client, told, "transcript")
     links = links_to_the_draft(html)
     assert links == [address(told, "told", number) + "#told" for number in (1, 2, 3, 4)]
-    third = client.get(links[2]).content.decode()
+    third = client.get(links[2], follow=True).content.decode()
     assert links_in(third, by_id(third, "told")) == ["#paragraph-4"]
     [marked] = all_of(third, "div", "is-asked")
     assert marked.attributes["id"] == "paragraph-4"
-    fourth = client.get(links[3]).content.decode()
+    fourth = client.get(links[3], follow=True).content.decode()
     assert "does not tell prompt 4" in by_id(fourth, "told").words
 
 

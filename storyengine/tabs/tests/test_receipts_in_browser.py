@@ -59,7 +59,6 @@ def told(page: Page, chapter: ChapterClient) -> str:
 
 def test_a_paragraph_is_opened_by_the_keys_and_leads_into_the_play(page: Page, told: str) -> None:
     page.goto(f"{told}/chapter")
-    page.get_by_role("link", name="Where each paragraph comes from").click()
     expect(page.locator("#paragraph-2 summary")).to_contain_text("Invented")
     receipt = page.locator("#paragraph-3 summary")
     expect(receipt).to_contain_text("Prompt 2")
@@ -96,7 +95,6 @@ def test_a_fact_of_the_now_view_is_followed_to_its_prompt_with_the_keyboard(
 
 def test_a_scene_is_rebuilt_from_beside_its_paragraphs(page: Page, told: str) -> None:
     page.goto(f"{told}/chapter")
-    page.get_by_role("link", name="Where each paragraph comes from").click()
     page.locator("#scene-2 .scene-act").get_by_role("link").click()
     page.get_by_role("button", name="Rebuild this scene").click()
     expect(page.locator(".drafts a")).to_have_count(2, timeout=30_000)
@@ -108,7 +106,6 @@ def test_a_scene_is_rebuilt_from_beside_its_paragraphs(page: Page, told: str) ->
 def test_the_pages_fit_into_the_window(page: Page, told: str, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"{told}/chapter")
-    page.get_by_role("link", name="Where each paragraph comes from").click()
     page.locator("#paragraph-3 summary").click()
     expect(page.locator("#paragraph-3 .receipt-turn")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
