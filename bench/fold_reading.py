@@ -167,7 +167,7 @@ def check_prompt(asking: Asking, story: Story, written: set[tuple[str, str]], ta
         tally.past.of += len(past) + len(held - right)
         for value in held - right:
             tally.note(f"{asking}: {subject.key} was {value!r}, which is not marked as past")
-        for value in (held | past) - (knows.ever if knows else set()):
+        for value in (held | past) - story.ever(subject, asking.reader, knows):
             tally.leaks += 1
             tally.note(f"{asking}: {subject.key} as {value!r} was not witnessed")
     if asking.is_whole:

@@ -77,6 +77,10 @@ class Chapter(Story):
         """Return the slot that this reader had in an earlier chapter, or 0."""
         return chapter.slot_of(self.name_of(reader)) or 0
 
+    def ever(self, subject: Subject, reader: int, knows: Known | None) -> set[str]:
+        earlier = self._ever((reader,)).get(subject, frozenset())
+        return super().ever(subject, reader, knows) | earlier
+
     def has_done(self, turn: Turn, reader: int) -> bool:
         for chapter in (*self.earlier, self):
             if any(turn is one for one in chapter.turns):

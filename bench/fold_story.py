@@ -175,6 +175,11 @@ class Story:
         `until`."""
         return self.is_chosen(turn) and turn.number <= until and reader in turn.witnesses
 
+    def ever(self, subject: Subject, reader: int, knows: Known | None) -> set[str]:
+        """Return the values that the reader may have been told of the subject. `knows` is what the
+        reader knows of it now."""
+        return knows.ever if knows else set()
+
     def has_done(self, turn: Turn, reader: int) -> bool:
         return turn.actor == reader
 
