@@ -15,6 +15,8 @@ from agents.models import (
     EmbeddedServer,
     Job,
     LLMArtifact,
+    ModelChoice,
+    ModelServer,
     PromptText,
     ProviderConsent,
     ReportedWindow,
@@ -119,6 +121,16 @@ class JobAdmin(RecordAdmin):
     list_select_related = ["session"]
     search_fields = ["session__title", "session__session_id", "key", "error"]
     heavy_fields = ("partial_text", "finished_scenes", "finished_deltas", "inputs")
+
+
+@admin.register(ModelServer)
+class ModelServerAdmin(RecordAdmin):
+    list_display = ["name", "title", "address", "is_removed"]
+
+
+@admin.register(ModelChoice)
+class ModelChoiceAdmin(RecordAdmin):
+    list_display = ["agent", "server", "builtin", "model"]
 
 
 @admin.register(ProviderConsent)

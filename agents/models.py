@@ -230,6 +230,36 @@ class ProviderConsent(models.Model):
         return self.host
 
 
+class ModelServer(models.Model):
+    """A server of models that the user has added.
+
+    The row never has a key. A name stays with its address for ever, even when the server is
+    removed, because a variable of the environment may hold the key for this name.
+    """
+
+    name = models.SlugField(max_length=40, primary_key=True)
+    title = models.CharField(max_length=60)
+    address = models.CharField(max_length=500)
+    is_removed = models.BooleanField(default=False)
+    added_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class ModelChoice(models.Model):
+    """The user's choice of a server and a model for an agent, or for all agents ("")."""
+
+    agent = models.CharField(max_length=100, primary_key=True)
+    # None for the embedded model and for the environment's server, which `builtin` names.
+    server = models.ForeignKey(ModelServer, on_delete=models.CASCADE, null=True, blank=True)
+    builtin = models.CharField(max_length=20, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.agent or 'all agents'}: {self.model}"
+
+
 class EmbeddedServer(models.Model):
     """The state of the embedded model, in one row, which the model's process writes."""
 

@@ -9,9 +9,10 @@ from django.conf import settings
 from django.db import Error as DatabaseError
 
 from agents.calling.consent import is_allowed
-from agents.calling.model_access import models_worth_asking_about, provider_host
+from agents.calling.model_access import models_worth_asking_about
 from agents.facts.reported_windows import models_to_ask_about, store_reports
 from agents.providers.windows import ask_windows
+from agents.servers.choices import environment_server, refresh_choices
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +33,13 @@ def ask_server(*, in_passing: bool = False) -> None:
     Call this function in workers and outside of transactions, because it may wait some seconds for
     the network. Failures are only logged.
     """
+    try:
+        refresh_choices()
+    except DatabaseError as error:
+        logger.warning("the choice of models was not read: %s", type(error).__name__)
+        return
     models = models_worth_asking_about()
-    host = provider_host()
+    host = environment_server().host
     if not models or (in_passing and host):
         return
     try:

@@ -21,7 +21,7 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 
 from agents.calling import rates
-from agents.calling.consent import check_consent
+from agents.calling.consent import check_consent, check_host
 from agents.calling.model_access import current_provider, model_facts, model_name
 from agents.calling.reported_usage import MostTokens, believed, most_tokens
 from agents.calling.spending import check_budget
@@ -54,6 +54,7 @@ from agents.providers.exceptions import (
     ProviderUnreachable,
 )
 from agents.running.database import in_database, in_database_patiently
+from agents.servers.choices import refresh_choices
 from agents.storage import describe
 from sessions.access import lock_chapter
 from sessions.log_lines import note
@@ -176,10 +177,14 @@ def prepare_call(
 
     `output_tokens` lowers the output limit of this call below the agent's own limit. `stop` has the
     words at which a small model is stopped. `tools` are the tools for a model whose server accepts
-    tools. Raises PromptTooLong, ModelNotReady, or another ChapterError that `compose` raises. The
-    caller must call `let_through` before it sends the call.
+    tools. Raises PromptTooLong, ModelNotReady, ConsentMissing, or another ChapterError that
+    `compose` raises. The caller must call `let_through` before it sends the call.
     """
-    provider, model = current_provider(), model_name(agent)
+    # The rows are read at the beginning of the call, and the host of the very provider that is
+    # called is checked, because another process may change the choice at any moment.
+    refresh_choices()
+    provider, model = current_provider(agent), model_name(agent)
+    check_host(provider.host)
     facts = model_facts(agent)
     limit = output_limit(agent, facts)
     prompt = fit_prompt(agent, facts, compose, beside=_weight_of(tools))
@@ -290,12 +295,12 @@ async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
             logger.warning("a model call could not be recorded: %s", describe(error))
 
 
-def check_allowed(session_id: uuid.UUID) -> None:
-    """Raise an error if the chapter may not call a model now. No call is counted here.
+def check_allowed(session_id: uuid.UUID, agent: Agent) -> None:
+    """Raise an error if the chapter may not call the agent's model now. No call is counted here.
 
     Raises ConsentMissing, RateLimited or BudgetSpent.
     """
-    check_consent()
+    check_consent(agent)
     rates.check_rate(session_id)
     check_budget(session_id)
 
@@ -306,10 +311,11 @@ def let_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> P
     The call is counted last, so that a call that cannot be sent is not counted. This matters for a
     job that waits for the embedded model, because the job tries to call the model every few
     seconds. A call counts once even if its provider repeats it. A repair, a continuation, another
-    try of a job and a warm-up each count as one more call. Raises the errors of `check_allowed` and
-    of `prepare`.
+    try of a job and a warm-up each count as one more call. Raises RateLimited, BudgetSpent, and the
+    errors of `prepare`.
     """
-    check_allowed(session_id)
+    rates.check_rate(session_id)
+    check_budget(session_id)
     call = prepare()
     rates.count_call(session_id)
     return call
@@ -320,7 +326,6 @@ def let_reply_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]
 
     The call counts as running until the caller calls `rates.reply_is_over`.
     """
-    check_consent()
     check_budget(session_id)
     call = prepare()
     rates.let_reply_through(session_id)

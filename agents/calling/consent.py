@@ -1,26 +1,54 @@
 """Stores the hosts to which the GM allows texts to be sent. Calls to any other host are refused."""
 
-from agents.calling.model_access import provider_host
+from agents.calling.model_access import host_for, provider_hosts
 from agents.exceptions import ConsentMissing
-from agents.models import ProviderConsent
+from agents.models import ModelServer, ProviderConsent
+from agents.prompting.declarations import Agent
+from agents.servers.choices import environment_server, refresh_choices, server_from
 from sessions.exceptions import InvalidInput
 
 __all__ = [
     "ConsentMissing",
     "check_consent",
+    "check_host",
     "grant",
     "granted_hosts",
+    "hosts_to_allow",
     "is_allowed",
     "provider_host",
     "withdraw",
 ]
 
 
-def check_consent() -> None:
-    """Raise ConsentMissing if texts would be sent to a host that the GM has not allowed."""
-    host = provider_host()
+def check_consent(agent: Agent) -> None:
+    """Raise ConsentMissing if the agent's texts would be sent to a host that is not allowed."""
+    refresh_choices()
+    check_host(host_for(agent))
+
+
+def check_host(host: str) -> None:
+    """Raise ConsentMissing if the GM has not allowed this host."""
     if not is_allowed(host):
         raise ConsentMissing(host)
+
+
+def provider_host() -> str:
+    """Return the host about which pages ask: the first one in use that is not allowed, or else the
+    first one, or "" if all texts stay on this machine."""
+    refresh_choices()
+    hosts = provider_hosts()
+    if len(hosts) < 2:
+        return hosts[0] if hosts else ""
+    allowed = set(ProviderConsent.objects.values_list("host", flat=True))
+    return next((host for host in hosts if host not in allowed), hosts[0])
+
+
+def hosts_to_allow() -> list[str]:
+    """Return the hosts in use, and those of the servers that could be used."""
+    rows = ModelServer.objects.filter(is_removed=False).order_by("name")
+    servers = [environment_server(), *map(server_from, rows)]
+    hosts = [*provider_hosts(), *(server.host for server in servers)]
+    return [host for host in dict.fromkeys(hosts) if host]
 
 
 def is_allowed(host: str) -> bool:
@@ -28,11 +56,13 @@ def is_allowed(host: str) -> bool:
 
 
 def grant(host: str) -> None:
-    """Store the GM's consent to this host. Only the host in the settings can be allowed."""
-    if not host or host != provider_host():
+    """Store the GM's consent to this host. Only the hosts of servers that are known can be
+    allowed."""
+    present = provider_host()
+    if not host or (host != present and host not in hosts_to_allow()):
         raise InvalidInput(
             f"{host[:100] or 'No host'} is not where this program would send texts, "
-            f"which is {provider_host() or 'nowhere: they stay on this machine'}."
+            f"which is {present or 'nowhere: they stay on this machine'}."
         )
     ProviderConsent.objects.get_or_create(host=host)
 

@@ -1,9 +1,9 @@
-"""Finds the provider, the model and the model's facts for an agent, as the settings say."""
+"""Finds the provider, the model and the model's facts for an agent, by the choice for the agent."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 from django.conf import settings
 
@@ -13,7 +13,6 @@ from agents.embedded.status import (
     is_coming,
     is_ready,
     read_embedded_server,
-    served_model,
 )
 from agents.exceptions import ModelNotReady
 from agents.facts.model_facts import ModelFacts, facts_of, with_window
@@ -25,7 +24,16 @@ from agents.prompting.declarations import Agent
 from agents.prompting.layers import Tier
 from agents.providers.base import Provider
 from agents.providers.embedded import EmbeddedProvider
-from agents.providers.openai_compatible import OpenAICompatibleProvider, host_of
+from agents.providers.openai_compatible import OpenAICompatibleProvider
+from agents.servers.choices import (
+    EMBEDDED,
+    ENVIRONMENT,
+    Choice,
+    Server,
+    choice_of,
+    refresh_choices,
+)
+from agents.servers.keys import key_for
 
 # The sources of a number about an unknown model, in the words that pages use.
 _SETTING, _SERVER, _LIST, _DEFAULT = (
@@ -38,34 +46,41 @@ _SETTING, _SERVER, _LIST, _DEFAULT = (
 _substitute: Provider | None = None
 
 
-def current_provider() -> Provider:
-    """Return the provider that serves the agents' models. Raises ModelNotReady while the embedded
+def current_provider(agent: Agent) -> Provider:
+    """Return the provider that serves the agent's model. Raises ModelNotReady while the embedded
     model cannot answer."""
+    return provider_at(choice_of(agent).server)
+
+
+def provider_at(server: Server) -> Provider:
+    """Return the provider for this server. The key is looked up by the server's address.
+
+    Raises ModelNotReady and AddressRefused.
+    """
     if _substitute is not None:
         return _substitute
-    if settings.LLM == "embedded":
+    if server.name == EMBEDDED:
         return _embedded_provider(_ready_server().base_url)
-    return _openai_provider(settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY)
+    if server.name == ENVIRONMENT:
+        return _openai_provider(server.address, settings.OPENAI_API_KEY, "openai")
+    return _openai_provider(server.address, key_for(server), server.name)
 
 
-def provider_host() -> str:
-    """Return the host to which texts are sent, or "" if texts stay on this machine."""
-    if _substitute is not None:
-        return _substitute.host
-    return "" if settings.LLM == "embedded" else host_of(settings.OPENAI_BASE_URL)
+def host_for(agent: Agent) -> str:
+    """Return the host to which the agent's texts are sent, or "" if they stay on this machine."""
+    return _substitute.host if _substitute is not None else choice_of(agent).server.host
+
+
+def provider_hosts() -> list[str]:
+    """Return the hosts to which the agents' texts are sent, without this machine."""
+    hosts = dict.fromkeys(host_for(agent) for agent in all_agents())
+    return [host for host in hosts if host]
 
 
 def model_name(agent: Agent) -> str:
-    """Return the name of the agent's model.
-
-    If the embedded model is configured, the result is the embedded model that this process last saw
-    running. Otherwise it is the model that the environment names for the agent or for all agents,
-    or else the agent's default. The function makes no query.
-    """
-    if settings.LLM == "embedded":
-        return f"embedded:{served_model()}"
-    chosen: str = settings.MODEL_BY_AGENT.get(agent.model_setting) or settings.MODEL
-    return chosen or agent.default_model
+    """Return the name of the agent's model, as this process last read the choices and the embedded
+    server. The function makes no query."""
+    return choice_of(agent).model
 
 
 def model_facts(agent: Agent) -> ModelFacts:
@@ -74,22 +89,24 @@ def model_facts(agent: Agent) -> ModelFacts:
     The facts have the window that the server reports, if this report has priority over the other
     sources. Raises ModelNotReady while the window of the embedded model is not known.
     """
-    if settings.LLM == "embedded" and _substitute is None:
+    if choice_of(agent).server.name == EMBEDDED and _substitute is None:
         # The row of the embedded server is read before the model's name, because the server may now
         # run another model.
         window = _ready_server().context_window
         facts = facts_of(model_name(agent))
         return replace(facts, context_window=window, is_window_told=True)
-    model = model_name(agent)
-    facts = facts_of(model)
-    reported = _reported_window(model, facts)
+    choice = choice_of(agent)
+    facts = facts_of(choice.model, choice.server.address)
+    reported = _reported_window(choice, facts)
     return facts if reported is None else with_window(facts, reported, is_told=True)
 
 
 def models_worth_asking_about() -> list[str]:
-    """Return the models for which the server's report of a window has priority."""
-    models = dict.fromkeys(model_name(agent) for agent in all_agents())
-    return [model for model in models if _may_server_tell(facts_of(model))]
+    """Return the models of the environment's server for which its report of a window has
+    priority."""
+    choices = dict.fromkeys(choice_of(agent) for agent in all_agents())
+    worth = [one.model for one in choices if _may_server_tell(one, _facts_for(one))]
+    return list(dict.fromkeys(worth))
 
 
 @dataclass(frozen=True)
@@ -118,10 +135,11 @@ class UnknownModels:
 def unknown_models() -> list[UnknownModels]:
     """Return the unknown models that agents use. Models with equal facts are in one entry."""
     names_of: dict[UnknownModels, list[str]] = {}
-    for model in dict.fromkeys(model_name(agent) for agent in all_agents()):
-        facts = facts_of(model)
+    for choice in dict.fromkeys(choice_of(agent) for agent in all_agents()):
+        facts = _facts_for(choice)
         if not facts.is_known:
-            names_of.setdefault(_describe_unknown(model, facts), []).append(model)
+            names = names_of.setdefault(_describe_unknown(choice, facts), [])
+            names += [] if choice.model in names else [choice.model]
     return [replace(models, names=tuple(names)) for models, names in names_of.items()]
 
 
@@ -134,7 +152,7 @@ def known_facts(agent: Agent) -> ModelFacts:
     try:
         return model_facts(agent)
     except ModelNotReady:
-        return facts_of(model_name(agent))
+        return _facts_for(choice_of(agent))
 
 
 def tier_of(agent: Agent) -> Tier:
@@ -149,21 +167,27 @@ def is_small_model(agent: Agent) -> bool:
     This function makes no query, because the answer depends on the model's name and not on its
     window.
     """
-    return facts_of(model_name(agent)).tier == "minimal"
+    return _facts_for(choice_of(agent)).tier == "minimal"
 
 
 def provider_label() -> str:
     """Return the names of the agents' models and their place, as pages show them: "o4-mini at
     api.openai.com"."""
-    if settings.LLM == "embedded":
+    refresh_choices()
+    if any(choice_of(agent).server.name == EMBEDDED for agent in all_agents()):
         read_embedded_server()
-        name = served_model()
-        models = [KNOWN_MODELS[name].title if name in KNOWN_MODELS else name]
-    else:
-        models = list(dict.fromkeys(model_name(agent) for agent in all_agents()))
+    models = list(dict.fromkeys(_title(model_name(agent)) for agent in all_agents()))
     named = " and ".join(models) if len(models) < 3 else f"{len(models)} models"
-    host = provider_host()
-    return f"{named} at {host}" if host else f"{named} on this machine"
+    hosts = provider_hosts()
+    if len(hosts) > 1:
+        return f"{named} at {len(hosts)} hosts"
+    return f"{named} at {hosts[0]}" if hosts else f"{named} on this machine"
+
+
+def _title(model: str) -> str:
+    """Return a model's name as pages show it. Only the embedded model has a title."""
+    name = model.removeprefix("embedded:")
+    return KNOWN_MODELS[name].title if name in KNOWN_MODELS and name != model else name
 
 
 @contextmanager
@@ -177,7 +201,11 @@ def substitute_provider(provider: Provider) -> Iterator[Provider]:
         _substitute = before
 
 
-def _may_server_tell(facts: ModelFacts) -> bool:
+def _facts_for(choice: Choice) -> ModelFacts:
+    return facts_of(choice.model, choice.server.address)
+
+
+def _may_server_tell(choice: Choice, facts: ModelFacts) -> bool:
     """Return whether the server's report of a window has priority over the other sources.
 
     If a capability file names the model, and the model has no open weights, the window in the file
@@ -185,25 +213,25 @@ def _may_server_tell(facts: ModelFacts) -> bool:
     with another window than the file says. For any other model, only the window in the settings has
     priority over the report.
     """
-    if settings.LLM != "openai" or _substitute is not None:
+    if choice.server.name != ENVIRONMENT or _substitute is not None:
         return False
     if facts.is_known and not facts.open_weights:
-        return not provider_host()
+        return not choice.server.host
     return not settings.CONTEXT_WINDOW
 
 
-def _reported_window(model: str, facts: ModelFacts) -> int | None:
+def _reported_window(choice: Choice, facts: ModelFacts) -> int | None:
     """Return the window that the server reports, or None if it does not change the facts."""
-    report = read_report(model) if _may_server_tell(facts) else None
+    report = read_report(choice.model) if _may_server_tell(choice, facts) else None
     if report is None:
         return None
     is_limit = report.is_ceiling or (facts.is_known and not facts.open_weights)
     return None if is_limit and report.tokens >= facts.context_window else report.tokens
 
 
-def _describe_unknown(model: str, facts: ModelFacts) -> UnknownModels:
-    reported = _reported_window(model, facts)
-    listed = find_listed(model, settings.OPENAI_BASE_URL)
+def _describe_unknown(choice: Choice, facts: ModelFacts) -> UnknownModels:
+    reported = _reported_window(choice, facts)
+    listed = find_listed(choice.model, choice.server.address)
     if reported is not None:
         window_source = _SERVER
     elif settings.CONTEXT_WINDOW:
@@ -227,9 +255,9 @@ def _ready_server() -> EmbeddedServer:
 
 
 # A process has only one provider for each address, so that connections stay open between calls.
-@cache
-def _openai_provider(base_url: str, api_key: str) -> Provider:
-    return OpenAICompatibleProvider(base_url=base_url, api_key=api_key)
+@lru_cache(maxsize=16)
+def _openai_provider(base_url: str, api_key: str, name: str) -> Provider:
+    return OpenAICompatibleProvider(base_url=base_url, api_key=api_key, name=name)
 
 
 @cache

@@ -64,8 +64,9 @@ class ModelFacts:
 _FACTS: TypeAdapter[ModelFacts] = TypeAdapter(ModelFacts)
 
 
-def facts_of(model: str) -> ModelFacts:
-    """Return the facts about the model with this name.
+def facts_of(model: str, address: str = "") -> ModelFacts:
+    """Return the facts about the model with this name at the server with this address, which is the
+    environment's server if the address is "".
 
     The facts come from the entry for the name in a capability file. If there is no entry, they come
     from a list of hosted models and from cautious defaults.
@@ -73,7 +74,7 @@ def facts_of(model: str) -> ModelFacts:
     return _facts_of(
         model,
         settings.MODELS_FILE,
-        settings.OPENAI_BASE_URL,
+        address or settings.OPENAI_BASE_URL,
         settings.CONTEXT_WINDOW,
         settings.MAX_OUTPUT,
     )

@@ -10,17 +10,17 @@ from agents.facts.model_list import Price, find_listed
 FREE = Price(Decimal(0), Decimal(0), Decimal(0))
 
 
-def price_of(model: str) -> Price | None:
+def price_of(model: str, address: str = "") -> Price | None:
     """Return the price of a model, or None if the price is not known.
 
     A price in a capability file has priority over the price that is listed for the server. The
-    embedded model has the price FREE.
+    embedded model has the price FREE. `address` is the server's, and "" for the environment's.
     """
     if model.startswith("embedded:"):
         return FREE
-    facts = facts_of(model)
+    facts = facts_of(model, address)
     if facts.input_price is not None and facts.output_price is not None:
         cached = facts.input_price if facts.cached_price is None else facts.cached_price
         return Price(facts.input_price, facts.output_price, cached)
-    listed = find_listed(model, settings.OPENAI_BASE_URL)
+    listed = find_listed(model, address or settings.OPENAI_BASE_URL)
     return listed.price if listed else None

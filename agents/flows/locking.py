@@ -44,7 +44,7 @@ def request_lock(session_id: uuid.UUID) -> Job:
     is_empty = not (chapter.tab1.world_text.strip() or chapter.tab1.chapter_text.strip())
     if chapter.state == State.DRAFT_TAB1 and is_empty:
         raise InvalidInput(NOTHING_TO_PLAY)
-    check_allowed(session_id)
+    check_allowed(session_id, WORLD_SUMMARY)
     move(
         Session.objects.filter(pk=session_id),
         State.LOCKING,

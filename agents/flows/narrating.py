@@ -80,7 +80,7 @@ def request_build(session_id: uuid.UUID) -> Job:
     """
     chapter = get_chapter(session_id)
     check_stage(chapter, Stage.NARRATION)
-    check_allowed(session_id)
+    check_allowed(session_id, NARRATOR)
     check_calls_accepted(chapter, is_ending=True)
     move(
         Session.objects.filter(pk=session_id, state=State.ENDED),

@@ -98,7 +98,7 @@ def request_rebuild(
             return made
     if reason := why_not_rebuilt(chapter, draft):
         raise WrongState(reason)
-    check_allowed(session_id)
+    check_allowed(session_id, NARRATOR)
     move(
         Session.objects.filter(pk=session_id, state=State.ENDED),
         State.NARRATING,

@@ -30,6 +30,7 @@ from agents.running.claims import keep_claim
 from agents.running.database import in_database, in_database_patiently
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded
 from agents.running.unforeseen import ProgramFailed, traceback_of
+from agents.servers.choices import refresh_choices
 from agents.storage import describe
 from sessions.access import get_chapter
 from sessions.attempts import (
@@ -274,6 +275,7 @@ def _open_and_prepare(
     need not run. If the database fails after the attempt was stored, fail the attempt and raise
     DatabaseError.
     """
+    refresh_choices()
     opened = open_attempt()
     if not opened.must_run:
         return opened, None

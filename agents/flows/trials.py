@@ -292,7 +292,7 @@ def _open_trial(
             "Nothing is changed in this layer, so nothing was sent. "
             "Change it, or have the reply written again on Tab 2."
         )
-    check_allowed(session_id)
+    check_allowed(session_id, agent_of(tried.attempt))
     changed_layer: dict[str, object] = {
         "call_id": str(tried.call.artifact.pk),
         "layer": layer_number,

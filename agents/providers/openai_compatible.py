@@ -25,6 +25,7 @@ from agents.providers.bounds import (
     is_packed,
     read_json,
 )
+from agents.providers.connecting import check_connections
 from agents.providers.exceptions import ProviderRefused
 from agents.providers.failures import (
     Failure,
@@ -331,6 +332,7 @@ def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncCli
         limits=httpx2.Limits(keepalive_expiry=120),
         verify=_tls_context() if has_tls else _no_tls_context(),
     )
+    check_connections(client)
     bound_heads(client)
     return client
 

@@ -11,6 +11,7 @@ from django.db import Error as DatabaseError
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
+from agents.servers.seen_keys import seen_keys
 from storyengine.settings.environment import read_text
 
 # The fewest characters of a secret that is replaced. A shorter secret could be a part of ordinary
@@ -112,6 +113,8 @@ def _secrets() -> tuple[str, ...]:
         settings.PASSWORD,
         settings.API_TOKEN,
         settings.OPENAI_API_KEY,
+        *settings.SERVER_KEYS.values(),
+        *seen_keys(),
         settings.DATABASES["default"].get("PASSWORD", ""),
     )
     return _longest_first(values, tuple(read_text(name) for name in ADDRESSES))

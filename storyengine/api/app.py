@@ -11,6 +11,7 @@ from storyengine.api import (
     consent,
     drafts,
     exchange,
+    models,
     play,
     search,
     starters,
@@ -53,6 +54,7 @@ for module in (
     canon,
     search,
     consent,
+    models,
 ):
     api.add_router("", module.router)
 for name, mode_api in modules_of_modes("api").items():

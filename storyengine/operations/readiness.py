@@ -22,8 +22,7 @@ from django.db.models import Q
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from agents.calling.consent import is_allowed
-from agents.calling.model_access import provider_host
+from agents.calling.consent import is_allowed, provider_host
 from agents.embedded.status import is_ready, read_embedded_server
 from agents.models import LLMArtifact
 from agents.running.heartbeats import is_alive, last_heartbeat

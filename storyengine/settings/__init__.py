@@ -258,6 +258,9 @@ LLM = read_choice("STORYENGINE_LLM", "embedded", ("embedded", "openai"))
 EMBEDDED_MODEL = read_text("STORYENGINE_EMBEDDED_MODEL", "qwen2.5-coder-1.5b")
 OPENAI_BASE_URL = read_text("OPENAI_BASE_URL", "https://api.openai.com/v1")
 OPENAI_API_KEY = read_text("OPENAI_API_KEY")
+# The keys of servers that the user has added. A key of the mapping is the end of a variable's name,
+# such as OPENROUTER.
+SERVER_KEYS = read_those_of("STORYENGINE_KEY_")
 MODEL = read_text("STORYENGINE_MODEL")
 # The models of single agents. A key is the end of a variable's name, such as AGENT_8 or
 # EXPLORER_NARRATOR.

@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.module_loading import import_string
 
-from agents.calling.model_access import provider_host
+from agents.calling.model_access import provider_hosts
 from agents.models import ProviderConsent
 from storyengine.checks import check
 from storyengine.operations.readiness import look_at_broker
@@ -56,8 +56,9 @@ def check_broker() -> Iterator[CheckMessage]:
 
 @check(Tags.security, deploy=True)
 def check_consent() -> Iterator[CheckMessage]:
-    host = provider_host()
-    if host and not _is_allowed(host):
+    for host in provider_hosts():
+        if _is_allowed(host):
+            continue
         yield checks.Info(
             f"Nobody has allowed yet that texts are sent to {host}; until then no agent answers.",
             hint="Open /consent/ in the program, or leave out STORYENGINE_LLM.",

@@ -7,14 +7,22 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.calling.consent import grant, granted_hosts, is_allowed, provider_host, withdraw
+from agents.calling.consent import (
+    grant,
+    granted_hosts,
+    hosts_to_allow,
+    is_allowed,
+    provider_host,
+    withdraw,
+)
 from agents.calling.model_access import provider_label
 from storyengine.web.render import HttpRequest, show
 
 
 @require_safe
 def show_consent(request: HttpRequest) -> HttpResponse:
-    host = provider_host()
+    asked = request.GET.get("host", "")
+    host = asked if asked in hosts_to_allow() else provider_host()
     context = {
         "host": host,
         "is_allowed": bool(host) and is_allowed(host),

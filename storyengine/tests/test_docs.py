@@ -20,8 +20,9 @@ def names_read_by_the_program() -> set[str]:
     source = "".join((BASE / name).read_text(encoding="utf-8") for name in READERS)
     names = set(re.findall(r'read_\w+\(\s*"([A-Z][A-Z_0-9]+)"', source))
     # The names STORYENGINE_MODEL_AGENT_0 to _9 are not in the source. The program makes them from
-    # this prefix and the agent's number.
-    return names - {"STORYENGINE_MODEL_"} | {"STORYENGINE_MODEL_AGENT_0"}
+    # this prefix and the agent's number. The names of keys end in the name of a server.
+    prefixes = {"STORYENGINE_MODEL_", "STORYENGINE_KEY_"}
+    return names - prefixes | {"STORYENGINE_MODEL_AGENT_0", "STORYENGINE_KEY_OPENROUTER"}
 
 
 def read(name: str) -> str:

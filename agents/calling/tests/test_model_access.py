@@ -120,7 +120,7 @@ class TestStandIn:
     def test_streaming_code_asks_no_database_for_the_name(
         self, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
-        current_provider()
+        current_provider(CHARACTERS[1])
 
         async def ask() -> tuple[str, bool]:
             return model_name(CHARACTERS[1]), is_small_model(CHARACTERS[1])
@@ -129,16 +129,16 @@ class TestStandIn:
             assert asyncio.run(ask()) == ("embedded:smollm2-135m", True)
 
     def test_once_the_model_that_was_asked_for_runs_it_is_named_again(self) -> None:
-        current_provider()
+        current_provider(CHARACTERS[1])
         EmbeddedServer.objects.update(model=QWEN)
-        current_provider()
+        current_provider(CHARACTERS[1])
         assert model_name(CHARACTERS[1]) == f"embedded:{QWEN}"
 
     def test_when_nothing_runs_the_model_that_was_asked_for_is_named(self) -> None:
-        current_provider()
+        current_provider(CHARACTERS[1])
         EmbeddedServer.objects.all().delete()
         with pytest.raises(ModelNotReady):
-            current_provider()
+            current_provider(CHARACTERS[1])
         assert model_name(CHARACTERS[1]) == f"embedded:{QWEN}"
 
 

@@ -12,6 +12,8 @@ from agents.models import (
     EmbeddedServer,
     Job,
     LLMArtifact,
+    ModelChoice,
+    ModelServer,
     PromptText,
     ProviderConsent,
     ReportedWindow,
@@ -67,6 +69,10 @@ def fill_every_table() -> Session:
         session=chapter, target_words=5, source_snapshot={"to": 14}, chapter_text=HARD_TEXT * 500
     )
     ProviderConsent.objects.create(host="example.org")
+    server = ModelServer.objects.create(
+        name="mine", title=HARD_TEXT[:60], address="http://[::1]/v1"
+    )
+    ModelChoice.objects.create(agent="AGENT_9", server=server, model=HARD_TEXT[:60])
     EmbeddedServer.objects.create(phase=EmbeddedServer.Phase.READY, model="m", bytes_total=2**40)
     TokenCalibration.objects.create(model="m", agent="character", weight=0.1 + 0.2, tokens=1e-300)
     # The heartbeat says that the worker has stopped, because a backup is not restored while a

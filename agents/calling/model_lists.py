@@ -1,0 +1,55 @@
+"""The servers' own lists of models, and the servers that are found on this machine."""
+
+import asyncio
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from agents.calling.consent import check_host
+from agents.providers.model_lists import ask_names, ask_names_of_all
+from agents.servers.addresses import PRESETS, Preset
+from agents.servers.changing import all_servers
+from agents.servers.choices import EMBEDDED, Server
+from agents.servers.keys import key_for
+
+# How long a page waits for the servers of this machine, which are asked at the same time.
+_SECONDS_TO_FIND = 1.0
+
+
+@dataclass(frozen=True)
+class Found:
+    """A server of this machine that answered with a list of models."""
+
+    preset: Preset
+    models: tuple[str, ...]
+
+
+def names_at(server: Server) -> list[str] | None:
+    """Return the names of the server's models, or None if it does not tell them.
+
+    Raises ConsentMissing before anything is sent to a host that is not allowed.
+    """
+    if server.name == EMBEDDED:
+        return None
+    check_host(server.host)
+    return asyncio.run(ask_names(server.address, key_for(server)))
+
+
+def find_servers() -> list[Found]:
+    """Ask the usual ports of this machine for servers that are not known yet, without a key."""
+    known = {server.address for server in all_servers()}
+    presets = [
+        preset
+        for preset in PRESETS
+        if preset.address.startswith("http://127.0.0.1:")
+        and preset.address not in known
+        and f":{settings.PORT}/" not in preset.address
+    ]
+    answers = asyncio.run(
+        ask_names_of_all([one.address for one in presets], seconds=_SECONDS_TO_FIND)
+    )
+    return [
+        Found(preset, tuple(names))
+        for preset in presets
+        if (names := answers[preset.address]) is not None
+    ]

@@ -1,0 +1,110 @@
+"""Adds and removes servers, and stores the user's choices."""
+
+from django.conf import settings
+from django.db import transaction
+from django.utils.text import slugify
+
+from agents.models import ModelChoice, ModelServer
+from agents.modes import all_agents
+from agents.servers.addresses import PRESETS, clean_address
+from agents.servers.choices import (
+    ALL,
+    EMBEDDED,
+    ENVIRONMENT,
+    Server,
+    embedded_server,
+    environment_server,
+    refresh_choices,
+    server_from,
+)
+from agents.servers.keys import forget_key
+from sessions.exceptions import InvalidInput
+from sessions.text import clean_line
+
+TITLE_CHAR_LIMIT = 60
+MODEL_CHAR_LIMIT = 200
+_MOST_SERVERS = 40
+
+
+def all_servers() -> list[Server]:
+    """Return the embedded model, the environment's server, and the servers that were added."""
+    rows = ModelServer.objects.filter(is_removed=False).order_by("added_at", "name")
+    return [embedded_server(), environment_server(), *map(server_from, rows)]
+
+
+def find_server(name: str) -> Server:
+    """Return the server with this name. Raises InvalidInput."""
+    for server in all_servers():
+        if server.name == name:
+            return server
+    raise InvalidInput("There is no server with this name. Nothing was changed.")
+
+
+def add_server(title: str, address: str) -> Server:
+    """Add a server, and return it. Raises InvalidInput."""
+    title = clean_line(title, limit=TITLE_CHAR_LIMIT, label="The server's name")
+    address = clean_address(address)
+    name = slugify(title.replace(".", "-"))[:40].strip("-_").replace("_", "-")
+    if not name or name in (EMBEDDED, ENVIRONMENT):
+        raise InvalidInput("Give the server a name with letters or digits. Nothing was added.")
+    bound = {preset.name: preset.address for preset in PRESETS}
+    with transaction.atomic():
+        earlier = ModelServer.objects.filter(name=name).first()
+        known = earlier.address if earlier is not None else bound.get(name, address)
+        if known != address:
+            raise InvalidInput(
+                f"The name {name} belongs to {known}, so that a key for this name goes nowhere "
+                "else. Nothing was added; choose another name."
+            )
+        if earlier is not None and not earlier.is_removed:
+            raise InvalidInput("There is a server with this name already. Nothing was added.")
+        if ModelServer.objects.count() >= _MOST_SERVERS:
+            raise InvalidInput(f"At most {_MOST_SERVERS} servers can be kept. Nothing was added.")
+        row, _ = ModelServer.objects.update_or_create(
+            name=name, defaults={"title": title, "address": address, "is_removed": False}
+        )
+    return server_from(row)
+
+
+def remove_server(name: str) -> None:
+    """Remove a server, its pasted key, and the choices of it. Raises InvalidInput."""
+    server = find_server(name)
+    if name in (EMBEDDED, ENVIRONMENT):
+        raise InvalidInput(f"{server.title} is always there. Nothing was removed.")
+    forget_key(server)
+    with transaction.atomic():
+        ModelChoice.objects.filter(server_id=name).delete()
+        ModelServer.objects.filter(name=name).update(is_removed=True)
+    refresh_choices()
+
+
+def choose_models(choices: dict[str, tuple[str, str] | None]) -> None:
+    """Store a server and a model for each key of an agent, or for all agents (""). None takes the
+    choice back. Either all choices are stored or none is. Raises InvalidInput."""
+    known = {agent.model_setting for agent in all_agents()} | {ALL}
+    with transaction.atomic():
+        for key, chosen in choices.items():
+            if key not in known:
+                raise InvalidInput("There is no agent with this name. Nothing was changed.")
+            if chosen is None:
+                ModelChoice.objects.filter(agent=key).delete()
+                continue
+            ModelChoice.objects.update_or_create(agent=key, defaults=_fields(*chosen))
+    refresh_choices()
+
+
+def _fields(name: str, model: str) -> dict[str, object]:
+    find_server(name)
+    model = clean_line(model, limit=MODEL_CHAR_LIMIT, label="The model's name")
+    if name == EMBEDDED:
+        if settings.LLM != "embedded":
+            raise InvalidInput(
+                "Story Engine's own model does not run, because STORYENGINE_LLM is openai. "
+                "Nothing was changed."
+            )
+        return {"server": None, "builtin": EMBEDDED, "model": ""}
+    if not model:
+        raise InvalidInput("Name a model of this server. Nothing was changed.")
+    if name == ENVIRONMENT:
+        return {"server": None, "builtin": ENVIRONMENT, "model": model}
+    return {"server_id": name, "builtin": "", "model": model}

@@ -1,0 +1,151 @@
+"""The page on which the GM chooses servers and models for the agents."""
+
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.calling.consent import granted_hosts
+from agents.calling.model_access import known_facts
+from agents.calling.model_lists import find_servers, names_at
+from agents.calling.model_test import TestResult, try_model
+from agents.embedded.status import describe, read_embedded_server
+from agents.exceptions import ConsentMissing
+from agents.facts.prices import price_of
+from agents.providers.windows import address_of
+from agents.servers.addresses import ADDRESS_CHAR_LIMIT, PRESETS
+from agents.servers.changing import (
+    MODEL_CHAR_LIMIT,
+    TITLE_CHAR_LIMIT,
+    add_server,
+    all_servers,
+    choose_models,
+    find_server,
+    remove_server,
+)
+from agents.servers.choices import ALL, EMBEDDED, ENVIRONMENT, Server, refresh_choices
+from agents.servers.keys import (
+    forget_key,
+    paste_key,
+    source_of_key,
+    variable_for,
+    why_no_pasting,
+)
+from agents.servers.roles import Role, all_roles, role_with
+from sessions.exceptions import InvalidInput
+from storyengine.web.render import HttpRequest, show
+
+
+@require_safe
+def show_models(request: HttpRequest) -> HttpResponse:
+    return show(request, "models/models.html", _page(listed=request.GET.get("list", "")))
+
+
+@require_POST
+def choose(request: HttpRequest) -> HttpResponse:
+    """Store the choice for a role or for all agents, and test it if that button was pressed."""
+    refresh_choices()
+    key = request.POST.get("agent", "")
+    role = role_with(key)
+    if key != ALL and role is None:
+        raise InvalidInput("There is no agent with this name. Nothing was changed.")
+    if "back" in request.POST:
+        chosen = None
+    else:
+        chosen = (request.POST.get("server", ""), request.POST.get("model", ""))
+    keys = role.keys if role is not None else (ALL,)
+    choose_models(dict.fromkeys(keys, chosen))
+    return _back()
+
+
+@require_POST
+def test(request: HttpRequest) -> HttpResponse:
+    refresh_choices()
+    role = role_with(request.POST.get("agent", ""))
+    if role is None:
+        raise InvalidInput("There is no agent with this name. Nothing was tested.")
+    result = try_model(role.agents[0])
+    return show(request, "models/models.html", _page(tested=role.key, result=result))
+
+
+@require_POST
+def add(request: HttpRequest) -> HttpResponse:
+    add_server(request.POST.get("title", ""), request.POST.get("address", ""))
+    return _back()
+
+
+@require_POST
+def remove(request: HttpRequest) -> HttpResponse:
+    remove_server(request.POST.get("server", ""))
+    return _back()
+
+
+@require_POST
+def keep_key(request: HttpRequest) -> HttpResponse:
+    server = find_server(request.POST.get("server", ""))
+    if "forget" in request.POST:
+        forget_key(server)
+    else:
+        paste_key(server, request.POST.get("key", ""))
+    return _back()
+
+
+def _back() -> HttpResponse:
+    return HttpResponseRedirect(reverse("pages:models"))
+
+
+def _page(
+    *, listed: str = "", tested: str = "", result: TestResult | None = None
+) -> dict[str, Any]:
+    refresh_choices()
+    allowed = {consent.host for consent in granted_hosts()}
+    servers = [_server_entry(server, allowed, listed) for server in all_servers()]
+    names: list[str] = next((one["names"] for one in servers if one["names"]), [])
+    known = {one["server"].address for one in servers}
+    return {
+        "roles": [_role_entry(role, tested, result) for role in all_roles()],
+        "servers": servers,
+        "names": names,
+        "found": find_servers(),
+        "presets": [one for one in PRESETS if one.address not in known],
+        "title_limit": TITLE_CHAR_LIMIT,
+        "address_limit": ADDRESS_CHAR_LIMIT,
+        "model_limit": MODEL_CHAR_LIMIT,
+    }
+
+
+def _role_entry(role: Role, tested: str, result: TestResult | None) -> dict[str, Any]:
+    agent, choice = role.agents[0], role.choice
+    return {
+        "role": role,
+        "facts": known_facts(agent),
+        "price": price_of(choice.model, choice.server.address),
+        "is_embedded": choice.server.name == EMBEDDED,
+        "result": result if tested == role.key else None,
+    }
+
+
+def _server_entry(server: Server, allowed: set[str], listed: str) -> dict[str, Any]:
+    is_allowed = not server.host or server.host in allowed
+    names, is_silent = None, False
+    if listed == server.name and server.name != EMBEDDED and is_allowed:
+        try:
+            names = names_at(server)
+        except ConsentMissing:
+            names = None
+        is_silent = names is None
+    return {
+        "server": server,
+        # The environment's address may have a user name and password in it.
+        "address": address_of(server.address) if server.address else "",
+        "is_embedded": server.name == EMBEDDED,
+        "is_own": server.name not in (EMBEDDED, ENVIRONMENT),
+        "state": describe(read_embedded_server()) if server.name == EMBEDDED else "",
+        "is_allowed": is_allowed,
+        "names": names,
+        "is_silent": is_silent,
+        "key_source": "" if server.name == EMBEDDED else source_of_key(server),
+        "variable": variable_for(server),
+        "why_no_pasting": why_no_pasting(server),
+    }
