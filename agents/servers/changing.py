@@ -99,7 +99,7 @@ def _fields(name: str, model: str) -> dict[str, object]:
     if name == EMBEDDED:
         if settings.LLM != "embedded":
             raise InvalidInput(
-                "Story Engine's own model does not run, because STORYENGINE_LLM is openai. "
+                "The built-in model does not run, because STORYENGINE_LLM is openai. "
                 "Nothing was changed."
             )
         return {"server": None, "builtin": EMBEDDED, "model": ""}

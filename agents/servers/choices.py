@@ -82,11 +82,11 @@ def choice_of_environment(agent: Agent) -> Choice:
 
 
 def embedded_server() -> Server:
-    return Server(EMBEDDED, "Story Engine's own model", "")
+    return Server(EMBEDDED, "Built-in model", "")
 
 
 def environment_server() -> Server:
-    return Server(ENVIRONMENT, "The environment's server", settings.OPENAI_BASE_URL)
+    return Server(ENVIRONMENT, "Environment", settings.OPENAI_BASE_URL)
 
 
 def server_from(row: ModelServer) -> Server:

@@ -11,7 +11,7 @@ from ninja.errors import HttpError, ValidationError
 from ninja.responses import NinjaJSONEncoder
 from pydantic import BaseModel, Field
 
-from agents.calling.consent import provider_host
+from agents.calling.model_access import provider_hosts
 from agents.exceptions import BadSetup, BudgetSpent, ConsentMissing, PromptTooLong, RateLimited
 from agents.flows.memory_calls import CallsNotAccepted
 from sessions.exceptions import ChapterError, WrongState
@@ -170,7 +170,7 @@ def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
     kind = error.refusal if isinstance(error, JobRefused) else type(error)
     more: dict[str, Any] = {}
     if issubclass(kind, ConsentMissing):
-        host = error.host if isinstance(error, ConsentMissing) else provider_host()
+        host = error.host if isinstance(error, ConsentMissing) else next(iter(provider_hosts()), "")
         more = {"host": host, "hint": CONSENT_HINT}
     if isinstance(error, BadSetup):
         places = error.problems[:MAX_FIELD_ERRORS]

@@ -122,6 +122,7 @@ def _role_entry(role: Role, tested: str, result: TestResult | None) -> dict[str,
         "facts": known_facts(agent),
         "price": price_of(choice.model, choice.server.address),
         "is_embedded": choice.server.name == EMBEDDED,
+        "is_local": not choice.server.host,
         "result": result if tested == role.key else None,
     }
 

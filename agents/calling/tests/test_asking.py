@@ -157,7 +157,7 @@ class TestWhenItIsAsked:
     ) -> None:
         for name, value in changes.items():
             setattr(settings, name, value)
-        with django_assert_num_queries(0):
+        with django_assert_num_queries(1):
             ask_server()
         assert server.asked == []
 

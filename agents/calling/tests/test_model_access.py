@@ -43,6 +43,7 @@ def hosted(settings: Settings) -> Settings:
     return settings
 
 
+@pytest.mark.django_db
 class TestProviderLabel:
     def test_a_hosted_model_is_named_with_its_host(self, hosted: Settings) -> None:
         hosted.MODEL = "o4-mini"

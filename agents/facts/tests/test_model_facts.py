@@ -152,6 +152,7 @@ def test_all_agents_but_the_narrator_ask_for_a_low_effort_where_it_is_taken(
     settings: Any, model: str, sent: str
 ) -> None:
     settings.LLM, settings.MODEL, settings.MODEL_BY_AGENT = "openai", model, {}
+    settings.OPENAI_BASE_URL = "http://localhost:9/v1"
     chapter, layer = make_active_chapter(), text_layer("USER_PROMPT", "Go on.")
     for agent in AGENTS.values():
         call = prepare_call(agent, chapter.pk, lambda: [layer])
