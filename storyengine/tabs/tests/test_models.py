@@ -1,4 +1,4 @@
-"""Tests of the page on which servers and models are chosen, and of the same acts by the API."""
+"""Tests of the page on which servers and models are chosen."""
 
 from pathlib import Path
 
@@ -8,7 +8,6 @@ from pytest_django import Settings
 
 from agents.models import ModelChoice, ModelServer
 from agents.providers.scripted import ScriptedProvider
-from storyengine.api.tests.calling import assert_problem, call
 
 pytestmark = pytest.mark.django_db
 MARKED = "sk-marked-key-of-the-test"
@@ -39,7 +38,7 @@ def test_a_server_is_added_and_chosen_without_scripts(client: Client) -> None:
 def test_no_page_and_no_answer_shows_a_secret(client: Client) -> None:
     client.post("/models/servers/add", {"title": "Mine", "address": "https://models.example/v1"})
     client.post("/models/servers/key", {"server": "mine", "key": MARKED})
-    pages = [client.get("/models/"), call("GET", "/api/servers"), call("GET", "/api/models")]
+    pages = [client.get(path) for path in ("/models/", "/api/servers", "/api/models")]
     pages.append(client.get("/models/?list=mine"))
     for answer in pages:
         assert answer.status_code == 200
@@ -64,25 +63,3 @@ def test_a_test_says_its_result_in_words_and_escapes_the_models(
     page = client.post("/models/test", {"agent": "AGENT_9"}).content.decode()
     assert "Works." in page
     assert "&lt;b&gt;Ready" in page
-
-
-def test_the_api_stores_choices_and_takes_them_back() -> None:
-    new = {"title": "Mine", "address": "https://models.example/v1", "key": MARKED}
-    added = call("POST", "/api/servers", new)
-    assert added.status_code == 201
-    assert added.json()["servers"][-1] == {
-        "name": "mine",
-        "title": "Mine",
-        "address": "https://models.example/v1",
-        "host": "models.example",
-        "has_key": True,
-    }
-    chosen = {"agents": [{"agent": "9", "server": "mine", "model": "m"}]}
-    read = call("PUT", "/api/models", chosen).json()["agents"]
-    assert {"agent": "9", "server": "mine", "model": "m", "source": "agent"} in read
-    wrong = {"agents": [{"agent": "9", "server": "nowhere", "model": "m"}]}
-    assert_problem(call("PUT", "/api/models", wrong), 422, "invalid-input")
-    back = call("PUT", "/api/models", {"agents": [{"agent": "9"}]}).json()["agents"]
-    assert {one["source"] for one in back} == {"default"}
-    assert call("DELETE", "/api/servers", {"name": "mine"}).status_code == 200
-    assert_problem(call("DELETE", "/api/servers", {"name": "environment"}), 422, "invalid-input")
