@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        X,
+        ("agents", "0023_end_asked_at"),
     ]
 
     operations = [
