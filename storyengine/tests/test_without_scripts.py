@@ -51,7 +51,10 @@ def test_from_the_empty_home_page_to_the_downloaded_prose(page: Page) -> None:
     page.get_by_role("button", name="End Chapter").click()
     page.get_by_role("button", name="End Chapter").click()
     page.get_by_role("link", name="Chapter").first.click()
-    page.get_by_role("button", name="Build Narrative").click()
+    # The chapter ends as soon as its memory is written.
+    build = page.get_by_role("button", name="Build Narrative", disabled=False)
+    reload_until(page, build)
+    build.click()
     page.goto(page.url.partition("?")[0])
     download = page.get_by_role("button", name="Download", disabled=False)
     reload_until(page, download)
