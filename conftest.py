@@ -98,6 +98,7 @@ def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.calling.rates._replies", Counter())
     monkeypatch.setattr("agents.facts.reported_windows._held", {})
     monkeypatch.setattr("agents.servers.choices._stored", {})
+    monkeypatch.setattr("agents.servers.choices._addresses", {})
     monkeypatch.setattr("agents.embedded.status._last_read", "")
 
 

@@ -35,6 +35,12 @@ class BudgetSpent(ChapterError):
     title = "Budget spent"
 
 
+class PriceUnknown(BudgetSpent):
+    """The user has chosen a model without a known price, which a cap in dollars cannot stop."""
+
+    title = "Price not known"
+
+
 class BadSetup(InvalidInput):
     """The fields that a mode adds to Tab 1 have values that the mode's model does not accept.
 

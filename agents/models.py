@@ -60,7 +60,14 @@ class LLMArtifact(AppendOnly):
             # This index has all columns for the sum of a chapter's tokens. The sum is needed for
             # each call, and would be slow to read from the long rows of the table.
             models.Index(
-                fields=["session", "model", "token_counts", "estimated_input", "estimated_output"],
+                fields=[
+                    "session",
+                    "model",
+                    "provider",
+                    "token_counts",
+                    "estimated_input",
+                    "estimated_output",
+                ],
                 name="artifact_spending",
             ),
         ]

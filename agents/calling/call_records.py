@@ -10,8 +10,8 @@ from decimal import Decimal
 from django.db.models import Case, CharField, Q, QuerySet, TextChoices, Value, When
 
 from agents.calling.calls import STOPPED
+from agents.calling.spending import price_at
 from agents.calling.stored_prompts import read_layers_of
-from agents.facts.prices import price_of
 from agents.models import Job, LLMArtifact
 from agents.modes import find_agent
 from agents.prompting.declarations import Agent
@@ -85,7 +85,7 @@ class CallRecord:
     def dollars(self) -> Decimal | None:
         """The price of the counted tokens. None without such tokens or without a known price."""
         counted = self.counted_tokens
-        price = price_of(self.artifact.model) if counted else None
+        price = price_at(self.artifact.model, self.artifact.provider) if counted else None
         return None if price is None else price.of(counted)
 
     @property

@@ -22,9 +22,9 @@ from django.db import transaction
 
 from agents.calling import rates
 from agents.calling.consent import check_consent, check_host
-from agents.calling.model_access import current_provider, model_facts, model_name
+from agents.calling.model_access import facts_at, model_name, provider_at
 from agents.calling.reported_usage import MostTokens, believed, most_tokens
-from agents.calling.spending import check_budget
+from agents.calling.spending import check_budget, check_price
 from agents.calling.stored_prompts import hash_messages, pack_layers, store_texts
 from agents.facts.model_facts import ModelFacts
 from agents.models import LLMArtifact
@@ -54,7 +54,7 @@ from agents.providers.exceptions import (
     ProviderUnreachable,
 )
 from agents.running.database import in_database, in_database_patiently
-from agents.servers.choices import refresh_choices
+from agents.servers.choices import choice_of, refresh_choices, with_served_model
 from agents.storage import describe
 from sessions.access import lock_chapter
 from sessions.log_lines import note
@@ -180,16 +180,19 @@ def prepare_call(
     tools. Raises PromptTooLong, ModelNotReady, ConsentMissing, or another ChapterError that
     `compose` raises. The caller must call `let_through` before it sends the call.
     """
-    # The rows are read at the beginning of the call, and the host of the very provider that is
-    # called is checked, because another process may change the choice at any moment.
+    # The rows are read at the beginning of the call, and provider, model and facts come from one
+    # choice, because another thread may change the choice at any moment. The host of the very
+    # provider that is called is checked.
     refresh_choices()
-    provider, model = current_provider(agent), model_name(agent)
+    choice = choice_of(agent)
+    provider = provider_at(choice.server)
     check_host(provider.host)
-    facts = model_facts(agent)
+    check_price(choice)
+    facts = facts_at(choice)
     limit = output_limit(agent, facts)
     prompt = fit_prompt(agent, facts, compose, beside=_weight_of(tools))
     request = ModelRequest(
-        model=model,
+        model=with_served_model(choice).model,
         messages=prompt.messages,
         max_output_tokens=limit if output_tokens is None else min(limit, output_tokens),
         token_parameter=facts.token_parameter,
@@ -301,6 +304,7 @@ def check_allowed(session_id: uuid.UUID, agent: Agent) -> None:
     Raises ConsentMissing, RateLimited or BudgetSpent.
     """
     check_consent(agent)
+    check_price(choice_of(agent))
     rates.check_rate(session_id)
     check_budget(session_id)
 

@@ -5,10 +5,11 @@ from decimal import Decimal
 
 from django.conf import settings
 
-from agents.calling.model_access import model_facts, model_name
+from agents.calling.model_access import model_facts
 from agents.calling.spending import spending_of
 from agents.facts.prices import price_of
 from agents.prompting.declarations import Agent
+from agents.servers.choices import choice_of
 from sessions.models import Session
 
 
@@ -50,12 +51,12 @@ def estimate_calls(
     # The facts are read before the model's name, because reading the facts finds out which embedded
     # model runs.
     facts = model_facts(agent)
-    model = model_name(agent)
+    choice = choice_of(agent)
     hidden = agent.reasoning_tokens * calls if facts.reasons else 0
-    price = price_of(model)
+    price = price_of(choice.model, choice.server.address)
     dollars = price.of({"input": read, "output": written}) if price else None
     return CallsEstimate(
-        model=model,
+        model=choice.model,
         calls=calls,
         input_tokens=read,
         output_tokens=written,

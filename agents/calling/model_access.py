@@ -32,6 +32,7 @@ from agents.servers.choices import (
     Server,
     choice_of,
     refresh_choices,
+    with_served_model,
 )
 from agents.servers.keys import key_for
 
@@ -55,15 +56,15 @@ def current_provider(agent: Agent) -> Provider:
 def provider_at(server: Server) -> Provider:
     """Return the provider for this server. The key is looked up by the server's address.
 
-    Raises ModelNotReady and AddressRefused.
+    Raises ModelNotReady and KeysUnreadable.
     """
     if _substitute is not None:
         return _substitute
     if server.name == EMBEDDED:
         return _embedded_provider(_ready_server().base_url)
     if server.name == ENVIRONMENT:
-        return _openai_provider(server.address, settings.OPENAI_API_KEY, "openai")
-    return _openai_provider(server.address, key_for(server), server.name)
+        return _openai_provider(server.address, settings.OPENAI_API_KEY, server.provider)
+    return _openai_provider(server.address, key_for(server), server.provider)
 
 
 def host_for(agent: Agent) -> str:
@@ -89,13 +90,17 @@ def model_facts(agent: Agent) -> ModelFacts:
     The facts have the window that the server reports, if this report has priority over the other
     sources. Raises ModelNotReady while the window of the embedded model is not known.
     """
-    if choice_of(agent).server.name == EMBEDDED and _substitute is None:
+    return facts_at(choice_of(agent))
+
+
+def facts_at(choice: Choice) -> ModelFacts:
+    """Return the facts of the chosen model. Raises ModelNotReady."""
+    if choice.server.name == EMBEDDED and _substitute is None:
         # The row of the embedded server is read before the model's name, because the server may now
         # run another model.
         window = _ready_server().context_window
-        facts = facts_of(model_name(agent))
+        facts = facts_of(with_served_model(choice).model)
         return replace(facts, context_window=window, is_window_told=True)
-    choice = choice_of(agent)
     facts = facts_of(choice.model, choice.server.address)
     reported = _reported_window(choice, facts)
     return facts if reported is None else with_window(facts, reported, is_told=True)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from agents.calling import rates
 from agents.calling.consent import check_host
-from agents.calling.model_access import current_provider, model_facts
+from agents.calling.model_access import facts_at, provider_at
 from agents.prompting.declarations import Agent
 from agents.providers.base import Finished, Message, ModelRequest, Provider, TextDelta
 from agents.providers.exceptions import ProviderError
-from agents.servers.choices import choice_of, refresh_choices
+from agents.servers.choices import choice_of, refresh_choices, with_served_model
 
 # The limit is enough for a model that reasons before it answers.
 _OUTPUT_TOKENS = 300
@@ -49,9 +49,9 @@ def try_model(agent: Agent) -> TestResult:
     started = time.perf_counter()
     said, tokens, first, problem = "", None, None, ""
     try:
-        provider = current_provider(agent)
+        provider = provider_at(choice.server)
         check_host(provider.host)
-        facts = model_facts(agent)
+        facts, choice = facts_at(choice), with_served_model(choice)
         rates.count_call(_TESTS)
         request = ModelRequest(
             model=choice.model,

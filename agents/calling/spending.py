@@ -12,10 +12,17 @@ from django.db.models import F, IntegerField, Sum
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
 
-from agents.calling.model_access import model_name
-from agents.exceptions import BudgetSpent
+from agents.exceptions import BudgetSpent, PriceUnknown
+from agents.facts.model_list import Price
 from agents.facts.prices import price_of
 from agents.modes import all_agents
+from agents.servers.choices import (
+    EMBEDDED,
+    ENVIRONMENT_PROVIDER,
+    Choice,
+    address_of_provider,
+    choice_of,
+)
 from sessions.models import Session
 
 
@@ -67,22 +74,43 @@ _FIGURES = {
 }
 
 
+# What stands between a model and its server in `used_by_model`, if the user has added the server.
+# No name of a model has this character.
+_AT = "\n"
+
+
+def price_at(model: str, provider: str) -> Price | None:
+    """Return the price of a model at the server with this name in the records of calls."""
+    return price_of(model, address_of_provider(provider))
+
+
+def split_model(used: str) -> tuple[str, str]:
+    """Return the model and the server, by its name in the records of calls, of a key of
+    `used_by_model`. The server is "" for the environment's server and the embedded model."""
+    model, _, provider = used.partition(_AT)
+    return model, provider
+
+
 def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
-    """Return the numbers of tokens by model, including the tokens that a fork inherited. The
-    numbers of a model have the names of `_FIGURES`.
+    """Return the numbers of tokens by model and server, including the tokens that a fork inherited;
+    `split_model` reads the keys. The numbers of a model have the names of `_FIGURES`.
 
     The function makes one query, which reads only an index of the artifacts and none of their
     requests.
     """
     chapters = Session.everything.filter(pk=session_id).order_by()
     rows: list[Any] = list(
-        chapters.values("inherited_usage", model=F(f"{_CALLS}model")).annotate(**_FIGURES)
+        chapters.values(
+            "inherited_usage", provider=F(f"{_CALLS}provider"), model=F(f"{_CALLS}model")
+        ).annotate(**_FIGURES)
     )
     used: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         # A chapter without calls gives one row, in which the model is None. This row is left out.
         if row["model"] is not None:
-            used[row["model"]].update({name: row[name] for name in _FIGURES})
+            is_ours = row["provider"] in (ENVIRONMENT_PROVIDER, EMBEDDED)
+            key = row["model"] if is_ours else f"{row['model']}{_AT}{row['provider']}"
+            used[key].update({name: row[name] for name in _FIGURES})
     for model, tokens in (rows[0]["inherited_usage"] if rows else {}).items():
         used[model].update(tokens)
     return used
@@ -103,7 +131,7 @@ def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
     tokens, dollars, unpriced, estimated = 0, Decimal(0), 0, 0
     for model, row in used.items():
         read, written = row["read"] + row["guessed_read"], row["written"] + row["guessed_written"]
-        price = price_of(model)
+        price = price_at(*split_model(model))
         tokens += read + written
         estimated += row["guessed_read"] + row["guessed_written"]
         if price is None:
@@ -118,8 +146,25 @@ def uncapped_models() -> list[str]:
     cap only dollars."""
     if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
         return []
-    models = dict.fromkeys(model_name(agent) for agent in all_agents())
-    return [model for model in models if price_of(model) is None]
+    choices = dict.fromkeys(choice_of(agent) for agent in all_agents())
+    models = [one.model for one in choices if price_of(one.model, one.server.address) is None]
+    return list(dict.fromkeys(models))
+
+
+def check_price(choice: Choice) -> None:
+    """Raise PriceUnknown if the user has chosen a model whose calls the environment's cap in
+    dollars cannot stop. For a model that the environment names, pages only say so."""
+    budget = settings.CHAPTER_BUDGET
+    is_stored = choice.source in ("agent", "all")
+    if not budget or settings.CHAPTER_TOKENS or not is_stored or not choice.server.host:
+        return
+    if price_of(choice.model, choice.server.address) is None:
+        raise PriceUnknown(
+            f"The price of {choice.model} at {choice.server.title} is not known, so the cap of "
+            f"${budget:.2f} a chapter could not stop it. Nothing was sent and your words are kept. "
+            "Choose another model on the page Models, set STORYENGINE_CHAPTER_TOKENS, or give the "
+            "price in STORYENGINE_MODELS_FILE."
+        )
 
 
 def check_budget(session_id: uuid.UUID) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 from django.db.models import Count, F, Q, QuerySet
 
 from agents.calling.call_records import OUTCOME, Outcome, agent_label
-from agents.calling.spending import sum_of_estimates, sum_of_tokens
-from agents.facts.prices import price_of
+from agents.calling.spending import price_at, split_model, sum_of_estimates, sum_of_tokens
 from agents.models import LLMArtifact
 from sessions.models import Session
 
@@ -51,18 +50,20 @@ class Usage:
 
 @dataclass(frozen=True)
 class AgentUsage:
-    """The usage of one model by one agent. If `agent_id` is None and `agent` is "Before the fork",
-    the usage is that of all agents of a fork's origin."""
+    """The usage of one model of one server by one agent. `provider` is the server's name in the
+    records of calls, or "" for the environment's server and the embedded model. If `agent_id` is
+    None and `agent` is "Before the fork", the usage is that of all agents of a fork's origin."""
 
     agent_id: int | None
     agent: str
     model: str
     usage: Usage
+    provider: str = ""
 
     @property
     def dollars(self) -> Decimal | None:
         """The price, including estimated tokens. None if the model's price is not known."""
-        price = price_of(self.model)
+        price = price_at(self.model, self.provider)
         used = self.usage
         counts = {
             "input": used.all_input,
@@ -97,9 +98,9 @@ def usage_by_agent(chapter: Session) -> list[AgentUsage]:
     """Return the usage of each agent by each of its models, in the order of agents."""
     rows: QuerySet[Any, Any] = (
         chapter.llm_artifacts.annotate(outcome=OUTCOME)
-        .values("agent", "agent_id", "model")
+        .values("agent", "agent_id", "model", "provider")
         .annotate(**_FIGURES)
-        .order_by(F("agent_id").asc(nulls_last=True), "agent", "model")
+        .order_by(F("agent_id").asc(nulls_last=True), "agent", "model", "provider")
     )
     return [
         AgentUsage(
@@ -107,6 +108,7 @@ def usage_by_agent(chapter: Session) -> list[AgentUsage]:
             agent=agent_label(chapter, row["agent"], row["agent_id"]),
             model=row["model"],
             usage=Usage(**{name: row[name] for name in _FIGURES}),
+            provider=row["provider"],
         )
         for row in rows
     ]
@@ -122,7 +124,8 @@ def inherited_usage(chapter: Session) -> list[AgentUsage]:
         AgentUsage(
             agent_id=None,
             agent="Before the fork",
-            model=model,
+            model=split_model(used)[0],
+            provider=split_model(used)[1],
             usage=Usage(
                 input_tokens=tokens["read"],
                 cached_tokens=tokens["cached"],
@@ -131,7 +134,7 @@ def inherited_usage(chapter: Session) -> list[AgentUsage]:
                 estimated_output_tokens=tokens["guessed_written"],
             ),
         )
-        for model, tokens in sorted(chapter.inherited_usage.items())
+        for used, tokens in sorted(chapter.inherited_usage.items())
     ]
 
 

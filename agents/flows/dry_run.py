@@ -20,6 +20,7 @@ from agents.prompting.declarations import Agent
 from agents.prompting.fitting import AssembledPrompt, assemble
 from agents.prompting.layers import Layer, Tier
 from agents.prompting.sent_layers import SentLayer, characters_of
+from agents.servers.choices import choice_of
 from sessions.attempts import check_cast
 from sessions.exceptions import WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT
@@ -117,7 +118,7 @@ def look_ahead(
         shared_characters=shared,
         previous=previous,
         output_limit=limit,
-        price=price_of(model),
+        price=price_of(model, choice_of(agent).server.address),
     )
 
 

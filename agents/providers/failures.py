@@ -31,6 +31,7 @@ LONGEST_WAIT = 86_400.0
 # The fewest characters of a key that is removed from a server's message, and the fewest of a key
 # that is removed even inside a word.
 SHORTEST_KEY, LONG_KEY = 4, 12
+_ENVIRONMENT = "The address of the environment's server is OPENAI_BASE_URL."
 # The codes by which OpenAI and similar servers say that an account has no credit. Waiting does not
 # help in this case.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
@@ -102,8 +103,8 @@ def timed_out(subject: str, seconds: float, *, has_connected: bool) -> Failure:
 def not_the_protocol(subject: str) -> Failure:
     return Failure(
         UnusableReply(
-            f"{subject} did not answer in the OpenAI chat protocol. Check OPENAI_BASE_URL: it "
-            "usually ends in /v1."
+            f"{subject} did not answer in the OpenAI chat protocol. Check the server's address on "
+            f"the page Models: it usually ends in /v1. {_ENVIRONMENT}"
         )
     )
 
@@ -140,17 +141,21 @@ def refused_or_busy(
 def _refusal(subject: str, status: int, detail: str, headers: Mapping[str, str]) -> str:
     if status == 401:
         # The server's own message is left out, because some servers repeat the key in it.
-        return f"{subject} refused the API key (401). Check OPENAI_API_KEY."
+        return (
+            f"{subject} refused the API key (401). Check its key on the page Models. "
+            "The key of the environment's server is OPENAI_API_KEY."
+        )
     if status == 404:
         return (
-            f"{subject} does not know this model or this address (404){detail} Check "
-            "STORYENGINE_MODEL, and OPENAI_BASE_URL, which usually ends in /v1."
+            f"{subject} does not know this model or this address (404){detail} Check the model and "
+            "the server's address, which usually ends in /v1, on the page Models. In the "
+            "environment they are STORYENGINE_MODEL and OPENAI_BASE_URL."
         )
     if 300 <= status < 400:
         target = _host_in(headers.get("location", "")) or "elsewhere"
         return (
-            f"{subject} sends on to {target} ({status}), which is not followed. Set "
-            "OPENAI_BASE_URL to the final address."
+            f"{subject} sends on to {target} ({status}), which is not followed. Add a server with "
+            f"the final address on the page Models. {_ENVIRONMENT}"
         )
     return f"{subject} refused the call ({status}){detail}"
 

@@ -274,7 +274,7 @@ class OpenAICompatibleProvider(Provider):
                 return unreachable(self.subject, is_local=not self.host)
             case openai.OpenAIError() | httpx2.InvalidURL():
                 return Failure(
-                    ProviderRefused(f"{self.subject} cannot be called. Check OPENAI_BASE_URL.")
+                    ProviderRefused(f"{self.subject} cannot be called. Check its address and key.")
                 )
         return not_the_protocol(self.subject)
 

@@ -60,9 +60,15 @@ def add_server(title: str, address: str) -> Server:
             raise InvalidInput("There is a server with this name already. Nothing was added.")
         if ModelServer.objects.count() >= _MOST_SERVERS:
             raise InvalidInput(f"At most {_MOST_SERVERS} servers can be kept. Nothing was added.")
+        # Somebody else may add the same name at this moment. The name stays with the address of
+        # who came first.
         row, _ = ModelServer.objects.update_or_create(
-            name=name, defaults={"title": title, "address": address, "is_removed": False}
+            name=name,
+            defaults={"title": title, "is_removed": False},
+            create_defaults={"title": title, "address": address},
         )
+        if row.address != address:
+            raise InvalidInput("There is a server with this name already. Nothing was added.")
     return server_from(row)
 
 
@@ -71,7 +77,9 @@ def remove_server(name: str) -> None:
     server = find_server(name)
     if name in (EMBEDDED, ENVIRONMENT):
         raise InvalidInput(f"{server.title} is always there. Nothing was removed.")
-    forget_key(server)
+    if not any(one.address == server.address != "" for one in all_servers() if one.name != name):
+        # A pasted key belongs to the address, which another server may have as well.
+        forget_key(server)
     with transaction.atomic():
         ModelChoice.objects.filter(server_id=name).delete()
         ModelServer.objects.filter(name=name).update(is_removed=True)

@@ -4,10 +4,11 @@ A choice is a row. A process reads all rows with one query before each attempt, 
 page that names a model, so that a choice counts everywhere without a restart.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from django.conf import settings
+from django.db.models import Value
 
 from agents.embedded.status import served_model
 from agents.models import ModelChoice, ModelServer
@@ -18,6 +19,10 @@ from agents.providers.openai_compatible import host_of
 EMBEDDED, ENVIRONMENT = "embedded", "environment"
 # The key of the choice for all agents that have none of their own.
 ALL = ""
+# The name of the environment's server in the records of calls. The preset OpenAI has the same name,
+# so its own name in the records is another, which no server can have.
+ENVIRONMENT_PROVIDER = "openai"
+_ADDED_OPENAI = "added:openai"
 
 Source = Literal["agent", "all", "environment", "default"]
 
@@ -35,6 +40,13 @@ class Server:
         """The host to which texts go, or "" if they stay on this machine."""
         return host_of(self.address) if self.address else ""
 
+    @property
+    def provider(self) -> str:
+        """The name of the server in the records of calls."""
+        if self.name == ENVIRONMENT:
+            return ENVIRONMENT_PROVIDER
+        return _ADDED_OPENAI if self.name == ENVIRONMENT_PROVIDER else self.name
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -51,13 +63,35 @@ _Stored = dict[str, tuple[Server, str]]
 # The rows as this process last read them. The whole object is replaced, so that no thread sees a
 # part of the old rows and a part of the new ones.
 _stored: _Stored = {}
+# The addresses of all servers that were ever added, by their names in the records of calls.
+_addresses: dict[str, str] = {}
 
 
 def refresh_choices() -> None:
-    """Read the user's choices from the database, by one query."""
-    global _stored
-    rows = ModelChoice.objects.select_related("server")
-    _stored = {row.agent: (_server_of(row), row.model) for row in rows}
+    """Read the user's choices and the addresses of servers from the database, by one query. A
+    choice of a server that another process has just removed does not count."""
+    global _stored, _addresses
+    of_server = ("server__name", "server__title", "server__address")
+    chosen = ModelChoice.objects.exclude(server__is_removed=True).values_list(
+        Value(1), "agent", "builtin", "model", *of_server
+    )
+    added = ModelServer.objects.order_by().values_list(
+        Value(0), Value(""), Value(""), Value(""), "name", "title", "address"
+    )
+    stored, addresses = {}, {}
+    for is_choice, agent, builtin, model, name, title, address in chosen.union(added, all=True):
+        server = Server(name, title, address) if name else _builtin_server(builtin)
+        if is_choice:
+            stored[agent] = (server, model)
+        else:
+            addresses[server.provider] = address
+    _stored, _addresses = stored, addresses
+
+
+def address_of_provider(name: str) -> str:
+    """Return the address of the server with this name in the records of calls, as this process last
+    read it, or "" for the environment's server and the embedded model."""
+    return _addresses.get(name, "")
 
 
 def choice_of(agent: Agent) -> Choice:
@@ -93,13 +127,16 @@ def server_from(row: ModelServer) -> Server:
     return Server(row.name, row.title, row.address)
 
 
-def _server_of(row: ModelChoice) -> Server:
-    if row.server is not None:
-        return server_from(row.server)
-    return embedded_server() if row.builtin == EMBEDDED else environment_server()
+def _builtin_server(name: str) -> Server:
+    return embedded_server() if name == EMBEDDED else environment_server()
 
 
 def _with_model(server: Server, model: str, source: Source) -> Choice:
-    if server.name == EMBEDDED:
-        model = f"embedded:{served_model()}"
-    return Choice(server, model, source)
+    return with_served_model(Choice(server, model, source))
+
+
+def with_served_model(choice: Choice) -> Choice:
+    """Return the choice with the embedded model that runs now, as this process last read it."""
+    if choice.server.name != EMBEDDED:
+        return choice
+    return replace(choice, model=f"embedded:{served_model()}")

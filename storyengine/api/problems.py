@@ -12,7 +12,14 @@ from ninja.responses import NinjaJSONEncoder
 from pydantic import BaseModel, Field
 
 from agents.calling.model_access import provider_hosts
-from agents.exceptions import BadSetup, BudgetSpent, ConsentMissing, PromptTooLong, RateLimited
+from agents.exceptions import (
+    BadSetup,
+    BudgetSpent,
+    ConsentMissing,
+    PriceUnknown,
+    PromptTooLong,
+    RateLimited,
+)
 from agents.flows.memory_calls import CallsNotAccepted
 from sessions.exceptions import ChapterError, WrongState
 from storyengine.api.documents import CallsEstimateDocument, JobDocument, PendingTurn
@@ -118,7 +125,14 @@ class JobCancelled(JobBroken):
 # the job failed.
 _REFUSALS = {
     refusal.kind(): refusal
-    for refusal in (ConsentMissing, RateLimited, BudgetSpent, PromptTooLong, WrongState)
+    for refusal in (
+        ConsentMissing,
+        RateLimited,
+        BudgetSpent,
+        PriceUnknown,
+        PromptTooLong,
+        WrongState,
+    )
 }
 
 

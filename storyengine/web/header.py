@@ -12,12 +12,14 @@ from sessions.models import Session
 
 def header_context(chapter: Session, tab: str) -> dict[str, Any]:
     """Return the context of `_chapter_header.html`. `tab` is "world", "play" or "chapter"."""
+    # The label reads the choices and servers, by which the prices below are found.
+    model = provider_label()
     return {
         "chapter": chapter,
         "tab": tab,
         "stages": mode.stages if (mode := find_mode(chapter.mode)) else frozenset(Stage),
         "spending": spending_of(chapter.pk),
-        "model": provider_label(),
+        "model": model,
         "unknown_models": unknown_models(),
         "uncapped_models": uncapped_models(),
         "changes_before": changes_before(chapter),
