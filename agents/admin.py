@@ -126,11 +126,13 @@ class JobAdmin(RecordAdmin):
 @admin.register(ModelServer)
 class ModelServerAdmin(RecordAdmin):
     list_display = ["name", "title", "address", "is_removed"]
+    search_fields = ["name", "title", "address"]
 
 
 @admin.register(ModelChoice)
 class ModelChoiceAdmin(RecordAdmin):
     list_display = ["agent", "server", "builtin", "model"]
+    search_fields = ["agent", "model"]
 
 
 @admin.register(ProviderConsent)

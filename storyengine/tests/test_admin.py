@@ -17,6 +17,8 @@ from agents.models import (
     EmbeddedServer,
     Job,
     LLMArtifact,
+    ModelChoice,
+    ModelServer,
     PromptText,
     ProviderConsent,
     ReportedWindow,
@@ -24,7 +26,7 @@ from agents.models import (
     WorkerHeartbeat,
 )
 from agents.prompting.sent_layers import SentLayer
-from memory.models import MemoryBlock, NarrativeDraft
+from memory.models import DraftChoice, MemoryBlock, NarrativeDraft, WorkingCopy
 from sessions.models import Attempt, Event, Session, Story, Tab1Inputs, Turn
 from sessions.stories import hide_chapter
 from sessions.tests.factories import act, add_attempt, add_prompts, make_active_chapter
@@ -67,12 +69,19 @@ def add_records(chapter: Session, number: int = 1) -> None:
             to_prompt_index=at,
             json_payload=payload,
         )
-        NarrativeDraft.objects.create(
+        draft = NarrativeDraft.objects.create(
             session=chapter,
             target_words=500,
             source_snapshot={},
             chapter_text="The lantern swings.",
         )
+        fields = {"title": "Mine", "address": "http://[::1]/v1"}
+        server, _ = ModelServer.objects.get_or_create(name="mine", defaults=fields)
+        ModelChoice.objects.get_or_create(
+            agent="AGENT_9", defaults={"server": server, "model": "m"}
+        )
+        WorkingCopy.objects.create(draft=draft, session=chapter, text=HOSTILE)
+        DraftChoice.objects.update_or_create(session=chapter, defaults={"draft": draft})
         words = SentLayer("", ("Light the lantern",), has_heading=False)
         layers, texts = pack_layers(chapter.pk, [words])
         store_texts(texts)

@@ -58,4 +58,6 @@ def test_it_costs_one_call_and_everybody_is_told_what_they_knew(
         (MemoryBlock.Type.WORLD_CHAPTER_LOCK, None),
         (MemoryBlock.Type.STORY_SO_FAR, [1, 2, 3]),
         (MemoryBlock.Type.STORY_SO_FAR, [1, 2]),
+        # The narrator's own.
+        (MemoryBlock.Type.STORY_SO_FAR, []),
     ]

@@ -237,7 +237,7 @@ class TestRefusals:
     ) -> None:
         for error in (ConsentMissing("example.org"), BudgetSpent("The budget is spent.")):
 
-            def refuse(session_id: uuid.UUID, error: Exception = error) -> None:
+            def refuse(*_arguments: object, error: Exception = error) -> None:
                 raise error
 
             monkeypatch.setattr("agents.flows.rebuilding.check_allowed", refuse)

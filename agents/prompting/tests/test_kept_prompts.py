@@ -73,15 +73,15 @@ def test_what_was_read_ahead_is_not_asked_for_again(
     django_assert_num_queries: DjangoAssertNumQueries,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The next prompt is composed without a query, even if the GM thinks for ten minutes before
-    sending it."""
+    """The next prompt is composed with one query, for the choice of the model, even if the GM
+    thinks for ten minutes before sending it."""
     seconds = [time.monotonic() + 100]
     monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
     read_ahead(chapter)
     seconds[0] += 590
     slot = chapter.next_agent_slot
     attempt = Attempt(session=chapter, actor=slot, words="The stairs are wet.")
-    with django_assert_num_queries(0):
+    with django_assert_num_queries(1):
         call = prepare_call(CHARACTERS[slot], chapter.pk, lambda: compose_reply(attempt))
     assert "The stairs are wet." in call.request.messages[-1].content
 

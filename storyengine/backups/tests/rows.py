@@ -20,7 +20,7 @@ from agents.models import (
     TokenCalibration,
 )
 from agents.running.heartbeats import store_heartbeat
-from memory.models import NarrativeDraft
+from memory.models import DraftChoice, NarrativeDraft, WorkingCopy
 from sessions.models import Attempt, Change, Session
 from sessions.tests.factories import add_attempt
 
@@ -65,9 +65,11 @@ def fill_every_table() -> Session:
         model="m",
         error=HARD_TEXT,
     )
-    NarrativeDraft.objects.create(
+    draft = NarrativeDraft.objects.create(
         session=chapter, target_words=5, source_snapshot={"to": 14}, chapter_text=HARD_TEXT * 500
     )
+    WorkingCopy.objects.create(draft=draft, session=chapter, text=HARD_TEXT)
+    DraftChoice.objects.create(session=chapter, draft=draft)
     ProviderConsent.objects.create(host="example.org")
     server = ModelServer.objects.create(
         name="mine", title=HARD_TEXT[:60], address="http://[::1]/v1"

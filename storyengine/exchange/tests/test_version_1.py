@@ -146,7 +146,7 @@ class TestTheRest:
         assert [block.attempt for block in others] == [None, None]
         last = copy.turns.get(number=10).chosen
         assert reply_of(last).text == "Or so."
-        assert [draft.attempt for draft in copy.narrative_drafts.all()] == [last, last]
+        assert [draft.attempt for draft in copy.narrative_drafts.all()] == [last, last, last]
 
     def test_all_of_the_cast_know_its_memory(self) -> None:
         copy = read(old_file(make_whole_chapter()))
@@ -162,7 +162,7 @@ class TestTheRest:
         file = old_file(make_whole_chapter())
         file["chapter"]["narrative_drafts"][0]["source_snapshot"]["max_prompt_index_used"] = 0
         drafts = read(file).narrative_drafts.order_by("created_at")
-        assert [draft.attempt is None for draft in drafts] == [True, False]
+        assert [draft.attempt is None for draft in drafts] == [True, False, False]
 
     def test_words_that_nobody_answered_are_attempts(self) -> None:
         file = old_file(make_whole_chapter())

@@ -161,7 +161,7 @@ class TestBehindAReply:
         assert texts
         for one in texts:
             assert one.attributes["tabindex"] == "0"
-            assert one.attributes["role"] == "region"
+            assert one.attributes["role"] == "group"
             assert by_id(html, one.attributes["aria-labelledby"]).words
 
     def test_of_a_reply_that_was_edited_by_hand_that_is_said_beside_the_one_before(

@@ -94,7 +94,7 @@ class TestLibrary:
     ) -> None:
         for number in range(12):
             add_draft(make_chapter(title=f"Chapter {number}", state=State.ENDED), "Prose.")
-        with django_assert_max_num_queries(10):
+        with django_assert_max_num_queries(12):
             client.get("/")
 
 

@@ -265,7 +265,7 @@ class TestTheTrial:
         self, client: Client, played: Session, django_assert_max_num_queries: Any
     ) -> None:
         trial = run_one(client, played)
-        with django_assert_max_num_queries(12):
+        with django_assert_max_num_queries(13):
             page_of(client, played, trial)
 
 

@@ -16,7 +16,7 @@ READ = {
     *("try", "trial", "trial-status", "confirm-end", "confirm-fork"),
     *("turn", "older", "search"),
     *("edit", "receipts", "told", "rebuild-scene", "download-story"),
-    *("read", "read-story", "edit-draft", "differences"),
+    *("models", "export-story", "read", "read-story", "edit-draft", "differences"),
 }
 OF_NONE = [one for one in urlpatterns if isinstance(one, URLPattern)]
 OF_A_CHAPTER = [str(one.name) for one in of_a_chapter]

@@ -279,7 +279,7 @@ class TestColours:
         open_play(page, chapter)
         end = page.locator(".button-end")
         expect(end).to_have_text("End Chapter")
-        expect(end).to_have_css("background-color", "rgb(29, 78, 216)")
+        expect(end).to_have_css("background-color", "rgb(30, 58, 138)")
         chapter.end(seconds=30)
         chapter.build_narrative("", 300, seconds=60)
         open_world(page, chapter)
