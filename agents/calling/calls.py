@@ -38,6 +38,7 @@ from agents.prompting.budget import (
 from agents.prompting.declarations import Agent
 from agents.prompting.fitting import AssembledPrompt, assemble
 from agents.prompting.layers import Layer
+from agents.providers import embedded
 from agents.providers.base import (
     Finished,
     ModelRequest,
@@ -57,6 +58,7 @@ from agents.running.database import in_database, in_database_patiently
 from agents.servers.choices import choice_of, refresh_choices, with_served_model
 from agents.storage import describe
 from sessions.access import lock_chapter
+from sessions.exceptions import WrongState
 from sessions.log_lines import note
 from sessions.text import scrub_reply
 
@@ -259,9 +261,17 @@ async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> N
     """Let the model read the start of a request into its cache. The text that the model writes is
     dropped.
 
-    Raises the errors of `call_model`.
+    Raises the errors of `call_model`, and WrongState if the agent's model is not the embedded one.
     """
-    prepare = partial(prepare_call, agent, session_id, compose, output_tokens=1)
+
+    def prepare() -> PreparedCall:
+        call = prepare_call(agent, session_id, compose, output_tokens=1)
+        # The provider is asked and not the settings, because the user may have chosen a server that
+        # charges for each request.
+        if call.provider.name != embedded.NAME:
+            raise WrongState("Only the embedded model reads ahead.")
+        return call
+
     call = await in_database(let_through, session_id, prepare)
     async with _recorded(call) as outcome:
         # This call costs nothing, because only the embedded model is warmed up. The tokens of this

@@ -62,8 +62,6 @@ def provider_at(server: Server) -> Provider:
         return _substitute
     if server.name == EMBEDDED:
         return _embedded_provider(_ready_server().base_url)
-    if server.name == ENVIRONMENT:
-        return _openai_provider(server.address, settings.OPENAI_API_KEY, server.provider)
     return _openai_provider(server.address, key_for(server), server.provider)
 
 

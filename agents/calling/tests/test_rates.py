@@ -262,6 +262,7 @@ class TestWhatCounts:
         assert set(AdmittedCall.objects.values_list("session_id", flat=True)) == {chapter.pk}
 
     def test_so_does_reading_ahead(self, chapter: Session, provider: ScriptedProvider) -> None:
+        provider.name = "embedded"
         async_to_sync(warm_model)(
             CHARACTERS[1], chapter.pk, lambda: compose_start(get_chapter(chapter.pk), 1)
         )

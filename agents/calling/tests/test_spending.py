@@ -224,6 +224,7 @@ class TestWithoutReportedTokens:
     def test_reading_ahead_costs_nothing(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
+        provider.name = "embedded"
         async_to_sync(warm_model)(
             CHARACTERS[1], chapter.pk, lambda: compose_start(get_chapter(chapter.pk), 1)
         )

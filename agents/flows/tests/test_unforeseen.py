@@ -237,8 +237,9 @@ class TestReadingAhead:
     """An error while the server reads ahead does not change a reply that is already stored."""
 
     @pytest.fixture(autouse=True)
-    def _embedded(self, settings: Any, monkeypatch: Patch) -> None:
+    def _embedded(self, settings: Any, provider: ScriptedProvider, monkeypatch: Patch) -> None:
         settings.LLM = "embedded"
+        provider.name = "embedded"
         monkeypatch.setattr(warmup, "_warming", None)
         monkeypatch.setattr(replies, "warm_next_reply", warm_next_reply)
 
@@ -277,7 +278,7 @@ class TestReadingAhead:
     def test_an_error_in_the_call(
         self, chapter: Session, provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
     ) -> None:
-        provider.enqueue("I step in.", RecursionError(WORDS))
+        provider.enqueue("I step in and look for the cold hook again.", RecursionError(WORDS))
         assert self.play_and_read_ahead(chapter).status == Attempt.Status.COMMITTED
         assert "reading ahead met an error of the program" in caplog.text
         assert "lamp" not in caplog.text

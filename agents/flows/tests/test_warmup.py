@@ -17,6 +17,7 @@ from agents.flows.ending import request_end
 from agents.flows.replies import start_prompt
 from agents.flows.tests.playing import reply_is_over
 from agents.flows.warmup import warm_reply
+from agents.models import AdmittedCall, LLMArtifact
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database
 from sessions.chapters import delete_chapter, reset_chapter
@@ -34,8 +35,11 @@ Task = asyncio.Task[None]
 
 
 @pytest.fixture(autouse=True)
-def _embedded(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def _embedded(
+    settings: Settings, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.LLM = "embedded"
+    provider.name = "embedded"
     monkeypatch.setattr(warmup, "_warming", None)
 
 
@@ -76,6 +80,8 @@ def test_after_a_reply_the_next_character_s_prompt_is_read(
 ) -> None:
     monkeypatch.setattr("agents.flows.replies.warm_next_reply", warmup.warm_next_reply)
 
+    provider.enqueue("I take the lamp from its hook and go to the door.")
+
     async def run() -> None:
         async with asyncio.timeout(LONG):
             attempt = await prompt(chapter, 2)
@@ -99,7 +105,7 @@ def test_nothing_is_read_ahead_by_a_model_that_is_paid_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("agents.flows.replies.warm_next_reply", warmup.warm_next_reply)
-    settings.LLM = "openai"
+    settings.LLM = provider.name = "openai"
 
     async def run() -> None:
         async with asyncio.timeout(LONG):
@@ -213,3 +219,18 @@ def test_where_no_prompt_can_come_next_nothing_is_read(
 
     async_to_sync(run)()
     assert provider.history == []
+
+
+def test_a_server_that_the_user_chose_instead_is_not_asked_to_read_ahead(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.name = "openrouter"
+
+    async def run() -> None:
+        await warm_reply(chapter.pk, 1)
+        await asyncio.wait({running()})
+
+    async_to_sync(run)()
+    assert provider.history == []
+    assert not LLMArtifact.objects.exists()
+    assert not AdmittedCall.objects.exists()
