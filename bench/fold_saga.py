@@ -4,7 +4,7 @@ them takes along."""
 import random
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from bench.fold_story import CAST, Kind, Known, Ruling, Story, Subject, Turn, Writer, make_subjects
 
@@ -31,10 +31,6 @@ class Chapter(Story):
 
     def slot_of(self, person: str) -> int | None:
         return self.people.index(person) + 1 if person in self.people else None
-
-    def until(self, number: int) -> "Chapter":
-        rulings = [one for one in self.rulings if one.after <= number]
-        return replace(self, turns=self.turns[:number], rulings=rulings, book=dict(self.book))
 
     def known(
         self,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Self
 
 CAST = ("Mara", "Tobin", "Ines", "Ludo", "Petra", "Oskar", "Hanna")
 _OTHERS = (
@@ -183,7 +184,7 @@ class Story:
     def has_done(self, turn: Turn, reader: int) -> bool:
         return turn.actor == reader
 
-    def until(self, number: int) -> "Story":
+    def until(self, number: int) -> Self:
         """Return the story as a fork after this turn has it. It has its own lists."""
         rulings = [one for one in self.rulings if one.after <= number]
         return replace(self, turns=self.turns[:number], rulings=rulings, book=dict(self.book))

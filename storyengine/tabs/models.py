@@ -44,7 +44,7 @@ def show_models(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def choose(request: HttpRequest) -> HttpResponse:
-    """Store the choice for a role or for all agents, and test it if that button was pressed."""
+    """Store the choice for a role or for all agents, or take it back."""
     refresh_choices()
     key = request.POST.get("agent", "")
     role = role_with(key)
