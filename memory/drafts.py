@@ -130,6 +130,13 @@ def forget_choice(session_id: uuid.UUID) -> None:
     Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
 
 
+def told_chapters(story: Story) -> list[Session]:
+    """Return the chapters that the story goes by and that have a draft, in order."""
+    chapters = [chapter for chapter in chapters_of(story) if chapter.is_chosen]
+    chosen = chosen_drafts(chapters)
+    return [chapter for chapter in chapters if chapter.pk in chosen]
+
+
 def drafts_of_story(story: Story) -> list[NarrativeDraft]:
     """Return the chosen draft of each chapter that the story goes by, in order. A chapter without a
     draft is left out. Raises WrongState if there is no draft."""

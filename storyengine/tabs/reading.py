@@ -10,7 +10,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_POST, require_safe
 
-from memory.drafts import chosen_draft, drafts_of, drafts_of_story, find_draft
+from memory.drafts import chosen_draft, drafts_of, drafts_of_story, find_draft, told_chapters
 from memory.models import NarrativeDraft
 from memory.receipts.paragraphs import Kind
 from sessions.access import get_chapter
@@ -93,7 +93,7 @@ def read_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     draft = find_draft(chapter, drafts[asked - 1])[1] if asked else chosen_draft(chapter)
     if draft is None:
         raise WrongState("This chapter has no draft to read yet. Build it on Tab 3 first.")
-    in_story = [one.session for one in drafts_of_story(chapter.story)]
+    in_story = told_chapters(chapter.story)
     keys = [one.pk for one in in_story]
     at = keys.index(chapter.pk) if chapter.pk in keys else None
     page = ReadingPage(

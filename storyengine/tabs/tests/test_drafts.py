@@ -171,6 +171,13 @@ class TestReading:
         assert client.get(address(told, "read")).status_code == 409
         assert client.get(reverse("pages:read-story", args=[told.story_id])).status_code == 409
 
+    def test_a_fork_can_be_read_although_the_story_goes_by_a_chapter_without_a_draft(
+        self, client: Client, told: Session
+    ) -> None:
+        add_draft(told, "First of all.")
+        Session.objects.filter(pk=told.pk).update(is_chosen=False)
+        assert "First of all." in get_page(client, told, "read")
+
     def test_the_story_is_read_chapter_after_chapter(self, client: Client, told: Session) -> None:
         add_draft(told, "First of all.")
         second = make_told_chapter(story=told.story, place=2, title="The Second")
