@@ -23,7 +23,7 @@ from sessions.limits import CHANGE_NAME_CHAR_LIMIT
 # as a JSON object, or as XML in the text.
 ToolForm = Literal["native", "json", "xml"]
 
-_NAME = re.compile(rf"[a-z][a-z0-9_]{{0,{CHANGE_NAME_CHAR_LIMIT - 1}}}")
+_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{CHANGE_NAME_CHAR_LIMIT - 1}}}")
 
 
 class ToolArguments(BaseModel):
@@ -83,7 +83,7 @@ class Tool:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ValueError(f"{self.name!r} is no name of a tool: small letters, digits and _.")
+            raise ValueError(f"{self.name!r} is no name of a tool: letters, digits and _.")
 
     @cached_property
     def schema(self) -> ToolSchema:

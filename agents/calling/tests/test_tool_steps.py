@@ -114,6 +114,29 @@ class TestSteps:
         world.write(explorer(tool, GO))
         assert known == [0, 2]
 
+    def test_a_tool_and_its_arguments_may_have_capital_letters(
+        self, form: ToolForm, world: World, provider: ScriptedProvider
+    ) -> None:
+        class Moving(ToolArguments):
+            narrativeTime: str  # noqa: N815  (the name that the model is told)
+            accompaniedBy: list[str]  # noqa: N815
+
+        def move(arguments: Moving, _context: ToolContext) -> ToolResult:
+            return ToolResult(f"It is {arguments.narrativeTime}: {arguments.accompaniedBy}.")
+
+        tool = Tool("moveToLocation", "Moves.", Moving, move)
+        said = {"narrativeTime": "noon", "accompaniedBy": ["Ann"]}
+        if form == "xml":
+            inside = (
+                "<narrativeTime>noon</narrativeTime><accompaniedBy><item>Ann</item></accompaniedBy>"
+            )
+            called = says(form, "I go.", ("moveToLocation", inside))
+        else:
+            called = says(form, "I go.", ("moveToLocation", said))
+        provider.enqueue(called, says(form, "There."))
+        assert world.write(explorer(tool)).text == "I go.\n\nThere."
+        assert sentences(world.steps) == ["It is noon: ['Ann']."]
+
     def test_text_between_calls_is_shown_in_its_order(
         self, settings: Settings, world: World, provider: ScriptedProvider
     ) -> None:

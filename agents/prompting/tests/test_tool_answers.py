@@ -304,7 +304,7 @@ class TestTheForm:
 
 
 class TestTools:
-    @pytest.mark.parametrize("name", ["", "Go", "go on", "1", "x" * 61, "go\n"])
+    @pytest.mark.parametrize("name", ["", "gö", "go on", "go-on", "1", "x" * 61, "go\n"])
     def test_a_name_that_servers_do_not_take_is_refused(self, name: str) -> None:
         with pytest.raises(ValueError, match="is no name of a tool"):
             Tool(name, "Goes.", Going, stay)
