@@ -34,8 +34,9 @@ class NewChange:
     """A change that is not stored yet. `payload` is a JSON object.
 
     `cause` is the name of the tool, the rule or the act that makes the change. `step` is the number
-    of the model call within the reply. `result` is the id of the job whose late result the change
-    takes.
+    of the model call within the reply, and `after_chars` is the number of characters that the
+    reply's text had at the end of this step. `result` is the id of the job whose late result the
+    change takes.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class NewChange:
     cause: str = ""
     step: int = 0
     result: uuid.UUID | None = None
+    after_chars: int = 0
 
 
 @dataclass(frozen=True)
@@ -165,10 +167,29 @@ def taken_before(attempt: Attempt) -> "QuerySet[Change]":
 def copy_changes(source: Attempt, run_id: uuid.UUID, copy: Attempt) -> None:
     """Copy the changes of this run of `source` to the run of `copy`. If a change takes a late
     result, its copy takes the same result."""
-    fields = ("position", "kind", "payload", "cause", "step", "result")
+    fields = ("position", "kind", "payload", "cause", "step", "result", "after_chars")
     changes = source.changes.filter(run_id=run_id).order_by("position").values(*fields)
     to = {"session_id": copy.session_id, "attempt": copy, "run_id": copy.run_id}
     Change.objects.bulk_create([Change(**to, **one) for one in changes])
+
+
+def text_and_changes(attempt: Attempt, text: str) -> list[str | Change]:
+    """Return the text of the attempt's present run in pieces, with the changes of this run between
+    them, in order.
+
+    `text` is the text that a mode's `outcome` gets. A change comes after the text of the step that
+    made it. The pieces have no blank lines or spaces at their ends, and no piece is empty.
+    """
+    pieces: list[str | Change] = []
+    begin = 0
+    for change in attempt.changes.filter(run_id=attempt.run_id).order_by("position"):
+        # The text may be shorter than it was at the end of the step, because the last sentence of a
+        # small model's cut reply is left out.
+        end = max(begin, min(change.after_chars, len(text)))
+        pieces += [text[begin:end].strip(), change]
+        begin = end
+    pieces.append(text[begin:].strip())
+    return [piece for piece in pieces if piece]
 
 
 def room_for_changes(attempt: Attempt) -> int:
@@ -208,6 +229,7 @@ def add_changes(
             cause=one.cause,
             step=one.step,
             result=one.result,
+            after_chars=one.after_chars,
         )
         rows.append(row)
     return Change.objects.bulk_create(rows)

@@ -160,7 +160,8 @@ def keep_reply(session_id: uuid.UUID) -> Attempt:
     kept."""
     with transaction.atomic():
         attempt = start_keeping(broken_attempt(get_chapter(session_id)))
-        if commit_reply(attempt, attempt.partial_text, is_kept=True) is None:
+        text = reader_of(attempt).kept(attempt.partial_text)
+        if commit_reply(attempt, text, is_kept=True) is None:
             raise WrongState("The chapter changed meanwhile; the text is still there. Try again.")
     attempt.refresh_from_db()
     return attempt
@@ -384,17 +385,27 @@ async def _call(
     if isinstance(writing, PreparedCall):
         return await write_whole(writing, reader, show)
 
+    said: list[str] = []
+
     async def store(step: Step) -> None:
-        if not await in_database_patiently(_store_step, attempt, step):
+        said.append(step.text)
+        after_chars = reader.chars_of("".join(said)) if step.changes else 0
+        if not await in_database_patiently(_store_step, attempt, step, after_chars):
             raise _EndedElsewhere
 
     return await writing.write(on_text=show, on_step=store)
 
 
-def _store_step(attempt: Attempt, step: Step) -> bool:
+def _store_step(attempt: Attempt, step: Step, after_chars: int) -> bool:
     """Store the changes of the step. Returns False if the run may no longer write."""
     changes = [
-        NewChange(change.kind, change.payload, cause=run.call.name, step=change.step)
+        NewChange(
+            change.kind,
+            change.payload,
+            cause=run.call.name,
+            step=change.step,
+            after_chars=after_chars,
+        )
         for run in step.runs
         for change in run.changes
     ]

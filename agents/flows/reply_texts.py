@@ -11,6 +11,7 @@ from agents.prompting.prose import end_at_sentence, ends_a_sentence, without_hea
 from agents.prompting.reply_cleaning import ReplyCleaner, clean_reply
 from agents.providers.exceptions import EmptyReply
 from sessions.models import Attempt
+from sessions.text import scrub_reply
 from sessions.world import everybody_at
 
 
@@ -69,6 +70,26 @@ class ReplyReader:
         """Return a cleaner for the beginning of a continuation, where the model may write its own
         name once more."""
         return ReplyCleaner(self.cleaner.own if self.cleaner else "")
+
+    def chars_of(self, beginning: str) -> int:
+        """Return how many characters of the finished reply come from this beginning of the model's
+        text. The rest of the text, if any, begins on another line.
+
+        What is kept of a text depends only on the signs before, so the rest need not be known.
+        """
+        text = scrub_reply(beginning)
+        if self.is_small:
+            # A heading counts as one only if something follows it.
+            text = without_heading(f"{text}\n\n.").removesuffix(".")
+        if self.cleaner:
+            names = self.cleaner.own, self.cleaner.others
+            text, _ = clean_reply(text, *names, is_small=self.cleaner.is_small)
+        return len(text.rstrip())
+
+    def kept(self, text: str) -> str:
+        """Return the text of a broken reply as it is committed if the user keeps it. As in a whole
+        reply, a small model's heading is left out."""
+        return without_heading(text) if self.is_small else text
 
     def finish(self, reply: Reply) -> FinishedReply:
         """Return the whole reply as it is committed.

@@ -245,6 +245,9 @@ class Change(AppendOnly):
     # The number of the step of the reply that made the change. It is 0 for a change from before the
     # first step.
     step = models.PositiveSmallIntegerField(default=0)
+    # The number of characters that the reply's text had when this step ended. It is 0 for an act,
+    # and for a change from before the first step.
+    after_chars = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -76,6 +76,10 @@ class ChangeDocument(Document):
     payload: dict[str, Any]
     cause: str = Field(description="The tool, the rule or the act that it came from.")
     step: int = Field(description="The call of the model within the reply; 0 before the first.")
+    after_chars: int = Field(
+        description="The characters that the reply's text had at the end of this step; 0 for an "
+        "act and before the first step. An edited reply has those of the reply it came from."
+    )
     created_at: datetime
 
 

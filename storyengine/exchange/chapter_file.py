@@ -109,6 +109,9 @@ class ChangeEntry(Part):
     payload: Payload
     cause: Term
     step: Number
+    after_chars: Number = Field(
+        0, description="The characters that the reply's text had at the end of this step."
+    )
     result: Number | None = Field(description="The place of the late result that it takes.")
     created_at: Time
 

@@ -127,7 +127,7 @@ def chapter() -> Session:
     commit_attempt(second, "I go.")
     reroll = open_reroll(chapter.pk, submission_key="r").attempt
     take_results(reroll, waiting_results(reroll))
-    store_changes(reroll, [NewChange("went", {"to": "quay"})])
+    store_changes(reroll, [NewChange("went", {"to": "quay"}, step=1, after_chars=6)])
     commit_attempt(reroll, "I run.")
     act(chapter.pk, [NewChange("took", {"what": "rope"}, cause="act")])
     result_of(reroll, 2)
@@ -143,7 +143,7 @@ def again(chapter: Session) -> Session:
 
 
 def world_of(chapter: Session, **how: Any) -> list[Any]:
-    fields = ("kind", "payload", "cause", "step", "created_at")
+    fields = ("kind", "payload", "cause", "step", "after_chars", "created_at")
     return list(changes_that_count(chapter, **how).values_list(*fields))
 
 

@@ -1,17 +1,29 @@
 """The outcome of an attempt. Each paragraph of the text is an event. A mark at the beginning of a
-paragraph gives the event's kind, speaker or witnesses."""
+paragraph gives the event's kind, speaker or witnesses. Between them stand the strokes of the
+bell."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sessions.events import NewEvent
-from sessions.models import THOUGHT, Attempt
+from sessions.models import THOUGHT, Attempt, Event
+from sessions.world import text_and_changes
+from storyengine.tests.lighthouse.state import RANG
 
 SIGNAL = "lighthouse.signal"
 
 
 def outcome(attempt: Attempt, text: str) -> Sequence[NewEvent]:
-    paragraphs = [one.strip() for one in text.split("\n\n") if one.strip()]
-    return [_event(attempt.actor, one) for one in paragraphs or ["Nothing is said."]]
+    return list(_events(attempt, text)) or [NewEvent("Nothing is said.", attempt.actor)]
+
+
+def _events(attempt: Attempt, text: str) -> Iterator[NewEvent]:
+    for piece in text_and_changes(attempt, text):
+        if isinstance(piece, str):
+            paragraphs = (one.strip() for one in piece.split("\n\n") if one.strip())
+            yield from (_event(attempt.actor, one) for one in paragraphs)
+        elif piece.kind == RANG:
+            rang = f"The bell rings: {piece.payload['strokes']}."
+            yield NewEvent(rang, role=Event.Role.SYSTEM)
 
 
 def _event(speaker: int | None, paragraph: str) -> NewEvent:

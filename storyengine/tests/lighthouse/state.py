@@ -11,8 +11,10 @@ from agents.prompting.sandwich import Subject
 from sessions.models import Change, Session
 from storyengine.tests.lighthouse.setup import TANK, Tower
 
-LIT, OIL, WIND, TIDE_CAME = (f"lighthouse.{name}" for name in ("lit", "oil", "wind", "tide_came"))
-CHANGE_KINDS = frozenset({LIT, OIL, WIND, TIDE_CAME})
+LIT, OIL, WIND, TIDE_CAME, RANG = (
+    f"lighthouse.{name}" for name in ("lit", "oil", "wind", "tide_came", "rang")
+)
+CHANGE_KINDS = frozenset({LIT, OIL, WIND, TIDE_CAME, RANG})
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class Light:
     oil: int = 5
     wind: int | None = None
     tides: tuple[int, ...] = ()
+    strokes: int = 0
 
 
 def first_light(chapter: Session) -> Light:
@@ -49,6 +52,8 @@ def apply_change(light: Light, change: Change) -> Light:
         return replace(light, oil=light.oil + payload["litres"])
     if change.kind == WIND:
         return replace(light, wind=payload["force"])
+    if change.kind == RANG:
+        return replace(light, strokes=light.strokes + payload["strokes"])
     if change.kind == TIDE_CAME:
         return replace(light, tides=(*light.tides, payload["level"]))
     return light

@@ -1,11 +1,13 @@
-"""The tools of the keepers: they light a lamp, hail somebody and feel the wind."""
+"""The tools of the keepers: they light a lamp, hail somebody, feel the wind and ring the bell."""
 
 from typing import Any
+
+from pydantic import Field
 
 from agents.modes import chance_of, world_of
 from agents.prompting.tools import ProposedChange, Tool, ToolArguments, ToolContext, ToolResult
 from sessions.models import PERSON, Attempt
-from storyengine.tests.lighthouse.state import LIT, WIND
+from storyengine.tests.lighthouse.state import LIT, RANG, WIND
 
 
 class Lighting(ToolArguments):
@@ -14,6 +16,10 @@ class Lighting(ToolArguments):
 
 class Hailing(ToolArguments):
     name: str
+
+
+class Ringing(ToolArguments):
+    strokesOfTheBell: int = Field(ge=1, le=12)  # noqa: N815  (the name that the model is told)
 
 
 def readable(attempt: Attempt) -> dict[str, Any]:
@@ -37,8 +43,14 @@ def feel(arguments: ToolArguments, context: ToolContext) -> ToolResult:
     return ToolResult(f"The wind is {force}.", (ProposedChange(WIND, {"force": force}),))
 
 
+def ring(arguments: Ringing, context: ToolContext) -> ToolResult:
+    change = ProposedChange(RANG, {"strokes": arguments.strokesOfTheBell})
+    return ToolResult("It is heard on the water.", (change,))
+
+
 TOOLS = (
     Tool("light", "Lights a lamp.", Lighting, light, frozenset({LIT})),
     Tool("hail", "Calls somebody ashore.", Hailing, hail, frozenset({PERSON})),
     Tool("feel", "Feels the wind.", ToolArguments, feel, frozenset({WIND})),
+    Tool("ringBell", "Rings the bell.", Ringing, ring, frozenset({RANG})),
 )

@@ -1,0 +1,201 @@
+"""Each change of a reply in steps says where in the text its step ended, so that a mode can tell of
+it there."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.calling.calls import Reply
+from agents.calling.tests.exploring import form as form
+from agents.calling.tests.exploring import native as native
+from agents.calling.tests.exploring import says
+from agents.flows import reply_texts
+from agents.flows.reply_texts import ReplyReader
+from agents.prompting.reply_cleaning import ReplyCleaner
+from agents.prompting.tools import ToolForm
+from agents.providers.exceptions import EmptyReply, ProviderTimeout
+from agents.providers.scripted import Script, ScriptedProvider
+from sessions.models import Session
+from sessions.text import scrub_reply
+from storyengine.api.tests.calling import address, assert_problem, call
+from storyengine.exchange.importing import import_chapter
+from storyengine.tests.lighthouse.keeper import KEEPER
+from storyengine.tests.playing_the_lighthouse import chapter as chapter
+from storyengine.tests.playing_the_lighthouse import chosen, played, prompt, written
+from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
+
+database = pytest.mark.django_db
+usual = [database, pytest.mark.usefixtures("native", "lighthouse")]
+
+OWN, OTHER = "Mara Venn", "Tom"
+
+
+def rings(text: str, strokes: int = 1, form: ToolForm = "native") -> Script:
+    inside: Any = {"strokesOfTheBell": strokes}
+    return says(form, text, ("ringBell", inside))
+
+
+def told(chapter: Session, number: int = 1) -> list[tuple[str, str]]:
+    """Return the events after the user's words, with their roles."""
+    return [(one["role"], one["text"]) for one in chosen(chapter, number)["events"][1:]]
+
+
+def places(chapter: Session, number: int = 1) -> list[int]:
+    return [one["after_chars"] for one in chosen(chapter, number)["changes"]]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: True)
+
+
+class TestInPlay:
+    pytestmark = usual
+
+    def test_a_change_stands_after_the_text_of_its_step(
+        self, chapter: Session, provider: ScriptedProvider, form: ToolForm
+    ) -> None:
+        provider.enqueue(
+            rings("I climb.\n\nI pull.", 1, form),
+            rings("", 2, form),
+            rings("And again.\n", 3, form),
+            says(form, "It is still."),
+        )
+        played(chapter)
+        assert told(chapter) == [
+            ("agent", "I climb."),
+            ("agent", "I pull."),
+            ("system", "The bell rings: 1."),
+            ("system", "The bell rings: 2."),
+            ("agent", "And again."),
+            ("system", "The bell rings: 3."),
+            ("agent", "It is still."),
+        ]
+        assert places(chapter) == [17, 17, 29]
+
+    def test_a_change_before_the_first_word_and_after_the_last(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(rings("", 1), rings("I pull.", 2), "")
+        played(chapter)
+        assert [text for _, text in told(chapter)] == [
+            "The bell rings: 1.",
+            "I pull.",
+            "The bell rings: 2.",
+        ]
+
+    def test_a_name_that_is_cleaned_away_is_not_counted(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        name, other = (chapter.character(slot).name for slot in (1, 2))
+        provider.enqueue(
+            rings(f"**{name}:** I pull."),
+            rings(f"{name}: Again.\n\n{other}: I hear it.", 2),
+            "Nothing of this is told.",
+        )
+        played(chapter)
+        assert [text for _, text in told(chapter)] == [
+            "I pull.",
+            "The bell rings: 1.",
+            f"{name}: Again.",
+            "The bell rings: 2.",
+        ]
+
+    @pytest.mark.usefixtures("small")
+    def test_a_small_model_s_heading_is_not_counted(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(rings("## YOUR_REPLY\n\nI pull."), "It is still.")
+        played(chapter)
+        assert [text for _, text in told(chapter)] == [
+            "I pull.",
+            "The bell rings: 1.",
+            "It is still.",
+        ]
+
+    @pytest.mark.parametrize("is_small", [False, True])
+    def test_a_kept_reply_has_its_changes_in_their_places(
+        self,
+        chapter: Session,
+        provider: ScriptedProvider,
+        monkeypatch: pytest.MonkeyPatch,
+        is_small: bool,
+    ) -> None:
+        monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: is_small)
+        heading = "## YOUR_REPLY\n\n" if is_small else ""
+        broken = Script("It is still and", error=ProviderTimeout("Too slow."))
+        provider.enqueue(rings(f"{heading}I pull."), broken)
+        assert_problem(prompt(chapter), 502, "turn-failed")
+        assert call("POST", address(chapter, "keep")).status_code == 201
+        assert [text for _, text in told(chapter)] == [
+            "I pull.",
+            "The bell rings: 1.",
+            "It is still and",
+        ]
+
+    def test_a_retry_counts_from_its_own_beginning(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(
+            rings("I climb for a very long time.", 1),
+            ProviderTimeout("Too slow."),
+            rings("I pull.", 2),
+            "It is still.",
+        )
+        assert_problem(prompt(chapter, key="k"), 502, "turn-failed")
+        played(chapter, key="k")
+        assert [text for _, text in told(chapter)] == [
+            "I pull.",
+            "The bell rings: 2.",
+            "It is still.",
+        ]
+
+    def test_an_edit_a_file_and_a_fork_have_the_places(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(rings("I pull.", 1), "It is still.")
+        played(chapter)
+        assert places(import_chapter(written(chapter))) == [7]
+        fork = call("POST", address(chapter, "fork"), {"number": 1}, Idempotency_Key="f")
+        assert places(Session.objects.get(pk=fork.json()["session_id"])) == [7]
+        edited = call("POST", address(chapter, "turns/1/edit"), {"text": "It was still."})
+        assert edited.status_code == 201, edited.content
+        assert places(chapter) == [7]
+        assert [text for _, text in told(chapter)] == [
+            "I pull.",
+            "The bell rings: 1.",
+            "It was still.",
+        ]
+
+
+WORDS = ("I go", "“Go", "”", "\n", "\n\n", " ", f"{OWN}:", f"**{OWN}:**", f"{OTHER}:", "Tom", "I:")
+TEXTS = st.lists(st.sampled_from((*WORDS, "\r\n", "## YOUR_REPLY\n\n")), max_size=8).map("".join)
+
+
+@given(steps=st.lists(TEXTS, min_size=1, max_size=4), is_small=st.booleans())
+def test_what_is_counted_is_the_beginning_of_the_finished_text(
+    steps: list[str], is_small: bool
+) -> None:
+    said = ["\n\n".join(one for one in steps[:at] if one) for at in range(1, len(steps) + 1)]
+    said = [one.lstrip() for one in said]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reply_texts, "is_small_model", lambda _agent: is_small)
+
+        def reader() -> ReplyReader:
+            return ReplyReader(KEEPER, ReplyCleaner(OWN, [OTHER], is_small))
+
+        def finished(text: str) -> str:
+            return reader().finish(Reply(scrub_reply(text), was_cut=False)).text.rstrip()
+
+        try:
+            whole = finished(said[-1])
+        except EmptyReply:
+            return
+        counted = [reader().chars_of(one) for one in said]
+        # A heading alone is the whole reply of a small model, and would be left out before others.
+        assert counted[-1] == len(whole) or not counted[-1]
+        for at, beginning in zip(counted, said, strict=True):
+            assert not at or finished(beginning) == whole[:at]
+            assert not at or not whole[at : at + 1].strip()
