@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from django.db import Error as DatabaseError
 from django.db import transaction
@@ -90,6 +90,9 @@ class Reply:
     tool_calls: tuple[ToolCall, ...] = ()
 
 
+Validate = Callable[[Reply], None]
+
+
 @dataclass(frozen=True)
 class PreparedCall:
     """A call that is composed but not sent yet."""
@@ -144,7 +147,7 @@ async def call_model(
     json_schema: Mapping[str, Any] | None = None,
     on_text: OnText | None = None,
     is_enough: IsEnough | None = None,
-    validate: Callable[[str], None] | None = None,
+    validate: Validate | None = None,
     output_tokens: int | None = None,
     job_id: uuid.UUID | None = None,
 ) -> Reply:
@@ -171,6 +174,7 @@ def prepare_call(
     output_tokens: int | None = None,
     stop: Sequence[str] = (),
     tools: Sequence[ToolSchema] = (),
+    tool_choice: Literal["", "required"] = "",
     attempt_id: uuid.UUID | None = None,
     job_id: uuid.UUID | None = None,
     step: int = 1,
@@ -179,8 +183,9 @@ def prepare_call(
 
     `output_tokens` lowers the output limit of this call below the agent's own limit. `stop` has the
     words at which a small model is stopped. `tools` are the tools for a model whose server accepts
-    tools. Raises PromptTooLong, ModelNotReady, ConsentMissing, or another ChapterError that
-    `compose` raises. The caller must call `let_through` before it sends the call.
+    tools, and `tool_choice` says whether its answer must be a tool call. Raises PromptTooLong,
+    ModelNotReady, ConsentMissing, or another ChapterError that `compose` raises. The caller must
+    call `let_through` before it sends the call.
     """
     # The rows are read at the beginning of the call, and provider, model and facts come from one
     # choice, because another thread may change the choice at any moment. The host of the very
@@ -201,9 +206,11 @@ def prepare_call(
         temperature=agent.temperature if facts.accepts_temperature else None,
         json_schema=json_schema if facts.json_schema else None,
         tools=tuple(tools),
+        tool_choice=tool_choice,
         reasoning_effort=agent.reasoning_effort if facts.reasoning_effort else "",
         streams=facts.streaming,
         is_background=agent.is_background,
+        retry_waits=agent.retry_waits,
         cache_key=hashlib.sha256(f"{session_id} {agent.label}".encode()).hexdigest()[:32],
         extra_body={"stop": list(stop)} if stop and facts.tier == "minimal" else {},
     )
@@ -238,23 +245,24 @@ async def make_call(
     *,
     on_text: OnText | None = None,
     is_enough: IsEnough | None = None,
-    validate: Callable[[str], None] | None = None,
+    validate: Validate | None = None,
 ) -> Reply:
     """Make a call that `let_through` has counted. The call's artifact is stored even if the call
     fails.
 
     `on_text` gets each piece of text as it arrives. `is_enough` gets the text so far, and ends the
-    reply by returning True. `validate` gets the whole text, and may raise UnusableReply. Raises
+    reply by returning True. `validate` gets the whole reply, and may raise UnusableReply. Raises
     ProviderError.
     """
     async with _recorded(call) as outcome:
         await _stream(call, outcome, on_text, is_enough)
+        was_cut = outcome.finished is not None and outcome.finished.was_cut
+        reply = Reply(outcome.text, was_cut, tuple(outcome.tool_calls))
         if validate is not None:
             # The check runs in a thread, so that the lease of the job can be renewed meanwhile.
             # Repairing a long malformed reply may take longer than the lease.
-            await asyncio.to_thread(validate, outcome.text)
-    was_cut = outcome.finished is not None and outcome.finished.was_cut
-    return Reply(outcome.text, was_cut, tuple(outcome.tool_calls))
+            await asyncio.to_thread(validate, reply)
+    return reply
 
 
 async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> None:

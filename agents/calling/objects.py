@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from agents.calling.calls import Compose, call_model
+from agents.calling.calls import Compose, Reply, call_model
 from agents.calling.model_access import is_small_model, model_name
 from agents.exceptions import PromptTooLong
 from agents.facts.model_facts import facts_of
@@ -80,9 +80,11 @@ async def call_for_json(
         watch.show("")
         readings: list[Reading] = []
 
-        def validate(text: str) -> None:
-            answers.append(text)
-            readings.append(read_reply(text, shape, check_all, form=form, is_last_try=is_last_try))
+        def validate(reply: Reply) -> None:
+            answers.append(reply.text)
+            readings.append(
+                read_reply(reply.text, shape, check_all, form=form, is_last_try=is_last_try)
+            )
 
         await call_model(
             agent,
@@ -102,7 +104,7 @@ async def call_for_json(
     try:
         return await ask(compose, is_last_try=False)
     except InvalidReply as invalid:
-        repair = _repair_layers(answers[-1], str(invalid), form)
+        repair = repair_layers(answers[-1], str(invalid), form)
         try:
             return await ask(lambda: [*compose(), *repair], is_last_try=True)
         # PromptTooLong is not passed on, because its message says that nothing was sent, but the
@@ -119,7 +121,7 @@ def what_the_check_said(job: Job | None) -> str:
     return errors.first() or ""
 
 
-def _repair_layers(answer: str, problem: str, form: Form) -> list[Layer]:
+def repair_layers(answer: str, problem: str, form: Form) -> list[Layer]:
     """Return the layers of a repair, which are sent after the layers of the request.
 
     If the request is too long, the earlier reply is dropped first, because the model can write the

@@ -7,14 +7,14 @@ scenes. agents.flows.rebuilding writes a single scene of a draft again.
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 from django.db import transaction
 
-from agents.calling.calls import call_model, check_allowed
+from agents.calling.calls import Reply, Validate, call_model, check_allowed
 from agents.calling.model_access import is_small_model, model_facts, model_name
 from agents.calling.objects import NotInForm
 from agents.exceptions import BudgetSpent, PromptTooLong, RateLimited
@@ -203,10 +203,10 @@ async def _begin(
 ) -> tuple[str, bool]:
     """Make the first call of a scene. Raises NotInForm if the narrator wrote no prose."""
 
-    def check(text: str) -> None:
-        if _is_done(text):
+    def check(reply: Reply) -> None:
+        if _is_done(reply.text):
             raise InvalidReply(f"the answer is only the word {DONE_WORD}")
-        if problem := why_no_prose(text):
+        if problem := why_no_prose(reply.text):
             raise InvalidReply(problem)
 
     try:
@@ -221,7 +221,7 @@ async def _call(
     watch: Watch,
     target_words: int,
     *,
-    validate: Callable[[str], None] | None = None,
+    validate: Validate | None = None,
 ) -> tuple[str, bool]:
     room = round(target_words * TOKENS_PER_WORD * 1.3) + 100
 

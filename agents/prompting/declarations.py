@@ -58,6 +58,9 @@ class Agent:
     # limit for narrators does.
     is_character: bool = False
     is_narrator: bool = False
+    # The seconds before each further try of a call that failed before any text arrived, because the
+    # server was busy or had trouble (429, 5xx). If this is empty, the provider decides.
+    retry_waits: tuple[float, ...] = ()
     # The number by which the agent's limit on text is multiplied, because the user has chosen short
     # or long replies.
     length_factor: float = 1.0

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,6 +24,12 @@ from sessions.limits import CHANGE_NAME_CHAR_LIMIT
 ToolForm = Literal["native", "json", "xml"]
 
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{CHANGE_NAME_CHAR_LIMIT - 1}}}")
+
+
+def check_tool_name(name: str) -> None:
+    """Raise ValueError for a name that servers do not accept."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a tool: letters, digits and _.")
 
 
 class ToolArguments(BaseModel):
@@ -67,6 +73,25 @@ class ToolResult:
     changes: tuple[ProposedChange, ...] = ()
 
 
+ArgumentsT = TypeVar("ArgumentsT", bound=ToolArguments)
+
+
+@dataclass(frozen=True)
+class AnswerTool(Generic[ArgumentsT]):
+    """A tool whose arguments are a model's answer to a question. It is never run."""
+
+    name: str
+    description: str
+    arguments: type[ArgumentsT]
+
+    def __post_init__(self) -> None:
+        check_tool_name(self.name)
+
+    @cached_property
+    def schema(self) -> ToolSchema:
+        return ToolSchema(self.name, self.description, json_schema_for(self.arguments))
+
+
 @dataclass(frozen=True)
 class Tool:
     """The declaration of a tool.
@@ -82,8 +107,7 @@ class Tool:
     change_kinds: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise ValueError(f"{self.name!r} is no name of a tool: letters, digits and _.")
+        check_tool_name(self.name)
 
     @cached_property
     def schema(self) -> ToolSchema:

@@ -84,12 +84,17 @@ class ModelRequest:
     json_schema: Mapping[str, Any] | None = None
     # The tools that the model may call by the tool calls of the chat protocol.
     tools: tuple[ToolSchema, ...] = ()
+    # "required" if the answer must be a tool call. "" leaves the choice to the model.
+    tool_choice: Literal["", "required"] = ""
     # How much a reasoning model should reason, such as "low". "" leaves the choice to the model.
     reasoning_effort: str = ""
     # False if the model can send its answer only as a whole.
     streams: bool = True
     # True if no user waits for the answer. The server may then serve replies first.
     is_background: bool = False
+    # The seconds before each further try of a call that failed before any text arrived. If this is
+    # empty, the provider decides how often it tries and how long it waits.
+    retry_waits: tuple[float, ...] = ()
     # A key that is the same for all requests that begin with the same text. The text cannot be
     # found out from the key.
     cache_key: str = ""

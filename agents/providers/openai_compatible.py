@@ -4,12 +4,11 @@ import asyncio
 import ipaddress
 import random
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from itertools import count
 from typing import Any
 
 import httpx2
@@ -56,12 +55,22 @@ class Retries:
     longest_wait: float = 30
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
-    def wait_before(self, next_try: int, failure: Failure) -> float | None:
-        """Return the seconds until the next try, or None if there is no next try."""
-        if not failure.is_passing or next_try > self.tries:
+    def wait_before(
+        self, next_try: int, failure: Failure, waits: Sequence[float] = ()
+    ) -> float | None:
+        """Return the seconds until the next try, or None if there is no next try.
+
+        `waits` are the seconds before each further try, if the request names them.
+        """
+        tries = len(waits) + 1 if waits else self.tries
+        if not failure.is_passing or next_try > tries:
             return None
+        least = waits[next_try - 2] if waits else 0
         if failure.retry_after is not None:
-            return failure.retry_after if failure.retry_after <= self.longest_wait else None
+            is_too_long = failure.retry_after > self.longest_wait
+            return None if is_too_long else max(failure.retry_after, least)
+        if waits:
+            return least
         # The wait has a random part, because calls that failed at the same moment would otherwise
         # be tried again at the same moment.
         spread = random.uniform(0.5, 1)  # noqa: S311  (no secret)
@@ -70,6 +79,8 @@ class Retries:
 
 # The field for the reasoning effort. A server that refuses the field names it in its message.
 _EFFORT = "reasoning_effort"
+# The field by which an answer must be a tool call.
+_TOOL_CHOICE = "tool_choice"
 # The hosts that accept `prompt_cache_key`. Other hosts may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
 
@@ -116,19 +127,19 @@ class OpenAICompatibleProvider(Provider):
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         check_real_calls_allowed()
-        for next_try in count(2):
+        tries = 0
+        while True:
+            tries += 1
             try:
                 async with aclosing(self._call(request)) as parts:
                     async for part in parts:
                         yield part
                 return
             except Failure as failure:
-                if request.reasoning_effort and _EFFORT in str(failure):
-                    # The server refuses the field for the reasoning effort, alone or together with
-                    # another field. So the call is made again without the reasoning effort.
-                    request = replace(request, reasoning_effort="")
+                if accepted := _without_refused_field(request, failure):
+                    request, tries = accepted, tries - 1
                     continue
-                wait = self._retries.wait_before(next_try, failure)
+                wait = self._retries.wait_before(tries + 1, failure, request.retry_waits)
                 if wait is None:
                     # The original error is left out, because its text could bring the request or
                     # the key into a log.
@@ -159,6 +170,8 @@ class OpenAICompatibleProvider(Provider):
             fields["prompt_cache_key"] = request.cache_key
         if request.tools:
             fields["tools"] = [tool.as_sent() for tool in request.tools]
+        if request.tools and request.tool_choice:
+            fields[_TOOL_CHOICE] = request.tool_choice
         if request.reasoning_effort:
             fields[_EFFORT] = request.reasoning_effort
         return {**fields, **request.extra_body}
@@ -350,6 +363,16 @@ class _HeldClient:
         parse it for each request."""
         base = self.client.base_url
         return str(base.copy_with(raw_path=base.raw_path + b"chat/completions"))
+
+
+def _without_refused_field(request: ModelRequest, failure: Failure) -> ModelRequest | None:
+    """Return the request without an optional field that the server refuses, alone or together with
+    another field. Return None if it refuses no such field."""
+    if request.reasoning_effort and _EFFORT in str(failure):
+        return replace(request, reasoning_effort="")
+    if request.tool_choice and _TOOL_CHOICE in str(failure):
+        return replace(request, tool_choice="")
+    return None
 
 
 # The errors that the libraries raise for faults of the network and of the server.

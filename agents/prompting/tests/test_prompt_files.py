@@ -40,8 +40,10 @@ VARIABLES = {
     "narrator_before_next": {},
     "repair": {"error": "range is missing"},
     "repair_xml": {"error": "range is missing"},
+    "repair_call": {"error": "to is missing", "name": "resolve"},
     "format_reminder_json": {},
     "format_reminder_xml": {"shape": "<turn_delta>...</turn_delta>"},
+    "answer_json": {"name": "resolve", "description": "Names it.", "schema": "{}"},
     "tools_json": {"tools": "- look: Looks around. {}"},
     "tools_xml": {"tools": '- look: Looks around. <call name="look"></call>'},
 }

@@ -3,6 +3,7 @@ answer."""
 
 import asyncio
 import socket
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -34,6 +35,7 @@ from agents.providers.tests.chat_server import (
 from agents.tests.calling import (
     KEY,
     LONG,
+    REQUEST,
     SHORT,
     Outcome,
     call,
@@ -149,6 +151,28 @@ class TestRetries:
         assert not outcome.error.permanent
         first, second = outcome.waits
         assert 0.25 <= first <= 0.5 <= second <= 1
+
+    @pytest.mark.parametrize("status", [429, 500, 503])
+    def test_a_request_may_name_its_waits(self, status: int) -> None:
+        request = replace(REQUEST, retry_waits=(1, 2, 4))
+        outcome = call(*[responds(status)] * 3, says("Yes."), request=request)
+        assert (outcome.text, outcome.waits) == ("Yes.", [1, 2, 4])
+        outcome = call(*[responds(status)] * 4, request=request)
+        assert isinstance(outcome.error, ProviderBusy)
+        assert outcome.waits == [1, 2, 4]
+        assert len(outcome.server.bodies) == 4
+
+    def test_a_server_may_ask_for_more_than_the_named_wait(self) -> None:
+        busy = [responds(429, headers={"Retry-After": seconds}) for seconds in ("0", "7")]
+        outcome = call(*busy, says("Yes."), request=replace(REQUEST, retry_waits=(1, 2, 4)))
+        assert outcome.waits == [1, 7]
+
+    def test_named_waits_end_with_the_first_word_and_with_a_refusal(self) -> None:
+        request = replace(REQUEST, retry_waits=(1, 2, 4))
+        for answer in (hangs_up("I step"), responds(400)):
+            outcome = call(answer, request=request)
+            assert outcome.failure is not None
+            assert outcome.waits == []
 
     def test_a_connection_dropped_before_text_is_tried_again(self) -> None:
         assert call(hangs_up(), hangs_up(""), says("Yes.")).text == "Yes."

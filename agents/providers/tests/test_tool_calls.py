@@ -327,3 +327,19 @@ class TestReasoningEffort:
         outcome = call(no, no, says(TEXT), request=self.ASKED)
         assert isinstance(outcome.error, ProviderRefused)
         assert len(outcome.server.bodies) == 2
+
+
+class TestToolChoice:
+    ASKED = replace(REQUEST, tool_choice="required")
+
+    def test_a_call_is_demanded_only_where_it_is_asked_for(self) -> None:
+        asked = call(calls_tools(*fragments_of([QUAY])), request=self.ASKED)
+        assert asked.body["tool_choice"] == "required"
+        assert asked.tool_calls == [QUAY]
+        assert "tool_choice" not in call(says(TEXT), request=REQUEST).body
+
+    def test_a_server_that_refuses_it_is_asked_without_it(self) -> None:
+        no = refuses(400, "tool_choice must be auto")
+        outcome = call(no, calls_tools(*fragments_of([QUAY])), request=self.ASKED)
+        assert outcome.tool_calls == [QUAY]
+        assert ["tool_choice" in body for body in outcome.server.bodies] == [True, False]

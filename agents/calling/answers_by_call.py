@@ -1,0 +1,164 @@
+"""Asks a model a question whose answer is a call of one tool, and returns the arguments."""
+
+import json
+import logging
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic
+
+from agents.calling import rates
+from agents.calling.calls import (
+    Compose,
+    PreparedCall,
+    Reply,
+    let_through,
+    make_call,
+    prepare_call,
+)
+from agents.calling.model_access import is_small_model, model_name
+from agents.calling.next_calls import let_next_reply_through
+from agents.calling.objects import NotInForm, repair_layers
+from agents.exceptions import PromptTooLong
+from agents.facts.model_facts import facts_of
+from agents.prompting.declarations import Agent
+from agents.prompting.forms.schemas import (
+    InvalidReply,
+    Payload,
+    check_payload,
+    json_schema_for,
+)
+from agents.prompting.layers import Layer, Piece, text_layer
+from agents.prompting.prompt_files import render_prompt
+from agents.prompting.tools import AnswerTool, ArgumentsT
+from agents.running.database import in_database
+
+logger = logging.getLogger(__name__)
+
+_NO_OBJECT = "it holds no whole JSON object"
+
+
+async def ask_for_call(
+    agent: Agent,
+    session_id: uuid.UUID,
+    compose: Compose,
+    tool: AnswerTool[ArgumentsT],
+    *,
+    attempt_id: uuid.UUID | None = None,
+    job_id: uuid.UUID | None = None,
+    step: int = 1,
+) -> ArgumentsT:
+    """Return the arguments with which the model called the tool, after at most one repair.
+
+    A model whose server takes tools has to call this tool. Any other model answers with the
+    arguments as a JSON object, and its request ends with a layer that says so. Each call is
+    checked, counted and recorded like any other, for the attempt or the job. Raises NotInForm if
+    the repair failed too or did not fit into the window. Raises the errors of `call_model`.
+    """
+    asking = _Asking(agent, session_id, tool, attempt_id, job_id, step)
+    try:
+        return await asking.ask(lambda: [*compose(), *asking.form_layers()])
+    except InvalidReply as invalid:
+        logger.warning("agent %s is asked once more: no call that can be used", agent.label)
+        repair = asking.repair_layers(str(invalid))
+        try:
+            return await asking.ask(lambda: [*compose(), *asking.form_layers(), *repair])
+        except (InvalidReply, PromptTooLong):
+            raise NotInForm from None
+
+
+@dataclass
+class _Asking(Generic[ArgumentsT]):
+    """One question, with the model's latest answer."""
+
+    agent: Agent
+    session_id: uuid.UUID
+    tool: AnswerTool[ArgumentsT]
+    attempt_id: uuid.UUID | None
+    job_id: uuid.UUID | None
+    step: int
+    _answer: str = ""
+    _arguments: ArgumentsT | None = None
+
+    async def ask(self, compose: Compose) -> ArgumentsT:
+        # A small model is held to lengths, because it would otherwise write up to its limit.
+        schema = json_schema_for(self.tool.arguments, tight=is_small_model(self.agent))
+        prepare = partial(
+            prepare_call,
+            self.agent,
+            self.session_id,
+            compose,
+            json_schema=None if self._is_native else schema,
+            tools=[self.tool.schema] if self._is_native else (),
+            tool_choice="required" if self._is_native else "",
+            attempt_id=self.attempt_id,
+            job_id=self.job_id,
+            step=self.step,
+        )
+        call = await self._let_through(prepare)
+        try:
+            await make_call(call, validate=self._read)
+        finally:
+            if self.attempt_id is not None:
+                rates.reply_is_over(self.session_id)
+        assert self._arguments is not None, "A checked answer has arguments."
+        return self._arguments
+
+    def form_layers(self) -> list[Layer]:
+        """Return the layer that tells a model without tools how to answer."""
+        if self._is_native:
+            return []
+        text = render_prompt(
+            "answer_json",
+            name=self.tool.name,
+            description=self.tool.description,
+            schema=json.dumps(self.tool.schema.parameters),
+        )
+        piece = Piece(text, has_elements=True, has_calls=True)
+        return [Layer("ANSWER_FORM", (piece,))]
+
+    def repair_layers(self, problem: str) -> list[Layer]:
+        if not self._is_native:
+            return repair_layers(self._answer, problem, "json")
+        text = render_prompt("repair_call", error=problem, name=self.tool.name)
+        return [text_layer("REPAIR", text, has_heading=False)]
+
+    @property
+    def _is_native(self) -> bool:
+        return facts_of(model_name(self.agent)).tools
+
+    async def _let_through(self, prepare: Callable[[], PreparedCall]) -> PreparedCall:
+        if self.attempt_id is not None:
+            return await let_next_reply_through(self.session_id, prepare)
+        return await in_database(let_through, self.session_id, prepare)
+
+    def _read(self, reply: Reply) -> None:
+        """Check the answer. Raises InvalidReply, so that the record of the call says what is
+        wrong."""
+        self._answer = reply.text
+        # Only one tool was offered, so a call under another name can only mean this tool. Some
+        # models write the arguments as text although they were asked for a call.
+        said = reply.text
+        if reply.tool_calls:
+            first = reply.tool_calls[0]
+            if first.problem:
+                raise InvalidReply(first.problem)
+            said = first.arguments or "{}"
+        self._arguments = check_payload(_object_in(said), self.tool.arguments)
+
+
+def _object_in(text: str) -> Payload:
+    begin = text.find("{")
+    if begin < 0:
+        raise InvalidReply(_NO_OBJECT)
+    try:
+        # The decoder accepts line breaks inside strings, which small models write.
+        said, _ = json.JSONDecoder(strict=False).raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        raise InvalidReply(_NO_OBJECT) from None
+    inner = said.get("arguments")
+    # A model may write the whole call, with its name and its arguments.
+    is_whole_call = isinstance(inner, dict) and said.keys() <= {"name", "arguments"}
+    payload: Payload = inner if is_whole_call else said
+    return payload
