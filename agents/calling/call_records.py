@@ -300,10 +300,12 @@ def _call_that_wrote(
 ) -> LLMArtifact | None:
     """Return the call that wrote the reply of a committed attempt.
 
-    This is the last call of the attempt in which the model wrote any text. The reply of an edit has
-    the call of the reply that was edited.
+    This is the last call of the attempt in which its agent wrote any text. Other agents may have
+    answered questions of tools. The reply of an edit has the call of the reply that was edited.
     """
-    made = [one for one in calls.get(_origin_of(attempt).pk, ()) if one.raw_output_ref]
+    origin = _origin_of(attempt)
+    of_attempt = calls.get(origin.pk, ())
+    made = [one for one in of_attempt if one.raw_output_ref and one.agent == origin.agent]
     return made[-1] if made else None
 
 

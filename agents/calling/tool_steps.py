@@ -14,7 +14,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from django.db import Error as DatabaseError
+
 from agents.calling import rates
+from agents.calling.answers_by_call import ask_for_call
 from agents.calling.calls import (
     Compose,
     OnText,
@@ -27,6 +30,7 @@ from agents.calling.calls import (
 from agents.calling.model_access import model_name
 from agents.calling.next_calls import let_next_reply_through
 from agents.facts.model_facts import facts_of
+from agents.modes import find_agent
 from agents.prompting.declarations import Agent
 from agents.prompting.forms.schemas import InvalidReply, check_payload
 from agents.prompting.forms.tool_answers import AnswerEnd, reader_for
@@ -41,9 +45,10 @@ from agents.prompting.tools import (
     ToolResult,
 )
 from agents.providers.base import ToolCall
-from agents.providers.exceptions import EmptyReply
+from agents.providers.exceptions import EmptyReply, ProviderError
 from agents.running.database import in_database
 from agents.running.unforeseen import traceback_of
+from sessions.exceptions import ChapterError
 from sessions.limits import MAX_CHANGES_OF_AN_ATTEMPT
 from sessions.text import scrub_reply
 
@@ -88,6 +93,7 @@ class Step:
 
 
 OnStep = Callable[[Step], Awaitable[None]]
+ComposeQuestion = Callable[[Agent, Mapping[str, Sequence[Piece]]], Sequence[Layer]]
 
 
 @dataclass
@@ -108,6 +114,9 @@ class ToolWriting:
     job_id: uuid.UUID | None = None
     # The words at which a small model is stopped.
     stop: Sequence[str] = ()
+    # A function that composes the request by which a tool asks another agent (`Tool.asks`), with
+    # the pieces that belong only to this request. Without it, no tool asks anything.
+    compose_question: ComposeQuestion | None = None
     # The number of changes that all steps together may propose.
     most_changes: int = MAX_CHANGES_OF_AN_ATTEMPT
     # The layers that earlier steps add to the request. The next two fields are the texts and the
@@ -210,13 +219,13 @@ class ToolWriting:
         for call in calls:
             before = tuple(self._changes)
             context = ToolContext(self.session_id, self.reader, readable, before)
-            result = self._run(call, context)
+            result = await self._run(call, context, number)
             changes = tuple(replace(change, step=number) for change in result.changes)
             self._changes += changes
             runs.append(CallRun(call, result.sentence[:LONGEST_SENTENCE] or "Done.", changes))
         return tuple(runs)
 
-    def _run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+    async def _run(self, call: ToolCall, context: ToolContext, number: int) -> ToolResult:
         """Run a tool call and return its result. If the call cannot be run, the result says why."""
         tool = self._tools.get(call.name)
         if call.problem:
@@ -232,8 +241,9 @@ class ToolWriting:
         made = (call.name, json.dumps(payload, sort_keys=True))
         if self._made.get(made) == len(self._changes):
             return ToolResult(_REPEATED)
+        answer = await self._answer_for(tool, arguments, context, number)
         try:
-            result = _result_of(tool, arguments, context)
+            result = _result_of(tool, arguments, replace(context, answer=answer))
         except Exception as error:  # noqa: BLE001  (a tool's fault may not end the reply)
             logger.error("the tool %s failed:\n%s", tool.name, traceback_of(error))
             return ToolResult(_FAILED)
@@ -242,6 +252,45 @@ class ToolWriting:
             return ToolResult(_TOO_MANY)
         self._made[made] = count
         return result
+
+    async def _answer_for(
+        self, tool: Tool, arguments: ToolArguments, context: ToolContext, number: int
+    ) -> ToolArguments | None:
+        """Return the answer to the tool's question. Return None if the tool asks nothing, or if
+        there is no answer that can be used, because the tool can then go on without one."""
+        compose = self.compose_question
+        if tool.asks is None or compose is None:
+            return None
+        try:
+            question = tool.asks(arguments, context)
+            if question is None:
+                return None
+            agent = self._agent_to_ask(question.agent)
+            answer: ToolArguments = await ask_for_call(
+                agent,
+                self.session_id,
+                partial(compose, agent, question.pieces),
+                question.answer,
+                attempt_id=self.attempt_id,
+                job_id=self.job_id,
+                step=number,
+            )
+            return answer
+        except DatabaseError:
+            raise
+        except (ProviderError, ChapterError) as error:
+            name = type(error).__name__
+            logger.warning("the question of the tool %s was not answered: %s", tool.name, name)
+        except Exception as error:  # noqa: BLE001  (a tool's fault may not end the reply)
+            logger.error("the question of %s failed:\n%s", tool.name, traceback_of(error))
+        return None
+
+    def _agent_to_ask(self, name: str) -> Agent:
+        agent = find_agent(name)
+        if agent is None or agent.name == self.agent.name:
+            # The records of calls tell the calls of the reply apart by their agent.
+            raise ValueError("A tool asks an agent that there is, and not the one who calls it.")
+        return agent
 
     def _say(self, reply: Reply, step: Step, problem: str) -> None:
         """Add this step to the next request: the model's text, and the results of its tool

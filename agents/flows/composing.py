@@ -1,5 +1,6 @@
 """Composes the request of an attempt's agent, as the chapter's mode declares it."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ from agents.calling.tool_steps import with_tools
 from agents.modes import agent_of, compose_for, mode_of, who_answers
 from agents.prompting.budget import input_budget, output_limit, read_weight_ahead
 from agents.prompting.declarations import Agent
-from agents.prompting.layers import Layer
+from agents.prompting.layers import Layer, Piece
 from agents.prompting.sandwich import Subject
 from sessions.exceptions import ChapterError
 from sessions.models import Attempt, Session
@@ -25,6 +26,16 @@ def compose_reply(attempt: Attempt) -> list[Layer]:
     pieces = mode_of(attempt.session).own_pieces(attempt)
     subject = Subject(attempt.session, attempt.actor, before, attempt, own_pieces=pieces)
     return _compose(agent_of(attempt), subject)
+
+
+def compose_question(
+    attempt: Attempt, agent: Agent, pieces: Mapping[str, Sequence[Piece]]
+) -> list[Layer]:
+    """Compose the request by which a tool of the attempt asks another agent. It tells no more than
+    the attempt's actor may know."""
+    before = attempt.turn.number if attempt.turn else None
+    subject = Subject(attempt.session, attempt.actor, before, attempt, own_pieces=pieces)
+    return _compose(agent, subject)
 
 
 def answer_to(chapter: Session, agent_slot: int | None, words: str = "") -> Attempt:

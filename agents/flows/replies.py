@@ -15,7 +15,7 @@ from agents.calling.calls import PreparedCall, Reply, let_reply_through, prepare
 from agents.calling.rates import reply_is_over
 from agents.calling.tool_steps import Step, ToolWriting
 from agents.flows.committing import SUMMARY_PAUSE_SECONDS, commit_reply, leave_ended
-from agents.flows.composing import compose_reply, cues_of
+from agents.flows.composing import compose_question, compose_reply, cues_of
 from agents.flows.continuing import write_whole
 from agents.flows.late_results import follow_up_latest_turn, take_waiting_results
 from agents.flows.reply_texts import ReplyReader, reader_of
@@ -312,6 +312,7 @@ def _in_steps(attempt: Attempt, compose: ComposeStep) -> ToolWriting:
         reader=attempt.actor,
         attempt_id=attempt.pk,
         stop=cues_of(attempt),
+        compose_question=partial(compose_question, attempt),
         most_changes=room_for_changes(attempt),
     )
 

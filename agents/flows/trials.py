@@ -251,7 +251,8 @@ def read_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Trial:
     assert attempt.source is not None, "A trial is made from another attempt."
     assert attempt.turn is not None, "A trial is an attempt at a turn."
     base = _base_of(attempt)
-    own = calls_of(chapter).filter(attempt=attempt).order_by("created_at").last()
+    calls = calls_of(chapter).filter(attempt=attempt, agent=attempt.agent)
+    own = calls.order_by("created_at").last()
     is_done = attempt.status == Attempt.Status.COMMITTED
     return Trial(
         attempt=attempt,
@@ -384,7 +385,13 @@ def _first_step(behind: CallsBehind, call: CallRecord) -> CallRecord:
     """Return the call of the first step of the same run. Return `call` if the first step has no
     record."""
     until = behind.calls[: behind.calls.index(call) + 1]
-    own = [one for one in until if one.artifact.attempt_id == call.artifact.attempt_id]
+    # A step may have further calls, by which tools asked other agents.
+    own = [
+        one
+        for one in until
+        if one.artifact.attempt_id == call.artifact.attempt_id
+        and one.artifact.agent == call.artifact.agent
+    ]
     return next((one for one in reversed(own) if one.artifact.step <= 1), call)
 
 

@@ -8,7 +8,7 @@ neither the database nor the settings, and while it runs Django refuses every qu
 
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
@@ -16,6 +16,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from agents.prompting.forms.schemas import json_schema_for
+from agents.prompting.layers import Piece
 from agents.providers.base import ToolSchema
 from sessions.limits import CHANGE_NAME_CHAR_LIMIT
 
@@ -56,13 +57,16 @@ class ToolContext:
 
     `reader` is the slot of the character for whom the tool reads, or None for the narrator.
     `readable` is the data that this character or narrator may know at this step. `changes` are the
-    changes that earlier tool calls of this run proposed.
+    changes that earlier tool calls of this run proposed. `answer` is the answer to the question of
+    `Tool.asks`: an instance of the arguments of its AnswerTool. It is None if the tool asked
+    nothing, or if the call of the model failed or was refused.
     """
 
     chapter_id: uuid.UUID
     reader: int | None
     readable: Mapping[str, Any]
     changes: tuple[ProposedChange, ...] = ()
+    answer: Any = None
 
 
 @dataclass(frozen=True)
@@ -93,11 +97,27 @@ class AnswerTool(Generic[ArgumentsT]):
 
 
 @dataclass(frozen=True)
+class Question:
+    """A question that a tool asks a model before it runs.
+
+    `agent` is the name of the agent that is asked, which is not the agent that writes the reply.
+    `pieces` are the pieces that belong only to this request, by the names of the agent's layers.
+    The model answers by calling the tool `answer`.
+    """
+
+    agent: str
+    pieces: Mapping[str, Sequence[Piece]]
+    answer: AnswerTool[Any]
+
+
+@dataclass(frozen=True)
 class Tool:
     """The declaration of a tool.
 
     `run` is called with the arguments as an instance of the class `arguments`. It may propose only
-    changes of the kinds in `change_kinds`.
+    changes of the kinds in `change_kinds`. `asks` is called before it, with the same arguments, and
+    returns a question to a model or None. `run` then finds the answer in its context, and has to
+    manage without one if none came.
     """
 
     name: str
@@ -105,6 +125,7 @@ class Tool:
     arguments: type[ToolArguments]
     run: Callable[[Any, ToolContext], ToolResult]
     change_kinds: frozenset[str] = frozenset()
+    asks: Callable[[Any, ToolContext], Question | None] | None = None
 
     def __post_init__(self) -> None:
         check_tool_name(self.name)

@@ -13,6 +13,7 @@ from storyengine.tests.lighthouse.keeper import KEEPER, Pointing, acts_next, ans
 from storyengine.tests.lighthouse.log import LOG, LOG_KIND, enter_signals
 from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.lighthouse.outcome import SIGNAL, outcome
+from storyengine.tests.lighthouse.pilot import PILOT
 from storyengine.tests.lighthouse.setup import Tower
 from storyengine.tests.lighthouse.state import (
     CHANGE_KINDS,
@@ -36,7 +37,7 @@ MODE = Mode(
     name="lighthouse",
     title="Lighthouse",
     sentence="Two people keep a lighthouse.",
-    agents=(KEEPER, NARRATOR),
+    agents=(KEEPER, NARRATOR, PILOT),
     answers=answers,
     own_pieces=words_of,
     readable=readable,

@@ -11,10 +11,10 @@ from agents.prompting.sandwich import Subject
 from sessions.models import Change, Session
 from storyengine.tests.lighthouse.setup import TANK, Tower
 
-LIT, OIL, WIND, TIDE_CAME, RANG = (
-    f"lighthouse.{name}" for name in ("lit", "oil", "wind", "tide_came", "rang")
+LIT, OIL, WIND, TIDE_CAME, RANG, SIGHTED = (
+    f"lighthouse.{name}" for name in ("lit", "oil", "wind", "tide_came", "rang", "sighted")
 )
-CHANGE_KINDS = frozenset({LIT, OIL, WIND, TIDE_CAME, RANG})
+CHANGE_KINDS = frozenset({LIT, OIL, WIND, TIDE_CAME, RANG, SIGHTED})
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Light:
     wind: int | None = None
     tides: tuple[int, ...] = ()
     strokes: int = 0
+    ships: tuple[str, ...] = ()
 
 
 def first_light(chapter: Session) -> Light:
@@ -54,6 +55,8 @@ def apply_change(light: Light, change: Change) -> Light:
         return replace(light, wind=payload["force"])
     if change.kind == RANG:
         return replace(light, strokes=light.strokes + payload["strokes"])
+    if change.kind == SIGHTED:
+        return replace(light, ships=(*light.ships, payload["ship"]))
     if change.kind == TIDE_CAME:
         return replace(light, tides=(*light.tides, payload["level"]))
     return light

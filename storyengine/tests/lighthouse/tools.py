@@ -1,4 +1,5 @@
-"""The tools of the keepers: they light a lamp, hail somebody, feel the wind and ring the bell."""
+"""The tools of the keepers: they light a lamp, hail somebody, feel the wind, ring the bell, and
+look out for ships."""
 
 from typing import Any
 
@@ -7,7 +8,8 @@ from pydantic import Field
 from agents.modes import chance_of, world_of
 from agents.prompting.tools import ProposedChange, Tool, ToolArguments, ToolContext, ToolResult
 from sessions.models import PERSON, Attempt
-from storyengine.tests.lighthouse.state import LIT, RANG, WIND
+from storyengine.tests.lighthouse.pilot import Lookout, asks_for_the_ship
+from storyengine.tests.lighthouse.state import LIT, RANG, SIGHTED, WIND
 
 
 class Lighting(ToolArguments):
@@ -48,9 +50,16 @@ def ring(arguments: Ringing, context: ToolContext) -> ToolResult:
     return ToolResult("It is heard on the water.", (change,))
 
 
+def look_out(arguments: Lookout, context: ToolContext) -> ToolResult:
+    known = context.answer.shipName if context.answer else f"a ship with {arguments.sails}"
+    change = ProposedChange(SIGHTED, {"ship": known})
+    return ToolResult(f"It is {known}.", (change,))
+
+
 TOOLS = (
     Tool("light", "Lights a lamp.", Lighting, light, frozenset({LIT})),
     Tool("hail", "Calls somebody ashore.", Hailing, hail, frozenset({PERSON})),
     Tool("feel", "Feels the wind.", ToolArguments, feel, frozenset({WIND})),
     Tool("ringBell", "Rings the bell.", Ringing, ring, frozenset({RANG})),
+    Tool("lookOut", "Looks out.", Lookout, look_out, frozenset({SIGHTED}), asks_for_the_ship),
 )
