@@ -28,7 +28,7 @@ from agents.prompting.layers import Layer
 from agents.providers.exceptions import ProviderError
 from agents.running.claims import keep_claim
 from agents.running.database import in_database, in_database_patiently
-from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded
+from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded, StepChanges
 from agents.running.unforeseen import ProgramFailed, traceback_of
 from agents.servers.choices import refresh_choices
 from agents.storage import describe
@@ -46,7 +46,7 @@ from sessions.attempts import (
 from sessions.breaking import INTERRUPTED, KEPT, extend_broken_text, fail_attempt, stop_attempt
 from sessions.exceptions import ChapterError, WrongState
 from sessions.log_lines import current_ids, go_on_working_for
-from sessions.models import Attempt
+from sessions.models import Attempt, Change
 from sessions.world import NewChange, room_for_changes, store_changes
 
 logger = logging.getLogger(__name__)
@@ -369,7 +369,7 @@ async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> str:
         reader.show(piece, live.append)
 
     try:
-        reply = await _call(attempt, writing, reader, show)
+        reply = await _call(attempt, writing, reader, show, live)
     finally:
         # Even if the reply broke off, the text that was held back is shown.
         reader.show_rest(live.append)
@@ -381,7 +381,11 @@ async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> str:
 
 
 async def _call(
-    attempt: Attempt, writing: Writing, reader: ReplyReader, show: Callable[[str], None]
+    attempt: Attempt,
+    writing: Writing,
+    reader: ReplyReader,
+    show: Callable[[str], None],
+    live: LiveReply,
 ) -> Reply:
     if isinstance(writing, PreparedCall):
         return await write_whole(writing, reader, show)
@@ -391,14 +395,18 @@ async def _call(
     async def store(step: Step) -> None:
         said.append(step.text)
         after_chars = reader.chars_of("".join(said)) if step.changes else 0
-        if not await in_database_patiently(_store_step, attempt, step, after_chars):
+        stored = await in_database_patiently(_store_step, attempt, step, after_chars)
+        if stored is None:
             raise _EndedElsewhere
+        if stored:
+            live.append(StepChanges(step.number, stored))
 
     return await writing.write(on_text=show, on_step=store)
 
 
-def _store_step(attempt: Attempt, step: Step, after_chars: int) -> bool:
-    """Store the changes of the step. Returns False if the run may no longer write."""
+def _store_step(attempt: Attempt, step: Step, after_chars: int) -> list[Change] | None:
+    """Store the changes of the step, and return them. Returns None if the run may no longer
+    write."""
     changes = [
         NewChange(
             change.kind,
@@ -410,7 +418,13 @@ def _store_step(attempt: Attempt, step: Step, after_chars: int) -> bool:
         for run in step.runs
         for change in run.changes
     ]
-    return not changes or store_changes(attempt, check_changes(attempt.session, changes))
+    if not changes:
+        return []
+    if not store_changes(attempt, check_changes(attempt.session, changes)):
+        return None
+    # The changes are read back, because the number of a person who appears is known only now.
+    of_step = attempt.changes.filter(run_id=attempt.run_id, step=step.number)
+    return list(of_step.order_by("position"))
 
 
 async def _fail_unforeseen(attempt: Attempt, live: LiveReply, error: Exception) -> None:

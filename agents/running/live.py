@@ -1,16 +1,20 @@
-"""The replies that this process is writing, and a way to follow those of other processes."""
+"""The replies that this process is writing, and a way to follow those of other processes.
+
+A follower gets the text of a reply, and the changes of each step between the texts.
+"""
 
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from agents.running.database import in_database
 from sessions.breaking import recover_dead_attempts
 from sessions.exceptions import ChapterError
-from sessions.models import Attempt, Event
+from sessions.models import Attempt, Change, Event
 
 # The seconds between two reads of a reply of another process, which stores its text once a second.
 POLL_SECONDS = 0.5
@@ -40,7 +44,20 @@ class ReplyEnded:
     events: Sequence[Event] = ()
 
 
-ReplyPart = ReplyText | ReplyEnded
+@dataclass(frozen=True)
+class StepChanges:
+    """The stored changes of one step of a reply. They count once the reply is committed."""
+
+    step: int
+    changes: Sequence[Change]
+
+    @property
+    def after_chars(self) -> int:
+        """The number of characters that the text had at the end of the step."""
+        return self.changes[-1].after_chars
+
+
+ReplyPart = ReplyText | StepChanges | ReplyEnded
 
 
 class _Timer:
@@ -82,9 +99,12 @@ class _Timer:
 @dataclass
 class LiveReply:
     """The growing text of a reply, and the task that writes it. The task continues when the request
-    that started it has ended."""
+    that started it has ended.
 
-    parts: list[str] = field(default_factory=list)
+    `parts` has pieces of text, and the changes of each step after the text of the step.
+    """
+
+    parts: list[str | StepChanges] = field(default_factory=list)
     is_over: bool = False
     task: asyncio.Task[None] | None = None
     refusal: ChapterError | None = None
@@ -100,10 +120,10 @@ class LiveReply:
 
     @property
     def text(self) -> str:
-        return "".join(self.parts)
+        return _joined(self.parts)
 
-    def append(self, text: str) -> None:
-        self.parts.append(text)
+    def append(self, part: str | StepChanges) -> None:
+        self.parts.append(part)
         self._wake()
 
     def replace(self, text: str, note: str) -> None:
@@ -121,8 +141,11 @@ class LiveReply:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def read(self, *, pause: float | None = None) -> AsyncGenerator[ReplyText | None]:
-        """Yield the whole text from its beginning. A slow reader gets fewer and longer pieces.
+    async def read(
+        self, *, pause: float | None = None
+    ) -> AsyncGenerator[ReplyText | StepChanges | None]:
+        """Yield the whole text from its beginning, with the changes of steps in their places. A
+        slow reader gets fewer and longer pieces.
 
         If `pause` is given, also yield None once in each interval of this many seconds.
         """
@@ -134,11 +157,15 @@ class LiveReply:
                 is_replaced = replaced != self._replaced
                 if is_replaced or position < len(self.parts):
                     start = 0 if is_replaced else position
-                    text = "".join(self.parts[start:])
+                    new = self.parts[start:]
                     position, replaced = len(self.parts), self._replaced
                     note = self.note if is_replaced else ""
-                    yield ReplyText(text, is_restart=is_first or is_replaced, note=note)
-                    is_first = False
+                    for text, step in _by_steps(new):
+                        if text or is_first or is_replaced:
+                            yield ReplyText(text, is_restart=is_first or is_replaced, note=note)
+                        is_first, is_replaced = False, False
+                        if step is not None:
+                            yield step
                 elif self.is_over:
                     return
                 elif timer.has_paused():
@@ -147,13 +174,29 @@ class LiveReply:
                     await changed.wait()
 
 
+def _joined(parts: Iterable[str | StepChanges]) -> str:
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _by_steps(parts: Sequence[str | StepChanges]) -> Iterator[tuple[str, StepChanges | None]]:
+    """Yield each text with the changes that follow it, and last the text that no changes follow."""
+    begin = 0
+    for at, part in enumerate(parts):
+        if isinstance(part, StepChanges):
+            yield _joined(parts[begin:at]), part
+            begin = at + 1
+    if begin < len(parts) or not parts:
+        yield _joined(parts[begin:]), None
+
+
 LIVE_REPLIES: dict[uuid.UUID, LiveReply] = {}
 
 
 async def follow(
     attempt_id: uuid.UUID, *, pause: float | None = None
 ) -> AsyncGenerator[ReplyPart | None]:
-    """Yield the text of the reply so far, then each addition, and last the end of the reply.
+    """Yield the text of the reply so far with the changes of its steps, then each addition, and
+    last the end of the reply. Of a reply that has ended, only the end is yielded.
 
     If `pause` is given, also yield None once in each interval of this many seconds. The reply
     continues even if its reader leaves. Raises Attempt.DoesNotExist if the chapter was reset or
@@ -176,20 +219,52 @@ async def follow(
 async def _follow_elsewhere(
     attempt_id: uuid.UUID, pause: float | None
 ) -> AsyncIterator[ReplyPart | None]:
+    """Yield the parts of a reply that another process writes. Its text is stored once a second, and
+    its changes at the end of each step. So changes wait until the text before them has come."""
     shown = None
+    told: set[tuple[uuid.UUID | None, int]] = set()
     paused_at = time.monotonic()
     while True:
         if pause is not None and time.monotonic() - paused_at >= pause:
             paused_at = time.monotonic()
             yield None
-        attempt = await in_database(_read, attempt_id)
-        if attempt.partial_text != shown and attempt.status != Attempt.Status.COMMITTED:
-            shown = attempt.partial_text
-            yield ReplyText(shown, is_restart=True)
+        attempt, steps = await in_database(_read_with_steps, attempt_id)
+        if attempt.status != Attempt.Status.COMMITTED:
+            text = attempt.partial_text
+            for step in steps:
+                key = (attempt.run_id, step.step)
+                if key in told or step.after_chars > len(text):
+                    continue
+                told.add(key)
+                before = text[: step.after_chars]
+                if not (shown or "").startswith(before):
+                    shown = before
+                    yield ReplyText(shown, is_restart=True)
+                yield step
+            if text != shown:
+                shown = text
+                yield ReplyText(shown, is_restart=True)
         if not attempt.is_running:
             yield ReplyEnded(attempt)
             return
         await asyncio.sleep(POLL_SECONDS)
+
+
+def read_step_changes(attempt: Attempt) -> list[StepChanges]:
+    """Return the changes of the attempt's present run, by step. Late results, which the run took
+    before its first step, are left out."""
+    changes = attempt.changes.filter(run_id=attempt.run_id, step__gt=0).order_by("position")
+    return [StepChanges(step, list(made)) for step, made in groupby(changes, key=_step_of)]
+
+
+def _step_of(change: Change) -> int:
+    return change.step
+
+
+def _read_with_steps(attempt_id: uuid.UUID) -> tuple[Attempt, list[StepChanges]]:
+    attempt = _read(attempt_id)
+    is_committed = attempt.status == Attempt.Status.COMMITTED
+    return attempt, [] if is_committed else read_step_changes(attempt)
 
 
 def _read(attempt_id: uuid.UUID) -> Attempt:

@@ -28,7 +28,13 @@ STREAMS: dict[str, Any] = {
             '`{"text": …}` (and `"is_restart": true` where the text replaces what came before, '
             "with a `note` where the model is asked once more), then one `turn` event with what "
             "201 answers, or one `error` event with a problem. The tokens are all that the model "
-            "writes, also what is stored as a thought.",
+            "writes, also what is stored as a thought. Where the agent has tools, a `change` event "
+            'follows the text of each step that changed the world: `{"step": …, "changes": […]}`, '
+            "each change as in `…/turns/{number}`. Such changes count once the `turn` event has "
+            "come, and none of them after an `error` event, unless the text is kept. A stream that "
+            "begins late, or of a reply that another process writes, has the same `change` events, "
+            "at the latest before the `turn` event; `after_chars` says where each belongs. A "
+            "`token` event with `is_restart` takes back no `change` event.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         }
     }

@@ -11,12 +11,20 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
+from agents.modes import find_agent
 from agents.running.database import in_database
-from agents.running.live import ReplyEnded, ReplyPart, ReplyText, follow
+from agents.running.live import (
+    ReplyEnded,
+    ReplyPart,
+    ReplyText,
+    StepChanges,
+    follow,
+    read_step_changes,
+)
 from sessions.attempts import OpenedAttempt
 from sessions.exceptions import ChapterError, UnknownChapter
 from sessions.models import Attempt
-from storyengine.api.documents import TurnAnswer, pending_document
+from storyengine.api.documents import ChangeDocument, TurnAnswer, pending_document
 from storyengine.api.problems import (
     TurnFailed,
     TurnRefused,
@@ -67,8 +75,10 @@ def stream_answer(request: HttpRequest, opened: OpenedAttempt) -> StreamingHttpR
 
 
 async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator[bytes]:
-    """Yield an event `token` for each piece of text, and then one event `turn` or `error`."""
+    """Yield an event `token` for each piece of text, an event `change` for each step that changed
+    something, and then one event `turn` or `error`."""
     shown: list[str] = []
+    told: set[int] = set()
     try:
         async with aclosing(_parts(opened)) as parts:
             async for part in parts:
@@ -77,6 +87,9 @@ async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator
                 elif isinstance(part, ReplyText):
                     if token := _token(part, shown):
                         yield _event("token", token)
+                elif isinstance(part, StepChanges):
+                    told.add(part.step)
+                    yield _change(part)
                 else:
                     answer = await _answer(part)
                     # Some text of the reply may not have been sent yet if another process wrote the
@@ -85,6 +98,8 @@ async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator
                     whole = ReplyText("\n\n".join(said), is_restart=True)
                     if token := _token(whole, shown):
                         yield _event("token", token)
+                    for step in await _untold_changes(part.attempt, told):
+                        yield _change(step)
                     yield _event("turn", answer.model_dump())
     except (ChapterError, *STORAGE_ERRORS) as error:
         refusal = error if isinstance(error, ChapterError) else find_storage_refusal(error)
@@ -95,6 +110,21 @@ async def _events(request: HttpRequest, opened: OpenedAttempt) -> AsyncGenerator
 
 def _event(name: str, data: dict[str, Any]) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), to_json(data))
+
+
+def _change(step: StepChanges) -> bytes:
+    changes = [ChangeDocument.model_validate(one).model_dump() for one in step.changes]
+    return _event("change", {"step": step.step, "changes": changes})
+
+
+async def _untold_changes(attempt: Attempt, told: set[int]) -> list[StepChanges]:
+    """Return the changes of those steps that the stream has not told, because it began after them
+    or another process wrote the reply."""
+    agent = find_agent(attempt.agent, attempt.actor)
+    if agent is None or not agent.tools:
+        return []
+    steps = await in_database(read_step_changes, attempt)
+    return [one for one in steps if one.step not in told]
 
 
 def _token(part: ReplyText, shown: list[str]) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from agents.flows.replies import start_prompt, start_reroll, stop_reply
 from agents.flows.warmup import warm_reply
 from agents.running.database import in_database
-from agents.running.live import ReplyText, follow
+from agents.running.live import ReplyText, StepChanges, follow
 from sessions.access import get_chapter
 from sessions.attempts import EVERYBODY, OpenedAttempt
 from sessions.cast import check_takes_part
@@ -125,8 +125,9 @@ async def stream(
 ) -> StreamingHttpResponse:
     """Stream a reply as server-sent events.
 
-    The events `text` and `restart` have escaped text, and `ended` is the last event. `trouble` has
-    a message for the operator, who has to act before the reply can be stored.
+    The events `text` and `restart` have escaped text, and `ended` is the last event. `change` has
+    the number of a step that has changed something. `trouble` has a message for the operator, who
+    has to act before the reply can be stored.
     """
     await in_database(_check_attempt, session_id, attempt_id)
     response = StreamingHttpResponse(
@@ -147,6 +148,8 @@ async def _frames(
                     yield KEEP_ALIVE
                 elif isinstance(part, ReplyText):
                     yield _frame("restart" if part.is_restart else "text", _written(part))
+                elif isinstance(part, StepChanges):
+                    yield _frame("change", str(part.step))
                 else:
                     yield _frame("ended", await in_database(_render_ended, request, part.attempt))
     except Attempt.DoesNotExist:

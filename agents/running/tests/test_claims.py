@@ -218,7 +218,7 @@ def test_a_text_for_which_there_is_no_memory_is_kept_the_next_time(
     def join(live: LiveReply) -> str:
         for error in texts:
             raise error
-        return "".join(live.parts)
+        return "".join(map(str, live.parts))
 
     monkeypatch.setattr(LiveReply, "text", property(join))
 
