@@ -17,8 +17,10 @@ class ChapterError(Exception):
     # A short text for pages, for a refusal whose message is for programs. A page shows this text,
     # and shows the message after a click.
     in_short = ""
-    # The name of a template that a page shows below the message, or "".
+    # The name of a template that a page shows below the message, or "". A page of its own, without
+    # scripts, shows the other template instead of the words that were sent.
     template = ""
+    form_template = ""
 
     @property
     def headers(self) -> dict[str, str]:

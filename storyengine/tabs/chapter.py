@@ -4,6 +4,7 @@ import uuid
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.db import transaction
 from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -24,6 +25,16 @@ from sessions.states import State
 from storyengine.books.formats import FORMATS
 from storyengine.tabs.chapter_page import ChapterPage, read_page
 from storyengine.tabs.chapter_signs import read_status
+from storyengine.tabs.seen_values import (
+    HEADER,
+    ChangedElsewhere,
+    Conflict,
+    Sent,
+    lock_values,
+    mark_after,
+    marks_of,
+    values_of_narrator,
+)
 from storyengine.web.header import header_context
 from storyengine.web.model_notice import read_model_notice
 from storyengine.web.numbers import read_whole_number
@@ -64,15 +75,29 @@ def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    words = request.POST.get("target_words")
+    """Save the narrator's instructions and the target length, but for what another window has
+    changed since."""
+    sent = Sent.read(request)
+    conflicts = _save_narrator(session_id, sent)
+    if conflicts:
+        raise ChangedElsewhere(conflicts, saved_others=not request.htmx)
+    if request.htmx:
+        response = nothing_new()
+        response[HEADER] = mark_after(values_of_narrator(get_chapter(session_id)), sent)
+        return response
+    return HttpResponseRedirect(reverse("pages:draft", args=[session_id]))
+
+
+@transaction.atomic
+def _save_narrator(session_id: uuid.UUID, sent: Sent) -> list[Conflict]:
+    fields, conflicts = sent.to_save(values_of_narrator(lock_values(session_id)))
+    words = fields.get("target_words")
     save_narrative_agent(
         session_id,
-        definition_text=request.POST.get("definition_text"),
+        definition_text=fields.get("definition_text"),
         target_words=None if words is None else read_whole_number(words, "The target length"),
     )
-    if request.htmx:
-        return nothing_new()
-    return HttpResponseRedirect(reverse("pages:draft", args=[session_id]))
+    return conflicts
 
 
 @require_safe
@@ -134,6 +159,7 @@ def _context(page: ChapterPage) -> dict[str, Any]:
     return header_context(page.chapter, "chapter") | {
         "page": page,
         "formats": FORMATS,
+        "seen_values": marks_of(values_of_narrator(page.chapter)),
         "limit": NARRATIVE_AGENT_CHAR_LIMIT,
         "min_words": MIN_TARGET_WORDS,
         "max_words": MAX_TARGET_WORDS,

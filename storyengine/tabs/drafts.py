@@ -23,7 +23,7 @@ from memory.editing.working_copies import (
 from sessions.access import get_chapter, lock_chapter
 from sessions.limits import DRAFT_CHAR_LIMIT
 from sessions.text import with_line_feeds
-from storyengine.tabs.seen_values import HEADER, check_text_seen, mark_of
+from storyengine.tabs.seen_values import HEADER, ChangedElsewhere, Sent, mark_of, marks_of
 from storyengine.web.header import header_context
 from storyengine.web.numbers import number_up_to
 from storyengine.web.render import HttpRequest, go, nothing_new, show
@@ -53,7 +53,7 @@ def edit(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> Ht
         "draft": draft,
         "number": number,
         "text": text,
-        "mark": mark_of(text),
+        "seen_values": marks_of({_FIELD: text}),
         "copy": find_working_copy(draft),
         "limit": DRAFT_CHAR_LIMIT,
     }
@@ -88,7 +88,11 @@ def _save(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> s
     text = with_line_feeds(request.POST.get(_FIELD, stored))
     if text == stored:
         return stored
-    check_text_seen(_FIELD, stored, request.headers.get(HEADER, ""))
+    fields, conflicts = Sent.read(request).to_save({_FIELD: stored})
+    if conflicts:
+        raise ChangedElsewhere(conflicts)
+    if _FIELD not in fields:
+        return stored
     return save_working_copy(session_id, draft_id, text).text
 
 

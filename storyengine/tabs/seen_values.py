@@ -1,16 +1,18 @@
-"""Keeps a window from overwriting a value of Tab 1, or a working copy, that it has not seen.
+"""Keeps a window from overwriting a value of Tab 1, the narrator's instructions or a working copy
+that it has not seen.
 
-A page knows a mark for each value that it shows. It sends the mark with each value that it saves,
-and gets the mark of what was stored.
+A page knows a mark for each value that it shows. With scripts it sends the mark with each value
+that it saves, and gets the mark of what was stored. Without scripts it sends a form with several
+values, and their marks in a hidden field.
 """
 
 import hashlib
 import json
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from django.http import QueryDict
 from django.utils import timezone
 
 from agents.mode_fields import present_setup
@@ -21,72 +23,150 @@ from sessions.models import Session
 from sessions.roster import SLOTS
 from sessions.text import with_line_feeds
 from storyengine.tabs.setup_cells import PREFIX
+from storyengine.web.render import HttpRequest
 
 # The header with the mark of the value that the window has seen, and in the answer with the mark of
 # the value that is stored now.
 HEADER = "X-Seen"
+# The hidden field of a form, with the marks of its values as a JSON object.
+FIELD = "seen_values"
+# What the pages call the fields.
+_LABELS = {
+    "world_text": "World, kind of story, tone",
+    "chapter_text": "This chapter, this place",
+    "agent_count": "Agents in this chapter",
+    "chunk_size": "Prompts in one summary",
+    "definition_text": "Narrative agent",
+    "target_words": "Target length",
+    "text": "Working copy",
+}
+_LABELS_BY_SLOT = {
+    "name": "Name",
+    "pronouns": "Pronouns",
+    "public": "What everybody may know",
+    "identity": "Identity",
+}
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A value that another window has changed since this window has seen it."""
+
+    field: str
+    mine: str
+    stored: str
+
+    @property
+    def mark(self) -> str:
+        return mark_of(self.stored)
+
+    @property
+    def label(self) -> str:
+        kind, _, slot = self.field.rpartition("_")
+        if kind in _LABELS_BY_SLOT and slot.isdecimal():
+            return f"{_LABELS_BY_SLOT[kind]} of agent {slot}"
+        place = self.field.removeprefix(PREFIX).replace(".", " ").replace("_", " ")
+        return _LABELS.get(self.field, place.capitalize())
 
 
 class ChangedElsewhere(ChapterError):
-    """The refusal of a value because another window or program has changed the stored one since."""
+    """The refusal of values because another window or program has changed the stored ones since."""
 
     status = 412
     title = "Changed elsewhere"
-    # The part of a page that shows the stored value, and lets the user choose.
+    # The part of a page that shows the stored value, and lets the user choose; and the same as a
+    # form of its own, on a page without scripts.
     template = "world/_changed_elsewhere.html"
+    form_template = "world/_choice_of_values.html"
 
-    def __init__(self, field: str, stored: str) -> None:
-        self.field, self.stored, self.mark = field, stored, mark_of(stored)
+    def __init__(self, conflicts: list[Conflict], *, saved_others: bool = False) -> None:
+        self.conflicts = conflicts
+        self.marks = json.dumps({one.field: one.mark for one in conflicts})
+        others = " What else you sent is saved." if saved_others else ""
         super().__init__(
             "Another window has changed this since you opened this page. Your words are still "
-            "here, and they are not saved yet: choose which of the two stays."
+            f"here, and they are not saved yet: choose which of the two stays.{others}"
         )
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The fields of a form with the marks of what the window has seen, by the names of the fields.
+    A value without a mark overwrites whatever is stored."""
+
+    fields: Mapping[str, str]
+    marks: Mapping[str, str]
+    # Whether the form has all values of the page, so that the user need not have changed each.
+    is_whole: bool
+
+    @classmethod
+    def read(cls, request: HttpRequest) -> "Sent":
+        fields = {name: str(text) for name, text in request.POST.items() if name != FIELD}
+        if request.htmx:
+            mark = request.headers.get(HEADER, "")
+            return cls(fields, dict.fromkeys(fields, mark), is_whole=False)
+        try:
+            marks = json.loads(request.POST.get(FIELD, ""))
+        except ValueError:
+            marks = {}
+        return cls(fields, marks if isinstance(marks, dict) else {}, is_whole=True)
+
+    def to_save(self, stored: Mapping[str, str]) -> tuple[dict[str, str], list[Conflict]]:
+        """Return the fields that may be saved, and the conflicts: the values that would overwrite
+        others than the window has seen."""
+        saved, conflicts = {}, []
+        for name, text in self.fields.items():
+            words, mark = with_line_feeds(text), self.marks.get(name)
+            present = stored.get(name)
+            if present is None or not mark or words == present or mark_of(present) == mark:
+                saved[name] = text
+            elif not (self.is_whole and mark_of(words) == mark):
+                conflicts.append(Conflict(name, words, present))
+        return saved, conflicts
 
 
 def mark_of(value: str) -> str:
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def marks_of(chapter: Session) -> dict[str, str]:
-    """Return the mark of each value of Tab 1, by the name of its field."""
-    return {name: mark_of(value) for name, value in _stored_values(chapter).items()}
+def marks_of(values: Mapping[str, str]) -> str:
+    """Return the marks of the values as a JSON object, by the names of the fields."""
+    return json.dumps({name: mark_of(value) for name, value in values.items()})
 
 
-def check_seen(session_id: uuid.UUID, form: QueryDict, seen: str) -> None:
-    """Raise ChangedElsewhere if the form has a value that would overwrite another one than the
-    window has seen. Without a mark nothing is checked, nor if Tab 1 is closed.
-
-    The caller saves the form in the same transaction, which refuses a closed Tab 1.
-    """
-    if not seen:
-        return
-    # This UPDATE locks the row on every database, so that another save waits.
+def lock_values(session_id: uuid.UUID) -> Session:
+    """Return the chapter, and let every other save of its values wait until this transaction
+    ends."""
+    # An UPDATE locks the row on every database.
     Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
-    chapter = get_chapter(session_id)
+    return get_chapter(session_id)
+
+
+def to_save_on_tab1(session_id: uuid.UUID, sent: Sent) -> tuple[dict[str, str], list[Conflict]]:
+    """Return what may be saved on Tab 1, and the conflicts. If Tab 1 is closed there are none.
+
+    The caller saves in the same transaction, which refuses a closed Tab 1.
+    """
+    chapter = lock_values(session_id)
     if not is_setup_open(chapter):
-        return
-    stored = _stored_values(chapter)
-    for field, text in form.items():
-        value = stored.get(field)
-        if value is not None and mark_of(value) != seen and with_line_feeds(str(text)) != value:
-            raise ChangedElsewhere(field, value)
+        return dict(sent.fields), []
+    return sent.to_save(values_of_tab1(chapter))
 
 
-def check_text_seen(field: str, stored: str, seen: str) -> None:
-    """Raise ChangedElsewhere if the window has seen another text than the stored one. Without a
-    mark nothing is checked. The caller has locked the row and saves another text."""
-    if seen and mark_of(stored) != seen:
-        raise ChangedElsewhere(field, stored)
-
-
-def mark_after(session_id: uuid.UUID, form: QueryDict) -> str:
+def mark_after(values: Mapping[str, str], sent: Sent) -> str:
     """Return the mark of the value that was saved, or "" if the form had several."""
-    marks = marks_of(get_chapter(session_id))
-    saved = [marks[field] for field in form if field in marks]
+    saved = [mark_of(values[field]) for field in sent.fields if field in values]
     return saved[0] if len(saved) == 1 else ""
 
 
-def _stored_values(chapter: Session) -> dict[str, str]:
+def values_of_narrator(chapter: Session) -> dict[str, str]:
+    return {
+        "definition_text": chapter.narrative_agent_definition_text,
+        "target_words": str(chapter.target_words),
+    }
+
+
+def values_of_tab1(chapter: Session) -> dict[str, str]:
     values = {
         "world_text": chapter.tab1.world_text,
         "chapter_text": chapter.tab1.chapter_text,

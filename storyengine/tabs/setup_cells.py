@@ -1,10 +1,8 @@
 """The cells that a mode adds to Tab 1. The name of each field in a cell says which value of the
 mode's setup the field edits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
-
-from django.http import QueryDict
 
 from agents.exceptions import BadSetup
 from agents.mode_fields import present_setup, setup_of
@@ -30,13 +28,13 @@ def cells_context(chapter: Session) -> dict[str, Any]:
     return {"cells": mode.cells, "setup": present_setup(chapter), "setup_problem": problem}
 
 
-def read_cells(form: QueryDict) -> Callable[[dict[str, Any]], None] | None:
+def read_cells(form: Mapping[str, str]) -> Callable[[dict[str, Any]], None] | None:
     """Return a function that puts the values of the form into a mode's setup.
 
     Returns None if the form has no such values.
     """
     fields = {
-        name.removeprefix(PREFIX): with_line_feeds(str(text))
+        name.removeprefix(PREFIX): with_line_feeds(text)
         for name, text in form.items()
         if name.startswith(PREFIX)
     }

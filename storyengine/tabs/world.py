@@ -1,7 +1,6 @@
 """Tab 1: the world, the chapter and the agents. The lock on this tab begins play."""
 
 import hashlib
-import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import transaction
-from django.http import HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -42,7 +41,16 @@ from sessions.models import Session
 from sessions.roster import SLOTS, Character, default_name
 from sessions.starters import find_starter
 from sessions.states import State
-from storyengine.tabs.seen_values import HEADER, check_seen, mark_after, marks_of
+from storyengine.tabs.seen_values import (
+    HEADER,
+    ChangedElsewhere,
+    Conflict,
+    Sent,
+    mark_after,
+    marks_of,
+    to_save_on_tab1,
+    values_of_tab1,
+)
 from storyengine.tabs.setup_cells import cells_context, read_cells
 from storyengine.web.header import header_context
 from storyengine.web.model_notice import ModelNotice, read_model_notice
@@ -89,7 +97,7 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "is_empty": is_empty(chapter),
         "starter": find_starter(chapter.starter),
         "has_forks": chapter.forks.exists(),
-        "seen_values": json.dumps(marks_of(chapter)),
+        "seen_values": marks_of(values_of_tab1(chapter)),
         "nothing_to_play": NOTHING_TO_PLAY,
         "failed_lock": failed,
         "check_said": what_the_check_said(failed),
@@ -104,8 +112,9 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Save the fields of the form. A value of Tab 1 is not changed if the form has no field for
     it, nor if another window has changed it since."""
+    sent = Sent.read(request)
     try:
-        _save_fields(session_id, request.POST, seen=request.headers.get(HEADER, ""))
+        conflicts = _save_fields(session_id, sent)
     except WrongState as error:
         # While agent 0 writes the lock, the lock may still fail. Tab 1 can then be changed again,
         # so this refusal is not final.
@@ -117,21 +126,24 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
             "before you leave it. To play with them, load the page anew, choose “New chapter "
             "with this setup”, and put them in there."
         ) from error
+    if conflicts:
+        raise ChangedElsewhere(conflicts, saved_others=not request.htmx)
     if request.htmx:
         response = nothing_new()
-        response[HEADER] = mark_after(session_id, request.POST)
+        response[HEADER] = mark_after(values_of_tab1(get_chapter(session_id)), sent)
         return response
     return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
 
 
 @transaction.atomic
-def _save_fields(session_id: uuid.UUID, form: QueryDict, *, seen: str) -> None:
-    """Save the fields of every mode and those that the chapter's mode adds. If one is refused, none
-    is saved."""
-    check_seen(session_id, form, seen)
-    save_setup(session_id, _read_change(form))
-    if cells := read_cells(form):
+def _save_fields(session_id: uuid.UUID, sent: Sent) -> list[Conflict]:
+    """Save the fields of every mode and those that the chapter's mode adds, but for the conflicts,
+    which are returned. If a field is refused, none is saved."""
+    fields, conflicts = to_save_on_tab1(session_id, sent)
+    save_setup(session_id, _read_change(fields))
+    if cells := read_cells(fields):
         save_mode_setup(session_id, cells)
+    return conflicts
 
 
 @require_POST
@@ -233,7 +245,7 @@ def _failed_lock(chapter: Session) -> Job | None:
     return job if job and job.status == Job.Status.FAILED else None
 
 
-def _read_change(form: QueryDict) -> SetupChange:
+def _read_change(form: Mapping[str, str]) -> SetupChange:
     count = form.get("agent_count")
     slots = None
     if count is not None:
@@ -252,11 +264,9 @@ def _read_change(form: QueryDict) -> SetupChange:
     )
 
 
-def _by_slot(form: QueryDict, prefix: str) -> dict[str, str] | None:
+def _by_slot(form: Mapping[str, str], prefix: str) -> dict[str, str] | None:
     """Return the texts of the fields whose names are `prefix` and a slot. The keys are the slots.
     Returns None if the form has no such field."""
     return {
-        name.removeprefix(prefix): str(text)
-        for name, text in form.items()
-        if name.startswith(prefix)
+        name.removeprefix(prefix): text for name, text in form.items() if name.startswith(prefix)
     } or None

@@ -79,7 +79,7 @@ def _sent_words(request: HttpRequest) -> list[str]:
     hidden = {
         *("csrfmiddlewaretoken", "submission_key", "agent_slot", "agent_count"),
         *("shape", "host", "chapter", "call_id", "layer", "number", "attempt_id", "all"),
-        *("accept_calls", "act", "thoughts"),
+        *("accept_calls", "act", "thoughts", "seen_values"),
     }
     return [
         str(text) for name, text in request.POST.items() if name not in hidden and str(text).strip()

@@ -89,3 +89,24 @@ def get_page(client: Client, chapter: Session, name: str, **query: str) -> str:
 def prose_of(html: str) -> str:
     """Return the text of the draft that Tab 3 shows, without the receipts beside it."""
     return "\n\n".join(one.text for one in read(html) if one.has_class("told-text"))
+
+
+def fields_of(html: str, form_id: str) -> dict[str, str]:
+    """Return the fields that a browser without scripts sends with this form if the user changes
+    nothing."""
+    elements = read(html.replace("<noscript>", "").replace("</noscript>", ""))
+    form = next(one for one in elements if one.attributes.get("id") == form_id)
+    sent = {}
+    for one in elements:
+        name = one.attributes.get("name")
+        if form not in one.parents or name is None:
+            continue
+        if one.tag == "textarea":
+            sent[name] = one.text.removeprefix("\n").replace("\n", "\r\n")
+        elif one.tag == "select":
+            options = [of for of in elements if of.tag == "option" and one in of.parents]
+            chosen = next((of for of in options if "selected" in of.attributes), options[0])
+            sent[name] = chosen.attributes["value"]
+        elif one.attributes.get("type") != "radio" or "checked" in one.attributes:
+            sent[name] = one.attributes.get("value", "")
+    return sent

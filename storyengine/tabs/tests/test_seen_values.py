@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from sessions.access import get_chapter
 from sessions.models import Session
 from sessions.states import State
-from storyengine.tabs.seen_values import mark_of
+from storyengine.tabs.seen_values import mark_of, values_of_narrator
 from storyengine.tabs.tests.addresses import address
-from storyengine.tabs.tests.reading import all_of, by_id, get_page, read
+from storyengine.tabs.tests.reading import all_of, by_id, fields_of, get_page, read
 
 pytestmark = pytest.mark.django_db
 
@@ -88,3 +89,74 @@ def test_without_a_mark_the_later_one_wins(client: Client, draft: Session) -> No
         client.post(address(draft, "save-world"), {"world_text": words})
     draft.tab1.refresh_from_db()
     assert draft.tab1.world_text == "Second."
+
+
+def sent_without_scripts(client: Client, chapter: Session, page: str, form: str) -> dict[str, str]:
+    """Return the fields that a browser without scripts sends if nothing is changed."""
+    return fields_of(get_page(client, chapter, page), form)
+
+
+def test_without_scripts_the_user_chooses_between_the_two_texts(
+    client: Client, draft: Session
+) -> None:
+    mine = sent_without_scripts(client, draft, "world", "setup")
+    theirs = dict(mine)
+    theirs |= {"world_text": "Theirs.\nOf two lines.", "pronouns_2": "she/her"}
+    client.post(address(draft, "save-world"), theirs)
+
+    mine |= {"world_text": "Mine.", "chapter_text": "A pier."}
+    refused = client.post(address(draft, "save-world"), mine)
+    assert refused.status_code == 412
+    html = refused.content.decode()
+    assert "Changed elsewhere" in html
+    choices = [one for one in read(html) if one.attributes.get("type") == "radio"]
+    assert [one.attributes["value"] for one in choices] == ["Mine.", "Theirs.\nOf two lines."]
+    draft.tab1.refresh_from_db()
+    # What only one of the windows has changed is saved.
+    assert draft.tab1.world_text == "Theirs.\nOf two lines."
+    assert draft.tab1.chapter_text == "A pier."
+    assert get_chapter(draft.pk).character(2).pronouns == "she/her"
+
+    [marks_field] = [one for one in read(html) if one.attributes.get("name") == "seen_values"]
+    chosen = {"seen_values": marks_field.attributes["value"], "world_text": "Mine."}
+    assert client.post(address(draft, "save-world"), chosen).status_code == 302
+    draft.tab1.refresh_from_db()
+    assert draft.tab1.world_text == "Mine."
+
+
+@pytest.mark.parametrize(
+    ("field", "theirs", "mine"),
+    [("definition_text", "Dry.", "Warm."), ("target_words", "900", "1200")],
+)
+def test_the_narrators_instructions_are_not_overwritten_unseen(
+    client: Client, htmx: Client, draft: Session, field: str, theirs: str, mine: str
+) -> None:
+    Session.objects.filter(pk=draft.pk).update(state=State.ACTIVE, tab1_locked=True)
+    save_address = address(draft, "save-draft")
+    form = sent_without_scripts(client, draft, "draft", "narrator")
+    seen = json.loads(form["seen_values"])[field]
+    saved = htmx.post(save_address, {field: theirs}, headers={"X-Seen": seen})
+    assert saved.status_code == 204
+    assert saved["X-Seen"] == mark_of(theirs)
+
+    refused = htmx.post(save_address, {field: mine}, headers={"X-Seen": seen})
+    assert refused.status_code == 412
+    [shown] = all_of(refused.content.decode(), "p", "other-words")
+    assert shown.text == theirs
+
+    refused = client.post(save_address, form | {field: mine})
+    assert refused.status_code == 412
+    choices = [
+        one for one in read(refused.content.decode()) if one.attributes.get("type") == "radio"
+    ]
+    assert [one.attributes["value"] for one in choices] == [mine, theirs]
+    assert str(values_of_narrator(get_chapter(draft.pk))[field]) == theirs
+    # A form in which nothing was changed overwrites nothing either.
+    assert client.post(save_address, form).status_code == 302
+    assert values_of_narrator(get_chapter(draft.pk))[field] == theirs
+
+
+@pytest.mark.parametrize("marks", ["", "[]", "{}", "no JSON", '{"world_text": 5}'])
+def test_marks_that_cannot_be_read_harm_nothing(client: Client, draft: Session, marks: str) -> None:
+    sent = {"world_text": "Mine.", "seen_values": marks}
+    assert client.post(address(draft, "save-world"), sent).status_code in (302, 412)
