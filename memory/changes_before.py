@@ -6,6 +6,7 @@ from typing import Any
 from memory.blocks import counting_blocks
 from memory.models import MemoryBlock
 from sessions.models import Attempt, Session
+from sessions.people import followed
 from sessions.record import committed_attempts
 from sessions.states import PLAYABLE
 from sessions.stories import chapter_before
@@ -88,13 +89,6 @@ def _sentences(
     if not told:
         told.append("Its memory tells more.")
     return told
-
-
-def followed(chapter: Session) -> Session | None:
-    """Return the chapter that this one came from, unless it was deleted."""
-    if chapter.follows_id is None:
-        return None
-    return Session.objects.filter(story=chapter.story_id, pk=chapter.follows_id).first()
 
 
 def _place_of_chosen(chapter: Session) -> int:

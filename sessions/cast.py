@@ -113,6 +113,11 @@ def clean_person(
     return person
 
 
+def by_checked_slot(values: Mapping[str, int | None]) -> dict[int, int | None]:
+    """Return the values by slots as numbers. Raises InvalidInput for what is no slot."""
+    return {_check_slot(slot): value for slot, value in values.items()}
+
+
 def _check_slots(slots: Sequence[int]) -> Sequence[int]:
     if not 1 <= len(slots) <= MAX_AGENTS or slots != list(range(1, len(slots) + 1)):
         raise InvalidInput(

@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -10,7 +11,15 @@ from django.db import transaction
 from django.utils import timezone
 
 from sessions.access import get_chapter, get_chapter_in_locked_story
-from sessions.cast import TextsBySlot, change_cast, check_takes_part, copy_cast, default_cast
+from sessions.cast import (
+    TextsBySlot,
+    by_checked_slot,
+    cast_changed,
+    change_cast,
+    check_takes_part,
+    copy_cast,
+    default_cast,
+)
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import (
     MAX_CHUNK_SIZE_PROMPTS,
@@ -22,6 +31,7 @@ from sessions.limits import (
     TITLE_CHAR_LIMIT,
 )
 from sessions.models import DEFAULT_MODE, UNTITLED, CastMember, Session, Tab1Inputs
+from sessions.people import choose_persons
 from sessions.reply_lengths import ReplyLength
 from sessions.states import State, move
 from sessions.text import clean_line, clean_text
@@ -55,6 +65,8 @@ class SetupChange:
     agent_pronouns: TextsBySlot | None = None
     agent_public_text: TextsBySlot | None = None
     agent_identity_text_by_slot: TextsBySlot | None = None
+    # The number in the chapter before of the person that a slot is, or None for somebody new.
+    agent_persons_before: Mapping[str, int | None] | None = None
     chunk_size_prompts: int | None = None
     mode_setup: dict[str, Any] | None = None
 
@@ -95,6 +107,9 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
         "identity_text": change.agent_identity_text_by_slot,
     }
     change_cast(chapter, change.selected_agent_slots, texts)
+    if change.agent_persons_before:
+        choose_persons(chapter, by_checked_slot(change.agent_persons_before))
+        cast_changed.send(Session, chapter=chapter)
     tab1 = chapter.tab1
     if change.world_text is not None:
         tab1.world_text = _clean_tab1(change.world_text, "The world")

@@ -7,6 +7,7 @@ chapter have its people under the same numbers, because a fork takes over its cl
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 
+from sessions.exceptions import InvalidInput
 from sessions.models import CastMember, Session
 
 _ByNumber = Mapping[int, CastMember]
@@ -38,6 +39,56 @@ def follow_people(
 def members_by_number(chapter: Session) -> dict[int, CastMember]:
     """Return the members who take part, by the numbers that lists of witnesses use."""
     return {one.number: member for one, member in chapter.numbered_cast if member.is_selected}
+
+
+def followed(chapter: Session) -> Session | None:
+    """Return the chapter that this one came from, unless it was deleted."""
+    if chapter.follows_id is None:
+        return None
+    return Session.objects.filter(story=chapter.story_id, pk=chapter.follows_id).first()
+
+
+def persons_before(chapter: Session, before: Session) -> dict[int, int | None]:
+    """Return the number in the chapter `before` of the person that each slot is, or None for
+    somebody new. Slots that are not selected count too."""
+    here = {one.number: member for one, member in chapter.numbered_cast if member.slot}
+    numbers = {member.pk: one.number for one, member in before.numbered_cast}
+    selves = _selves_in(before, here)
+    return {slot: numbers[selves[slot].pk] if slot in selves else None for slot in here}
+
+
+def choose_persons(chapter: Session, chosen: Mapping[int, int | None]) -> None:
+    """Store which person of the chapter before each of these slots is, or that it is somebody new.
+
+    Memory goes with the person. The chapter's row has to be locked. Raises InvalidInput.
+    """
+    before = followed(chapter)
+    present = persons_before(chapter, before) if before else {}
+    changed = {slot: one for slot, one in chosen.items() if one != present.get(slot)}
+    if not changed:
+        return
+    there = {one.number: member for one, member in before.numbered_cast} if before else {}
+    if unknown := [one for one in changed.values() if one is not None and one not in there]:
+        raise InvalidInput(
+            f"Nobody had the number {unknown[0]} in a chapter before this one. Nothing was saved."
+        )
+    members = {member.slot: member for member in chapter.cast if member.slot}
+    after = present | changed
+    for slot, number in changed.items():
+        for other in (one for one, same in after.items() if one != slot and same == number):
+            if number is None:
+                break
+            if other in changed or members[other].is_selected:
+                raise InvalidInput(
+                    f"Agent {other} is already the same person as {there[number]} before. Say "
+                    f"first that agent {other} is somebody new. Nothing was saved."
+                )
+            members[other].origin = None
+            members[other].save(update_fields=["origin"])
+        member = members.get(slot) or CastMember(session=chapter, slot=slot, is_selected=False)
+        member.origin = None if number is None else there[number]
+        member.save()
+    chapter.forget_cast()
 
 
 def _selves_in(before: Session, members: _ByNumber) -> dict[int, CastMember]:

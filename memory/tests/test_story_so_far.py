@@ -10,6 +10,8 @@ from memory.fold.handing_on import what_holds
 from memory.models import MemoryBlock
 from memory.story_so_far import write_story_so_far
 from memory.tests.factories import add_delta, add_lock
+from sessions.access import get_chapter
+from sessions.chapters import SetupChange, save_setup
 from sessions.models import CastMember, Session
 from sessions.stories import begin_next_chapter
 from sessions.tests.factories import make_active_chapter, make_cast
@@ -163,3 +165,14 @@ def test_everybody_knows_at_the_beginning_what_they_knew_at_the_end(
     chapter = follow(before)
     for readers in ([1], [2], [3], None):
         assert told(chapter, readers) == told(before, readers)
+
+
+def test_somebody_new_takes_along_only_what_everybody_knew(before: Session) -> None:
+    add_delta(before, 1, 7, delta(canon_locks=["The bell is cracked."]), audience=[2])
+    chapter = begin_next_chapter(before.story_id)
+    save_setup(chapter.pk, SetupChange(agent_persons_before={"2": None, "3": 2}))
+    chapter = get_chapter(chapter.pk)
+    write_story_so_far(chapter)
+    assert "The bell is cracked." not in str(told(chapter, [2]))
+    # Tom speaks from another slot now, and has his memory there.
+    assert "The bell is cracked." in str(told(chapter, [3]))

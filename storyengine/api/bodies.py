@@ -71,6 +71,12 @@ class Tab1Body(Body):
         description="Slot to identity, at most 5,000 characters each.",
         examples=[{"1": "A pilot who trusts nobody."}],
     )
+    agent_persons_before: dict[str, int | None] | None = Field(
+        None,
+        description="Slot to the number of the same person in the chapter before, whose memory the "
+        "agent has; null for somebody new.",
+        examples=[{"1": 2, "3": None}],
+    )
     chunk_size_prompts: int | None = Field(
         None, description="How many prompts a summary covers, 3 to 20. Fewer take more calls."
     )

@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from sessions.models import Attempt, Session
+from sessions.people import followed, persons_before
 from sessions.states import State
 
 
@@ -44,6 +45,10 @@ class Tab1Document(Tab1Texts):
     selected_agent_slots: list[int]
     agent_names: dict[str, str] = Field(
         description="Slot to the name shown, for the selected slots."
+    )
+    agent_persons_before: dict[str, int | None] = Field(
+        description="Slot to the number of the same person in the chapter before, or null for "
+        "somebody new. Empty where no chapter comes before."
     )
     chunk_size_prompts: int = Field(description="How many prompts a summary covers.")
 
@@ -391,10 +396,13 @@ def tab1_texts(chapter: Session) -> Tab1Texts:
 
 
 def tab1_document(chapter: Session) -> Tab1Document:
+    before = followed(chapter)
+    persons = persons_before(chapter, before) if before else {}
     return Tab1Document(
         **dict(tab1_texts(chapter)),
         selected_agent_slots=chapter.selected_agent_slots,
         agent_names=chapter.agent_names,
+        agent_persons_before={str(slot): number for slot, number in persons.items()},
         chunk_size_prompts=chapter.chunk_size_prompts,
     )
 

@@ -17,7 +17,7 @@ from agents.running.jobs import latest_jobs
 from agents.running.recovery import recover
 from agents.running.results import MOST_VOID, void_results
 from memory.blocks import counting_blocks
-from memory.changes_before import can_renew, changes_before, followed
+from memory.changes_before import can_renew, changes_before
 from memory.drafts import drafts_of
 from memory.stretches import calls_to_accept
 from sessions.access import get_chapter, read_at_one_moment
@@ -26,6 +26,7 @@ from sessions.committing import find_turn
 from sessions.exceptions import UnknownChapter
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB1_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import THOUGHT, Attempt, Change, Event, Session
+from sessions.people import followed
 from sessions.record import chosen_events
 from storyengine.api.documents import (
     ActAnswer,

@@ -20,6 +20,7 @@ from sessions.access import get_chapter
 from sessions.chapters import is_setup_open
 from sessions.exceptions import ChapterError
 from sessions.models import Session
+from sessions.people import followed, persons_before
 from sessions.roster import SLOTS
 from sessions.text import with_line_feeds
 from storyengine.tabs.setup_cells import PREFIX
@@ -45,6 +46,7 @@ _LABELS_BY_SLOT = {
     "pronouns": "Pronouns",
     "public": "What everybody may know",
     "identity": "Identity",
+    "before": "Person in the chapter before",
 }
 
 
@@ -180,6 +182,9 @@ def values_of_tab1(chapter: Session) -> dict[str, str]:
         values[f"pronouns_{slot}"] = one.pronouns
         values[f"public_{slot}"] = one.public_text
         values[f"identity_{slot}"] = identities.get(str(slot), "")
+    if before := followed(chapter):
+        chosen = persons_before(chapter, before)
+        values |= {f"before_{slot}": str(chosen.get(slot) or "") for slot in SLOTS}
     return values | dict(_places(present_setup(chapter), PREFIX))
 
 

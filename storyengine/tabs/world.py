@@ -38,6 +38,7 @@ from sessions.limits import (
     TAB1_CHAR_LIMIT,
 )
 from sessions.models import Session
+from sessions.people import followed, persons_before
 from sessions.roster import SLOTS, Character, default_name
 from sessions.starters import find_starter
 from sessions.states import State
@@ -73,6 +74,8 @@ class Panel:
     character: Character
     identity: str
     is_hidden: bool
+    # The person of the chapter before who this is, by the number there; None for somebody new.
+    person_before: Character | None = None
 
     @property
     def default_name(self) -> str:
@@ -83,9 +86,10 @@ class Panel:
 def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     recover(session_id)
     chapter = get_chapter(session_id)
-    host, failed = provider_host(), _failed_lock(chapter)
+    host, failed, panels = provider_host(), _failed_lock(chapter), _panels(chapter)
     context = header_context(chapter, "world") | {
-        "panels": _panels(chapter),
+        "panels": panels,
+        "people_before": _people_of_before(chapter, panels),
         "counts": list(SLOTS),
         "chunk_sizes": list(range(MIN_CHUNK_SIZE_PROMPTS, MAX_CHUNK_SIZE_PROMPTS + 1)),
         "limit": TAB1_CHAR_LIMIT,
@@ -228,14 +232,28 @@ def _lock_version(notice: ModelNotice | None, job: Job | None) -> str:
 def _panels(chapter: Session) -> list[Panel]:
     identities = chapter.agent_texts("identity_text")
     selected = chapter.selected_agent_slots
+    before = followed(chapter)
+    numbers = persons_before(chapter, before) if before else {}
     return [
         Panel(
             chapter.character(slot),
             identities.get(str(slot), ""),
             slot not in selected,
+            before.character(number) if before and (number := numbers.get(slot)) else None,
         )
         for slot in SLOTS
     ]
+
+
+def _people_of_before(chapter: Session, panels: list[Panel]) -> list[Character]:
+    """Return those who can be the same person in this chapter: all who took part in the chapter
+    before, and who is the same person already."""
+    before = followed(chapter)
+    if before is None:
+        return []
+    named = {panel.person_before.number for panel in panels if panel.person_before}
+    everybody = {one.number for one in before.everybody}
+    return [one for one, _ in before.numbered_cast if one.number in named | everybody]
 
 
 def _failed_lock(chapter: Session) -> Job | None:
@@ -260,8 +278,17 @@ def _read_change(form: Mapping[str, str]) -> SetupChange:
         agent_pronouns=_by_slot(form, "pronouns_"),
         agent_public_text=_by_slot(form, "public_"),
         agent_identity_text_by_slot=_by_slot(form, "identity_"),
+        agent_persons_before=_persons_before(form),
         chunk_size_prompts=None if size is None else read_whole_number(size, "The number"),
     )
+
+
+def _persons_before(form: Mapping[str, str]) -> dict[str, int | None] | None:
+    chosen = _by_slot(form, "before_")
+    return chosen and {
+        slot: read_whole_number(number, "A person") if number else None
+        for slot, number in chosen.items()
+    }
 
 
 def _by_slot(form: Mapping[str, str], prefix: str) -> dict[str, str] | None:
