@@ -17,6 +17,7 @@ from agents.modes import find_agent
 from agents.prompting.declarations import Agent
 from agents.prompting.sent_layers import SentLayer, characters_of, join_layers, shared_characters
 from agents.providers.base import Message
+from agents.servers.roles import TITLES_FOR_WRITERS
 from memory.drafts import telling_of
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.committing import find_turn
@@ -131,12 +132,11 @@ class SentPrompt:
 
 
 def agent_label(chapter: Session, name: str, agent_id: int | None) -> str:
-    """Return "2 Mara" for a character, or "Agent 8: Context Summary Agent" for another agent."""
+    """Return "2 Mara" for a character, or what writers call another agent, as "Memory"."""
     if agent_id in SLOTS:
         return f"{agent_id} {chapter.character(agent_id).name}"
     agent = find_agent(name, agent_id)
-    title = agent.title if agent else name
-    return title if agent_id is None else f"Agent {agent_id}: {title}"
+    return TITLES_FOR_WRITERS.get(name, agent.title if agent else name)
 
 
 def calls_of(chapter: Session) -> QuerySet[LLMArtifact]:

@@ -11,6 +11,7 @@ from agents.providers.failures import (
     broken_off,
     dropped,
     not_the_protocol,
+    quoted,
     refused_or_busy,
     words_of,
 )
@@ -138,7 +139,7 @@ class Answer:
 
     def _why_empty(self) -> str:
         if self._refusal:
-            return f"The model declined to answer: {words_of(self._refusal)}"
+            return f"The model declined to answer. {quoted(words_of(self._refusal))}"
         if self._finish_reason == "content_filter":
             return f"{self._subject} held the reply back by its content filter."
         if self.was_cut:

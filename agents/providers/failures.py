@@ -195,16 +195,22 @@ def words_of(said: str) -> str:
     return as_text(" ".join(said.split()))
 
 
+def quoted(words: str) -> str:
+    """Return a sentence of ours around the words of a server or a model."""
+    end = "" if words.endswith((".", "!", "?", "…")) else "."
+    return f"It says: “{words}{end}”"
+
+
 def _detail(message: str, secret: str) -> str:
-    """Return the server's message, shortened to one line and without the key, or "." if it is
-    empty."""
+    """Return a sentence that quotes the server's message, shortened to one line and without the
+    key, after the end of the sentence before; or only this end if the message is empty."""
     words = words_of(message)
     if not words:
         return "."
     words = _without_key(words, secret)
     if len(words) > _DETAIL_LENGTH:
         words = f"{words[:_DETAIL_LENGTH]}…"
-    return f": {words}" if words.endswith((".", "!", "?", "…")) else f": {words}."
+    return f". {quoted(words)}"
 
 
 def _without_key(words: str, key: str) -> str:

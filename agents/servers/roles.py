@@ -9,7 +9,7 @@ from agents.prompting.declarations import Agent
 from agents.servers.choices import Choice, choice_of, choice_of_environment
 
 # What writers call the agents of the engine.
-_TITLES = {"world_lock": "The beginning", "memory": "Memory", "narrator": "Narrator"}
+TITLES_FOR_WRITERS = {"world_lock": "The beginning", "memory": "Memory", "narrator": "Narrator"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Role:
     def title(self) -> str:
         if self.agents[0].is_character and not self.is_part:
             return "Characters"
-        return _TITLES.get(self.agents[0].name, self.agents[0].title)
+        return TITLES_FOR_WRITERS.get(self.agents[0].name, self.agents[0].title)
 
     @property
     def numbers(self) -> str:

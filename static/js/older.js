@@ -27,6 +27,9 @@
     const list = transcript()?.querySelector(".turns");
     const first = list?.querySelector("[data-turn]");
     if (!first || !old.querySelector("[data-turn]")) return;
+    // All replies, or thoughts, are shown now or not any more: the older turns are loaded anew.
+    isLoaded = list.dataset.shows === old.querySelector(".turns").dataset.shows;
+    if (!isLoaded) return;
     const isPart = first.hasAttribute("data-part");
     const until = numberOf(first) + (isPart ? 1 : 0);
     const kept = [...old.querySelectorAll("[data-turn]")].filter((turn) => numberOf(turn) < until);

@@ -87,6 +87,18 @@ class ChapterLine:
     words: str
     word_count: int
     is_newest: bool
+    has_draft: bool
+
+    @property
+    def next_address(self) -> str:
+        """The address of what comes next: the prose as a book, or else the tab on which it is."""
+        name = "pages:read" if self.group == Group.TOLD else "pages:chapter"
+        return reverse(name, args=[self.chapter.pk])
+
+    @property
+    def reads_too(self) -> bool:
+        """Whether the prose can be read although something else comes next."""
+        return self.has_draft and self.group != Group.TOLD
 
     @property
     def state(self) -> str:
@@ -112,6 +124,12 @@ class ShelfStory:
         """Whether play has begun in the last chapter, so that another one can follow."""
         chosen = [line for line in self.lines if line.chapter.is_chosen]
         return bool(chosen) and chosen[-1].group != Group.SETTING_UP
+
+    @property
+    def is_called_as_its_chapter(self) -> bool:
+        """Whether the story has a single chapter of the same title, so that its line need not say
+        it again."""
+        return len(self.lines) == 1 and self.lines[0].chapter.title == self.title
 
     @property
     def chapter_count(self) -> int:
@@ -195,6 +213,7 @@ def _on_the_shelf(stories: Iterable[Story]) -> list[ShelfStory]:
                     words=_first_line(said.get(chapter.pk) or "" if draft is None else draft),
                     word_count=len(draft.split()) if draft else 0,
                     is_newest=chapter.pk == newest,
+                    has_draft=draft is not None,
                 )
             )
         story = by_key[key]

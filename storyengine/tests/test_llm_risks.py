@@ -447,8 +447,8 @@ class TestHiddenContext:
     def test_only_what_did_it_see_shows_what_an_agent_was_told(
         self, client: Client, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The page "What it saw" may show these lines, and so may trials, dry runs, exports, and
-        the records of calls in the admin. No other page may."""
+        """The page "Why this reply?" may show these lines, and so may trials, dry runs, exports,
+        and the records of calls in the admin. No other page may."""
         shown = re.compile(
             r"/calls|/trial|/try|/admin/agents/|/dry-run|/downloads/everything|/export"
         )

@@ -1,6 +1,7 @@
 """The context of the header of a chapter's pages, with the title, the saved state, the tabs and the
 meter."""
 
+from functools import partial
 from typing import Any
 
 from agents.calling.model_access import provider_label, unknown_models
@@ -8,6 +9,21 @@ from agents.calling.spending import spending_of, uncapped_models
 from agents.modes import Stage, find_mode
 from memory.changes_before import changes_before
 from sessions.models import Session
+from sessions.stories import title_of
+
+
+def story_of(chapter: Session) -> str:
+    """Return the title of the chapter's story, or "" for the only chapter of a story that is called
+    as it."""
+    if chapter.place == 1 and not chapter.story.title and not _has_others(chapter):
+        return ""
+    title = title_of(chapter.story)
+    return "" if title == chapter.title and not _has_others(chapter) else title
+
+
+def _has_others(chapter: Session) -> bool:
+    others = Session.objects.filter(story=chapter.story_id).exclude(place=chapter.place)
+    return others.exists()
 
 
 def header_context(chapter: Session, tab: str) -> dict[str, Any]:
@@ -17,6 +33,8 @@ def header_context(chapter: Session, tab: str) -> dict[str, Any]:
     return {
         "chapter": chapter,
         "tab": tab,
+        # A function, because most of the pages' parts do not show it.
+        "story_title": partial(story_of, chapter),
         "stages": mode.stages if (mode := find_mode(chapter.mode)) else frozenset(Stage),
         "spending": spending_of(chapter.pk),
         "model": model,

@@ -142,10 +142,10 @@ _STATUS = {
         "(400)", "400 Bad", {"error": {"code": [[]], "type": {}, "message": {}}}
     ),
     "a refusal that is no text": _refused(
-        "(400): A \ufffd\ufffd B.", "400 Bad", {"error": {"message": "A \x00\ud800 B."}}
+        "(400). It says: “A \ufffd\ufffd B.”", "400 Bad", {"error": {"message": "A \x00\ud800 B."}}
     ),
     "an error event that is no text": _streamed(
-        "(500): A \ufffd\ufffd B.", _event({"error": {"message": "A \x00\ud800 B."}})
+        "(500). It says: “A \ufffd\ufffd B.”", _event({"error": {"message": "A \x00\ud800 B."}})
     ),
     "an error event whose code is a number without end": _streamed(
         "has trouble of its own", _event(b'{"error": {"code": 1%s}}' % (b"0" * 400))

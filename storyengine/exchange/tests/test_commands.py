@@ -18,7 +18,8 @@ from django.test import Client
 from django.urls import reverse
 
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.models import Event, Session, Tab1Inputs, Turn
+from sessions.models import Event, Session, Story, Tab1Inputs, Turn
+from sessions.stories import begin_next_chapter, chapters_of
 from storyengine.access.body_limit import LARGEST_FILE
 from storyengine.exchange import importing
 from storyengine.exchange.exceptions import CHANGED, BadChapterFile, BeyondLimits
@@ -30,6 +31,7 @@ from storyengine.exchange.limits import (
     Limits,
     import_command,
 )
+from storyengine.exchange.story_exporting import export_story
 from storyengine.exchange.tests.chapters import make_whole_chapter
 
 pytestmark = pytest.mark.django_db
@@ -77,6 +79,17 @@ class TestImport:
         copy = Session.objects.exclude(pk=chapter.pk).get()
         assert str(copy.pk) in said
         assert content_of(copy) == content_of(chapter)
+
+    def test_the_command_imports_a_whole_story(self, tmp_path: Path) -> None:
+        first = make_whole_chapter()
+        begin_next_chapter(first.story_id)
+        file = tmp_path / "one.story.json"
+        file.write_bytes(export_story(first.story_id).to_json())
+        said = run("import_chapter", file)
+        [copy] = Story.objects.exclude(pk=first.story_id)
+        assert f"The story is imported under the id {copy.pk}" in said
+        second = chapters_of(copy)[1]
+        assert second.follows == chapters_of(copy)[0]
 
     def test_page_and_api_refuse_it_and_name_the_command(self, large: tuple[Session, Path]) -> None:
         content = large[1].read_bytes()

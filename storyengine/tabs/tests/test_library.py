@@ -8,9 +8,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from memory.models import NarrativeDraft
+from sessions.chapters import rename_chapter
 from sessions.models import Event, Session
 from sessions.starters import all_starters
 from sessions.states import State
+from sessions.stories import begin_next_chapter, rename_story
 from sessions.tests.factories import add_prompts, add_turn, make_active_chapter, make_chapter
 from storyengine.exchange.forking import fork_chapter
 from storyengine.tabs.tests.addresses import address
@@ -51,6 +53,37 @@ class TestLibrary:
         assert "At twenty past seven Mr. Pym counted." in line.words
         assert "Told 11 words" in line.words
         assert "Then again" not in line.words
+
+    def test_each_chapter_with_a_draft_can_be_read_at_once(self, client: Client) -> None:
+        told = make_chapter(title="Told", state=State.ENDED)
+        reopened = make_active_chapter(title="Reopened", prompt_index=3)
+        make_active_chapter(title="Untold", prompt_index=3)
+        for chapter in (told, reopened):
+            add_draft(chapter, "At twenty past seven.")
+        links = all_of(client.get("/").content.decode(), "a")
+        reads = {
+            one.attributes["aria-label"]: one.attributes["href"]
+            for one in links
+            if one.words in ("Read", "Read its prose")
+        }
+        assert reads == {
+            "Read: Told": address(told, "read"),
+            "Read the prose of Reopened": address(reopened, "read"),
+        }
+        assert all(client.get(one).status_code == 200 for one in reads.values())
+
+    def test_a_line_has_the_chapters_own_title_unless_the_story_says_it(
+        self, client: Client
+    ) -> None:
+        first = make_active_chapter(title="The Dark Lamp", prompt_index=3)
+        html = client.get("/").content.decode()
+        assert not all_of(html, "h3", "line-title")
+        second = begin_next_chapter(first.story_id)
+        rename_chapter(second.pk, "The Well")
+        html = client.get("/").content.decode()
+        titles = [one.words for one in all_of(html, "h3", "line-title")]
+        assert titles == ["The Dark Lamp", "The Well"]
+        assert "Chapter 1" not in html
 
     def test_a_chapter_in_play_shows_what_was_said_last(self, client: Client) -> None:
         chapter = make_active_chapter()
@@ -96,6 +129,24 @@ class TestLibrary:
             add_draft(make_chapter(title=f"Chapter {number}", state=State.ENDED), "Prose.")
         with django_assert_max_num_queries(12):
             client.get("/")
+
+
+class TestStoryInTheHeader:
+    def place(self, client: Client, chapter: Session) -> list[str]:
+        html = client.get(address(chapter, "world")).content.decode()
+        return [one.words for one in all_of(html, "span", "header-place")]
+
+    def test_a_next_chapter_names_its_story_and_its_number(self, client: Client) -> None:
+        first = make_active_chapter(title="The Dark Lamp", prompt_index=3)
+        assert self.place(client, first) == []
+        second = begin_next_chapter(first.story_id)
+        assert self.place(client, second) == ["Chapter 2 of The Dark Lamp"]
+        assert self.place(client, first) == ["Chapter 1 of The Dark Lamp"]
+
+    def test_a_story_with_a_title_of_its_own_is_named(self, client: Client) -> None:
+        chapter = make_active_chapter(title="The Dark Lamp")
+        rename_story(chapter.story_id, "Harl")
+        assert self.place(client, chapter) == ["Chapter 1 of Harl"]
 
 
 class TestNewChapter:

@@ -43,7 +43,7 @@ class TestBeforePlay:
 
     def test_while_agent_0_runs_it_says_so(self, client: Client) -> None:
         html = get_page(client, make_chapter(state=State.LOCKING), "play")
-        assert "Agent 0 is reading your world and chapter" in by_id(html, "locking").words
+        assert "The model is reading your world and chapter" in by_id(html, "locking").words
         assert not all_of(html, "textarea")
 
 
@@ -234,7 +234,7 @@ class TestBrokenTurn:
 
     def test_a_stopped_reply_says_so(self, client: Client, chapter: Session) -> None:
         break_turn(chapter, status=Attempt.Status.STOPPED, error="")
-        assert "Stopped." in by_id(get_page(client, chapter, "play"), "broken").words
+        assert "You stopped this reply." in by_id(get_page(client, chapter, "play"), "broken").words
 
     def test_a_broken_reroll_leaves_the_prompt_alone(
         self, client: Client, chapter: Session
@@ -242,7 +242,7 @@ class TestBrokenTurn:
         turn = chapter.turns.get(number=8)
         break_turn(chapter, kind=Attempt.Kind.REROLL, turn=turn, words="beat 8")
         broken = by_id(get_page(client, chapter, "play"), "broken").words
-        assert "The earlier reply stands." in broken
+        assert "The story still goes by the reply before it" in broken
         assert "Put the words back" not in broken
 
     def test_the_words_can_be_put_back_without_script(

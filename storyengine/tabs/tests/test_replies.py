@@ -392,7 +392,7 @@ class TestStop:
         assert name == "ended"
         broken = by_id(html, "broken").words
         assert "Agent Orange: One two" in broken
-        assert "Stopped." in broken
+        assert "You stopped this reply." in broken
 
     def test_with_nothing_running_it_is_refused(self, chapter: Session) -> None:
         async def scenario() -> Any:

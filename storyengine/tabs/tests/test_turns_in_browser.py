@@ -290,6 +290,20 @@ class TestOlder:
         assert after == list(range(numbers[0], numbers[-1] + 2))
         assert page.evaluate(FIRST_IN_VIEW) == place
 
+    def test_they_are_loaded_anew_once_all_replies_are_asked_for(
+        self, page: Page, long: str
+    ) -> None:
+        page.goto(f"/chapters/{long}/play")
+        first = page.evaluate(NUMBERS)[0]
+        page.locator("#transcript").evaluate("one => { one.scrollTop = 0; }")
+        expect(page.locator(f"#prompt-{first - 1}")).to_be_attached()
+        for state in ("true", "false"):
+            page.locator("#all-replies").click()
+            expect(page.locator("#all-replies")).to_have_attribute("aria-pressed", state)
+            expect(page.locator(f"#prompt-{first - 1}")).not_to_be_attached()
+            page.locator("#transcript").evaluate("one => { one.scrollTop = 0; }")
+            expect(page.locator(f"#prompt-{first - 1}")).to_be_attached()
+
     def test_all_of_them_come_until_the_first(self, page: Page, long: str) -> None:
         page.goto(f"/chapters/{long}/play")
         while page.locator("#older").count():
@@ -337,7 +351,7 @@ class TestKeys:
         page.keyboard.press("r")
         expect(page.locator("[data-stop]")).to_be_visible()
         page.keyboard.press("s")
-        expect(page.locator("#broken")).to_contain_text("Stopped.")
+        expect(page.locator("#broken")).to_contain_text("You stopped this reply.")
         page.keyboard.press("/")
         expect(page.locator("#search-words")).to_be_focused()
         page.get_by_role("link", name="Close").click()

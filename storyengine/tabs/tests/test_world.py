@@ -374,7 +374,7 @@ class TestLockStatus:
             told += [one.words for one in all_of(html, "p", id="lock-said")]
             asked = by_id(html, "locking").attributes["hx-get"]
         assert len(told) == len(set(told)) == 4
-        assert told[0] == "Agent 0 has begun to write."
+        assert told[0] == "The model has begun to write."
         assert told[-1].startswith("About 3 of 4 quarters")
 
     def test_afterwards_it_leads_to_play(self, htmx: Client, chapter: Session) -> None:
@@ -405,7 +405,7 @@ class TestLockStatus:
         settings.LLM = "embedded"
         EmbeddedServer.objects.create(phase="ready", model="small", message=STAND_IN)
         html = htmx.get(address(draft, "lock-status")).content.decode()
-        assert "Agent 0 is reading" in html
+        assert "The model is reading" in html
 
 
 class TestModelStatus:

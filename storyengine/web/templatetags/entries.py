@@ -161,7 +161,7 @@ def _acts(number: int, addresses: _Addresses) -> str:
     is_told = number <= addresses.told_until
     told = (
         f'<a class="act" href="{addresses.told}{number}#told" tabindex="-1"'
-        f' aria-label="Where the draft tells prompt {number}">In the draft</a>'
+        f' aria-label="Where the draft tells prompt {number}">How the draft tells it</a>'
     )
     return (
         f'<div class="turn-acts" role="toolbar" aria-label="Prompt {number}">'
