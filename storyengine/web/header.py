@@ -4,26 +4,24 @@ meter."""
 from functools import partial
 from typing import Any
 
+from django.db.models import Exists, OuterRef
+
 from agents.calling.model_access import provider_label, unknown_models
 from agents.calling.spending import spending_of, uncapped_models
 from agents.modes import Stage, find_mode
 from memory.changes_before import changes_before
-from sessions.models import Session
+from sessions.models import Session, Story
 from sessions.stories import title_of
 
 
 def story_of(chapter: Session) -> str:
     """Return the title of the chapter's story, or "" for the only chapter of a story that is called
     as it."""
-    if chapter.place == 1 and not chapter.story.title and not _has_others(chapter):
+    others = Session.objects.filter(story=OuterRef("pk")).exclude(place=chapter.place)
+    story = Story.objects.annotate(has_others=Exists(others)).get(pk=chapter.story_id)
+    if not story.has_others and story.title in ("", chapter.title):
         return ""
-    title = title_of(chapter.story)
-    return "" if title == chapter.title and not _has_others(chapter) else title
-
-
-def _has_others(chapter: Session) -> bool:
-    others = Session.objects.filter(story=chapter.story_id).exclude(place=chapter.place)
-    return others.exists()
+    return title_of(story)
 
 
 def header_context(chapter: Session, tab: str) -> dict[str, Any]:

@@ -193,7 +193,7 @@ class TestBehindAReply:
     ) -> None:
         for _ in range(3):
             # One of the queries reads the choices of models and the servers.
-            with django_assert_max_num_queries(11):
+            with django_assert_max_num_queries(12):
                 html_of(client, played, "prompt-calls", 1)
             reroll(played)
 
@@ -399,5 +399,5 @@ class TestUsage:
     ) -> None:
         chapter = make_active_chapter()
         play_many(chapter, 5)
-        with django_assert_max_num_queries(5):
+        with django_assert_max_num_queries(6):
             html_of(client, chapter, "usage")
