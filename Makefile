@@ -60,7 +60,7 @@ bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replay
 chaos: .venv/installed staticfiles/staticfiles.json ## break what can break while chapters are played; FAULTS, SEED, MINUTES, SERVERS=1
 	@python -m chaos --faults $(or $(FAULTS),1000) --seed $(or $(SEED),7) --minutes $(or $(MINUTES),45) $(if $(SERVERS),--servers)
 
-pictures: .venv/installed-dev ## take the pictures of README.md anew; needs Chromium
+pictures: .venv/installed-dev ## take the pictures of README.md and docs/guide.md anew; needs Chromium
 	@python -m bench.pictures
 
 lock: .venv/installed-dev ## write the hashes of what requirements*.txt name, for every platform

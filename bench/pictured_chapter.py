@@ -1,8 +1,8 @@
-"""Stores the chapter of the pictures: python -m bench.pictured_chapter
+"""Stores the chapter of the pictures, step by step: python -m bench.pictured_chapter STEP
 
 This is a separate program, because it needs Django's settings. The environment names the program's
-data. No model is called. With `--end`, the chapter that is there is ended, and gets its draft. The
-program prints the chapter's id.
+data. No model is called. The steps are `play`, `edit` (the latest reply, by hand), `end` (with a
+draft) and `follow` (the next chapter of the story). The program prints the chapter's id.
 """
 
 import os
@@ -44,8 +44,38 @@ def play(told: dict[str, Any]) -> "Session":
     return chapter
 
 
+def edit(told: dict[str, Any]) -> "Session":
+    """Edit the latest reply by hand, so that there are two to choose from."""
+    from agents.flows.choosing import edit_reply
+    from sessions.models import Session
+
+    chapter = Session.objects.get()
+    edit_reply(chapter.pk, chapter.prompt_index, told["edited"].strip())
+    return chapter
+
+
+def follow(told: dict[str, Any]) -> "Session":
+    """Begin the next chapter of the story. One of its people is new."""
+    from agents.flows.next_chapter import begin_next
+    from sessions.chapters import SetupChange, rename_chapter, save_setup
+    from sessions.models import Session
+
+    chapter = begin_next(Session.objects.get().story_id)
+    rename_chapter(chapter.pk, told["next"]["title"])
+    change = SetupChange(
+        chapter_text=told["next"]["scene"].strip(),
+        agent_names={"3": told["next"]["new"]},
+        agent_pronouns={"3": told["next"]["pronouns"]},
+        agent_public_text={"3": told["next"]["public"]},
+        agent_identity_text_by_slot={"3": told["next"]["identity"].strip()},
+        agent_persons_before={"3": None},
+    )
+    return save_setup(chapter.pk, change)
+
+
 def end(told: dict[str, Any]) -> "Session":
     """End the chapter that is there with its last block, and store the draft of the file."""
+    from agents.flows.choosing import choose_reply
     from agents.flows.ending import request_end
     from memory.blocks import counting_blocks
     from memory.drafts import ToldScene, stored_scenes, tell
@@ -53,6 +83,10 @@ def end(told: dict[str, Any]) -> "Session":
     from sessions.models import Session
 
     chapter = Session.objects.get()
+    # The draft tells the reply as it was played.
+    first = latest_turn(chapter).attempts.order_by("committed_at")[0]
+    choose_reply(chapter.pk, chapter.prompt_index, first.pk)
+    chapter.refresh_from_db()
     _remember(chapter, told["deltas"][-1])
     request_end(chapter.pk)
     scenes = [ToldScene(one["from"], one["to"], one["words"], 0) for one in told["scenes"]]
@@ -112,13 +146,16 @@ def _payload(delta: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def main(*, is_end: bool) -> None:
+STEPS = {"play": play, "edit": edit, "end": end, "follow": follow}
+
+
+def main(step: str) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
     django.setup()
     told = tomllib.loads(CHAPTER_FILE.read_text(encoding="utf-8"))
-    chapter = end(told) if is_end else play(told)
+    chapter = STEPS[step](told)
     sys.stdout.write(f"{chapter.pk}\n")
 
 
 if __name__ == "__main__":
-    main(is_end="--end" in sys.argv[1:])
+    main(sys.argv[1])

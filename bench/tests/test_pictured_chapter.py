@@ -4,9 +4,11 @@ import tomllib
 
 import pytest
 
-from bench.pictured_chapter import CHAPTER_FILE, end, play
+from bench.pictured_chapter import CHAPTER_FILE, edit, end, follow, play
 from memory.receipts.reading import read_receipts
 from sessions.access import get_chapter
+from sessions.attempts import latest_turn
+from sessions.people import persons_before
 from sessions.states import State
 
 pytestmark = pytest.mark.django_db
@@ -19,9 +21,14 @@ def test_it_is_played_ended_and_told() -> None:
     assert (chapter.state, chapter.prompt_index) == (State.ACTIVE, 9)
     assert chapter.last_summarized_prompt_index == 7
 
+    assert latest_turn(get_chapter(edit(TOLD).pk)).attempts.count() == 2
+
     chapter = get_chapter(end(TOLD).pk)
     receipts = read_receipts(chapter, chapter.narrative_drafts.get())
     assert chapter.state == State.ENDED
     # The pictures show how an invented paragraph and a prompt that was left out are marked.
     assert [one.paragraph.text[:9] for one in receipts.receipts if one.is_invented] == ["Next door"]
     assert receipts.untold_prompts == [6]
+
+    following = get_chapter(follow(TOLD).pk)
+    assert persons_before(following, chapter) == {1: 1, 2: 2, 3: None}

@@ -283,11 +283,10 @@ def _read_change(form: Mapping[str, str]) -> SetupChange:
     )
 
 
-def _persons_before(form: Mapping[str, str]) -> dict[str, int | None] | None:
-    chosen = _by_slot(form, "before_")
-    return chosen and {
+def _persons_before(form: Mapping[str, str]) -> dict[str, int | None]:
+    return {
         slot: read_whole_number(number, "A person") if number else None
-        for slot, number in chosen.items()
+        for slot, number in (_by_slot(form, "before_") or {}).items()
     }
 
 

@@ -12,6 +12,8 @@ from django.conf import settings
 BASE = Path(settings.BASE_DIR)
 # The only files that read variables of the environment.
 READERS = ("storyengine/settings/__init__.py", "storyengine/settings/environment.py")
+# What the guide has in bold without naming a part of a page.
+_NOT_NAMES = {"The coloured buttons", "On your machine.", "With a key.", "Each role by itself."}
 # Variables that only compose reads, not the program.
 NOT_READ_HERE = {"POSTGRES_PASSWORD", "PUBLISH_ON", "COMPOSE_PROJECT_NAME"}
 
@@ -102,6 +104,63 @@ def test_what_the_readme_names_for_play_is_on_the_pages() -> None:
     pages = "".join(path.read_text(encoding="utf-8") for path in files).lower()
     assert len(named) == 11
     assert [one for one in named if one.lower() not in pages] == []
+
+
+class TestPictures:
+    """The pictures that README.md and docs/ show. `make pictures` takes them."""
+
+    folder = BASE / "docs" / "images"
+    documents = (BASE / "README.md", *sorted((BASE / "docs").glob("*.md")))
+
+    def named(self) -> list[Path]:
+        """Return the file of each picture that a document shows."""
+        shown = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
+        return [
+            (document.parent / place).resolve()
+            for document in self.documents
+            for alt, place in shown.findall(document.read_text(encoding="utf-8"))
+            if alt.strip()
+        ]
+
+    def test_all_that_are_shown_are_there_and_all_that_are_there_are_shown(self) -> None:
+        there = {path.resolve() for path in self.folder.iterdir()}
+        assert set(self.named()) == there
+        assert len(there) > 10
+
+    def test_the_command_takes_all_of_them(self) -> None:
+        source = (BASE / "bench" / "pictures.py").read_text(encoding="utf-8")
+        taken = set(re.findall(r'_picture\(page, "([\w-]+)"', source))
+        assert taken == {path.stem for path in self.folder.iterdir()}
+
+    def test_they_are_small(self) -> None:
+        assert sum(path.stat().st_size for path in self.folder.iterdir()) < 1_500_000
+
+
+def test_the_guide_has_all_its_chapters_and_leads_to_pages_that_exist() -> None:
+    text = read("docs/guide.md")
+    places = [heading.lower() for heading in re.findall(r"^## (.+)$", text, re.MULTILINE)]
+    anchors = {re.sub(r"[^\w -]", "", one).replace(" ", "-") for one in places}
+    assert {link.removeprefix("#") for link in re.findall(r"\]\((#[\w-]+)\)", text)} <= anchors
+    files = re.findall(r"\]\(([\w./-]+\.md)", text)
+    assert files
+    assert all((BASE / "docs" / one).exists() for one in files)
+
+
+def test_what_the_guide_names_in_bold_is_on_the_pages() -> None:
+    sources = [
+        *(path for path in BASE.glob("templates/**/*.html")),
+        *(
+            path
+            for folder in ("static/css", "storyengine/tabs", "storyengine/books", "memory")
+            for path in (BASE / folder).rglob("*.*")
+            if path.suffix in (".py", ".css")
+        ),
+        BASE / "sessions" / "reply_lengths.py",
+    ]
+    pages = " ".join(path.read_text(encoding="utf-8") for path in sources).lower()
+    pages = re.sub(r"<[^>]+>", "", pages)
+    named = set(re.findall(r"\*\*([^*]+)\*\*", read("docs/guide.md"))) - _NOT_NAMES
+    assert [one for one in sorted(named) if one.lower() not in pages] == []
 
 
 class TestSecurityDocument:

@@ -141,7 +141,7 @@ class TestTranscript:
         chapter = make_active_chapter()
         # Memory is far behind in the second and third rounds, so these pages also estimate the
         # tokens of the calls that memory needs.
-        for most in (17, 28, 28):
+        for most in (17, 29, 29):
             with django_assert_max_num_queries(most):
                 get_page(client, chapter, "play")
             add_prompts(chapter, 60)
