@@ -14,9 +14,13 @@ from django.template.loader import get_template
 
 from agents.modes import Fault, Mode, all_agents, installed
 from agents.prompting.declarations import ENGINE_AGENTS
+from agents.prompting.forms.schemas import TurnDelta
 from memory.block_kinds import ENGINE_BLOCK_KINDS
 from sessions.limits import CHANGE_NAME_CHAR_LIMIT, KIND_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE
+
+# The keys that a delta has by itself.
+_OF_A_DELTA = frozenset(TurnDelta.model_fields)
 
 
 @register(Tags.compatibility)
@@ -34,6 +38,7 @@ def check_modes(
     faults += _faults_of_setups(loaded.modes)
     faults += _faults_of_fields(loaded.modes)
     faults += _faults_of_stretches(loaded.modes)
+    faults += _faults_of_memory(loaded.modes)
     faults += _faults_of_templates(loaded.modes)
     if DEFAULT_MODE not in {mode.name for mode in loaded.modes}:
         faults.append(
@@ -154,6 +159,33 @@ def _faults_of_stretches(modes: Iterable[Mode]) -> list[Fault]:
         for mode in modes
         for kind in sorted(mode.stretches.ended_by - mode.all_change_kinds)
     ]
+
+
+def _faults_of_memory(modes: Iterable[Mode]) -> list[Fault]:
+    """Return a fault for each mode whose added keys of memory cannot be asked for or taken."""
+    faults = []
+    for mode in modes:
+        addition = mode.memory_addition
+        if addition is None:
+            continue
+        fields = addition.fields.model_fields
+        problems = [
+            *(f"{name}, which a delta has already" for name in fields if name in _OF_A_DELTA),
+            *(f"{name} without a default" for name, one in fields.items() if one.is_required()),
+            *(f"{name} with an alias" for name, one in fields.items() if one.alias),
+        ]
+        if addition.change_kind not in mode.all_change_kinds:
+            problems.append(f'the change "{addition.change_kind}", which it does not declare')
+        faults += [
+            Fault(
+                "agents.E014",
+                f"{mode.name} adds to the answers of agent 8 {problem}.",
+                "Each key has a name of its own and a default, and the change is declared among "
+                "the change_kinds of the way to play.",
+            )
+            for problem in problems
+        ]
+    return faults
 
 
 def _faults_of_templates(modes: Iterable[Mode]) -> list[Fault]:

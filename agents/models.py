@@ -129,6 +129,8 @@ class Job(models.Model):
         NARRATE = "narrate"
         # The kind of job in which somebody acts without a prompt.
         GO_ON = "go_on"
+        # A late result that a summary has brought. Such a job is stored when it is done already.
+        MEMORY_RESULT = "memory_result"
 
     class Status(models.TextChoices):
         QUEUED = "queued"
@@ -146,7 +148,8 @@ class Job(models.Model):
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
     # A summary or a narration names the attempt at the last turn that it tells. A job for a late
-    # result names the attempt that asked for the result. A job GO_ON names the attempt after which
+    # result names the attempt that asked for the result, or at which the stretch of its summary
+    # ends. A job GO_ON names the attempt after which
     # somebody acts.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="jobs"
@@ -177,8 +180,8 @@ class Job(models.Model):
     # The texts of the finished scenes, which a resumed narration does not write again.
     finished_scenes = models.JSONField(default=list, blank=True)
     # The finished deltas, one for each call: {"audience": [int, ...], "told_until": int,
-    # "payload": {...}, "finished_at": str}. A summary that is resumed does not write these deltas
-    # again.
+    # "payload": {...}, "finished_at": str}, and "added": {...} if the mode adds keys. A summary
+    # that is resumed does not write these deltas again.
     finished_deltas = models.JSONField(default=list, blank=True)
     # The kind of change that a late result becomes. "" if the job has no late result.
     result_kind = models.CharField(max_length=CHANGE_NAME_CHAR_LIMIT, blank=True, default="")

@@ -18,9 +18,11 @@ from django.conf import settings
 from django.utils.module_loading import module_has_submodule
 from pydantic import BaseModel
 
+from agents.models import Job
 from agents.prompting.declarations import ENGINE_AGENTS, Agent
 from agents.prompting.escaping import guard_elements
 from agents.prompting.layers import Layer, Piece, Tier
+from agents.prompting.memory_additions import MemoryAddition
 from agents.prompting.sandwich import LayerDeclaration, Subject, compose
 from agents.prompting.tools import ToolArguments
 from agents.providers.exceptions import EmptyReply
@@ -133,6 +135,8 @@ class Mode:
     block_kinds: Mapping[str, BlockKind] = field(default_factory=dict)
     job_kinds: Mapping[str, JobKind] = field(default_factory=dict)
     stretches: StretchRule = field(default_factory=StretchRule)
+    # The keys that the mode adds to what agent 8 is asked for, and the change that they bring.
+    memory_addition: MemoryAddition | None = None
     # The model of the fields that the mode adds to Tab 1. Each field has a default.
     setup: type[BaseModel] | None = None
     # The model of the fields that a prompt may have besides its words; see `given_of` in
@@ -173,6 +177,12 @@ class Mode:
     def follows_up(self) -> bool:
         """Whether the mode declares an `after_commit` of its own."""
         return self.after_commit is not _adds_nothing
+
+    @property
+    def kinds_of_results(self) -> frozenset[str]:
+        """The kinds of job from which late results come."""
+        of_memory = {Job.Kind.MEMORY_RESULT.value} if self.memory_addition else set()
+        return frozenset(self.job_kinds) | of_memory
 
     @property
     def all_event_kinds(self) -> frozenset[str]:

@@ -28,19 +28,20 @@ def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
     Returns False if the job no longer belongs to this worker. A result that no run could store as a
     change becomes void at once.
     """
-    if reason := _why_never(job, payload):
+    if reason := why_never(job.session, job.result_kind, payload):
         return make_void(job.pk, owned(job), reason)
     return finish(job, result=dict(payload))
 
 
-def _why_never(job: Job, result: Any) -> str:
-    if job.result_kind not in mode_of(job.session).all_change_kinds:
+def why_never(chapter: Session, kind: str, result: Any) -> str:
+    """Return why no run could store this result as a change of the kind, or "" if one can."""
+    if kind not in mode_of(chapter).all_change_kinds:
         return "The way to play has no such change of its world."
     no_object = "What was worked out is no JSON object that can be stored."
     if not isinstance(result, Mapping):
         return no_object
     try:
-        check_change(job.result_kind, result)
+        check_change(kind, result)
     except InvalidInput as error:
         return str(error)
     except (TypeError, ValueError):
@@ -56,7 +57,7 @@ def take_waiting_results(attempt: Attempt) -> None:
     attempt, whose world can take the result.
     """
     mode = mode_of(attempt.session)
-    if not mode.job_kinds or not (waiting := waiting_results(attempt)):
+    if not mode.kinds_of_results or not (waiting := waiting_results(attempt)):
         return
     # The world is folded before the loop. If this fails, none of the results is the cause, so no
     # result becomes void.

@@ -15,12 +15,14 @@ from django.utils import timezone
 from agents.calling.model_access import is_small_model, tier_of
 from agents.calling.objects import call_for_json, format_pieces
 from agents.exceptions import ConsentMissing
+from agents.flows.memory_results import addition_of, store_brought
 from agents.models import Job
 from agents.modes import Stage, compose_for, has_stage
 from agents.prompting.declarations import CONTEXT_SUMMARY
 from agents.prompting.forms.schemas import Payload, TurnDelta, delta_schema_for
 from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import Layer, Piece
+from agents.prompting.memory_additions import ADDED_KEYS
 from agents.prompting.sandwich import Subject
 from agents.providers.exceptions import ProviderError
 from agents.running.database import in_database
@@ -135,8 +137,10 @@ async def write_memory_deltas(job: Job, watch: Watch) -> None:
             continue
         waiting = [delta for delta in deltas if knows(delta.audience, audience)]
         payload = await _tell(job, chapter, audience, prompts, waiting, watch)
+        addition = addition_of(chapter)
+        payload, added = addition.take_from(payload) if addition else (payload, None)
         payload = with_checked_sources(with_cast_names(payload, everybody), prompts)
-        if not await in_database(_keep_delta, job, audience, prompts[-1], payload):
+        if not await in_database(_keep_delta, job, audience, prompts[-1], payload, added):
             return
     await in_database(_store, job)
 
@@ -150,20 +154,22 @@ async def _tell(
     watch: Watch,
 ) -> Payload:
     """Return the delta for this audience, which tells these prompts."""
-    stretch = job.stretch
+    stretch, addition = job.stretch, addition_of(chapter)
+    shape = addition.shape if addition else TurnDelta
     return await call_for_json(
         CONTEXT_SUMMARY,
         job.session_id,
         lambda: compose_summary(
             chapter, stretch, audience, last_attempt=job.attempt_id, waiting=waiting
         ),
-        TurnDelta,
+        shape,
         json_schema=delta_schema_for(
             stretch.first,
             stretch.last,
             chapter.characters,
             told=prompts,
             tight=is_small_model(CONTEXT_SUMMARY),
+            shape=shape,
         ),
         watch=watch,
         job_id=job.pk,
@@ -188,8 +194,11 @@ def _finished_deltas(job: Job) -> list[MemoryBlock]:
     ]
 
 
-def _keep_delta(job: Job, audience: Audience, told_until: int, payload: Payload) -> bool:
-    """Store a delta with the job, so that it is not lost if a later call fails.
+def _keep_delta(
+    job: Job, audience: Audience, told_until: int, payload: Payload, added: Payload | None
+) -> bool:
+    """Store a delta with the job, so that it is not lost if a later call fails. `added` has the
+    keys that the mode adds, if it adds any.
 
     Returns False if the job no longer belongs to this worker.
     """
@@ -199,6 +208,8 @@ def _keep_delta(job: Job, audience: Audience, told_until: int, payload: Payload)
         "payload": payload,
         "finished_at": timezone.now().isoformat(),
     }
+    if added is not None:
+        one["added"] = added
     job.finished_deltas = [*job.finished_deltas, one]
     return bool(owned(job).update(finished_deltas=job.finished_deltas))
 
@@ -233,7 +244,8 @@ def _store(job: Job) -> None:
     lock_chapter(job.session_id)
     if not finish(job, finished_deltas=[]):
         return
-    write_deltas(_finished_deltas(job) or [_empty_delta(job)])
+    if write_deltas(_finished_deltas(job) or [_empty_delta(job)]):
+        store_brought(job, job.finished_deltas)
     if Turn.objects.filter(chosen=job.attempt).exists():
         settle_memory(job.session_id)
     else:
@@ -300,7 +312,11 @@ def compose_summary(
     `waiting` are deltas of the stretch that are not stored yet and that the whole audience may
     read. `transcript_pieces` explains `last_attempt`.
     """
-    pieces: dict[str, Sequence[Piece]] = {"FORMAT": format_pieces(CONTEXT_SUMMARY, TurnDelta)}
+    addition = addition_of(chapter)
+    shape = addition.shape if addition else TurnDelta
+    pieces: dict[str, Sequence[Piece]] = {"FORMAT": format_pieces(CONTEXT_SUMMARY, shape)}
+    if addition:
+        pieces[ADDED_KEYS] = addition.pieces()
     # The attempt counts as chosen here. So people who appear only in another attempt are not in the
     # request.
     attempts = chapter.attempts.select_related("turn")

@@ -20,6 +20,7 @@ from agents.prompting.layer_sources import (
     world_text,
 )
 from agents.prompting.layers import Trim
+from agents.prompting.memory_additions import ADDED_KEYS
 from agents.prompting.sandwich import LayerDeclaration, Source
 from agents.prompting.tools import Tool, ToolForm
 
@@ -173,6 +174,8 @@ CONTEXT_SUMMARY = Agent(
             trim=Trim.SHORTEN,
             gives_way=1,
         ),
+        # The keys that the chapter's mode adds, if it adds any.
+        LayerDeclaration(ADDED_KEYS, own_pieces(ADDED_KEYS)),
         _FORMAT,
     ),
     reasoning_effort="low",

@@ -209,7 +209,9 @@ class JobDocument(Document):
     """The newest job of a kind, or a late result that is void."""
 
     job_id: UUID
-    kind: str = Field(description="lock, summarize, narrate, go_on, or that of a way to play.")
+    kind: str = Field(
+        description="lock, summarize, narrate, go_on, memory_result, or that of a way to play."
+    )
     status: Literal["queued", "running", "done", "failed", "cancelled", "void"] = Field(
         description="void: a late result that can never be taken; `error` says why."
     )

@@ -85,7 +85,7 @@ def check_kinds(chapter: Chapter) -> None:
         _check_block(mode.block_kinds.get(block.type), block, f"memory_blocks[{at}].json_payload")
     for at, result in enumerate(chapter.results):
         check(result.kind, mode.all_change_kinds, f"results[{at}].kind", "change")
-        check(result.job_kind, frozenset(mode.job_kinds), f"results[{at}].job_kind", "job")
+        check(result.job_kind, mode.kinds_of_results, f"results[{at}].job_kind", "job")
 
 
 def _check_given(mode: Mode, given: dict[str, Any], place: str) -> None:

@@ -409,7 +409,7 @@ def _read(chapter: Session) -> PlayPage:
         choice=_choice(chapter),
         set_aside=_newest_set_aside(chapter),
         is_closed=bool(page.mode and page.mode.acts) and is_closed(chapter, chapter.prompt_index),
-        void_results=_new_void_results(chapter) if page.mode and page.mode.job_kinds else [],
+        void_results=_new_void_results(chapter) if page.mode and page.mode.kinds_of_results else [],
         world=world_now(chapter) if page.mode and page.mode.panel else None,
     )
 

@@ -273,14 +273,15 @@ def delta_schema_for(
     *,
     told: Sequence[int] = (),
     tight: bool = False,
+    shape: type[TurnDelta] = TurnDelta,
 ) -> dict[str, Any]:
     """Return agent 8's schema, which allows only these numbers of prompts and the slots of the
     roster.
 
     Slot 0 stands for people without a slot. An entry can come only from the prompts `told`, or from
-    any prompt of the stretch if none are given.
+    any prompt of the stretch if none are given. `shape` has the keys that a mode adds.
     """
-    schema = json_schema_for(TurnDelta, tight=tight)
+    schema = json_schema_for(shape, tight=tight)
     parts = schema["properties"]
     chunk = parts["range"]["properties"]
     chunk["from_marker"] = {"type": "string", "enum": [str(first)]}

@@ -44,6 +44,7 @@ VARIABLES = {
     "format_reminder_json": {},
     "format_reminder_xml": {"shape": "<turn_delta>...</turn_delta>"},
     "answer_json": {"name": "resolve", "description": "Names it.", "schema": "{}"},
+    "memory_addition": {"keys": '{"learned": []}', "rules": "- learned: what somebody learned."},
     "tools_json": {"tools": "- look: Looks around. {}"},
     "tools_xml": {"tools": '- look: Looks around. <call name="look"></call>'},
 }

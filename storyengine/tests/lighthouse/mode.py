@@ -10,6 +10,7 @@ from memory.stretches import StretchRule
 from sessions.models import Attempt
 from storyengine.tests.lighthouse.acts import REFUEL
 from storyengine.tests.lighthouse.keeper import KEEPER, Pointing, acts_next, answers, words_of
+from storyengine.tests.lighthouse.learned import ADDITION
 from storyengine.tests.lighthouse.log import LOG, LOG_KIND, enter_signals
 from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.lighthouse.outcome import SIGNAL, outcome
@@ -50,6 +51,7 @@ MODE = Mode(
     block_kinds={LOG: LOG_KIND},
     job_kinds={TIDE: TIDE_JOB},
     stretches=StretchRule(ended_by=frozenset({WIND, OIL})),
+    memory_addition=ADDITION,
     initial_state=first_light,
     apply_change=apply_change,
     hands_on=hands_on,

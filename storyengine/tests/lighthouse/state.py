@@ -11,10 +11,11 @@ from agents.prompting.sandwich import Subject
 from sessions.models import Change, Session
 from storyengine.tests.lighthouse.setup import TANK, Tower
 
-LIT, OIL, WIND, TIDE_CAME, RANG, SIGHTED = (
-    f"lighthouse.{name}" for name in ("lit", "oil", "wind", "tide_came", "rang", "sighted")
+LIT, OIL, WIND, TIDE_CAME, RANG, SIGHTED, LEARNED = (
+    f"lighthouse.{name}"
+    for name in ("lit", "oil", "wind", "tide_came", "rang", "sighted", "learned")
 )
-CHANGE_KINDS = frozenset({LIT, OIL, WIND, TIDE_CAME, RANG, SIGHTED})
+CHANGE_KINDS = frozenset({LIT, OIL, WIND, TIDE_CAME, RANG, SIGHTED, LEARNED})
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Light:
     tides: tuple[int, ...] = ()
     strokes: int = 0
     ships: tuple[str, ...] = ()
+    # Who has learned what, in the order in which it came.
+    lessons: tuple[tuple[str, str], ...] = ()
 
 
 def first_light(chapter: Session) -> Light:
@@ -57,6 +60,9 @@ def apply_change(light: Light, change: Change) -> Light:
         return replace(light, strokes=light.strokes + payload["strokes"])
     if change.kind == SIGHTED:
         return replace(light, ships=(*light.ships, payload["ship"]))
+    if change.kind == LEARNED:
+        new = ((one["who"], one["what"]) for one in payload["lessons"])
+        return replace(light, lessons=(*light.lessons, *new))
     if change.kind == TIDE_CAME:
         return replace(light, tides=(*light.tides, payload["level"]))
     return light

@@ -1,0 +1,363 @@
+"""A mode may ask agent 8 for more than the keys of a delta. What it tells there is a late result,
+and changes the world once a later run takes it."""
+
+import itertools
+import json
+import logging
+import random
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+from pytest_django import Settings
+
+from agents.calling.tests.exploring import MODELS, sent_text
+from agents.calling.tests.exploring import native as native
+from agents.mode_checks import check_modes
+from agents.models import Job, LLMArtifact
+from agents.modes import load_modes
+from agents.prompting.tests.payloads import as_xml
+from agents.providers.base import ModelRequest
+from agents.providers.exceptions import ProviderRefused
+from agents.providers.scripted import ScriptedProvider
+from agents.running.results import waiting_results
+from agents.tests.replies import answer_in_form, turn_delta
+from agents.tests.second_mode import install
+from memory.blocks import counting_deltas
+from sessions.models import Attempt, Session
+from storyengine.api.tests.calling import address, call
+from storyengine.exchange.importing import import_chapter
+from storyengine.tests.lighthouse import mode as lighthouse_mode
+from storyengine.tests.lighthouse.learned import ADDITION
+from storyengine.tests.lighthouse.mode import MODE
+from storyengine.tests.playing_the_lighthouse import (
+    begin,
+    changes,
+    light_of,
+    played,
+    reroll,
+    written,
+)
+from storyengine.tests.playing_the_lighthouse import lighthouse as lighthouse
+from storyengine.tests.test_second_mode_around_play import work_on_all
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native", "lighthouse")]
+
+
+class Scribe:
+    """A stand-in for agent 8. What somebody has learned is the last word of the last prompt that it
+    is told."""
+
+    def __init__(self) -> None:
+        self.who = ""
+        self.more: list[Any] = []
+        self.asked: list[ModelRequest] = []
+        self.writes: Callable[[dict[str, Any]], str] = json.dumps
+
+    def __call__(self, request: ModelRequest) -> str:
+        if "turn_delta" not in request.messages[0].content:
+            return answer_in_form(request)
+        self.asked.append(request)
+        chunk = sent_text(request).split("## RECENT_CONTEXT_CHUNK")[-1]
+        prompts = [int(one) for one in re.findall(r"^(\d+)\) ", chunk, re.MULTILINE)]
+        words = re.findall(r"^\d+\) .*?(\w+)\.$", chunk, re.MULTILINE)
+        lesson = {"who": self.who, "what": words[-1], "source": "told", "from": "the sea"}
+        delta = turn_delta(prompts[0], prompts[-1], learned=[lesson, *self.more])
+        return self.writes(delta)
+
+
+@pytest.fixture
+def scribe(provider: ScriptedProvider) -> Scribe:
+    provider.fallback = scribe = Scribe()
+    return scribe
+
+
+@pytest.fixture
+def chapter(scribe: Scribe) -> Session:
+    chapter = begin()
+    Session.objects.update(chunk_size_prompts=3)
+    scribe.who = chapter.character(1).name
+    return chapter
+
+
+def play(chapter: Session, *words: str) -> None:
+    for one in words:
+        played(chapter, 1, f"I say {one}.")
+
+
+def remember(chapter: Session, *words: str) -> None:
+    """Play these prompts, and work on all jobs."""
+    play(chapter, *words)
+    work_on_all()
+
+
+def lessons(chapter: Session) -> list[str]:
+    return [what for _, what in light_of(chapter).lessons]
+
+
+def deltas(chapter: Session) -> list[Any]:
+    blocks = call("GET", address(chapter)).json()["memory_blocks"]
+    return [one["json_payload"] for one in blocks if one["type"] == "turn_delta"]
+
+
+def test_agent_8_is_asked_for_more(chapter: Session, scribe: Scribe) -> None:
+    remember(chapter, "one", "two", "three")
+    [request] = scribe.asked
+    keys = '{"learned": [{"who": "", "what": "", "source": "witnessed|told|inferred", "from": ""}]}'
+    assert "## ADDED_KEYS\nYour object has these keys too" in sent_text(request)
+    assert keys in sent_text(request)
+    assert "- learned: what somebody has come to know" in sent_text(request)
+    assert request.json_schema is not None
+    *_, last = request.json_schema["properties"].items()
+    assert last[0] == "learned"
+    assert last[1]["items"]["required"] == ["who", "what", "source", "from"]
+
+
+def test_it_waits_until_a_run_takes_it(chapter: Session) -> None:
+    remember(chapter, "one", "two", "three")
+    assert lessons(chapter) == []
+    play(chapter, "four")
+    assert changes(chapter, 4) == [
+        (
+            "lighthouse.learned",
+            {"lessons": [{"who": chapter.character(1).name, "what": "three", "until": 3}]},
+        )
+    ]
+    assert lessons(chapter) == ["three"]
+    remember(chapter, "five", "six")
+    play(chapter, "seven")
+    assert lessons(chapter) == ["three", "six"]
+
+
+def test_it_is_no_part_of_memory(chapter: Session) -> None:
+    remember(chapter, "one", "two", "three")
+    [delta] = deltas(chapter)
+    assert "learned" not in delta
+    assert delta["memory_type"] == "turn_delta"
+    answer = LLMArtifact.objects.get(agent="memory").raw_output_ref
+    assert "learned" in answer
+
+
+def test_whoever_was_not_there_and_what_does_not_fit_is_dropped(
+    chapter: Session, scribe: Scribe
+) -> None:
+    absent = chapter.character(2).name
+    good = {"who": scribe.who, "what": "more", "source": "inferred", "from": ""}
+    scribe.more = [
+        {**good, "who": "Nobody"},
+        {**good, "who": absent},
+        {**good, "source": "guessed"},
+        "he knows",
+        {"who": scribe.who},
+        None,
+        good,
+    ]
+    for word in ("one", "two", "three"):
+        played(chapter, 1, f"I say {word}.", witnesses=[1])
+    work_on_all()
+    play(chapter, "four")
+    assert lessons(chapter) == ["three", "more"]
+    # Nothing of it was asked for a second time.
+    assert len(scribe.asked) == 1
+
+
+@pytest.mark.parametrize("learned", [None, "nothing", {"who": "me"}, [7], []])
+def test_a_key_that_cannot_be_read_costs_no_memory(
+    chapter: Session, scribe: Scribe, learned: object
+) -> None:
+    scribe.writes = lambda delta: json.dumps({**delta, "learned": learned})
+    remember(chapter, "one", "two", "three")
+    assert len(deltas(chapter)) == len(scribe.asked) == 1
+    assert not Job.objects.filter(kind=Job.Kind.MEMORY_RESULT).exists()
+
+
+def test_a_model_that_writes_xml_is_read_too(
+    chapter: Session, scribe: Scribe, settings: Settings
+) -> None:
+    settings.MODEL = MODELS["xml"]
+    scribe.writes = as_xml
+    remember(chapter, "one", "two", "three")
+    assert "<learned>" in sent_text(scribe.asked[0])
+    play(chapter, "four")
+    assert lessons(chapter) == ["three"]
+
+
+class TestOtherAttempts:
+    def test_it_belongs_to_the_attempt_that_was_told(self, chapter: Session) -> None:
+        remember(chapter, "one", "two", "three")
+        reroll(chapter, user_text="I say drei.")
+        play(chapter, "four")
+        assert lessons(chapter) == []
+        # The memory of the new attempt is written, and the run after it takes what it brings.
+        work_on_all()
+        play(chapter, "five")
+        assert lessons(chapter) == ["drei"]
+        assert [kind for kind, _ in changes(chapter, 4)] == []
+
+    def test_it_counts_again_with_its_attempt(self, chapter: Session) -> None:
+        remember(chapter, "one", "two", "three")
+        first = str(chapter.turns.get(number=3).chosen_id)
+        reroll(chapter, user_text="I say drei.")
+        work_on_all()
+        chosen = call("POST", address(chapter, "turns/3/choose"), {"attempt_id": first})
+        assert chosen.status_code == 200
+        remember(chapter, "four", "five")
+        assert lessons(chapter) == ["three"]
+
+    def test_each_attempt_of_the_turn_that_takes_it_takes_it_once(self, chapter: Session) -> None:
+        remember(chapter, "one", "two", "three")
+        play(chapter, "four")
+        reroll(chapter)
+        assert lessons(chapter) == ["three"]
+        play(chapter, "five")
+        assert lessons(chapter) == ["three"]
+
+
+class TestCopies:
+    def test_a_file_and_a_fork_have_what_waits(self, chapter: Session) -> None:
+        remember(chapter, "one", "two", "three")
+        fork = call("POST", address(chapter, "fork"), {"number": 3}, Idempotency_Key="f").json()
+        forked = Session.objects.get(title__startswith=fork["title"], origin=chapter)
+        for copy in (import_chapter(written(chapter)), forked):
+            assert lessons(copy) == []
+            play(copy, "four")
+            assert lessons(copy) == ["three"]
+
+    def test_they_take_nothing_twice(self, chapter: Session) -> None:
+        remember(chapter, "one", "two", "three")
+        play(chapter, "four")
+        copy = import_chapter(written(chapter))
+        assert lessons(copy) == ["three"]
+        play(copy, "five")
+        assert lessons(copy) == ["three"]
+
+    def test_a_fork_before_it_was_taken_has_it_waiting(self, chapter: Session) -> None:
+        remember(chapter, "one", "two", "three")
+        play(chapter, "four")
+        call("POST", address(chapter, "fork"), {"number": 3}, Idempotency_Key="f")
+        forked = Session.objects.get(origin=chapter)
+        assert lessons(forked) == []
+        [waiting] = waiting_results(Attempt(session=forked))
+        assert waiting.kind == "lighthouse.learned"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_played_each_lesson_of_a_chosen_attempt_is_taken_once(
+    chapter: Session, seed: int
+) -> None:
+    """Each prompt has a word of its own, which the delta that ends with it brings."""
+    chance = random.Random(seed)  # noqa: S311  (no secret)
+    words = (f"word{at}" for at in itertools.count())
+    play(chapter, next(words))
+    for _ in range(16):
+        match chance.choice(("play", "play", "play", "reroll", "choose", "work", "copy")):
+            case "play":
+                play(chapter, next(words))
+            case "reroll":
+                reroll(chapter, user_text=f"I say {next(words)}.")
+            case "choose":
+                number = chapter.turns.count()
+                made = chapter.attempts.filter(turn__number=number)
+                one = chance.choice([str(attempt.pk) for attempt in made])
+                call("POST", address(chapter, f"turns/{number}/choose"), {"attempt_id": one})
+            case "work":
+                work_on_all()
+            case "copy":
+                chapter = import_chapter(written(chapter))
+        assert len(set(lessons(chapter))) == len(lessons(chapter))
+    # The prompt after the choice asks for what is missing, and the prompt after it takes it.
+    play(chapter, next(words))
+    work_on_all()
+    play(chapter, next(words))
+    latest = chapter.turns.count()
+    ends = counting_deltas(chapter).filter(to_prompt_index__lt=latest)
+    last = [chapter.turns.get(number=one.to_prompt_index).chosen for one in ends]
+    assert last
+    assert lessons(chapter) == [one.words.removeprefix("I say ")[:-1] for one in last]
+
+
+def test_a_summary_that_goes_on_keeps_what_it_was_told(
+    chapter: Session, scribe: Scribe, provider: ScriptedProvider
+) -> None:
+    """The stretch has two sets of witnesses, and the second call fails at first."""
+    play(chapter, "one", "two")
+    played(chapter, 1, "I say three.", witnesses=[1])
+    answer, calls = scribe.__call__, []
+
+    def refuse_second(request: ModelRequest) -> str:
+        if "turn_delta" in request.messages[0].content:
+            calls.append(request)
+            if len(calls) == 2:
+                raise ProviderRefused("Not now.")
+        return answer(request)
+
+    provider.fallback = refuse_second
+    work_on_all()
+    assert deltas(chapter) == []
+    play(chapter, "four")
+    work_on_all()
+    assert len(calls) == 3
+    play(chapter, "five")
+    assert sorted(lessons(chapter)) == ["three", "two"]
+
+
+def test_an_error_of_the_mode_costs_no_memory(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = "secret words"
+
+    def fail(*_about: object) -> None:
+        raise KeyError(secret)
+
+    use_addition(monkeypatch, replace(ADDITION, brings=fail))
+    remember(chapter, "one", "two", "three")
+    assert len(deltas(chapter)) == 1
+    [line] = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
+    assert "what the summary" in line
+    assert secret not in line
+
+
+def test_what_can_be_no_change_is_void_and_says_so(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_addition(monkeypatch, replace(ADDITION, brings=lambda *_about: {"x": "y" * 1_000_000}))
+    remember(chapter, "one", "two", "three")
+    job = Job.objects.get(kind=Job.Kind.MEMORY_RESULT)
+    assert (job.status, job.result) == (Job.Status.VOID, None)
+    assert "A change to the world" in job.error
+    play(chapter, "four")
+    assert changes(chapter, 4) == []
+
+
+def use_addition(monkeypatch: pytest.MonkeyPatch, addition: Any) -> None:
+    monkeypatch.setattr(lighthouse_mode, "MODE", replace(MODE, memory_addition=addition))
+    load_modes.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _load_modes_anew() -> Any:
+    yield
+    load_modes.cache_clear()
+
+
+class Wrong(BaseModel):
+    canon_locks: list[str] = []
+    needed: list[str]
+    called: list[str] = Field([], alias="named")
+
+
+def test_a_wrong_declaration_is_named_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    wrong = replace(ADDITION, fields=Wrong, change_kind="lighthouse.undeclared")
+    install(monkeypatch, settings, tower=replace(MODE, memory_addition=wrong))
+    faults = [str(one.msg) for one in check_modes() if one.id == "agents.E014"]
+    assert [fault.split(" of agent 8 ")[1] for fault in faults] == [
+        "canon_locks, which a delta has already.",
+        "needed without a default.",
+        "called with an alias.",
+        'the change "lighthouse.undeclared", which it does not declare.',
+    ]
