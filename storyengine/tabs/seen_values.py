@@ -37,7 +37,7 @@ _LABELS = {
     "chapter_text": "This chapter, this place",
     "agent_count": "Agents in this chapter",
     "chunk_size": "Prompts in one summary",
-    "definition_text": "Narrative agent",
+    "definition_text": "Narrator",
     "target_words": "Target length",
     "text": "Working copy",
 }

@@ -165,7 +165,7 @@ def end_and_build(page: Page, program: ScriptedProgram) -> None:
     # htmx logs an error if the next step replaces a request that has no answer yet. So the test
     # waits for the answer to this request.
     expect(page.locator("#build-estimate")).to_contain_text("out")
-    page.get_by_label("Narrative agent").fill("Third person, past tense. Long silences.")
+    page.get_by_label("Narrator").fill("Third person, past tense. Long silences.")
     page.get_by_label("Target length").fill("2500")
     expect(page.locator("#saved-state")).to_have_text("saved")
     program.model.timing.tokens_per_second = 50
