@@ -15,6 +15,7 @@ from django.template.loader import get_template
 from agents.modes import Fault, Mode, all_agents, installed
 from agents.prompting.declarations import ENGINE_AGENTS
 from agents.prompting.forms.schemas import TurnDelta
+from agents.prompting.prompt_files import PromptFileError, render_prompt
 from memory.block_kinds import ENGINE_BLOCK_KINDS
 from sessions.limits import CHANGE_NAME_CHAR_LIMIT, KIND_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE
@@ -174,6 +175,10 @@ def _faults_of_memory(modes: Iterable[Mode]) -> list[Fault]:
             *(f"{name} without a default" for name, one in fields.items() if one.is_required()),
             *(f"{name} with an alias" for name, one in fields.items() if one.alias),
         ]
+        try:
+            render_prompt(addition.prompt)
+        except PromptFileError:
+            problems.append(f"rules from the prompt file {addition.prompt}, which cannot be read")
         if addition.change_kind not in mode.all_change_kinds:
             problems.append(f'the change "{addition.change_kind}", which it does not declare')
         faults += [

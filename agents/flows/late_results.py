@@ -10,13 +10,13 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 
 from agents.models import Job
-from agents.modes import check_changes, find_mode, mode_of, world_of
+from agents.modes import check_changes, find_mode, mode_of, world_now, world_of
 from agents.running.jobs import finish, owned
 from agents.running.results import ask_again_for_results, make_void, waiting_results
 from agents.running.unforeseen import traceback_of
 from sessions.attempts import find_latest_turn
 from sessions.exceptions import InvalidInput
-from sessions.models import Attempt, Session
+from sessions.models import Attempt, Change, Session
 from sessions.world import LateResult, NewChange, check_change, take_results
 
 logger = logging.getLogger(__name__)
@@ -74,6 +74,31 @@ def take_waiting_results(attempt: Attempt) -> None:
             name = type(error).__name__
             reason = f"The way to play cannot take it into its world ({name})."
             _give_up(attempt, result, reason)
+
+
+def world_at_end(chapter: Session) -> Any:
+    """Return the present world with the finished late results that wait for the next run.
+
+    A mode that hands on its world calls this function, because no further run of the chapter takes
+    these results. A result that the world cannot take is left out.
+    """
+    mode, world, next_run = mode_of(chapter), world_now(chapter), Attempt(session=chapter)
+    for result in waiting_results(next_run):
+        change = Change(
+            session=chapter,
+            attempt=next_run,
+            kind=result.kind,
+            payload=dict(result.payload),
+            result=result.result_id,
+        )
+        try:
+            world = mode.apply_change(world, change)
+        except DatabaseError:
+            raise
+        except Exception as error:  # noqa: BLE001  (or the next chapter could never begin)
+            name = type(error).__name__
+            logger.warning("the late result %s is not handed on: %s", result.result_id, name)
+    return world
 
 
 def _take(attempt: Attempt, result: LateResult, world: Any) -> Any:

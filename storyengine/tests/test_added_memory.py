@@ -216,6 +216,26 @@ class TestOtherAttempts:
         assert lessons(chapter) == ["three"]
 
 
+class TestNextChapter:
+    def begun_after(self, chapter: Session) -> Session:
+        answer = call("POST", f"/api/story/{chapter.story_id}/chapter")
+        assert answer.status_code == 201, answer.content
+        return Session.objects.get(pk=answer.json()["session_id"])
+
+    def test_it_begins_with_what_still_waits(self, chapter: Session) -> None:
+        remember(chapter, "one", "two", "three")
+        assert lessons(chapter) == []
+        assert lessons(self.begun_after(chapter)) == ["three"]
+
+    def test_what_cannot_be_taken_does_not_stop_it(
+        self, chapter: Session, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        remember(chapter, "one", "two", "three")
+        Job.objects.filter(kind=Job.Kind.MEMORY_RESULT).update(result={"lessons": [7]})
+        assert lessons(self.begun_after(chapter)) == []
+        assert "is not handed on: TypeError" in caplog.text
+
+
 class TestCopies:
     def test_a_file_and_a_fork_have_what_waits(self, chapter: Session) -> None:
         remember(chapter, "one", "two", "three")
@@ -352,12 +372,15 @@ class Wrong(BaseModel):
 def test_a_wrong_declaration_is_named_at_the_start(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    wrong = replace(ADDITION, fields=Wrong, change_kind="lighthouse.undeclared")
+    wrong = replace(
+        ADDITION, fields=Wrong, change_kind="lighthouse.undeclared", prompt="lighthouse.nothing"
+    )
     install(monkeypatch, settings, tower=replace(MODE, memory_addition=wrong))
     faults = [str(one.msg) for one in check_modes() if one.id == "agents.E014"]
     assert [fault.split(" of agent 8 ")[1] for fault in faults] == [
         "canon_locks, which a delta has already.",
         "needed without a default.",
         "called with an alias.",
+        "rules from the prompt file lighthouse.nothing, which cannot be read.",
         'the change "lighthouse.undeclared", which it does not declare.',
     ]

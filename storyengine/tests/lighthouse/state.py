@@ -3,7 +3,9 @@ tides."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from agents.flows.late_results import world_at_end
 from agents.mode_fields import handed_on_of, setup_of
 from agents.modes import HandedOn, world_now, world_of
 from agents.prompting.layers import Piece, Tier
@@ -34,17 +36,20 @@ def first_light(chapter: Session) -> Light:
     tower, handed_on = setup_of(chapter), handed_on_of(chapter)
     assert isinstance(tower, Tower)
     lamps, tides = handed_on.get("lit", []), handed_on.get("tides", [])
-    return Light(oil=tower.oil, lit=tuple(lamps), tides=tuple(tides))
+    lessons = tuple((who, what) for who, what in handed_on.get("lessons", []))
+    return Light(oil=tower.oil, lit=tuple(lamps), tides=tuple(tides), lessons=lessons)
 
 
 def hands_on(before: Session, chapter: Session) -> HandedOn:
     """Hand on what is left of the oil, on Tab 1 where the user can change it, and the lamps and the
-    tides. The wind changes overnight."""
-    light: Light = world_now(before)
+    tides, and who has learned what. The wind changes overnight."""
+    light: Light = world_at_end(before)
     tower = setup_of(before)
     assert isinstance(tower, Tower)
     setup = tower.model_copy(update={"oil": min(light.oil, TANK)})
-    world = {"lit": list(light.lit), "tides": list(light.tides)}
+    world: dict[str, Any] = {"lit": list(light.lit), "tides": list(light.tides)}
+    if light.lessons:
+        world["lessons"] = [list(one) for one in light.lessons]
     return HandedOn(setup.model_dump(mode="json"), world)
 
 
