@@ -23,6 +23,7 @@ from agents.prompting.declarations import ENGINE_AGENTS, Agent
 from agents.prompting.escaping import guard_elements
 from agents.prompting.layers import Layer, Piece, Tier
 from agents.prompting.memory_additions import MemoryAddition
+from agents.prompting.own_settings import in_chapter
 from agents.prompting.sandwich import LayerDeclaration, Subject, compose
 from agents.prompting.tools import ToolArguments
 from agents.providers.exceptions import EmptyReply
@@ -344,6 +345,14 @@ def all_agents() -> tuple[Agent, ...]:
     return agents_of(tuple(settings.MODES))
 
 
+def agents_in(chapter: Session) -> list[Agent]:
+    """Return the agents that may work for the chapter, each with what the chapter has set for it.
+    Those of the engine come after those of the mode."""
+    mode = find_mode(chapter.mode)
+    own = mode.agents if mode else ()
+    return [in_chapter(agent, chapter) for agent in (*own, *ENGINE_AGENTS)]
+
+
 def find_agent(name: str, number: int | None = None) -> Agent | None:
     """Return the agent with this name, or None. `number` tells the characters apart, because they
     all have the same name."""
@@ -353,11 +362,13 @@ def find_agent(name: str, number: int | None = None) -> Agent | None:
 
 
 def agent_of(attempt: Attempt) -> Agent:
-    """Return the attempt's agent. A character has the limit of the length that the user has chosen
-    for replies. Raises WrongState if the agent's mode is not installed."""
+    """Return the attempt's agent with what its chapter has set for it. A character has the limit of
+    the length that the user has chosen for replies. Raises WrongState if the agent's mode is not
+    installed."""
     agent = find_agent(attempt.agent, attempt.actor)
     if agent is None:
         raise WrongState(f'There is no agent "{attempt.agent}" here. Nothing was changed.')
+    agent = in_chapter(agent, attempt.session)
     factor = _LENGTH_FACTORS.get(attempt.session.reply_length)
     return replace(agent, length_factor=factor) if factor and agent.is_character else agent
 

@@ -202,6 +202,7 @@ def _with_settings_of(source: Session, **fields: Any) -> Session:
         narrative_agent_definition_text=source.narrative_agent_definition_text,
         target_words=source.target_words,
         reply_length=source.reply_length,
+        model_settings=source.model_settings,
         **fields,
     )
 
@@ -259,7 +260,7 @@ def show_thoughts(session_id: uuid.UUID, is_wanted: bool) -> None:
 @transaction.atomic
 def reset_chapter(session_id: uuid.UUID) -> Session:
     """Delete the chapter with all its texts, and create a new one under a new id. The mode, the
-    length of replies and the place in the story stay.
+    length of replies, the settings of models and the place in the story stay.
 
     A background job that still runs for the old chapter finds no row, and writes nothing.
     """
@@ -268,6 +269,7 @@ def reset_chapter(session_id: uuid.UUID) -> Session:
     move(chapter, State.RESETTING, refusal="This chapter is being reset already.")
     chapter.delete()
     created = create_chapter(mode=old.mode, is_in_play=_has_no_lock(old), at_the_place_of=old)
+    Session.objects.filter(pk=created.pk).update(model_settings=old.model_settings)
     return choose_reply_length(created.pk, old.reply_length)
 
 

@@ -203,7 +203,8 @@ def prepare_call(
         messages=prompt.messages,
         max_output_tokens=limit if output_tokens is None else min(limit, output_tokens),
         token_parameter=facts.token_parameter,
-        temperature=agent.temperature if facts.accepts_temperature else None,
+        temperature=_temperature(agent) if facts.accepts_temperature else None,
+        top_p=agent.own.top_p if facts.accepts_temperature else None,
         json_schema=json_schema if facts.json_schema else None,
         tools=tuple(tools),
         tool_choice=tool_choice,
@@ -212,13 +213,24 @@ def prepare_call(
         is_background=agent.is_background,
         retry_waits=agent.retry_waits,
         cache_key=hashlib.sha256(f"{session_id} {agent.label}".encode()).hexdigest()[:32],
-        extra_body={"stop": list(stop)} if stop and facts.tier == "minimal" else {},
+        extra_body={"stop": stops} if (stops := _stops(agent, facts, stop)) else {},
     )
     window = facts.context_window if facts.is_window_told else None
     most = most_tokens(request, weight=prompt.weight, window=window)
     return PreparedCall(
         agent, session_id, compose, provider, request, prompt, most, attempt_id, job_id, step
     )
+
+
+def _temperature(agent: Agent) -> float:
+    return agent.temperature if agent.own.temperature is None else agent.own.temperature
+
+
+def _stops(agent: Agent, facts: ModelFacts, cues: Sequence[str]) -> list[str]:
+    """Return the texts at which the model is stopped: those that the chapter has set, and for a
+    small model the cues at which it leaves its role."""
+    own = agent.own.stop if facts.accepts_stop else ()
+    return [*own, *(cues if facts.tier == "minimal" else ())]
 
 
 def fit_prompt(
@@ -411,6 +423,7 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
             model=call.request.model,
             input_hash=input_hash,
             token_counts=_token_counts(outcome.usage),
+            sent_options=_sent_options(call.request),
             **_estimated_counts(call, outcome),
             layers=layers,
             raw_output_ref=outcome.text,
@@ -421,6 +434,17 @@ def _record(call: PreparedCall, outcome: _Outcome) -> None:
         )
         if outcome.usage is not None:
             calibrate(call.request.model, call.agent.name, call.prompt.weight, outcome.usage)
+
+
+def _sent_options(request: ModelRequest) -> dict[str, Any]:
+    """Return how the model was asked to write, as far as something was said of it."""
+    options = {
+        "max_output_tokens": request.max_output_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "stop": request.extra_body.get("stop"),
+    }
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _note(call: PreparedCall, outcome: _Outcome) -> None:

@@ -1,6 +1,6 @@
 """Finds the provider, the model and the model's facts for an agent, by the choice for the agent."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -135,10 +135,12 @@ class UnknownModels:
         return f"{', '.join(others)} and {last}" if others else last
 
 
-def unknown_models() -> list[UnknownModels]:
-    """Return the unknown models that agents use. Models with equal facts are in one entry."""
+def unknown_models(agents: Sequence[Agent] | None = None) -> list[UnknownModels]:
+    """Return the unknown models that these agents use, or all agents. Models with equal facts are
+    in one entry."""
     names_of: dict[UnknownModels, list[str]] = {}
-    for choice in dict.fromkeys(choice_of(agent) for agent in all_agents()):
+    agents = all_agents() if agents is None else agents
+    for choice in dict.fromkeys(choice_of(agent) for agent in agents):
         facts = _facts_for(choice)
         if not facts.is_known:
             names = names_of.setdefault(_describe_unknown(choice, facts), [])
@@ -173,13 +175,14 @@ def is_small_model(agent: Agent) -> bool:
     return _facts_for(choice_of(agent)).tier == "minimal"
 
 
-def provider_label() -> str:
-    """Return the names of the agents' models and their place, as pages show them: "o4-mini at
-    api.openai.com"."""
+def provider_label(agents: Sequence[Agent] | None = None) -> str:
+    """Return the names of the models of these agents, or of all, and their place, as pages show
+    them: "o4-mini at api.openai.com"."""
     refresh_choices()
-    if any(choice_of(agent).server.name == EMBEDDED for agent in all_agents()):
+    agents = all_agents() if agents is None else agents
+    if any(choice_of(agent).server.name == EMBEDDED for agent in agents):
         read_embedded_server()
-    models = list(dict.fromkeys(_title(model_name(agent)) for agent in all_agents()))
+    models = list(dict.fromkeys(_title(model_name(agent)) for agent in agents))
     named = " and ".join(models) if len(models) < 3 else f"{len(models)} models"
     hosts = provider_hosts()
     if len(hosts) > 1:

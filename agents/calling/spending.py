@@ -2,7 +2,7 @@
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from agents.exceptions import BudgetSpent, PriceUnknown
 from agents.facts.model_list import Price
 from agents.facts.prices import price_of
 from agents.modes import all_agents
+from agents.prompting.declarations import Agent
 from agents.servers.choices import (
     EMBEDDED,
     ENVIRONMENT_PROVIDER,
@@ -141,12 +142,13 @@ def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
     return Spending(tokens, dollars, unpriced, estimated)
 
 
-def uncapped_models() -> list[str]:
-    """Return the models whose calls no cap can stop: those without a known price, if the settings
-    cap only dollars."""
+def uncapped_models(agents: Sequence[Agent] | None = None) -> list[str]:
+    """Return the models of these agents, or of all, whose calls no cap can stop: those without a
+    known price, if only dollars are capped."""
     if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
         return []
-    choices = dict.fromkeys(choice_of(agent) for agent in all_agents())
+    agents = all_agents() if agents is None else agents
+    choices = dict.fromkeys(choice_of(agent) for agent in agents)
     models = [one.model for one in choices if price_of(one.model, one.server.address) is None]
     return list(dict.fromkeys(models))
 
@@ -155,7 +157,7 @@ def check_price(choice: Choice) -> None:
     """Raise PriceUnknown if the user has chosen a model whose calls the environment's cap in
     dollars cannot stop. For a model that the environment names, pages only say so."""
     budget = settings.CHAPTER_BUDGET
-    is_stored = choice.source in ("agent", "all")
+    is_stored = choice.source in ("chapter", "agent", "all")
     if not budget or settings.CHAPTER_TOKENS or not is_stored or not choice.server.host:
         return
     if price_of(choice.model, choice.server.address) is None:

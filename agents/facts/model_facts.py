@@ -42,7 +42,9 @@ class ModelFacts:
     character_output: Annotated[int, Field(ge=0)]
     narrator_output: Annotated[int, Field(ge=0)]
     token_parameter: Literal["max_tokens", "max_completion_tokens"]
+    # Whether the model takes a temperature and a top_p, and whether it takes stop sequences.
     accepts_temperature: bool
+    accepts_stop: bool
     reasons: bool
     json_schema: bool
     # How well the model keeps to JSON or XML if only the text of the request asks for this format.

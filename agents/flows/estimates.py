@@ -9,6 +9,7 @@ from agents.models import Job
 from agents.prompting.budget import TOKENS_PER_MESSAGE, read_weight_per_token
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.layer_sources import transcript_weights
+from agents.prompting.own_settings import in_chapter
 from sessions.exceptions import WrongState
 from sessions.models import Session
 from sessions.states import State
@@ -29,10 +30,11 @@ def estimate_build(chapter: Session) -> CallsEstimate:
     if chapter.state != State.ENDED:
         raise WrongState("What a build will take can be said once the chapter is ended.")
     # The facts are read first, because reading them finds out which embedded model runs.
-    model_facts(NARRATOR)
-    read, scenes = _weigh_build(chapter, model_name(NARRATOR))
+    agent = in_chapter(NARRATOR, chapter)
+    model_facts(agent)
+    read, scenes = _weigh_build(chapter, model_name(agent))
     written = round(sum(scene.target_words for scene in scenes) * TOKENS_PER_WORD)
-    return estimate_calls(chapter, NARRATOR, calls=len(scenes), read=read, written=written)
+    return estimate_calls(chapter, agent, calls=len(scenes), read=read, written=written)
 
 
 def _weigh_build(chapter: Session, model: str) -> tuple[int, list[Scene]]:

@@ -12,6 +12,7 @@ from agents.prompting.budget import read_weight_per_token, weigh
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.prompting.forms.reply_forms import read_unfinished
 from agents.prompting.forms.schemas import WorldChapterLock
+from agents.prompting.own_settings import in_chapter
 from memory.telling.rendering import Section, readable_lock
 
 # The weights of a lock that are expected until some locks have been written here. A small model
@@ -52,8 +53,11 @@ def read_lock_progress(job: Job) -> LockProgress | None:
     text = job.partial_text
     if job.status != Job.Status.RUNNING or not text.strip():
         return None
-    per_token = read_weight_per_token(model_name(WORLD_SUMMARY), WORLD_SUMMARY.name)
-    expected = _two_figures(_expected_weight(job.pk) / per_token)
+    agent = in_chapter(WORLD_SUMMARY, job.session)
+    model = model_name(agent)
+    per_token = read_weight_per_token(model, agent.name)
+    weight = _expected_weight(job.pk, model, is_small_model(agent))
+    expected = _two_figures(weight / per_token)
     payload = read_unfinished(text, WorldChapterLock)
     return LockProgress(round(weigh(text) / per_token), expected, readable_lock(payload))
 
@@ -65,13 +69,12 @@ def _two_figures(number: float) -> int:
 
 
 @lru_cache(maxsize=64)
-def _expected_weight(job_id: uuid.UUID) -> float:
+def _expected_weight(job_id: uuid.UUID, model: str, is_small: bool) -> float:
     """Return the weight that the lock of this job will have about. It is found once for each job,
     because pages ask for it every two seconds."""
-    model = model_name(WORLD_SUMMARY)
     written = LLMArtifact.objects.filter(agent=WORLD_SUMMARY.name, model=model, error="")
     texts = written.order_by("-created_at").values_list("raw_output_ref", flat=True)
     earlier = [weigh(text) for text in texts[:_EARLIER_LOCKS] if text]
     if earlier:
         return median(earlier)
-    return _USUAL_WEIGHT_OF_SMALL_MODEL if is_small_model(WORLD_SUMMARY) else _USUAL_WEIGHT
+    return _USUAL_WEIGHT_OF_SMALL_MODEL if is_small else _USUAL_WEIGHT

@@ -15,6 +15,7 @@ from agents.modes import Stage, check_stage, compose_for
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.prompting.forms.schemas import WorldChapterLock, lock_schema_for, with_roster
 from agents.prompting.layers import Layer
+from agents.prompting.own_settings import in_chapter
 from agents.prompting.sandwich import Subject
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
@@ -44,7 +45,7 @@ def request_lock(session_id: uuid.UUID) -> Job:
     is_empty = not (chapter.tab1.world_text.strip() or chapter.tab1.chapter_text.strip())
     if chapter.state == State.DRAFT_TAB1 and is_empty:
         raise InvalidInput(NOTHING_TO_PLAY)
-    check_allowed(session_id, WORLD_SUMMARY)
+    check_allowed(session_id, in_chapter(WORLD_SUMMARY, chapter))
     move(
         Session.objects.filter(pk=session_id),
         State.LOCKING,
@@ -56,12 +57,13 @@ def request_lock(session_id: uuid.UUID) -> Job:
 async def write_world_memory(job: Job, watch: Watch) -> None:
     """Call agent 0 to summarise Tab 1, and store the first memory block."""
     chapter = await in_database(get_chapter_with_cast, job.session_id)
+    agent = in_chapter(WORLD_SUMMARY, chapter)
     payload = await call_for_json(
-        WORLD_SUMMARY,
+        agent,
         job.session_id,
         lambda: _compose(chapter),
         WorldChapterLock,
-        json_schema=lock_schema_for(tight=is_small_model(WORLD_SUMMARY)),
+        json_schema=lock_schema_for(tight=is_small_model(agent)),
         watch=watch,
         job_id=job.pk,
     )
@@ -89,10 +91,9 @@ def _store(job: Job, payload: dict[str, Any]) -> None:
 
 
 def _compose(chapter: Session) -> list[Layer]:
-    subject = Subject(
-        chapter, own_pieces={"FORMAT": format_pieces(WORLD_SUMMARY, WorldChapterLock)}
-    )
-    return compose_for(WORLD_SUMMARY, subject, tier_of(WORLD_SUMMARY))
+    agent = in_chapter(WORLD_SUMMARY, chapter)
+    pieces = {"FORMAT": format_pieces(agent, WorldChapterLock)}
+    return compose_for(agent, Subject(chapter, own_pieces=pieces), tier_of(agent))
 
 
 declare_job_kind(Job.Kind.LOCK, JobKind(run=write_world_memory, give_up=give_up))

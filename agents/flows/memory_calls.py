@@ -28,6 +28,7 @@ from agents.prompting.budget import (
     weigh,
 )
 from agents.prompting.declarations import CONTEXT_SUMMARY
+from agents.prompting.own_settings import in_chapter
 from memory.stretches import (
     Audience,
     Stretch,
@@ -114,7 +115,9 @@ def find_memory_behind(chapter: Session, *, is_ending: bool) -> MemoryBehind | N
     latest = None if stretches[-1] in in_play else stretches[-1]
     last = stretches[-1].last if latest is None else latest.first - 1
     calls = count_calls(chapter, stretches)
-    return MemoryBehind(stretches[0].first, last, latest, calls, estimate, _seconds_of_a_call())
+    return MemoryBehind(
+        stretches[0].first, last, latest, calls, estimate, _seconds_of_a_call(chapter)
+    )
 
 
 def check_calls_accepted(chapter: Session, *, is_ending: bool) -> None:
@@ -131,13 +134,14 @@ def accept_memory_calls(chapter: Session, *, is_ending: bool) -> None:
         Session.objects.filter(pk=chapter.pk).update(accepted_calls=calls)
 
 
-def _seconds_of_a_call() -> int | None:
+def _seconds_of_a_call(chapter: Session) -> int | None:
     """Return the median duration, in seconds, of the latest calls for memory by the present model.
     Returns None if the model made no such call."""
     latest = LLMArtifact.objects.order_by("-created_at").values_list(
         "agent", "model", "error", "duration_ms"
     )[:_CALLS_LOOKED_AT]
-    alike = (CONTEXT_SUMMARY.name, model_name(CONTEXT_SUMMARY), "")
+    agent = in_chapter(CONTEXT_SUMMARY, chapter)
+    alike = (agent.name, model_name(agent), "")
     took = [milliseconds for *kind, milliseconds in latest if tuple(kind) == alike]
     return round(statistics.median(took) / 1_000) if took else None
 
@@ -149,7 +153,7 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     their memory. Memory grows with each delta until it has the most tokens that it may have, or
     until the window is full.
     """
-    agent = CONTEXT_SUMMARY
+    agent = in_chapter(CONTEXT_SUMMARY, chapter)
     facts = model_facts(agent)
     weight_per_token = read_weight_per_token(model_name(agent), agent.name)
     audiences = audiences_of(chapter, stretches)

@@ -31,10 +31,11 @@ from agents.flows.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_sce
 from agents.models import Job
 from agents.modes import Stage, check_stage
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
-from agents.prompting.declarations import NARRATOR
+from agents.prompting.declarations import NARRATOR, Agent
 from agents.prompting.forms.schemas import InvalidReply
 from agents.prompting.layer_sources import transcript_weights
 from agents.prompting.layers import Layer
+from agents.prompting.own_settings import in_chapter
 from agents.prompting.prose import as_prose, end_at_sentence, repeats, why_no_prose
 from agents.running.database import in_database
 from agents.running.jobs import cancel_jobs, fail, finish, owned, queue_job
@@ -80,7 +81,7 @@ def request_build(session_id: uuid.UUID) -> Job:
     """
     chapter = get_chapter(session_id)
     check_stage(chapter, Stage.NARRATION)
-    check_allowed(session_id, NARRATOR)
+    check_allowed(session_id, in_chapter(NARRATOR, chapter))
     check_calls_accepted(chapter, is_ending=True)
     move(
         Session.objects.filter(pk=session_id, state=State.ENDED),
@@ -164,8 +165,9 @@ async def write_scene(
     base = watch.text
     compose = partial(scene_layers, job, material, number, finished, after=after)
     layers = await in_database(compose)
-    told, was_cut = await _begin(job, layers, watch, scene.target_words)
-    text = _clean(told) or told
+    agent = material.narrator
+    told, was_cut = await _begin(job, agent, layers, watch, scene.target_words)
+    text = _clean(agent, told) or told
     for _ in range(MAX_CONTINUATIONS):
         words = len(text.split())
         if words >= scene.target_words * (MORE_THAN_ENOUGH if was_cut else ENOUGH):
@@ -175,22 +177,22 @@ async def write_scene(
         missing = max(scene.target_words - words, LEAST_CONTINUED)
         continued = [*layers, *continuation(text, missing)]
         try:
-            more, was_cut = await _call_when_allowed(job, continued, watch, missing)
+            more, was_cut = await _call_when_allowed(job, agent, continued, watch, missing)
         except (BudgetSpent, PromptTooLong, RateLimited) as refusal:
             # A scene that is too short is kept, because its calls were already paid for.
             logger.warning("scene %s stays short: %s", number, type(refusal).__name__)
             break
-        more = _clean(more)
+        more = _clean(agent, more)
         if _is_done(more) or why_no_prose(more) or repeats(more, text):
             break
         text = f"{text}\n\n{more.strip()}"
     return end_at_sentence(text) if was_cut else text.strip()
 
 
-def _clean(text: str) -> str:
+def _clean(agent: Agent, text: str) -> str:
     """Return the text without the marks that a small model writes although nobody asked for them.
     Any other model writes headings and emphasis because the user wants them, so its text stays."""
-    return as_prose(text) if is_small_model(NARRATOR) else text.strip("\n")
+    return as_prose(text) if is_small_model(agent) else text.strip("\n")
 
 
 def _is_done(text: str) -> bool:
@@ -199,7 +201,7 @@ def _is_done(text: str) -> bool:
 
 
 async def _begin(
-    job: Job, layers: Sequence[Layer], watch: Watch, target_words: int
+    job: Job, agent: Agent, layers: Sequence[Layer], watch: Watch, target_words: int
 ) -> tuple[str, bool]:
     """Make the first call of a scene. Raises NotInForm if the narrator wrote no prose."""
 
@@ -210,13 +212,14 @@ async def _begin(
             raise InvalidReply(problem)
 
     try:
-        return await _call(job, layers, watch, target_words, validate=check)
+        return await _call(job, agent, layers, watch, target_words, validate=check)
     except InvalidReply:
         raise NotInForm(NO_PROSE) from None
 
 
 async def _call(
     job: Job,
+    agent: Agent,
     layers: Sequence[Layer],
     watch: Watch,
     target_words: int,
@@ -229,22 +232,22 @@ async def _call(
         return len(text.split()) >= target_words * MORE_THAN_ENOUGH
 
     reply = await call_model(
-        NARRATOR,
+        agent,
         job.session_id,
         lambda: layers,
         on_text=watch.add,
         # A small model does not end its text by itself. Its text is ended when it is long enough.
-        is_enough=is_enough if is_small_model(NARRATOR) else None,
+        is_enough=is_enough if is_small_model(agent) else None,
         validate=validate,
         # A reasoning model keeps its own limit, because hidden reasoning counts as output.
-        output_tokens=None if facts_of(model_name(NARRATOR)).reasons else room,
+        output_tokens=None if facts_of(model_name(agent)).reasons else room,
         job_id=job.pk,
     )
     return reply.text, reply.was_cut
 
 
 async def _call_when_allowed(
-    job: Job, layers: Sequence[Layer], watch: Watch, target_words: int
+    job: Job, agent: Agent, layers: Sequence[Layer], watch: Watch, target_words: int
 ) -> tuple[str, bool]:
     """Make the call. While the cap on calls in a minute is reached, wait and try again.
 
@@ -252,10 +255,10 @@ async def _call_when_allowed(
     """
     for _ in range(RATE_TRIES):
         try:
-            return await _call(job, layers, watch, target_words)
+            return await _call(job, agent, layers, watch, target_words)
         except RateLimited:
             await asyncio.sleep(RATE_PAUSE_SECONDS)
-    return await _call(job, layers, watch, target_words)
+    return await _call(job, agent, layers, watch, target_words)
 
 
 def read_inputs(chapter: Session) -> dict[str, Any]:
@@ -286,13 +289,14 @@ def _read_material(job: Job) -> Material:
 def plan_build(chapter: Session, weights: Sequence[float], target_words: int) -> list[Scene]:
     """Divide the chapter into scenes that the narrator's model can write. `weights` has the weight
     of each prompt."""
-    facts = model_facts(NARRATOR)
-    weight_per_token = read_weight_per_token(model_name(NARRATOR), NARRATOR.name)
-    limit = output_limit(NARRATOR, facts)
+    agent = in_chapter(NARRATOR, chapter)
+    facts = model_facts(agent)
+    weight_per_token = read_weight_per_token(model_name(agent), agent.name)
+    limit = output_limit(agent, facts)
     # If the model's limit is lower than the agent's limit, hidden reasoning and prose are both
     # reduced in proportion.
-    reasoning = NARRATOR.reasoning_tokens if facts.reasons else 0
-    prose_tokens = limit * NARRATOR.output_tokens / (NARRATOR.output_tokens + reasoning)
+    reasoning = agent.reasoning_tokens if facts.reasons else 0
+    prose_tokens = limit * agent.text_tokens / (agent.text_tokens + reasoning)
     deltas = counting_deltas(chapter)
     return plan_scenes(
         # A stretch counts once, even if it has deltas for several audiences.

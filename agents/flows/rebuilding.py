@@ -27,6 +27,7 @@ from agents.models import Job
 from agents.modes import Stage, check_stage
 from agents.prompting.budget import TOKENS_PER_MESSAGE
 from agents.prompting.declarations import NARRATOR
+from agents.prompting.own_settings import in_chapter
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import queue_job
@@ -98,7 +99,7 @@ def request_rebuild(
             return made
     if reason := why_not_rebuilt(chapter, draft):
         raise WrongState(reason)
-    check_allowed(session_id, NARRATOR)
+    check_allowed(session_id, in_chapter(NARRATOR, chapter))
     move(
         Session.objects.filter(pk=session_id, state=State.ENDED),
         State.NARRATING,
@@ -124,7 +125,7 @@ def estimate_rebuild(chapter: Session, draft_id: uuid.UUID, number: int) -> Call
     prompt = fit_scene(job, material, number, texts[: number - 1], after=_after(texts, number))
     read = sum(layer.tokens for layer in prompt.layers) + TOKENS_PER_MESSAGE * len(prompt.layers)
     written = round(material.scenes[number - 1].target_words * TOKENS_PER_WORD)
-    return estimate_calls(chapter, NARRATOR, calls=1, read=read, written=written)
+    return estimate_calls(chapter, material.narrator, calls=1, read=read, written=written)
 
 
 async def write_narrative(job: Job, watch: Watch) -> None:

@@ -9,10 +9,11 @@ from agents.calling.model_access import model_facts, tier_of
 from agents.flows.scenes import Scene
 from agents.models import Job
 from agents.modes import compose_for
-from agents.prompting.declarations import NARRATOR
+from agents.prompting.declarations import NARRATOR, Agent
 from agents.prompting.fitting import AssembledPrompt
 from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import Layer, Piece, Trim, keep_last, text_layer
+from agents.prompting.own_settings import in_chapter
 from agents.prompting.prompt_files import render_prompt
 from agents.prompting.prose import end_at_sentence, last_sentences, last_words
 from agents.prompting.sandwich import Subject
@@ -44,6 +45,11 @@ class Material:
     scenes: list[Scene]
     # This cache has the transcript of the latest scene, which is used several times.
     _read: KeptRecent[Scene, tuple[Piece, ...]] = field(default_factory=lambda: KeptRecent(1))
+
+    @cached_property
+    def narrator(self) -> Agent:
+        """The narrator with what the chapter has set for it."""
+        return in_chapter(NARRATOR, self.chapter)
 
     @cached_property
     def everybody(self) -> tuple[Character, ...]:
@@ -78,7 +84,7 @@ def fit_scene(
     job: Job, material: Material, number: int, finished: list[str], *, after: str = ""
 ) -> AssembledPrompt:
     layers = partial(scene_layers, job, material, number, finished, after=after)
-    return fit_prompt(NARRATOR, model_facts(NARRATOR), layers)
+    return fit_prompt(material.narrator, model_facts(material.narrator), layers)
 
 
 def scene_layers(
@@ -109,12 +115,12 @@ def scene_layers(
             target_words=target,
         )
     # A small model does not get the start of the scene after, because it would tell it again.
-    if after and tier_of(NARRATOR) != "minimal":
+    if after and tier_of(material.narrator) != "minimal":
         pieces[SCENE_AFTER] = [Piece(without_cues(_beginning(after), cast))]
         task = f"{task}\n\n{render_prompt('narrator_before_next')}"
     pieces["TASK"] = [Piece(task)]
     subject = Subject(material.chapter, own_pieces=pieces)
-    return compose_for(NARRATOR, subject, tier_of(NARRATOR))
+    return compose_for(material.narrator, subject, tier_of(material.narrator))
 
 
 def continuation(text: str, missing_words: int) -> list[Layer]:

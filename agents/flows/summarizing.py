@@ -23,6 +23,7 @@ from agents.prompting.forms.schemas import Payload, TurnDelta, delta_schema_for
 from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.memory_additions import ADDED_KEYS
+from agents.prompting.own_settings import in_chapter
 from agents.prompting.sandwich import Subject
 from agents.providers.exceptions import ProviderError
 from agents.running.database import in_database
@@ -154,10 +155,11 @@ async def _tell(
     watch: Watch,
 ) -> Payload:
     """Return the delta for this audience, which tells these prompts."""
-    stretch, addition = job.stretch, addition_of(chapter)
+    stretch, agent = job.stretch, in_chapter(CONTEXT_SUMMARY, chapter)
+    addition = addition_of(chapter)
     shape = addition.shape if addition else TurnDelta
     return await call_for_json(
-        CONTEXT_SUMMARY,
+        agent,
         job.session_id,
         lambda: compose_summary(
             chapter, stretch, audience, last_attempt=job.attempt_id, waiting=waiting
@@ -168,7 +170,7 @@ async def _tell(
             stretch.last,
             chapter.characters,
             told=prompts,
-            tight=is_small_model(CONTEXT_SUMMARY),
+            tight=is_small_model(agent),
             shape=shape,
         ),
         watch=watch,
@@ -314,7 +316,8 @@ def compose_summary(
     """
     addition = addition_of(chapter)
     shape = addition.shape if addition else TurnDelta
-    pieces: dict[str, Sequence[Piece]] = {"FORMAT": format_pieces(CONTEXT_SUMMARY, shape)}
+    agent = in_chapter(CONTEXT_SUMMARY, chapter)
+    pieces: dict[str, Sequence[Piece]] = {"FORMAT": format_pieces(agent, shape)}
     if addition:
         pieces[ADDED_KEYS] = addition.pieces()
     # The attempt counts as chosen here. So people who appear only in another attempt are not in the
@@ -332,7 +335,7 @@ def compose_summary(
         own_pieces=pieces,
     )
     pieces[CHUNK] = told_pieces(chapter, stretch, audience, last_attempt, subject.everybody)
-    return compose_for(CONTEXT_SUMMARY, subject, tier_of(CONTEXT_SUMMARY))
+    return compose_for(agent, subject, tier_of(agent))
 
 
 def told_pieces(

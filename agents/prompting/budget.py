@@ -106,12 +106,14 @@ def _hold(model: str, agent: str, weight_per_token: float) -> None:
 def output_limit(agent: "Agent", facts: ModelFacts) -> int:
     """Return the most tokens that the agent may write, hidden reasoning included.
 
-    The result is at most half of the window.
+    The result is at most half of the window. A limit that the chapter has set replaces those of the
+    agent and of its kind.
     """
-    text = round(agent.output_tokens * agent.length_factor)
-    wanted = text + (agent.reasoning_tokens if facts.reasons else 0)
+    wanted = agent.text_tokens + (agent.reasoning_tokens if facts.reasons else 0)
     tighter = 0
-    if agent.is_character:
+    if agent.own.output_tokens:
+        tighter = wanted
+    elif agent.is_character:
         tighter = round(facts.character_output * agent.length_factor)
     elif agent.is_narrator:
         tighter = facts.narrator_output

@@ -21,6 +21,7 @@ from agents.prompting.layer_sources import (
 )
 from agents.prompting.layers import Trim
 from agents.prompting.memory_additions import ADDED_KEYS
+from agents.prompting.own_settings import NOTHING_SET, OwnSettings
 from agents.prompting.sandwich import LayerDeclaration, Source
 from agents.prompting.tools import Tool, ToolForm
 
@@ -69,6 +70,13 @@ class Agent:
     # agents.prompting.reply_rules apply. The embedded model is asked once more for a reply that
     # breaks one of them.
     has_reply_rules: bool = False
+    # What the chapter has set for which the agent works (see `in_chapter`).
+    own: OwnSettings = NOTHING_SET
+
+    @property
+    def text_tokens(self) -> int:
+        """The most tokens of text that the agent may write."""
+        return self.own.output_tokens or round(self.output_tokens * self.length_factor)
 
     @property
     def label(self) -> int | str:

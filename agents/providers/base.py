@@ -80,6 +80,8 @@ class ModelRequest:
     token_parameter: str = "max_tokens"  # noqa: S105  (the name of a field)
     # None if the model accepts no temperature, or if its default temperature is wanted.
     temperature: float | None = None
+    # The part of the likeliest words from which the model chooses; None for the server's default.
+    top_p: float | None = None
     # The JSON schema that the reply must follow; None if the model supports no schema.
     json_schema: Mapping[str, Any] | None = None
     # The tools that the model may call by the tool calls of the chat protocol.

@@ -157,6 +157,8 @@ class OpenAICompatibleProvider(Provider):
         fields: dict[str, Any] = {request.token_parameter: request.max_output_tokens}
         if request.temperature is not None:
             fields["temperature"] = request.temperature
+        if request.top_p is not None:
+            fields["top_p"] = request.top_p
         if request.json_schema is not None:
             fields["response_format"] = {
                 "type": "json_schema",

@@ -24,7 +24,7 @@ ALL = ""
 ENVIRONMENT_PROVIDER = "openai"
 _ADDED_OPENAI = "added:openai"
 
-Source = Literal["agent", "all", "environment", "default"]
+Source = Literal["chapter", "agent", "all", "environment", "default"]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,15 @@ def address_of_provider(name: str) -> str:
 
 
 def choice_of(agent: Agent) -> Choice:
-    """Return the agent's server and model, as this process last read the choices."""
+    """Return the agent's server and model, as this process last read the choices. A model that the
+    agent's chapter has set wins, if it was set for this server."""
+    choice, own = _choice_for_all_chapters(agent), agent.own
+    if own.model and own.server == choice.server.name != EMBEDDED:
+        return Choice(choice.server, own.model, "chapter")
+    return choice
+
+
+def _choice_for_all_chapters(agent: Agent) -> Choice:
     stored = _stored
     for key, source in ((agent.model_setting, "agent"), (ALL, "all")):
         if key in stored:

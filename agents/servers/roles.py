@@ -1,12 +1,15 @@
-"""The agents by role, as the page Models shows them: agents with one name share a role while their
-choices are equal."""
+"""The agents by role, as the pages about models show them: agents with one name share a role while
+their choices are equal."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
-from agents.modes import all_agents
+from agents.modes import agents_in, all_agents
 from agents.prompting.declarations import Agent
+from agents.servers.chapter_models import choice_without_chapter
 from agents.servers.choices import Choice, choice_of, choice_of_environment
+from sessions.models import Session
 
 # What writers call the agents of the engine.
 TITLES_FOR_WRITERS = {"world_lock": "The beginning", "memory": "Memory", "narrator": "Narrator"}
@@ -14,12 +17,14 @@ TITLES_FOR_WRITERS = {"world_lock": "The beginning", "memory": "Memory", "narrat
 
 @dataclass(frozen=True)
 class Role:
-    """Agents of one name with the same choice. `before` is what counts without a choice here."""
+    """Agents of one name with the same choice. `before` is what counts without a choice on the page
+    that shows the role. `person` is the name of the only character, in a chapter."""
 
     agents: tuple[Agent, ...]
     choice: Choice
     before: Choice
     is_part: bool
+    person: str = ""
 
     @property
     def key(self) -> str:
@@ -31,6 +36,8 @@ class Role:
 
     @property
     def title(self) -> str:
+        if self.person:
+            return f"{self.agents[0].agent_id} {self.person}"
         if self.agents[0].is_character and not self.is_part:
             return "Characters"
         return TITLES_FOR_WRITERS.get(self.agents[0].name, self.agents[0].title)
@@ -44,22 +51,41 @@ class Role:
         return f"Agents {labels[0]} to {labels[-1]}"
 
 
-def all_roles() -> list[Role]:
+def all_roles(*, each: bool = False) -> list[Role]:
+    """Return the roles of all agents. With `each`, every agent has a role of its own."""
+    return _roles(all_agents(), choice_of_environment, each=each)
+
+
+def roles_in(chapter: Session, *, each: bool = False) -> list[Role]:
+    """Return the roles of the agents that may work for the chapter, with what it has set."""
+    playing = {one.slot: one.name for one in chapter.characters}
+    agents = [one for one in agents_in(chapter) if not one.is_character or one.agent_id in playing]
+    return [
+        replace(role, person=playing[role.agents[0].agent_id])
+        if role.is_part and role.agents[0].agent_id in playing
+        else role
+        for role in _roles(agents, choice_without_chapter, each=each)
+    ]
+
+
+def _roles(
+    all_of_them: Iterable[Agent], before: Callable[[Agent], Choice], *, each: bool
+) -> list[Role]:
     by_name: dict[str, list[Agent]] = defaultdict(list)
-    for agent in all_agents():
+    for agent in all_of_them:
         by_name[agent.name].append(agent)
     roles = []
     for agents in by_name.values():
-        choices = {choice_of(agent) for agent in agents}
-        befores = {choice_of_environment(agent) for agent in agents}
-        groups = [tuple(agents)] if len(choices) == len(befores) == 1 else [(a,) for a in agents]
+        choices = {(choice_of(agent), agent.own) for agent in agents}
+        befores = {before(agent) for agent in agents}
+        is_one = len(choices) == len(befores) == 1 and not each
+        groups = [tuple(agents)] if is_one else [(agent,) for agent in agents]
         roles += [
-            Role(group, choice_of(group[0]), choice_of_environment(group[0]), len(groups) > 1)
-            for group in groups
+            Role(group, choice_of(group[0]), before(group[0]), len(groups) > 1) for group in groups
         ]
     return roles
 
 
-def role_with(key: str) -> Role | None:
+def role_with(key: str, roles: Iterable[Role]) -> Role | None:
     """Return the role that has the agent with this key, or None."""
-    return next((role for role in all_roles() if key in role.keys), None)
+    return next((role for role in roles if key in role.keys), None)

@@ -117,6 +117,9 @@ class Session(models.Model):
     next_agent_slot = models.PositiveSmallIntegerField(default=1)
     # How long the characters' replies should be. The user may change it at any time.
     reply_length = models.CharField(max_length=6, choices=ReplyLength, default=ReplyLength.NORMAL)
+    # What the chapter has set for its agents, by their keys: a model and how it writes (see
+    # agents.prompting.own_settings). No file of a chapter has it.
+    model_settings = models.JSONField(default=dict, blank=True)
     narrative_agent_definition_text = models.TextField(blank=True)
     target_words = models.PositiveIntegerField(default=DEFAULT_TARGET_WORDS)
     created_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -7,6 +7,7 @@ from storyengine.api import (
     background,
     calls,
     canon,
+    chapter_models,
     chapters,
     consent,
     drafts,
@@ -55,6 +56,7 @@ for module in (
     search,
     consent,
     models,
+    chapter_models,
 ):
     api.add_router("", module.router)
 for name, mode_api in modules_of_modes("api").items():

@@ -16,6 +16,7 @@ from agents.calling.usage import inherited_usage, total_of, usage_by_agent
 from agents.exceptions import ModelNotReady
 from agents.flows.dry_run import look_ahead
 from agents.flows.estimates import estimate_build
+from agents.modes import agents_in
 from sessions.access import get_chapter
 from sessions.exceptions import WrongState
 from storyengine.api.bodies import PromptBody
@@ -57,6 +58,12 @@ class CallFigures(Document):
 
 
 class CallDocument(CallFigures):
+    max_output_tokens: int | None = Field(
+        description="The output limit as it was sent; null in records of an older program."
+    )
+    temperature: float | None = Field(description="Null when none was sent.")
+    top_p: float | None = Field(description="Null when none was sent.")
+    stop: list[str] = Field(description="The stop sequences that were sent.")
     turn_id: UUID | None = Field(description="The same as `attempt_id`.")
     attempt_id: UUID | None = Field(
         description="The attempt it was made for, of a character's reply."
@@ -137,7 +144,7 @@ def list_calls(
         usage=total,
         usage_by_agent=rows,
         inherited_usage=total_of(row.usage for row in inherited_usage(chapter)),
-        uncapped_models=uncapped_models(),
+        uncapped_models=uncapped_models(agents_in(chapter)),
     )
 
 
@@ -225,6 +232,10 @@ def _documents(calls: Iterable[tuple[CallRecord, SentPrompt]]) -> Iterable[CallD
         one = call.artifact
         yield CallDocument(
             **figures_of(call),
+            max_output_tokens=one.sent_options.get("max_output_tokens"),
+            temperature=one.sent_options.get("temperature"),
+            top_p=one.sent_options.get("top_p"),
+            stop=one.sent_options.get("stop", []),
             turn_id=one.attempt_id,
             attempt_id=one.attempt_id,
             prompt_index=one.attempt.turn.number if one.attempt and one.attempt.turn else None,

@@ -1,6 +1,6 @@
 """The servers of models, and which model each agent uses."""
 
-from typing import Literal
+from typing import Literal, cast
 
 from django.http import HttpRequest
 from ninja import Router, Status
@@ -26,14 +26,17 @@ from storyengine.api.problems import refusals
 
 router = Router(tags=["Models"])
 
-_AGENT = "The number of an agent as text, or the name of an agent without a number."
+AGENT = "The number of an agent as text, or the name of an agent without a number."
+
+
+_Source = Literal["agent", "all", "environment", "default"]
 
 
 class ChosenModel(Document):
-    agent: str = Field(description=_AGENT)
+    agent: str = Field(description=AGENT)
     server: str
     model: str
-    source: Literal["agent", "all", "environment", "default"] = Field(
+    source: _Source = Field(
         description="Where the choice comes from: made here for the agent or for all agents, the "
         "environment, or the program's default."
     )
@@ -44,7 +47,7 @@ class ModelsDocument(Document):
 
 
 class ModelChoiceBody(Body):
-    agent: str = Field(description=f"{_AGENT} Empty for all agents without their own choice.")
+    agent: str = Field(description=f"{AGENT} Empty for all agents without their own choice.")
     server: str = Field("", description="The name of a server. Empty to take the choice back.")
     model: str = Field("", description="The name of a model of this server.")
 
@@ -78,7 +81,7 @@ class ServerNameBody(Body):
 
 
 class ModelTestBody(Body):
-    agent: str = Field(description=_AGENT)
+    agent: str = Field(description=AGENT)
 
 
 class ModelTestDocument(Document):
@@ -152,7 +155,8 @@ def _read_models() -> ModelsDocument:
             agent=str(agent.label),
             server=choice.server.name,
             model=choice.model,
-            source=choice.source,
+            # No agent here works for a chapter.
+            source=cast(_Source, choice.source),
         )
         for agent in all_agents()
         for choice in [choice_of(agent)]

@@ -68,6 +68,7 @@ def fork_chapter(session_id: uuid.UUID, number: int, *, submission_key: str = ""
             inherited_usage=used_by_model(origin.pk),
             follows_id=origin.follows_id,
             followed_state=origin.followed_state,
+            model_settings=origin.model_settings,
             origins=[one.origin_id for one in origin.cast],
         )
     except IntegrityError:

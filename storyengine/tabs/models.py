@@ -39,7 +39,8 @@ from storyengine.web.render import HttpRequest, show
 
 @require_safe
 def show_models(request: HttpRequest) -> HttpResponse:
-    return show(request, "models/models.html", _page(listed=request.GET.get("list", "")))
+    listed, each = request.GET.get("list", ""), "each" in request.GET
+    return show(request, "models/models.html", _page(listed=listed, each=each))
 
 
 @require_POST
@@ -47,7 +48,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     """Store the choice for a role or for all agents, or take it back."""
     refresh_choices()
     key = request.POST.get("agent", "")
-    role = role_with(key)
+    role = role_with(key, all_roles(each="each" in request.POST))
     if key != ALL and role is None:
         raise InvalidInput("There is no agent with this name. Nothing was changed.")
     if "back" in request.POST:
@@ -62,7 +63,7 @@ def choose(request: HttpRequest) -> HttpResponse:
 @require_POST
 def test(request: HttpRequest) -> HttpResponse:
     refresh_choices()
-    role = role_with(request.POST.get("agent", ""))
+    role = role_with(request.POST.get("agent", ""), all_roles())
     if role is None:
         raise InvalidInput("There is no agent with this name. Nothing was tested.")
     result = try_model(role.agents[0])
@@ -96,7 +97,11 @@ def _back() -> HttpResponse:
 
 
 def _page(
-    *, listed: str = "", tested: str = "", result: TestResult | None = None
+    *,
+    listed: str = "",
+    each: bool = False,
+    tested: str = "",
+    result: TestResult | None = None,
 ) -> dict[str, Any]:
     refresh_choices()
     allowed = {consent.host for consent in granted_hosts()}
@@ -104,7 +109,8 @@ def _page(
     names: list[str] = next((one["names"] for one in servers if one["names"]), [])
     known = {one["server"].address for one in servers}
     return {
-        "roles": [_role_entry(role, tested, result) for role in all_roles()],
+        "roles": [_role_entry(role, tested, result) for role in all_roles(each=each)],
+        "each": each,
         "servers": servers,
         "names": names,
         "found": find_servers(),

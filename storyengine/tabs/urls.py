@@ -4,6 +4,7 @@ from storyengine.tabs import (
     calls,
     canon,
     chapter,
+    chapter_models,
     consent,
     downloads,
     drafts,
@@ -79,6 +80,9 @@ of_a_chapter: list[URLPattern] = [
     path("trials/<uuid:trial_id>/stop", trials.stop, name="stop-trial"),
     path("trials/<uuid:trial_id>/adopt", trials.adopt, name="adopt-trial"),
     path("calls/next", calls.show_next, name="next-call"),
+    path("models", chapter_models.show_models, name="chapter-models"),
+    path("models/save", chapter_models.save, name="save-chapter-models"),
+    path("models/test", chapter_models.test, name="test-chapter-model"),
     path("usage", calls.show_usage, name="usage"),
     # Tab 3
     path("chapter", chapter.show_chapter, name="draft"),

@@ -8,6 +8,9 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Job
+from agents.prompting.own_settings import OwnSettings
+from agents.servers.changing import add_server
+from agents.servers.chapter_models import save_models
 from agents.tests.replies import turn_delta, world_lock
 from memory.editing.working_copies import save_working_copy
 from memory.models import NarrativeDraft
@@ -42,7 +45,7 @@ def pages_in_all_states(client: Client) -> Pages:
     )
     chapters = (unplayed, played, ended, *in_other_states())
     tabs = [address(one, tab) for one in chapters for tab in ("world", "play", "draft")]
-    return rendered(client, ["/", *whole.addresses, *tabs, *of_drafts()])
+    return rendered(client, ["/", *whole.addresses, *tabs, *of_drafts(), *of_models()])
 
 
 def of_drafts() -> list[str]:
@@ -58,6 +61,17 @@ def of_drafts() -> list[str]:
         address(chapter, "differences", draft.pk),
         address(chapter, "read"),
     ]
+
+
+def of_models() -> list[str]:
+    """Return the pages of models, also with a server of the user's and with each character on its
+    own in a chapter that has set something for one."""
+    chapter = make_active_chapter(agent_names=NAMES)
+    add_server("Mine, with quite a long name for a server", "https://models.example/v1")
+    own = OwnSettings(temperature=0.5, top_p=0.9, output_tokens=400, stop=("END", "\n\n"))
+    save_models(chapter.pk, {"AGENT_2": own})
+    models = address(chapter, "chapter-models")
+    return ["/models/", "/models/?each=1", models, f"{models}?each=1"]
 
 
 def remember_much(**fields: Any) -> Session:

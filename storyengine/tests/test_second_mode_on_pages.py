@@ -296,7 +296,7 @@ STAGES = [
     frozenset(Stage),
 ]
 # Pages whose address has no parameter except the chapter.
-PAGES = ("world", "play", "draft", "transcript", "usage", "confirm-end")
+PAGES = ("world", "play", "draft", "transcript", "usage", "confirm-end", "chapter-models")
 
 
 class TestStages:

@@ -8,7 +8,8 @@ from django.db.models import Exists, OuterRef
 
 from agents.calling.model_access import provider_label, unknown_models
 from agents.calling.spending import spending_of, uncapped_models
-from agents.modes import Stage, find_mode
+from agents.modes import Stage, all_agents, find_mode
+from agents.prompting.own_settings import in_chapter
 from memory.changes_before import changes_before
 from sessions.models import Session, Story
 from sessions.stories import title_of
@@ -27,7 +28,8 @@ def story_of(chapter: Session) -> str:
 def header_context(chapter: Session, tab: str) -> dict[str, Any]:
     """Return the context of `_chapter_header.html`. `tab` is "world", "play" or "chapter"."""
     # The label reads the choices and servers, by which the prices below are found.
-    model = provider_label()
+    agents = [in_chapter(agent, chapter) for agent in all_agents()]
+    model = provider_label(agents)
     return {
         "chapter": chapter,
         "tab": tab,
@@ -36,7 +38,7 @@ def header_context(chapter: Session, tab: str) -> dict[str, Any]:
         "stages": mode.stages if (mode := find_mode(chapter.mode)) else frozenset(Stage),
         "spending": spending_of(chapter.pk),
         "model": model,
-        "unknown_models": unknown_models(),
-        "uncapped_models": uncapped_models(),
+        "unknown_models": unknown_models(agents),
+        "uncapped_models": uncapped_models(agents),
         "changes_before": changes_before(chapter),
     }

@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
+from agents.flows.tests.playing import play
+from agents.providers.scripted import ScriptedProvider
+from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import assert_problem, call
 
 pytestmark = pytest.mark.django_db
@@ -38,3 +41,73 @@ def test_the_api_stores_choices_and_takes_them_back() -> None:
     assert {one["source"] for one in back} == {"default"}
     assert call("DELETE", "/api/servers", {"name": "mine"}).status_code == 200
     assert_problem(call("DELETE", "/api/servers", {"name": "environment"}), 422, "invalid-input")
+
+
+def test_a_chapter_has_models_of_its_own_in_the_same_form() -> None:
+    chapter = make_active_chapter()
+    path = f"/api/session/{chapter.pk}/models"
+    [first, *_] = call("GET", path).json()["agents"]
+    assert first == {
+        "agent": "1",
+        "server": "environment",
+        "model": first["model"],
+        "source": "default",
+        "temperature": None,
+        "top_p": None,
+        "max_output_tokens": None,
+        "stop": [],
+    }
+    own = {"agent": "9", "model": "m", "temperature": 1, "stop": ["END"], "max_output_tokens": 90}
+    [*_, last] = call("PUT", path, {"agents": [own]}).json()["agents"]
+    assert last == {
+        **own,
+        "server": "environment",
+        "source": "chapter",
+        "temperature": 1.0,
+        "top_p": None,
+    }
+    assert call("GET", path).json()["agents"][-1] == last
+    # A field that is left out is not set any more, and an agent that is not named keeps all.
+    call("PUT", path, {"agents": [{"agent": "8", "model": "m8"}]})
+    [*_, last] = call("PUT", path, {"agents": [{"agent": "9", "top_p": 0.5, "model": "m"}]}).json()[
+        "agents"
+    ]
+    assert (last["top_p"], last["temperature"], last["stop"]) == (0.5, None, [])
+    sources = {one["agent"]: one["source"] for one in call("GET", path).json()["agents"]}
+    assert (sources["8"], sources["9"], sources["0"]) == ("chapter", "chapter", "default")
+    assert "m8" not in call("GET", "/api/models").content.decode()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"agent": "9", "model": "m", "temperature": 3},
+        {"agent": "9", "model": "m", "temperature": "1"},
+        {"agent": "9", "model": "m", "max_output_tokens": 1},
+        {"agent": "9", "model": "m", "max_output_tokens": 1.5},
+        {"agent": "9", "model": "m", "stop": ["a"] * 5},
+        {"agent": "9", "model": "m", "stop": "END"},
+        {"agent": "9", "model": "m", "source": "chapter"},
+        {"agent": "9", "server": "embedded"},
+        {"agent": "", "model": "m"},
+        {"agent": "nobody"},
+    ],
+)
+def test_what_a_chapter_cannot_set_is_refused(wrong: dict[str, object]) -> None:
+    chapter = make_active_chapter()
+    path = f"/api/session/{chapter.pk}/models"
+    before = call("GET", path).json()
+    good = {"agent": "8", "temperature": 0.5, "model": "m"}
+    assert call("PUT", path, {"agents": [good, wrong]}).status_code == 422
+    assert call("GET", path).json() == before
+
+
+def test_the_record_of_a_call_says_how_the_model_was_asked(provider: ScriptedProvider) -> None:
+    chapter = make_active_chapter()
+    own = {"agent": "1", "model": "m", "temperature": 0.5, "stop": ["END"]}
+    call("PUT", f"/api/session/{chapter.pk}/models", {"agents": [own]})
+    play(chapter, slot=1)
+    [record] = call("GET", f"/api/session/{chapter.pk}/calls").json()["items"]
+    assert (record["model"], record["temperature"], record["top_p"]) == ("m", 0.5, None)
+    assert record["stop"] == ["END"]
+    assert record["max_output_tokens"] > 0

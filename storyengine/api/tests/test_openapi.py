@@ -64,6 +64,7 @@ EXPECTED = {
     "/api/session/{session_id}/canon-correction": {"post"},
     "/api/session/{session_id}/answer": {"post"},
     "/api/consent": {"get", "post"},
+    "/api/session/{session_id}/models": {"get", "put"},
     "/api/models": {"get", "put"},
     "/api/models/test": {"post"},
     "/api/servers": {"get", "post", "delete"},

@@ -15,6 +15,8 @@ from django.utils import timezone
 from agents.flows.tests.playing import play as play_a_prompt
 from agents.flows.tests.trying import try_again
 from agents.models import Job
+from agents.prompting.own_settings import OwnSettings
+from agents.servers.chapter_models import save_models
 from agents.tests.replies import turn_delta
 from memory.editing.working_copies import save_working_copy
 from memory.models import MemoryBlock, NarrativeDraft
@@ -230,6 +232,12 @@ def what_was_used() -> str:
     return address(chapter, "usage")
 
 
+def own_models() -> str:
+    chapter = make_active_chapter()
+    save_models(chapter.pk, {"AGENT_9": OwnSettings(output_tokens=100, stop=("END",))})
+    return address(chapter, "chapter-models") + "?each=1"
+
+
 def the_library() -> str:
     make_chapter()
     return "/"
@@ -250,7 +258,7 @@ PAGES: list[Callable[[], str]] = [
         a_correction,
         a_memorys_question,
     ),
-    *(a_model_call, what_was_used, a_layer_to_change, a_running_trial, a_trial),
+    *(a_model_call, what_was_used, own_models, a_layer_to_change, a_running_trial, a_trial),
     *(lambda: "/", lambda: "/consent/", lambda: NOWHERE),
 ]
 

@@ -8,6 +8,8 @@ from pytest_django import Settings
 
 from agents.models import ModelChoice, ModelServer
 from agents.providers.scripted import ScriptedProvider
+from sessions.models import Session
+from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
 MARKED = "sk-marked-key-of-the-test"
@@ -63,3 +65,65 @@ def test_a_test_says_its_result_in_words_and_escapes_the_models(
     page = client.post("/models/test", {"agent": "AGENT_9"}).content.decode()
     assert "Works." in page
     assert "&lt;b&gt;Ready" in page
+
+
+class TestModelsOfAChapter:
+    @pytest.fixture
+    def address(self) -> str:
+        return f"/chapters/{make_active_chapter().pk}/models"
+
+    def test_a_role_is_set_and_taken_back_without_scripts(
+        self, client: Client, address: str
+    ) -> None:
+        sent = {"agent": "AGENT_1", "model": "mine", "temperature": "0.25", "top_p": ""}
+        sent |= {"max_output_tokens": "300", "stop": "END\r\n\\n\\n\r\n"}
+        assert client.post(f"{address}/save", sent).status_code == 302
+        stored = Session.objects.get().model_settings
+        assert set(stored) == {"AGENT_1", "AGENT_2", "AGENT_3"}
+        assert stored["AGENT_2"] == {
+            "server": "environment",
+            "model": "mine",
+            "temperature": 0.25,
+            "max_output_tokens": 300,
+            "stop": ["END", "\n\n"],
+        }
+        page = client.get(address).content.decode()
+        assert "Set for this chapter." in page
+        assert "END\n\\n\\n</textarea>" in page
+        client.post(f"{address}/save", {"agent": "AGENT_1", "back": "1"})
+        assert Session.objects.get().model_settings == {}
+
+    def test_one_character_can_be_set_on_its_own(self, client: Client, address: str) -> None:
+        client.post(f"{address}/save", {"agent": "AGENT_2", "each": "1", "model": "m"})
+        assert set(Session.objects.get().model_settings) == {"AGENT_2"}
+        assert "2 Agent Orange" in client.get(address).content.decode()
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"temperature": "warm"}, {"max_output_tokens": "99.5"}, {"top_p": "nan"}, {"agent": "x"}],
+    )
+    def test_what_is_no_number_is_refused(
+        self, client: Client, address: str, wrong: dict[str, str]
+    ) -> None:
+        sent = {"agent": "AGENT_9", "model": "m"} | wrong
+        answer = client.post(f"{address}/save", sent)
+        assert answer.status_code == 422
+        assert "Nothing was changed" in answer.content.decode()
+        assert Session.objects.get().model_settings == {}
+
+    def test_the_test_uses_what_the_chapter_has_set(
+        self, client: Client, address: str, provider: ScriptedProvider
+    ) -> None:
+        client.post(f"{address}/save", {"agent": "AGENT_9", "model": "mine", "temperature": "0.5"})
+        provider.enqueue("Ready.")
+        assert "Works." in client.post(f"{address}/test", {"agent": "AGENT_9"}).content.decode()
+        assert provider.history[-1].model == "mine"
+
+    def test_the_header_names_the_chapters_model_and_leads_to_the_page(
+        self, client: Client, address: str, settings: Settings
+    ) -> None:
+        settings.MODEL = "plain"
+        client.post(f"{address}/save", {"agent": "AGENT_9", "model": "mine"})
+        play = client.get(address.replace("/models", "/play")).content.decode()
+        assert "plain and mine" in play
+        assert f'href="{address}"' in play

@@ -13,6 +13,7 @@ READ = {
     *("transcript", "draft", "draft-status", "download-transcript", "download-everything"),
     *("download-draft", "export", "consent", "model-status", "canon", "question"),
     *("prompt-calls", "memory-calls", "draft-calls", "usage", "build-estimate"),
+    "chapter-models",
     *("try", "trial", "trial-status", "confirm-end", "confirm-fork"),
     *("turn", "older", "search"),
     *("edit", "receipts", "told", "rebuild-scene", "download-story"),

@@ -1,0 +1,154 @@
+"""The page on which the GM sets models for one chapter, and how they write."""
+
+import uuid
+from dataclasses import replace
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.calling.model_access import known_facts
+from agents.calling.model_lists import names_at
+from agents.calling.model_test import TestResult, try_model
+from agents.exceptions import ConsentMissing
+from agents.facts.prices import price_of
+from agents.prompting.budget import output_limit
+from agents.prompting.own_settings import NOTHING_SET, OwnSettings
+from agents.servers.changing import MODEL_CHAR_LIMIT, find_server
+from agents.servers.chapter_models import (
+    HOTTEST,
+    LEAST_OUTPUT_TOKENS,
+    MOST_STOPS,
+    STOP_CHAR_LIMIT,
+    most_output_tokens,
+    save_models,
+)
+from agents.servers.choices import EMBEDDED, refresh_choices
+from agents.servers.roles import Role, role_with, roles_in
+from sessions.access import get_chapter, get_chapter_with_cast
+from sessions.exceptions import InvalidInput
+from sessions.models import Session
+from storyengine.web.header import header_context
+from storyengine.web.render import HttpRequest, show
+
+# A stop sequence is a line of its field, so a line break within one is written as these two signs.
+_LINE_BREAK = "\\n"
+
+
+@require_safe
+def show_models(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    chapter = get_chapter_with_cast(session_id)
+    page = _page(chapter, listed=request.GET.get("list", ""), each="each" in request.GET)
+    return show(request, "models/chapter.html", page)
+
+
+@require_POST
+def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Store what the chapter sets for a role, or take it back."""
+    role = _role(request, get_chapter(session_id))
+    own = NOTHING_SET if "back" in request.POST else _read(request)
+    save_models(session_id, dict.fromkeys(role.keys, own))
+    address = reverse("pages:chapter-models", args=[session_id])
+    return HttpResponseRedirect(f"{address}?each=1" if "each" in request.POST else address)
+
+
+@require_POST
+def test(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    chapter = get_chapter(session_id)
+    role, each = _role(request, chapter), "each" in request.POST
+    result = try_model(role.agents[0])
+    page = _page(chapter, each=each, tested=role.key, result=result)
+    return show(request, "models/chapter.html", page)
+
+
+def _role(request: HttpRequest, chapter: Session) -> Role:
+    refresh_choices()
+    roles = roles_in(chapter, each="each" in request.POST)
+    role = role_with(request.POST.get("agent", ""), roles)
+    if role is None:
+        raise InvalidInput("This chapter has no agent with this name. Nothing was changed.")
+    return role
+
+
+def _read(request: HttpRequest) -> OwnSettings:
+    stops = request.POST.get("stop", "").replace("\r\n", "\n").split("\n")
+    tokens = _number(request, "max_output_tokens", "The output limit")
+    if tokens is not None and not tokens.is_integer():
+        raise InvalidInput("The output limit is a whole number. Nothing was changed.")
+    return OwnSettings(
+        model=request.POST.get("model", ""),
+        temperature=_number(request, "temperature", "The temperature"),
+        top_p=_number(request, "top_p", "top_p"),
+        output_tokens=None if tokens is None else int(tokens),
+        stop=tuple(stop.replace(_LINE_BREAK, "\n") for stop in stops if stop.strip()),
+    )
+
+
+def _number(request: HttpRequest, name: str, label: str) -> float | None:
+    text = request.POST.get(name, "").strip()
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise InvalidInput(f"{label} is a number, such as 0.8. Nothing was changed.") from None
+
+
+def _page(
+    chapter: Session,
+    *,
+    listed: str = "",
+    each: bool = False,
+    tested: str = "",
+    result: TestResult | None = None,
+) -> dict[str, Any]:
+    header = header_context(chapter, "models")
+    roles = [_entry(role, tested, result) for role in roles_in(chapter, each=each)]
+    return {
+        **header,
+        "roles": roles,
+        "each": each,
+        "servers": _servers([one["role"] for one in roles], listed),
+        "names": _names(listed) if listed else [],
+        "model_limit": MODEL_CHAR_LIMIT,
+        "hottest": HOTTEST,
+        "least_output": LEAST_OUTPUT_TOKENS,
+        "most_stops": MOST_STOPS,
+        "stop_limit": STOP_CHAR_LIMIT,
+    }
+
+
+def _entry(role: Role, tested: str, result: TestResult | None) -> dict[str, Any]:
+    agent, choice = role.agents[0], role.choice
+    facts, own = known_facts(agent), agent.own
+    return {
+        "role": role,
+        "own": own,
+        "is_set": bool(own.as_stored()),
+        # A model that was set while the agent used another server does not count.
+        "is_unused": bool(own.model) and own.server != choice.server.name,
+        "stop": "\n".join(stop.replace("\n", _LINE_BREAK) for stop in own.stop),
+        "facts": facts,
+        "limit": output_limit(replace(agent, own=NOTHING_SET), facts),
+        "most_output": most_output_tokens(facts),
+        "price": price_of(choice.model, choice.server.address),
+        "is_embedded": choice.server.name == EMBEDDED,
+        "is_local": not choice.server.host,
+        "result": result if tested == role.key else None,
+    }
+
+
+def _servers(roles: list[Role], listed: str) -> list[dict[str, Any]]:
+    """Return the servers of these roles whose lists of models can be shown."""
+    servers = dict.fromkeys(role.choice.server for role in roles)
+    return [
+        {"server": server, "is_listed": server.name == listed}
+        for server in servers
+        if server.name != EMBEDDED
+    ]
+
+
+def _names(listed: str) -> list[str]:
+    try:
+        return names_at(find_server(listed)) or []
+    except (ConsentMissing, InvalidInput):
+        return []
