@@ -107,6 +107,7 @@ def _page(
         **header,
         "roles": roles,
         "each": each,
+        "are_together": any(len(one["role"].agents) > 1 for one in roles),
         "servers": _servers([one["role"] for one in roles], listed),
         "names": _names(listed) if listed else [],
         "model_limit": MODEL_CHAR_LIMIT,

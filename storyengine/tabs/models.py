@@ -108,9 +108,11 @@ def _page(
     servers = [_server_entry(server, allowed, listed) for server in all_servers()]
     names: list[str] = next((one["names"] for one in servers if one["names"]), [])
     known = {one["server"].address for one in servers}
+    roles = [_role_entry(role, tested, result) for role in all_roles(each=each)]
     return {
-        "roles": [_role_entry(role, tested, result) for role in all_roles(each=each)],
+        "roles": roles,
         "each": each,
+        "are_together": any(len(one["role"].agents) > 1 for one in roles),
         "servers": servers,
         "names": names,
         "found": find_servers(),

@@ -70,8 +70,7 @@ def of_models() -> list[str]:
     add_server("Mine, with quite a long name for a server", "https://models.example/v1")
     own = OwnSettings(temperature=0.5, top_p=0.9, output_tokens=400, stop=("END", "\n\n"))
     save_models(chapter.pk, {"AGENT_2": own})
-    models = address(chapter, "chapter-models")
-    return ["/models/", "/models/?each=1", models, f"{models}?each=1"]
+    return ["/models/", address(chapter, "chapter-models")]
 
 
 def remember_much(**fields: Any) -> Session:
