@@ -19,6 +19,7 @@ from agents.providers.guard import allow_real_calls, forbid_real_calls
 from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import due_jobs
 from agents.running.work import work_on
+from agents.servers.caps import NO_CAPS
 from agents.tests.replies import answer_in_form
 from storyengine.tests.both_stacks import on_both_stacks
 from storyengine.tests.running import RunningProgram
@@ -102,6 +103,7 @@ def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.facts.reported_windows._held", {})
     monkeypatch.setattr("agents.servers.choices._stored", {})
     monkeypatch.setattr("agents.servers.choices._addresses", {})
+    monkeypatch.setattr("agents.servers.caps._stored", NO_CAPS)
     monkeypatch.setattr("agents.embedded.status._last_read", "")
 
 

@@ -20,6 +20,7 @@ from agents.models import (
     PromptText,
     ProviderConsent,
     ReportedWindow,
+    SpendingCap,
     TokenCalibration,
     WorkerHeartbeat,
 )
@@ -133,6 +134,11 @@ class ModelServerAdmin(RecordAdmin):
 class ModelChoiceAdmin(RecordAdmin):
     list_display = ["agent", "server", "builtin", "model"]
     search_fields = ["agent", "model"]
+
+
+@admin.register(SpendingCap)
+class SpendingCapAdmin(RecordAdmin):
+    list_display = ("dollars", "tokens")
 
 
 @admin.register(ProviderConsent)

@@ -273,6 +273,17 @@ class ModelChoice(models.Model):
         return f"{self.agent or 'all agents'}: {self.model}"
 
 
+class SpendingCap(models.Model):
+    """The caps on what a chapter may cost, in one row, as the user has stored them."""
+
+    name = models.CharField(max_length=20, primary_key=True, default="default")
+    dollars = models.DecimalField(max_digits=12, decimal_places=2, null=True, blank=True)
+    tokens = models.BigIntegerField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.dollars} dollars, {self.tokens} tokens"
+
+
 class EmbeddedServer(models.Model):
     """The state of the embedded model, in one row, which the model's process writes."""
 

@@ -196,9 +196,10 @@ def check_caps() -> Iterator[CheckMessage]:
         return
     if models:
         yield checks.Warning(
-            "STORYENGINE_CHAPTER_BUDGET cannot stop calls of models without a known price: "
+            "The cap in dollars cannot stop calls of models without a known price: "
             f"{', '.join(models)}.",
-            hint="Set STORYENGINE_CHAPTER_TOKENS, or give prices in STORYENGINE_MODELS_FILE.",
+            hint="Set STORYENGINE_CHAPTER_TOKENS or a cap in tokens on the page Models, or give "
+            "prices in STORYENGINE_MODELS_FILE.",
             id="storyengine.W008",
         )
 

@@ -348,6 +348,7 @@ def let_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> P
     try of a job and a warm-up each count as one more call. Raises RateLimited, BudgetSpent, and the
     errors of `prepare`.
     """
+    refresh_choices()
     rates.check_rate(session_id)
     check_budget(session_id)
     call = prepare()

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django.conf import settings
-
 from agents.calling.model_access import model_facts
 from agents.calling.spending import spending_of
 from agents.facts.prices import price_of
 from agents.prompting.declarations import Agent
+from agents.servers.caps import how_to_raise_dollars, how_to_raise_tokens, present_caps
 from agents.servers.choices import choice_of
 from sessions.models import Session
 
@@ -69,16 +68,17 @@ def estimate_calls(
 
 def _warning(chapter: Session, tokens: int, dollars: Decimal | None) -> str:
     spent = spending_of(chapter.pk)
-    budget, most_tokens = settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS
+    caps = present_caps()
+    budget, most_tokens = caps.dollars, caps.tokens
     if dollars is not None and budget and spent.dollars + dollars > budget:
         return (
             f"That is more than this chapter may still cost: ${spent.dollars:.2f} of the "
-            f"${budget:.2f} in STORYENGINE_CHAPTER_BUDGET are spent."
+            f"${budget:.2f} that it may are spent. To go on, {how_to_raise_dollars()}."
         )
     if dollars is None and most_tokens and spent.unpriced_tokens + tokens > most_tokens:
         return (
             f"That is more than this chapter may still use: {spent.unpriced_tokens:,} of the "
-            f"{most_tokens:,} tokens in STORYENGINE_CHAPTER_TOKENS are spent."
+            f"{most_tokens:,} tokens that it may are spent. To go on, {how_to_raise_tokens()}."
         )
     return ""
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
-from django.conf import settings
 from django.db.models import F, IntegerField, Sum
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
@@ -17,6 +16,7 @@ from agents.facts.model_list import Price
 from agents.facts.prices import price_of
 from agents.modes import all_agents
 from agents.prompting.declarations import Agent
+from agents.servers.caps import how_to_raise_dollars, how_to_raise_tokens, present_caps
 from agents.servers.choices import (
     EMBEDDED,
     ENVIRONMENT_PROVIDER,
@@ -145,7 +145,8 @@ def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
 def uncapped_models(agents: Sequence[Agent] | None = None) -> list[str]:
     """Return the models of these agents, or of all, whose calls no cap can stop: those without a
     known price, if only dollars are capped."""
-    if not settings.CHAPTER_BUDGET or settings.CHAPTER_TOKENS:
+    caps = present_caps()
+    if caps.dollars is None or caps.tokens is not None:
         return []
     agents = all_agents() if agents is None else agents
     choices = dict.fromkeys(choice_of(agent) for agent in agents)
@@ -154,24 +155,26 @@ def uncapped_models(agents: Sequence[Agent] | None = None) -> list[str]:
 
 
 def check_price(choice: Choice) -> None:
-    """Raise PriceUnknown if the user has chosen a model whose calls the environment's cap in
-    dollars cannot stop. For a model that the environment names, pages only say so."""
-    budget = settings.CHAPTER_BUDGET
+    """Raise PriceUnknown if the user has chosen a model whose calls the cap in dollars cannot
+    stop. For a model that the environment names, pages only say so."""
+    caps = present_caps()
     is_stored = choice.source in ("chapter", "agent", "all")
-    if not budget or settings.CHAPTER_TOKENS or not is_stored or not choice.server.host:
+    if caps.dollars is None or caps.tokens is not None or not is_stored or not choice.server.host:
         return
     if price_of(choice.model, choice.server.address) is None:
         raise PriceUnknown(
             f"The price of {choice.model} at {choice.server.title} is not known, so the cap of "
-            f"${budget:.2f} a chapter could not stop it. Nothing was sent and your words are kept. "
-            "Choose another model on the page Models, set STORYENGINE_CHAPTER_TOKENS, or give the "
-            "price in STORYENGINE_MODELS_FILE."
+            f"${caps.dollars:.2f} a chapter could not stop it. Nothing was sent and your words are "
+            "kept. Choose another model or cap the tokens of a chapter on the page Models, set "
+            "STORYENGINE_CHAPTER_TOKENS, or give the price in STORYENGINE_MODELS_FILE."
         )
 
 
 def check_budget(session_id: uuid.UUID) -> None:
-    """Raise BudgetSpent if the chapter has reached a cap that the environment sets."""
-    dollars, tokens = settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS
+    """Raise BudgetSpent if the chapter has reached a cap, as this process last read the
+    caps."""
+    caps = present_caps()
+    dollars, tokens = caps.dollars, caps.tokens
     if not dollars and not tokens:
         return
     spent = spending_of(session_id)
@@ -179,12 +182,12 @@ def check_budget(session_id: uuid.UUID) -> None:
         raise BudgetSpent(
             f"This chapter has cost {spent.about}${spent.dollars:.2f} of the ${dollars:.2f} that "
             "it may. Nothing was sent and your words are kept. "
-            "To go on, raise STORYENGINE_CHAPTER_BUDGET and restart."
+            f"To go on, {how_to_raise_dollars()}."
         )
     if tokens and spent.unpriced_tokens >= tokens:
         raise BudgetSpent(
             f"This chapter has used {spent.about}{spent.unpriced_tokens:,} tokens of the "
             f"{tokens:,} that it may on models without a known price. "
             "Nothing was sent and your words are kept. "
-            "To go on, raise STORYENGINE_CHAPTER_TOKENS and restart."
+            f"To go on, {how_to_raise_tokens()}."
         )

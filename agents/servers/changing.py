@@ -1,12 +1,16 @@
-"""Adds and removes servers, and stores the user's choices."""
+"""Adds and removes servers, and stores the user's choices and caps."""
+
+from dataclasses import replace
+from decimal import ROUND_DOWN, Decimal
 
 from django.conf import settings
 from django.db import transaction
 from django.utils.text import slugify
 
-from agents.models import ModelChoice, ModelServer
+from agents.models import ModelChoice, ModelServer, SpendingCap
 from agents.modes import all_agents
 from agents.servers.addresses import PRESETS, clean_address
+from agents.servers.caps import HIGHEST_DOLLARS, HIGHEST_TOKENS, Caps, caps_of_environment
 from agents.servers.choices import (
     ALL,
     EMBEDDED,
@@ -99,6 +103,36 @@ def choose_models(choices: dict[str, tuple[str, str] | None]) -> None:
                 continue
             ModelChoice.objects.update_or_create(agent=key, defaults=_fields(*chosen))
     refresh_choices()
+
+
+def save_caps(caps: Caps) -> None:
+    """Store the caps on what a chapter may cost, in place of earlier ones. None stores no cap, so
+    that the environment's counts. Raises InvalidInput for a cap above the environment's."""
+    own = caps_of_environment()
+    if caps.dollars is not None:
+        highest = own.dollars or HIGHEST_DOLLARS
+        least = Decimal("0.01")
+        if not caps.dollars.is_finite() or not least <= caps.dollars <= highest:
+            raise InvalidInput(
+                f"The cap in dollars must be ${least} to "
+                f"{_highest(f'${highest:,.2f}', own.dollars)}. Nothing was changed."
+            )
+        caps = replace(caps, dollars=caps.dollars.quantize(least, ROUND_DOWN))
+    if caps.tokens is not None:
+        limit = own.tokens or HIGHEST_TOKENS
+        if not 1 <= caps.tokens <= limit:
+            raise InvalidInput(
+                f"The cap in tokens must be 1 to {_highest(f'{limit:,}', own.tokens)}. "
+                "Nothing was changed."
+            )
+    SpendingCap.objects.update_or_create(
+        defaults={"dollars": caps.dollars, "tokens": caps.tokens}, name="default"
+    )
+    refresh_choices()
+
+
+def _highest(number: str, of_environment: object) -> str:
+    return f"{number}, which the environment allows at most" if of_environment else number
 
 
 def _fields(name: str, model: str) -> dict[str, object]:

@@ -5,15 +5,18 @@ page that names a model, so that a choice counts everywhere without a restart.
 """
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Literal
 
 from django.conf import settings
-from django.db.models import Value
+from django.db.models import CharField, Value
+from django.db.models.functions import Cast
 
 from agents.embedded.status import served_model
-from agents.models import ModelChoice, ModelServer
+from agents.models import ModelChoice, ModelServer, SpendingCap
 from agents.prompting.declarations import Agent
 from agents.providers.openai_compatible import host_of
+from agents.servers.caps import NO_CAPS, Caps, hold_caps
 
 # The names of the two servers that are no rows.
 EMBEDDED, ENVIRONMENT = "embedded", "environment"
@@ -59,6 +62,8 @@ class Choice:
     variable: str = ""
 
 
+# The kinds of rows that one query reads.
+_CHOICE, _SERVER, _CAPS = 1, 0, 2
 _Stored = dict[str, tuple[Server, str]]
 # The rows as this process last read them. The whole object is replaced, so that no thread sees a
 # part of the old rows and a part of the new ones.
@@ -68,24 +73,35 @@ _addresses: dict[str, str] = {}
 
 
 def refresh_choices() -> None:
-    """Read the user's choices and the addresses of servers from the database, by one query. A
-    choice of a server that another process has just removed does not count."""
+    """Read the user's choices, the addresses of servers and the stored caps from the database, by
+    one query. A choice of a server that another process has just removed does not count."""
     global _stored, _addresses
     of_server = ("server__name", "server__title", "server__address")
     chosen = ModelChoice.objects.exclude(server__is_removed=True).values_list(
-        Value(1), "agent", "builtin", "model", *of_server
+        Value(_CHOICE), "agent", "builtin", "model", *of_server
     )
     added = ModelServer.objects.order_by().values_list(
-        Value(0), Value(""), Value(""), Value(""), "name", "title", "address"
+        Value(_SERVER), Value(""), Value(""), Value(""), "name", "title", "address"
     )
-    stored, addresses = {}, {}
-    for is_choice, agent, builtin, model, name, title, address in chosen.union(added, all=True):
+    caps = SpendingCap.objects.order_by().values_list(
+        Value(_CAPS),
+        *(Cast(name, CharField(max_length=40)) for name in ("dollars", "tokens")),
+        *(Value("") for _ in range(4)),
+    )
+    stored, addresses, capped = {}, {}, NO_CAPS
+    for kind, agent, builtin, model, name, title, address in chosen.union(added, caps, all=True):
+        if kind == _CAPS:
+            # SQLite drops the zeros at the end of a number.
+            dollars = Decimal(agent).quantize(Decimal("0.01")) if agent else None
+            capped = Caps(dollars, int(builtin) if builtin else None)
+            continue
         server = Server(name, title, address) if name else _builtin_server(builtin)
-        if is_choice:
+        if kind == _CHOICE:
             stored[agent] = (server, model)
         else:
             addresses[server.provider] = address
     _stored, _addresses = stored, addresses
+    hold_caps(capped)
 
 
 def address_of_provider(name: str) -> str:

@@ -1,7 +1,9 @@
 """The servers of models, and which model each agent uses."""
 
+from decimal import Decimal
 from typing import Literal, cast
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Router, Status
 from pydantic import Field
@@ -10,12 +12,14 @@ from agents.calling.model_test import try_model
 from agents.modes import all_agents
 from agents.prompting.declarations import Agent
 from agents.providers.windows import address_of
+from agents.servers.caps import Caps, caps_of_environment, present_caps, stored_caps
 from agents.servers.changing import (
     add_server,
     all_servers,
     choose_models,
     find_server,
     remove_server,
+    save_caps,
 )
 from agents.servers.choices import ALL, ENVIRONMENT, Server, choice_of, refresh_choices
 from agents.servers.keys import paste_key, source_of_key
@@ -42,8 +46,26 @@ class ChosenModel(Document):
     )
 
 
+class Budget(Document):
+    """The caps on what a chapter may cost. Null stands for no cap."""
+
+    dollars: Decimal | None = Field(description="The cap that counts.")
+    tokens: int | None = Field(
+        description="The cap that counts, on tokens of models without a known price."
+    )
+    stored_dollars: Decimal | None = Field(description="The cap that was stored here.")
+    stored_tokens: int | None = Field(description="The cap that was stored here.")
+    highest_dollars: Decimal | None = Field(
+        description="The environment's cap, which is the highest that can be stored."
+    )
+    highest_tokens: int | None = Field(
+        description="The environment's cap, which is the highest that can be stored."
+    )
+
+
 class ModelsDocument(Document):
     agents: list[ChosenModel]
+    budget: Budget
 
 
 class ModelChoiceBody(Body):
@@ -52,9 +74,22 @@ class ModelChoiceBody(Body):
     model: str = Field("", description="The name of a model of this server.")
 
 
+class BudgetBody(Body):
+    """The caps to store, in place of both that were stored before. A cap that is missing or null is
+    stored no more, and the environment's counts."""
+
+    dollars: float | None = Field(None, description="From 0.01, in whole cents.")
+    tokens: int | None = Field(None, description="From 1.")
+
+
 class ModelsBody(Body):
     agents: list[ModelChoiceBody] = Field(
-        max_length=100, description="The choices to store. Agents that are not named keep theirs."
+        [],
+        max_length=100,
+        description="The choices to store. Agents that are not named keep theirs.",
+    )
+    budget: BudgetBody | None = Field(
+        None, description="The caps to store. Both stay as they are if this is missing or null."
     )
 
 
@@ -97,18 +132,27 @@ class ModelTestDocument(Document):
 
 @router.get("/models", response={200: ModelsDocument, **refusals()})
 def get_models(request: HttpRequest) -> ModelsDocument:
-    """Return the server and the model of each agent, and where the choice comes from."""
+    """Return the server and the model of each agent, where the choice comes from, and the caps on
+    what a chapter may cost."""
     return _read_models()
 
 
 @router.put("/models", response={200: ModelsDocument, **refusals(400, 403, 413, 415, 422)})
 def put_models(request: HttpRequest, body: ModelsBody) -> ModelsDocument:
-    """Store choices, all of them or none. They count from the next attempt on."""
+    """Store choices and caps, all of them or none. They count from the next attempt on."""
     choices: dict[str, tuple[str, str] | None] = {}
     for one in body.agents:
         key = ALL if one.agent == "" else _agent_labelled(one.agent).model_setting
         choices[key] = (one.server, one.model) if one.server else None
-    choose_models(choices)
+    try:
+        with transaction.atomic():
+            if body.budget is not None:
+                save_caps(_caps(body.budget))
+            choose_models(choices)
+    except InvalidInput:
+        # This process has read what is not stored now.
+        refresh_choices()
+        raise
     return _read_models()
 
 
@@ -161,7 +205,20 @@ def _read_models() -> ModelsDocument:
         for agent in all_agents()
         for choice in [choice_of(agent)]
     ]
-    return ModelsDocument(agents=chosen)
+    caps, stored, highest = present_caps(), stored_caps(), caps_of_environment()
+    budget = Budget(
+        dollars=caps.dollars,
+        tokens=caps.tokens,
+        stored_dollars=stored.dollars,
+        stored_tokens=stored.tokens,
+        highest_dollars=highest.dollars,
+        highest_tokens=highest.tokens,
+    )
+    return ModelsDocument(agents=chosen, budget=budget)
+
+
+def _caps(body: BudgetBody) -> Caps:
+    return Caps(None if body.dollars is None else Decimal(str(body.dollars)), body.tokens)
 
 
 def _read_servers() -> ServersDocument:

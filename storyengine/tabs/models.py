@@ -1,5 +1,6 @@
 """The page on which the GM chooses servers and models for the agents."""
 
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect
@@ -15,6 +16,7 @@ from agents.exceptions import ConsentMissing
 from agents.facts.prices import price_of
 from agents.providers.windows import address_of
 from agents.servers.addresses import ADDRESS_CHAR_LIMIT, PRESETS
+from agents.servers.caps import Caps, caps_of_environment, present_caps, stored_caps
 from agents.servers.changing import (
     MODEL_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
@@ -23,6 +25,7 @@ from agents.servers.changing import (
     choose_models,
     find_server,
     remove_server,
+    save_caps,
 )
 from agents.servers.choices import ALL, EMBEDDED, ENVIRONMENT, Server, refresh_choices
 from agents.servers.keys import (
@@ -92,6 +95,22 @@ def keep_key(request: HttpRequest) -> HttpResponse:
     return _back()
 
 
+@require_POST
+def cap(request: HttpRequest) -> HttpResponse:
+    """Store the caps on what a chapter may cost. An empty field stores none."""
+    dollars = request.POST.get("dollars", "").strip().removeprefix("$")
+    tokens = request.POST.get("tokens", "").strip()
+    try:
+        caps = Caps(
+            Decimal(dollars) if dollars else None,
+            int(tokens) if tokens else None,
+        )
+    except (InvalidOperation, ValueError):
+        raise InvalidInput("A cap is a number, such as 2.50. Nothing was changed.") from None
+    save_caps(caps)
+    return _back()
+
+
 def _back() -> HttpResponse:
     return HttpResponseRedirect(reverse("pages:models"))
 
@@ -115,6 +134,9 @@ def _page(
         "are_together": any(len(one["role"].agents) > 1 for one in roles),
         "servers": servers,
         "names": names,
+        "caps": present_caps(),
+        "stored_caps": stored_caps(),
+        "highest_caps": caps_of_environment(),
         "found": find_servers(),
         "presets": [one for one in PRESETS if one.address not in known],
         "title_limit": TITLE_CHAR_LIMIT,

@@ -139,6 +139,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("consent/withdraw", consent.withdraw_host, name="withdraw"),
     path("models/", models.show_models, name="models"),
     path("models/choose", models.choose, name="choose-models"),
+    path("models/cap", models.cap, name="cap-spending"),
     path("models/test", models.test, name="test-model"),
     path("models/servers/add", models.add, name="add-server"),
     path("models/servers/remove", models.remove, name="remove-server"),

@@ -1,5 +1,6 @@
 """Tests of servers and choices of models by the API."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from pytest_django import Settings
 
 from agents.flows.tests.playing import play
 from agents.providers.scripted import ScriptedProvider
+from agents.servers.caps import NO_CAPS, stored_caps
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import assert_problem, call
 
@@ -111,3 +113,37 @@ def test_the_record_of_a_call_says_how_the_model_was_asked(provider: ScriptedPro
     assert (record["model"], record["temperature"], record["top_p"]) == ("m", 0.5, None)
     assert record["stop"] == ["END"]
     assert record["max_output_tokens"] > 0
+
+
+class TestBudget:
+    def test_the_caps_are_stored_and_taken_back(self, settings: Settings) -> None:
+        settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS = Decimal(5), 0
+        none = {"stored_dollars": None, "stored_tokens": None, "tokens": None}
+        of_environment = {**none, "dollars": "5", "highest_dollars": "5", "highest_tokens": None}
+        assert call("GET", "/api/models").json()["budget"] == of_environment
+        sent = {"budget": {"dollars": 2.5, "tokens": 1000}}
+        budget = call("PUT", "/api/models", sent).json()["budget"]
+        assert (budget["dollars"], budget["stored_dollars"]) == ("2.50", "2.50")
+        assert (budget["tokens"], budget["highest_dollars"]) == (1000, "5")
+        # What is not sent stays.
+        assert call("PUT", "/api/models", {"agents": []}).json()["budget"] == budget
+        back = call("PUT", "/api/models", {"budget": {}}).json()["budget"]
+        assert back == of_environment
+
+    def test_a_cap_above_the_environments_changes_nothing(self, settings: Settings) -> None:
+        settings.CHAPTER_BUDGET, settings.CHAPTER_TOKENS = Decimal(5), 1000
+        for budget in ({"dollars": 5.01}, {"tokens": 1001}, {"dollars": 0}, {"tokens": 1.5}):
+            sent = {"agents": [{"agent": "9", "server": "environment", "model": "m"}]}
+            answer = call("PUT", "/api/models", sent | {"budget": budget})
+            assert answer.status_code == 422
+        detail = call("PUT", "/api/models", {"budget": {"tokens": 1001}}).json()["detail"]
+        assert "1,000, which the environment allows at most" in detail
+        read = call("GET", "/api/models").json()
+        assert read["budget"]["stored_tokens"] is None
+        assert {one["source"] for one in read["agents"]} == {"default"}
+
+    def test_a_wrong_choice_stores_no_cap(self) -> None:
+        wrong = {"agents": [{"agent": "9", "server": "nowhere", "model": "m"}]}
+        assert call("PUT", "/api/models", wrong | {"budget": {"dollars": 1}}).status_code == 422
+        assert stored_caps() == NO_CAPS
+        assert call("GET", "/api/models").json()["budget"]["stored_dollars"] is None

@@ -1,5 +1,6 @@
 """Tests of the page on which servers and models are chosen."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,25 @@ def test_a_test_says_its_result_in_words_and_escapes_the_models(
     page = client.post("/models/test", {"agent": "AGENT_9"}).content.decode()
     assert "Works." in page
     assert "&lt;b&gt;Ready" in page
+
+
+class TestSpendingCap:
+    def test_it_is_kept_and_taken_back(self, client: Client, settings: Settings) -> None:
+        settings.CHAPTER_BUDGET = Decimal(5)
+        assert "allows at most $5.00" in client.get("/models/").content.decode()
+        client.post("/models/cap", {"dollars": "2.50", "tokens": "1000"})
+        page = client.get("/models/").content.decode()
+        assert 'value="2.50"' in page
+        assert 'value="1000"' in page
+        client.post("/models/cap", {"dollars": "", "tokens": ""})
+        assert 'value="2.50"' not in client.get("/models/").content.decode()
+
+    @pytest.mark.parametrize("dollars", ["5.01", "much", "nan", "-1", "0"])
+    def test_a_wrong_one_is_refused(self, client: Client, settings: Settings, dollars: str) -> None:
+        settings.CHAPTER_BUDGET = Decimal(5)
+        answer = client.post("/models/cap", {"dollars": dollars})
+        assert answer.status_code == 422
+        assert "Nothing was changed" in answer.content.decode()
 
 
 class TestModelsOfAChapter:
