@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db import Error as DatabaseError
 from django.db import connection
 
-from agents.calling.asking import ask_server
+from agents.calling.asking import ask_servers
 from agents.calling.rates import forget_counted_calls
 from agents.running.jobs import due_jobs
 from agents.running.recovery import give_notice_of_due_jobs, recover
@@ -38,7 +38,7 @@ def sweep() -> bool:
     forget_counted_calls()
     remove_deleted()
     if not STOPPING.is_set():
-        ask_server(in_passing=True)
+        ask_servers(in_passing=True)
     return were_noticed
 
 

@@ -6,7 +6,7 @@ from celery import shared_task
 from celery.signals import worker_shutting_down
 from django.db import Error as DatabaseError
 
-from agents.calling.asking import ask_server
+from agents.calling.asking import ask_servers
 from agents.running.work import STOPPING, work_on
 
 
@@ -32,7 +32,7 @@ def run_job(*, job_id: str) -> None:
 
 def _ask_unless_stopping() -> None:
     if not STOPPING.is_set():
-        ask_server()
+        ask_servers()
 
 
 @worker_shutting_down.connect

@@ -1,6 +1,7 @@
 """Finds the provider, the model and the model's facts for an agent, by the choice for the agent."""
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -27,7 +28,6 @@ from agents.providers.embedded import EmbeddedProvider
 from agents.providers.openai_compatible import OpenAICompatibleProvider
 from agents.servers.choices import (
     EMBEDDED,
-    ENVIRONMENT,
     Choice,
     Server,
     choice_of,
@@ -104,12 +104,15 @@ def facts_at(choice: Choice) -> ModelFacts:
     return facts if reported is None else with_window(facts, reported, is_told=True)
 
 
-def models_worth_asking_about() -> list[str]:
-    """Return the models of the environment's server for which its report of a window has
-    priority."""
-    choices = dict.fromkeys(choice_of(agent) for agent in all_agents())
-    worth = [one.model for one in choices if _may_server_tell(one, _facts_for(one))]
-    return list(dict.fromkeys(worth))
+def models_worth_asking_about(agents: Iterable[Agent]) -> dict[Server, list[str]]:
+    """Return the models of these agents for which the report of their server has priority, by
+    server."""
+    worth: dict[Server, list[str]] = defaultdict(list)
+    for choice in dict.fromkeys(choice_of(agent) for agent in agents):
+        is_new = choice.model not in worth.get(choice.server, ())
+        if is_new and _may_server_tell(choice, _facts_for(choice)):
+            worth[choice.server].append(choice.model)
+    return dict(worth)
 
 
 @dataclass(frozen=True)
@@ -219,7 +222,7 @@ def _may_server_tell(choice: Choice, facts: ModelFacts) -> bool:
     with another window than the file says. For any other model, only the window in the settings has
     priority over the report.
     """
-    if choice.server.name != ENVIRONMENT or _substitute is not None:
+    if choice.server.name == EMBEDDED or _substitute is not None:
         return False
     if facts.is_known and not facts.open_weights:
         return not choice.server.host
@@ -228,7 +231,8 @@ def _may_server_tell(choice: Choice, facts: ModelFacts) -> bool:
 
 def _reported_window(choice: Choice, facts: ModelFacts) -> int | None:
     """Return the window that the server reports, or None if it does not change the facts."""
-    report = read_report(choice.model) if _may_server_tell(choice, facts) else None
+    may_tell = _may_server_tell(choice, facts)
+    report = read_report(choice.server.address, choice.model) if may_tell else None
     if report is None:
         return None
     is_limit = report.is_ceiling or (facts.is_known and not facts.open_weights)

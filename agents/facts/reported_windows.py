@@ -1,11 +1,10 @@
-"""The context windows that the configured server reported for its models. They are stored in the
-database, so that the web process and the worker have the same reports."""
+"""The context windows that servers reported for their models. They are stored in the database, by
+the server's address, so that the web process and the worker have the same reports."""
 
 import time
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
-from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -18,33 +17,33 @@ _HELD_SECONDS = 10.0
 _held: dict[tuple[str, str], tuple[float, WindowReport | None]] = {}
 
 
-def read_report(model: str) -> WindowReport | None:
+def read_report(address: str, model: str) -> WindowReport | None:
     """Return the server's report on the model.
 
     Returns None if the server reported nothing about the model, or was not asked about it.
     """
-    key = (settings.OPENAI_BASE_URL, model)
+    key = (address, model)
     held_until, report = _held.get(key, (0.0, None))
     if time.monotonic() >= held_until:
-        report = _report_of(_rows().filter(model=_name(model)).first())
+        report = _report_of(_rows(address).filter(model=_name(model)).first())
         _held[key] = (time.monotonic() + _HELD_SECONDS, report)
     return report
 
 
-def store_reports(reports: Mapping[str, WindowReport | None]) -> None:
+def store_reports(address: str, reports: Mapping[str, WindowReport | None]) -> None:
     """Store the server's reports.
 
     A server may have reported the actual window of a model earlier, and report now only the model's
     limit. Then the smaller of the two numbers is stored.
     """
     for model, report in reports.items():
-        kept = _report_of(_rows().filter(model=_name(model)).first())
+        kept = _report_of(_rows(address).filter(model=_name(model)).first())
         if report and report.is_ceiling and kept and not kept.is_ceiling:
             kept = WindowReport(min(kept.tokens, report.tokens))
         else:
             kept = report
         ReportedWindow.objects.update_or_create(
-            server=_server(),
+            server=_server(address),
             model=_name(model),
             defaults={
                 "tokens": kept.tokens if kept else None,
@@ -52,11 +51,11 @@ def store_reports(reports: Mapping[str, WindowReport | None]) -> None:
                 "asked_at": timezone.now(),
             },
         )
-        _held.pop((settings.OPENAI_BASE_URL, model), None)
+        _held.pop((address, model), None)
 
 
 def models_to_ask_about(
-    models: Iterable[str], *, after: timedelta, after_ceiling: timedelta
+    address: str, models: Iterable[str], *, after: timedelta, after_ceiling: timedelta
 ) -> list[str]:
     """Return the models about which the server was never asked, or was last asked longer ago than
     `after`.
@@ -67,17 +66,17 @@ def models_to_ask_about(
     now = timezone.now()
     asked = {
         row.model: now - row.asked_at < (after_ceiling if row.is_ceiling else after)
-        for row in _rows()
+        for row in _rows(address)
     }
     return [model for model in models if not asked.get(_name(model))]
 
 
-def _rows() -> "QuerySet[ReportedWindow]":
-    return ReportedWindow.objects.filter(server=_server())
+def _rows(address: str) -> "QuerySet[ReportedWindow]":
+    return ReportedWindow.objects.filter(server=_server(address))
 
 
-def _server() -> str:
-    return address_of(settings.OPENAI_BASE_URL)[: ReportedWindow.LONGEST]
+def _server(address: str) -> str:
+    return address_of(address)[: ReportedWindow.LONGEST]
 
 
 def _name(model: str) -> str:

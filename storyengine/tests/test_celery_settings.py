@@ -94,7 +94,7 @@ class TestRetries:
         def fail(*_arguments: object) -> None:
             raise OperationalError("the server is away")
 
-        monkeypatch.setattr("agents.tasks.ask_server", lambda **_options: None)
+        monkeypatch.setattr("agents.tasks.ask_servers", lambda **_options: None)
         monkeypatch.setattr("agents.running.work.claim", fail)
 
     def test_they_come_later_each_time_and_not_all_at_once(

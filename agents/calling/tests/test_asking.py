@@ -1,7 +1,9 @@
 """Tests of when a server is asked about its models, and of how its reports are stored."""
 
+import asyncio
 import uuid
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,16 +12,22 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from agents import sweeping, tasks
-from agents.calling.asking import ask_server
+from agents.calling.asking import ask_servers
 from agents.calling.consent import grant
 from agents.calling.model_access import model_facts
 from agents.facts import reported_windows
 from agents.facts.reported_windows import read_report, store_reports
 from agents.models import ReportedWindow
+from agents.prompting.declarations import NARRATOR
+from agents.prompting.own_settings import OwnSettings, in_chapter
 from agents.providers.tests.model_server import model_server
 from agents.providers.windows import WindowReport
 from agents.running.work import STOPPING
+from agents.servers.changing import add_server, choose_models
+from agents.servers.chapter_models import save_models
+from agents.servers.keys import paste_key
 from agents.tests.declared import CHARACTERS
+from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
 
@@ -69,23 +77,23 @@ def test_what_it_says_is_what_prompts_are_fitted_to(
     with model_server({"GET /v1/models": {"data": [entry]}}) as server:
         settings.OPENAI_BASE_URL = server.base_url
         assert model_facts(CHARACTERS[1]).context_window == 8_192
-        ask_server()
+        ask_servers()
     assert model_facts(CHARACTERS[1]).context_window == 12_288
 
 
 class TestWhenItIsAsked:
     def test_one_of_this_machine_needs_no_permission(self, server: FakeServer) -> None:
-        ask_server()
+        ask_servers()
         assert server.asked == [[MODEL]]
 
     def test_another_one_is_not_asked_before_the_gm_allows_it(
         self, server: FakeServer, settings: Settings
     ) -> None:
         settings.OPENAI_BASE_URL = ELSEWHERE
-        ask_server()
+        ask_servers()
         assert server.asked == []
         grant("llm.example")
-        ask_server()
+        ask_servers()
         assert server.asked == [[MODEL]]
 
     def test_another_one_is_not_asked_while_nothing_is_sent(
@@ -93,7 +101,7 @@ class TestWhenItIsAsked:
     ) -> None:
         settings.OPENAI_BASE_URL = ELSEWHERE
         grant("llm.example")
-        ask_server(in_passing=True)
+        ask_servers(in_passing=True)
         assert server.asked == []
 
     @pytest.mark.parametrize(
@@ -114,30 +122,30 @@ class TestWhenItIsAsked:
         if base_url == ELSEWHERE:
             grant("llm.example")
         server.says = {MODEL: report}
-        ask_server()
+        ask_servers()
         pass_by(**soon)
-        ask_server()
+        ask_servers()
         assert len(server.asked) == 1
         pass_by(**later)
-        ask_server()
+        ask_servers()
         assert len(server.asked) == 2
 
     def test_without_an_answer_it_is_asked_again(self, server: FakeServer) -> None:
         server.says = {}
-        ask_server()
-        ask_server(in_passing=True)
+        ask_servers()
+        ask_servers(in_passing=True)
         assert len(server.asked) == 2
 
     def test_of_a_model_at_rest_it_is_asked_again_with_the_next_job(
         self, server: FakeServer
     ) -> None:
         server.says = {MODEL: WindowReport(131_072, is_ceiling=True)}
-        ask_server()
-        ask_server(in_passing=True)
+        ask_servers()
+        ask_servers(in_passing=True)
         assert len(server.asked) == 1
-        ask_server()
+        ask_servers()
         pass_by(minutes=2)
-        ask_server(in_passing=True)
+        ask_servers(in_passing=True)
         assert len(server.asked) == 3
 
     @pytest.mark.parametrize(
@@ -157,15 +165,96 @@ class TestWhenItIsAsked:
     ) -> None:
         for name, value in changes.items():
             setattr(settings, name, value)
-        with django_assert_num_queries(1):
-            ask_server()
+        # One query reads the choices, and one the models that chapters have set.
+        with django_assert_num_queries(2):
+            ask_servers()
         assert server.asked == []
 
     @pytest.mark.django_db(transaction=True)
     def test_no_transaction_is_open_meanwhile(self, server: FakeServer) -> None:
-        ask_server()
+        ask_servers()
         assert server.asked
         assert not server.was_in_transaction
+
+
+class TestServersOfTheUser:
+    """Each server is asked about the models for which it was chosen."""
+
+    @pytest.fixture(autouse=True)
+    def _data(self, settings: Settings, tmp_path: Path) -> None:
+        settings.DATA_FOLDER, settings.SERVER_KEYS = tmp_path, {}
+        settings.CELERY_BROKER_URL = "filesystem://localhost"
+
+    @pytest.fixture
+    def asked(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, list[str]]]:
+        asked = []
+
+        async def ask(address: str, key: str, models: list[str]) -> dict[str, WindowReport | None]:
+            asked.append((address, key, models))
+            return {model: WindowReport(20_480) for model in models}
+
+        monkeypatch.setattr("agents.calling.asking.ask_windows", ask)
+        return asked
+
+    def test_each_is_asked_with_its_own_key_about_its_own_models(
+        self, asked: list[tuple[str, str, list[str]]]
+    ) -> None:
+        mine = add_server("Mine", "http://127.0.0.1:1/v1")
+        paste_key(mine, "sk-of-mine")
+        choose_models({"AGENT_9": ("mine", "unknown-9"), "AGENT_8": ("mine", "unknown-8")})
+        ask_servers()
+        assert sorted(asked) == [
+            (mine.address, "sk-of-mine", ["unknown-8", "unknown-9"]),
+            (HERE, "", [MODEL]),
+        ]
+        assert model_facts(NARRATOR).context_window == 20_480
+        ask_servers()
+        assert len(asked) == 2
+
+    def test_a_host_is_asked_nothing_before_it_is_allowed_and_nothing_in_passing(
+        self, asked: list[tuple[str, str, list[str]]]
+    ) -> None:
+        add_server("Mine", "https://models.example/v1")
+        choose_models({"": ("mine", "unknown")})
+        ask_servers()
+        grant("models.example")
+        ask_servers(in_passing=True)
+        assert asked == []
+        ask_servers()
+        assert [address for address, _, _ in asked] == ["https://models.example/v1"]
+
+    def test_the_models_that_chapters_have_set_are_asked_about_too(
+        self, asked: list[tuple[str, str, list[str]]]
+    ) -> None:
+        chapter = save_models(make_active_chapter().pk, {"AGENT_9": OwnSettings(model="own")})
+        ask_servers()
+        assert asked == [(HERE, "", [MODEL, "own"])]
+        assert model_facts(in_chapter(NARRATOR, chapter)).context_window == 20_480
+
+    def test_an_unusable_file_of_keys_keeps_no_other_server_from_being_asked(
+        self, asked: list[tuple[str, str, list[str]]], tmp_path: Path
+    ) -> None:
+        add_server("Mine", "http://127.0.0.1:1/v1")
+        choose_models({"AGENT_9": ("mine", "unknown-9")})
+        (tmp_path / "model-keys.json").write_text("damaged")
+        ask_servers()
+        assert [address for address, _, _ in asked] == [HERE]
+
+    def test_one_that_hangs_keeps_no_other_waiting(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        answered = asyncio.Event()
+
+        async def ask(address: str, _key: str, models: list[str]) -> dict[str, WindowReport | None]:
+            if address == HERE:
+                await answered.wait()
+                return {}
+            answered.set()
+            return dict.fromkeys(models, WindowReport(20_480))
+
+        monkeypatch.setattr("agents.calling.asking.ask_windows", ask)
+        add_server("Mine", "http://127.0.0.1:1/v1")
+        choose_models({"AGENT_9": ("mine", "unknown-9")})
+        ask_servers()
+        assert model_facts(NARRATOR).context_window == 20_480
 
 
 class TestWhatIsKept:
@@ -174,29 +263,28 @@ class TestWhatIsKept:
         monkeypatch.setattr(reported_windows, "_HELD_SECONDS", 0.0)
 
     def test_how_a_model_runs_is_not_given_up_for_what_it_could_take(self) -> None:
-        store_reports({MODEL: WindowReport(4_096)})
-        store_reports({MODEL: WindowReport(131_072, is_ceiling=True)})
-        assert read_report(MODEL) == WindowReport(4_096)
-        store_reports({MODEL: WindowReport(2_048, is_ceiling=True)})
-        assert read_report(MODEL) == WindowReport(2_048)
+        store_reports(HERE, {MODEL: WindowReport(4_096)})
+        store_reports(HERE, {MODEL: WindowReport(131_072, is_ceiling=True)})
+        assert read_report(HERE, MODEL) == WindowReport(4_096)
+        store_reports(HERE, {MODEL: WindowReport(2_048, is_ceiling=True)})
+        assert read_report(HERE, MODEL) == WindowReport(2_048)
 
     def test_a_later_answer_replaces_an_earlier_one(self) -> None:
-        store_reports({MODEL: WindowReport(4_096)})
-        store_reports({MODEL: WindowReport(8_192)})
-        assert read_report(MODEL) == WindowReport(8_192)
-        store_reports({MODEL: None})
-        assert read_report(MODEL) is None
+        store_reports(HERE, {MODEL: WindowReport(4_096)})
+        store_reports(HERE, {MODEL: WindowReport(8_192)})
+        assert read_report(HERE, MODEL) == WindowReport(8_192)
+        store_reports(HERE, {MODEL: None})
+        assert read_report(HERE, MODEL) is None
 
-    def test_an_answer_is_one_servers(self, settings: Settings) -> None:
-        store_reports({MODEL: WindowReport(4_096)})
-        settings.OPENAI_BASE_URL = "http://127.0.0.1:8080/v1"
-        assert read_report(MODEL) is None
+    def test_an_answer_is_one_servers(self) -> None:
+        store_reports(HERE, {MODEL: WindowReport(4_096)})
+        assert read_report("http://127.0.0.1:8080/v1", MODEL) is None
 
     def test_neither_a_password_nor_a_long_name_is_in_the_way(self, settings: Settings) -> None:
         settings.OPENAI_BASE_URL = "http://gm:secret@127.0.0.1/v1"
         long_name = "m" * 500
-        store_reports({long_name: WindowReport(4_096)})
-        assert read_report(long_name) == WindowReport(4_096)
+        store_reports(settings.OPENAI_BASE_URL, {long_name: WindowReport(4_096)})
+        assert read_report(settings.OPENAI_BASE_URL, long_name) == WindowReport(4_096)
         assert "secret" not in ReportedWindow.objects.get().server
 
 
@@ -216,9 +304,9 @@ class TestWorker:
         def ask(*, in_passing: bool = False) -> None:
             steps.append("ask in passing" if in_passing else "ask")
 
-        monkeypatch.setattr(tasks, "ask_server", ask)
+        monkeypatch.setattr(tasks, "ask_servers", ask)
         monkeypatch.setattr(tasks, "work_on", lambda _job_id: steps.append("work"))
-        monkeypatch.setattr(sweeping, "ask_server", ask)
+        monkeypatch.setattr(sweeping, "ask_servers", ask)
         monkeypatch.setattr(sweeping, "give_notice_of_due_jobs", lambda: steps.append("ring"))
         return steps
 

@@ -187,7 +187,7 @@ class TestWindow:
         is_told: bool,
     ) -> None:
         hosted.MODEL, hosted.OPENAI_BASE_URL, hosted.CONTEXT_WINDOW = model, base_url, setting
-        store_reports({model: report})
+        store_reports(hosted.OPENAI_BASE_URL, {model: report})
         facts = model_facts(CHARACTERS[1])
         assert (facts.context_window, facts.is_window_told) == (window, is_told)
         assert facts.max_output == facts_of(model).max_output
@@ -234,7 +234,7 @@ class TestUnknownModels:
         hosted.MODEL, hosted.OPENAI_BASE_URL = UNKNOWN, HERE
         for name, value in changes.items():
             setattr(hosted, name, value)
-        store_reports({hosted.MODEL: report})
+        store_reports(hosted.OPENAI_BASE_URL, {hosted.MODEL: report})
         [models] = unknown_models()
         facts = model_facts(CHARACTERS[1])
         assert models.named == hosted.MODEL
@@ -246,7 +246,7 @@ class TestUnknownModels:
 
     def test_equals_are_named_together(self, hosted: Settings) -> None:
         hosted.MODEL_BY_AGENT = {f"AGENT_{number}": f"model-{number}" for number in range(10)}
-        store_reports({"model-9": WindowReport(40_960)})
+        store_reports(hosted.OPENAI_BASE_URL, {"model-9": WindowReport(40_960)})
         many, one = unknown_models()
         assert many.named == "model-0, model-1, model-2 and 6 more"
         assert one.named == "model-9"
