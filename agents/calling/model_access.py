@@ -28,6 +28,7 @@ from agents.providers.embedded import EmbeddedProvider
 from agents.providers.openai_compatible import OpenAICompatibleProvider
 from agents.servers.choices import (
     EMBEDDED,
+    ENVIRONMENT,
     Choice,
     Server,
     choice_of,
@@ -62,7 +63,8 @@ def provider_at(server: Server) -> Provider:
         return _substitute
     if server.name == EMBEDDED:
         return _embedded_provider(_ready_server().base_url)
-    return _openai_provider(server.address, key_for(server), server.provider)
+    title = "" if server.name == ENVIRONMENT else server.title
+    return _openai_provider(server.address, key_for(server), server.provider, title)
 
 
 def host_for(agent: Agent) -> str:
@@ -266,8 +268,8 @@ def _ready_server() -> EmbeddedServer:
 
 # A process has only one provider for each address, so that connections stay open between calls.
 @lru_cache(maxsize=16)
-def _openai_provider(base_url: str, api_key: str, name: str) -> Provider:
-    return OpenAICompatibleProvider(base_url=base_url, api_key=api_key, name=name)
+def _openai_provider(base_url: str, api_key: str, name: str, title: str) -> Provider:
+    return OpenAICompatibleProvider(base_url=base_url, api_key=api_key, name=name, title=title)
 
 
 @cache

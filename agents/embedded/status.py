@@ -22,13 +22,8 @@ _last_read = ""
 
 
 def read_embedded_server() -> EmbeddedServer | None:
-    """Return the row with the state of the embedded model.
-
-    Returns None if another provider is configured, or if no process has written the row.
-    """
+    """Return the row with the state of the embedded model, or None if no process has written it."""
     global _last_read
-    if settings.LLM != "embedded":
-        return None
     server = EmbeddedServer.objects.first()
     _last_read = server.model if server else ""
     return server

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models.signals import post_delete
@@ -22,11 +21,12 @@ from django.dispatch import receiver
 from agents.calling.calls import warm_model
 from agents.flows.composing import answer_to, compose_start
 from agents.models import Job
-from agents.modes import agent_of
+from agents.modes import agent_of, all_agents
 from agents.prompting.layers import Layer
 from agents.providers.exceptions import ProviderError
 from agents.running.database import in_database
 from agents.running.unforeseen import traceback_of
+from agents.servers.choices import uses_embedded
 from sessions.access import get_chapter
 from sessions.exceptions import ChapterError, WrongState
 from sessions.models import Session
@@ -50,7 +50,7 @@ _warming: _Warming | None = None
 
 async def warm_next_reply(session_id: uuid.UUID) -> None:
     """Warm up the model for the character whose panel comes next. Raises no error."""
-    if settings.LLM == "embedded":
+    if uses_embedded(all_agents()):
         with _losing_no_more_than_a_head_start():
             await warm_reply(session_id, await in_database(_next_slot, session_id))
 
@@ -68,7 +68,7 @@ def _next_slot(session_id: uuid.UUID) -> int:
 async def warm_reply(session_id: uuid.UUID, agent_slot: int) -> None:
     """Start to warm up the model for this character, and stop any other warm-up."""
     global _warming
-    if settings.LLM != "embedded" or _is_warming(session_id, agent_slot):
+    if not uses_embedded(all_agents()) or _is_warming(session_id, agent_slot):
         return
     if _warming is not None:
         _warming.task.cancel()

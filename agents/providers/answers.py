@@ -15,6 +15,7 @@ from agents.providers.failures import (
     refused_or_busy,
     words_of,
 )
+from agents.providers.subjects import Subject
 from agents.providers.tool_calls import GatheredCalls
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -37,7 +38,7 @@ class Answer:
     """
 
     def __init__(
-        self, subject: str, output_limit: int, *, secret: str = "", has_tools: bool = False
+        self, subject: Subject, output_limit: int, *, secret: str = "", has_tools: bool = False
     ) -> None:
         self._subject = subject
         self.output_limit = output_limit

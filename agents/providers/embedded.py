@@ -9,6 +9,7 @@ from agents.providers.base import ModelRequest
 from agents.providers.east_asian import PROSE_WITHOUT_IT, is_east_asian, without_east_asian
 from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
 from agents.providers.streamed_replies import TimeOuts
+from agents.providers.subjects import Subject
 
 # The name of this provider in records.
 NAME = "embedded"
@@ -41,7 +42,7 @@ class EmbeddedProvider(OpenAICompatibleProvider):
             time_outs=time_outs,
             retries=retries,
         )
-        self.subject = "The embedded model"
+        self.subject = Subject("The embedded model")
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
         # No grammar can be added to tools, because llama.cpp makes a grammar from the tools and

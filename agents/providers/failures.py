@@ -19,6 +19,7 @@ from agents.providers.exceptions import (
     StreamBroken,
     UnusableReply,
 )
+from agents.providers.subjects import Subject
 
 _DETAIL_LENGTH = 300
 # A pattern for the HTTP status of an error. Some servers send such a status as the code of an error
@@ -31,7 +32,6 @@ LONGEST_WAIT = 86_400.0
 # The fewest characters of a key that is removed from a server's message, and the fewest of a key
 # that is removed even inside a word.
 SHORTEST_KEY, LONG_KEY = 4, 12
-_ENVIRONMENT = "The address of the environment's server is OPENAI_BASE_URL."
 # The codes by which OpenAI and similar servers say that an account has no credit. Waiting does not
 # help in this case.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
@@ -53,22 +53,22 @@ class Failure(Exception):
         self.retry_after = retry_after
 
 
-def unreachable(subject: str, *, is_local: bool) -> Failure:
+def unreachable(subject: Subject, *, is_local: bool) -> Failure:
     place = "it is running" if is_local else "this machine is online and the address is right"
     message = f"{subject} cannot be reached. Check that {place}, then try again."
     return Failure(ProviderUnreachable(message), is_passing=True)
 
 
-def dropped(subject: str) -> Failure:
+def dropped(subject: Subject) -> Failure:
     message = f"{subject} closed the connection before the first word. Try again."
     return Failure(ProviderUnreachable(message), is_passing=True)
 
 
-def broken_off(subject: str) -> Failure:
+def broken_off(subject: Subject) -> Failure:
     return Failure(StreamBroken(f"{subject} broke off in the middle of the reply."))
 
 
-def overlong(subject: str, *, has_text: bool) -> Failure:
+def overlong(subject: Subject, *, has_text: bool) -> Failure:
     message = (
         f"{subject} sent far more than a reply can be, so the connection was closed. Try again; if "
         "that helps nothing, choose another model or server."
@@ -76,7 +76,7 @@ def overlong(subject: str, *, has_text: bool) -> Failure:
     return Failure(StreamBroken(message) if has_text else UnusableReply(message))
 
 
-def unfinished(subject: str, seconds: float, *, has_text: bool) -> Failure:
+def unfinished(subject: Subject, seconds: float, *, has_text: bool) -> Failure:
     message = (
         f"{subject} had not finished its reply after {_minutes(seconds)}, so the connection was "
         "closed. Try again, or choose a faster model."
@@ -84,7 +84,7 @@ def unfinished(subject: str, seconds: float, *, has_text: bool) -> Failure:
     return Failure(StreamBroken(message) if has_text else ProviderTimeout(message))
 
 
-def packed(subject: str) -> Failure:
+def packed(subject: Subject) -> Failure:
     message = (
         f"{subject} sent a compressed answer, which was not asked for and is not unpacked. Turn "
         "compression off there, or in what stands between."
@@ -92,7 +92,7 @@ def packed(subject: str) -> Failure:
     return Failure(UnusableReply(message))
 
 
-def timed_out(subject: str, seconds: float, *, has_connected: bool) -> Failure:
+def timed_out(subject: Subject, seconds: float, *, has_connected: bool) -> Failure:
     if has_connected:
         message = f"{subject} wrote nothing for {_seconds(seconds)}. Try again, or check its load."
         return Failure(ProviderTimeout(message))
@@ -100,17 +100,17 @@ def timed_out(subject: str, seconds: float, *, has_connected: bool) -> Failure:
     return Failure(ProviderTimeout(message), is_passing=True)
 
 
-def not_the_protocol(subject: str) -> Failure:
+def not_the_protocol(subject: Subject) -> Failure:
     return Failure(
         UnusableReply(
-            f"{subject} did not answer in the OpenAI chat protocol. Check the server's address on "
-            f"the page Models: it usually ends in /v1. {_ENVIRONMENT}"
+            f"{subject} did not answer in the OpenAI chat protocol. "
+            f"Check {subject.address_place}, which usually ends in /v1."
         )
     )
 
 
 def refused_or_busy(
-    subject: str,
+    subject: Subject,
     status: int,
     body: object,
     *,
@@ -138,24 +138,20 @@ def refused_or_busy(
     return Failure(ProviderRefused(_refusal(subject, status, detail, headers)))
 
 
-def _refusal(subject: str, status: int, detail: str, headers: Mapping[str, str]) -> str:
+def _refusal(subject: Subject, status: int, detail: str, headers: Mapping[str, str]) -> str:
     if status == 401:
         # The server's own message is left out, because some servers repeat the key in it.
-        return (
-            f"{subject} refused the API key (401). Check its key on the page Models. "
-            "The key of the environment's server is OPENAI_API_KEY."
-        )
+        return f"{subject} refused the API key (401). Check {subject.key_place}."
     if status == 404:
         return (
-            f"{subject} does not know this model or this address (404){detail} Check the model and "
-            "the server's address, which usually ends in /v1, on the page Models. In the "
-            "environment they are STORYENGINE_MODEL and OPENAI_BASE_URL."
+            f"{subject} does not know this model or this address (404){detail} Check "
+            f"{subject.model_place}, and {subject.address_place}, which usually ends in /v1."
         )
     if 300 <= status < 400:
         target = _host_in(headers.get("location", "")) or "elsewhere"
         return (
             f"{subject} sends on to {target} ({status}), which is not followed. Add a server with "
-            f"the final address on the page Models. {_ENVIRONMENT}"
+            f"the final address on the page Models, or check {subject.address_place}."
         )
     return f"{subject} refused the call ({status}){detail}"
 

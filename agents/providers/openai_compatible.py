@@ -40,6 +40,7 @@ from agents.providers.failures import (
 from agents.providers.guard import check_real_calls_allowed
 from agents.providers.streamed_replies import StreamedReply, TimeOuts
 from agents.providers.strict_schema import is_strict
+from agents.providers.subjects import of_environment, of_page
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def host_of(base_url: str) -> str:
 
 class OpenAICompatibleProvider(Provider):
     """A provider that requests chat completions. In each event loop, it keeps its connections open
-    between calls."""
+    between calls. `title` is what the user calls a server of the page Models."""
 
     def __init__(
         self,
@@ -112,13 +113,15 @@ class OpenAICompatibleProvider(Provider):
         base_url: str,
         api_key: str,
         name: str = "openai",
+        title: str = "",
         time_outs: TimeOuts | None = None,
         retries: Retries | None = None,
     ) -> None:
         self.name = name
         self.host = host_of(base_url)
         # The name of the server in sentences that the GM reads.
-        self.subject = f"The server {_address_in_words(base_url)}"
+        place = _address_in_words(base_url)
+        self.subject = of_page(title, place) if title else of_environment(place)
         self._base_url = base_url
         self._api_key = api_key
         self._time_outs = time_outs or TimeOuts()
@@ -289,7 +292,10 @@ class OpenAICompatibleProvider(Provider):
                 return unreachable(self.subject, is_local=not self.host)
             case openai.OpenAIError() | httpx2.InvalidURL():
                 return Failure(
-                    ProviderRefused(f"{self.subject} cannot be called. Check its address and key.")
+                    ProviderRefused(
+                        f"{self.subject} cannot be called. Check {self.subject.address_place}, and "
+                        f"{self.subject.key_place}."
+                    )
                 )
         return not_the_protocol(self.subject)
 
@@ -386,7 +392,7 @@ def _address_in_words(base_url: str) -> str:
     try:
         url = httpx2.URL(base_url)
     except httpx2.InvalidURL:
-        return "of OPENAI_BASE_URL"
+        return "with an address that is none"
     return f"{url.host}:{url.port}" if url.port else url.host
 
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from decimal import ROUND_DOWN, Decimal
 
-from django.conf import settings
 from django.db import transaction
 from django.utils.text import slugify
 
@@ -16,6 +15,7 @@ from agents.servers.choices import (
     EMBEDDED,
     ENVIRONMENT,
     Server,
+    can_run_embedded,
     embedded_server,
     environment_server,
     refresh_choices,
@@ -139,10 +139,10 @@ def _fields(name: str, model: str) -> dict[str, object]:
     find_server(name)
     model = clean_line(model, limit=MODEL_CHAR_LIMIT, label="The model's name")
     if name == EMBEDDED:
-        if settings.LLM != "embedded":
+        if not can_run_embedded():
             raise InvalidInput(
-                "The built-in model does not run, because STORYENGINE_LLM is openai. "
-                "Nothing was changed."
+                "The built-in model does not run here, because STORYENGINE_LLM is openai and each "
+                "process of this installation is started by itself. Nothing was changed."
             )
         return {"server": None, "builtin": EMBEDDED, "model": ""}
     if not model:

@@ -4,6 +4,7 @@ A choice is a row. A process reads all rows with one query before each attempt, 
 page that names a model, so that a choice counts everywhere without a restart.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
@@ -128,6 +129,12 @@ def _choice_for_all_chapters(agent: Agent) -> Choice:
     return choice_of_environment(agent)
 
 
+def uses_embedded(agents: Iterable[Agent]) -> bool:
+    """Return whether any of these agents uses the embedded model, as this process last read the
+    choices."""
+    return any(choice_of(agent).server.name == EMBEDDED for agent in agents)
+
+
 def choice_of_environment(agent: Agent) -> Choice:
     """Return what counts for the agent without a choice on the page."""
     if settings.LLM == "embedded":
@@ -137,6 +144,19 @@ def choice_of_environment(agent: Agent) -> Choice:
         variable = f"STORYENGINE_MODEL_{agent.model_setting}" if own else "STORYENGINE_MODEL"
         return Choice(environment_server(), own or settings.MODEL, "environment", variable)
     return Choice(environment_server(), agent.default_model, "default")
+
+
+def runs_embedded() -> bool:
+    """Return whether the whole program starts the embedded model: the environment says so, or an
+    agent uses it. The function makes at most one query."""
+    return settings.LLM == "embedded" or ModelChoice.objects.filter(builtin=EMBEDDED).exists()
+
+
+def can_run_embedded() -> bool:
+    """Return whether the embedded model starts with the program once an agent uses it.
+
+    This is so where one command starts all processes, whose broker is a folder then."""
+    return settings.LLM == "embedded" or settings.CELERY_BROKER_URL.startswith("filesystem://")
 
 
 def embedded_server() -> Server:

@@ -25,8 +25,10 @@ from kombu.exceptions import OperationalError
 from agents.calling.consent import is_allowed, provider_host
 from agents.embedded.status import is_ready, read_embedded_server
 from agents.models import LLMArtifact
+from agents.modes import all_agents
 from agents.running.heartbeats import is_alive, last_heartbeat
 from agents.running.jobs import due_jobs
+from agents.servers.choices import uses_embedded
 from agents.storage import find_full_folder, free_bytes
 from storyengine.stack.storage_refusals import has_met_full_disk
 
@@ -182,11 +184,13 @@ def _check_queue(oldest: datetime | None, milliseconds: int) -> Check:
 def _describe_provider() -> dict[str, object]:
     """Describe the provider from facts that the program has already. The provider itself is not
     asked."""
-    if settings.LLM == "embedded":
+    # The host is found first, because this reads the choices of models.
+    host = provider_host()
+    if uses_embedded(all_agents()):
         server = read_embedded_server()
         state = "ready" if server is not None and is_ready(server) else "not ready"
     else:
-        state = "allowed" if is_allowed(provider_host()) else "not allowed yet"
+        state = "allowed" if is_allowed(host) else "not allowed yet"
     latest = (
         LLMArtifact.objects.order_by("-created_at")
         .annotate(is_finished=Q(error=""))

@@ -3,7 +3,6 @@
 import uuid
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -15,6 +14,8 @@ from agents.flows.next_chapter import reset_and_hand_on
 from agents.flows.starters import begin_starter, open_starter
 from agents.flows.warmup import warm_next_reply
 from agents.modes import all_modes, begin_chapter
+from agents.prompting.declarations import WORLD_SUMMARY
+from agents.servers.choices import uses_embedded
 from sessions.access import get_chapter
 from sessions.chapters import copy_setup, rename_chapter
 from sessions.limits import SEARCH_CHAR_LIMIT, TITLE_CHAR_LIMIT
@@ -30,7 +31,8 @@ from storyengine.web.render import HttpRequest, go, nothing_new, show
 @require_safe
 def library(request: HttpRequest) -> HttpResponse:
     asked = Asked.read(request.GET)
-    host = provider_host()
+    # The host is found first, because this reads the choices of models.
+    host, is_embedded = provider_host(), uses_embedded([WORLD_SUMMARY])
     deleted = [Undo.of(one) for one in deletions()]
     just_deleted = [one for one in deleted if request.GET.get("deleted") in one.keys][:1]
     context = {
@@ -45,8 +47,8 @@ def library(request: HttpRequest) -> HttpResponse:
         "title_limit": TITLE_CHAR_LIMIT,
         "formats": FORMATS,
         "has_modes": len(all_modes()) > 1,
-        "is_embedded": settings.LLM == "embedded",
-        "is_model_ready": is_ready(read_embedded_server()),
+        "is_embedded": is_embedded,
+        "is_model_ready": is_embedded and is_ready(read_embedded_server()),
         "starters": all_starters(),
     }
     return show(request, "library/library.html", context)

@@ -3,6 +3,7 @@
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -11,9 +12,10 @@ from agents.calling.consent import granted_hosts
 from agents.calling.model_access import known_facts
 from agents.calling.model_lists import find_servers, names_at
 from agents.calling.model_test import TestResult, try_model
-from agents.embedded.status import describe, read_embedded_server
+from agents.embedded.status import describe, is_alive, is_ready, read_embedded_server
 from agents.exceptions import ConsentMissing
 from agents.facts.prices import price_of
+from agents.modes import all_agents
 from agents.providers.windows import address_of
 from agents.servers.addresses import ADDRESS_CHAR_LIMIT, PRESETS
 from agents.servers.caps import Caps, caps_of_environment, present_caps, stored_caps
@@ -27,7 +29,15 @@ from agents.servers.changing import (
     remove_server,
     save_caps,
 )
-from agents.servers.choices import ALL, EMBEDDED, ENVIRONMENT, Server, refresh_choices
+from agents.servers.choices import (
+    ALL,
+    EMBEDDED,
+    ENVIRONMENT,
+    Server,
+    can_run_embedded,
+    refresh_choices,
+    uses_embedded,
+)
 from agents.servers.keys import (
     forget_key,
     paste_key,
@@ -157,6 +167,19 @@ def _role_entry(role: Role, tested: str, result: TestResult | None) -> dict[str,
     }
 
 
+def _state_of_embedded() -> str:
+    server = read_embedded_server()
+    if is_alive(server) or settings.LLM == "embedded":
+        return describe(server)
+    if not can_run_embedded():
+        return "It does not run in this installation."
+    if uses_embedded(all_agents()):
+        return "It does not run yet. It starts when Story Engine is started again."
+    return (
+        "It does not run, because no agent uses it. Choose it above, then start Story Engine again."
+    )
+
+
 def _server_entry(server: Server, allowed: set[str], listed: str) -> dict[str, Any]:
     is_allowed = not server.host or server.host in allowed
     names, is_silent = None, False
@@ -172,7 +195,8 @@ def _server_entry(server: Server, allowed: set[str], listed: str) -> dict[str, A
         "address": address_of(server.address) if server.address else "",
         "is_embedded": server.name == EMBEDDED,
         "is_own": server.name not in (EMBEDDED, ENVIRONMENT),
-        "state": describe(read_embedded_server()) if server.name == EMBEDDED else "",
+        "state": _state_of_embedded() if server.name == EMBEDDED else "",
+        "is_running": server.name == EMBEDDED and is_ready(read_embedded_server()),
         "is_allowed": is_allowed,
         "names": names,
         "is_silent": is_silent,

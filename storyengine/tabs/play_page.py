@@ -7,17 +7,26 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from django.conf import settings
-
 from agents.calling.consent import is_allowed, provider_host
 from agents.flows.ending import Setback, find_setback
 from agents.flows.memory_calls import MemoryBehind, find_memory_behind
 from agents.flows.what_is_read import WhatIsRead, what_is_read
 from agents.models import Job
-from agents.modes import Mode, Stage, find_agent, find_mode, has_stage, who_answers, world_now
+from agents.modes import (
+    Mode,
+    Stage,
+    agent_of,
+    agents_in,
+    find_agent,
+    find_mode,
+    has_stage,
+    who_answers,
+    world_now,
+)
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
 from agents.running.results import MOST_VOID, void_results
+from agents.servers.choices import uses_embedded
 from memory.fold.folding import fold_chapter
 from memory.stretches import CatchingUp, calls_to_accept, catching_up, stretches_to_accept
 from sessions.access import read_at_one_moment
@@ -167,7 +176,9 @@ class PlayPage:
     def reading(self) -> WhatIsRead | None:
         """What the embedded model reads before the first word of the running reply. None for other
         models, which read it in an instant."""
-        if settings.LLM != "embedded" or self.running is None or self.running.has_text:
+        if self.running is None or self.running.has_text:
+            return None
+        if not uses_embedded([agent_of(self.running.attempt)]):
             return None
         return what_is_read(self.running.attempt)
 
@@ -381,7 +392,7 @@ def play_context(page: PlayPage) -> dict[str, Any]:
         "limit": PROMPT_CHAR_LIMIT,
         "reply_lengths": ReplyLength.choices,
         "submission_key": str(uuid.uuid4()),
-        "warms": settings.LLM == "embedded" and page.shape == "playing",
+        "warms": page.shape == "playing" and uses_embedded(agents_in(page.chapter)),
         "notice": read_model_notice(),
         "host": host,
         "is_allowed": is_allowed(host),

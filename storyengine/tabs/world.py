@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -21,9 +20,12 @@ from agents.flows.starters import start_play
 from agents.mode_fields import save_mode_setup
 from agents.models import Job
 from agents.modes import Stage, has_stage
+from agents.prompting.declarations import WORLD_SUMMARY
+from agents.prompting.own_settings import in_chapter
 from agents.running.database import in_database
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
+from agents.servers.choices import uses_embedded
 from sessions.access import get_chapter
 from sessions.chapters import SetupChange, is_setup_open, save_setup
 from sessions.example import fill_example, is_empty
@@ -217,7 +219,7 @@ def locking_context(chapter: Session, jobs: Mapping[str, Job]) -> dict[str, Any]
         # The page shows the time since this try could begin. The time since the first try is
         # longer, and would mislead the user.
         "waits_since": job.run_after if job else None,
-        "is_embedded": settings.LLM == "embedded",
+        "is_embedded": uses_embedded([in_chapter(WORLD_SUMMARY, chapter)]),
     }
 
 

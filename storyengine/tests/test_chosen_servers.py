@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.apps import apps
@@ -264,5 +265,6 @@ def test_a_refusal_leads_to_the_page_on_which_the_server_is_set(status: int) -> 
         add_server("Mine", running.base_url)
         choose_models({"AGENT_9": ("mine", "m")})
         problem = try_model(NARRATOR).problem
-    assert "Check OPENAI" not in problem
-    assert "the page Models" in problem
+    assert "OPENAI_" not in problem
+    assert f"The server Mine (127.0.0.1:{urlsplit(running.base_url).port})" in problem
+    assert "on the page Models" in problem

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from django.conf import settings
-
 from agents.embedded.status import describe, is_ready, read_embedded_server
+from agents.modes import all_agents
+from agents.servers.choices import uses_embedded
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,9 @@ class ModelNotice:
 
 
 def read_model_notice() -> ModelNotice | None:
-    """Return the notice, or None if the model that was chosen is ready."""
-    if settings.LLM != "embedded":
+    """Return the notice, or None if no agent uses the embedded model or if it is ready. The choices
+    are those that this process read last."""
+    if not uses_embedded(all_agents()):
         return None
     server = read_embedded_server()
     if server is None:

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from agents.embedded.supervisor import Supervisor
+from agents.servers.choices import runs_embedded
 
 
 class Command(BaseCommand):
@@ -17,8 +18,11 @@ class Command(BaseCommand):
         stopping = threading.Event()
         for sign in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sign, lambda *_: stopping.set())
-        if settings.LLM != "embedded":
-            self.stdout.write("STORYENGINE_LLM is not embedded, so no model is run here.")
+        if not runs_embedded():
+            self.stdout.write(
+                "STORYENGINE_LLM is not embedded and no agent uses the built-in model, so no model "
+                "is run here."
+            )
             stopping.wait()
             return
         Supervisor(settings.EMBEDDED_MODEL, stopping).run()

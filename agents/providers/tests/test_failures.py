@@ -3,6 +3,7 @@
 import pytest
 
 from agents.providers.failures import refused_or_busy, timed_out, unfinished
+from agents.providers.subjects import Subject
 
 SAID = "a bad alarm at the bar: sk-0123456789abcdef"
 
@@ -20,12 +21,12 @@ SAID = "a bad alarm at the bar: sk-0123456789abcdef"
     ],
 )
 def test_a_key_is_removed_but_no_letters_of_other_words(key: str, told: str) -> None:
-    failure = refused_or_busy("The model", 400, {"message": SAID}, secret=key)
+    failure = refused_or_busy(Subject("The model"), 400, {"message": SAID}, secret=key)
     assert str(failure).endswith(f"(400). It says: “{told}.”")
 
 
 def test_a_limit_of_one_is_singular() -> None:
-    assert "for 1 second." in str(timed_out("The model", 1.0, has_connected=True))
-    assert "for 1.5 seconds." in str(timed_out("The model", 1.5, has_connected=True))
-    assert "after 1 minute," in str(unfinished("The model", 60, has_text=False))
-    assert "after 20 minutes," in str(unfinished("The model", 1_200, has_text=False))
+    assert "for 1 second." in str(timed_out(Subject("The model"), 1.0, has_connected=True))
+    assert "for 1.5 seconds." in str(timed_out(Subject("The model"), 1.5, has_connected=True))
+    assert "after 1 minute," in str(unfinished(Subject("The model"), 60, has_text=False))
+    assert "after 20 minutes," in str(unfinished(Subject("The model"), 1_200, has_text=False))

@@ -10,6 +10,7 @@ import pytest
 
 from agents.providers.answers import Answer
 from agents.providers.event_data import EventData
+from agents.providers.subjects import Subject
 
 PIECES = 100_000
 # The most seconds that reading may take. Reading takes about a tenth of this time, but would take
@@ -27,7 +28,7 @@ MOST_SECONDS = 20
     ids=["thoughts", "refusal", "blanks"],
 )
 def test_of_an_answer(first: dict[str, str], then: dict[str, str]) -> None:
-    answer = Answer("The server", PIECES)
+    answer = Answer(Subject("The server"), PIECES)
     started = process_time()
     for said in chain([first], repeat(then, PIECES)):
         assert not answer.take({"choices": [{"delta": said}]})

@@ -24,7 +24,7 @@ from agents.providers.tests.model_server import model_server
 from agents.servers import choices
 from agents.servers.addresses import clean_address
 from agents.servers.changing import add_server, choose_models, remove_server
-from agents.servers.choices import choice_of, refresh_choices
+from agents.servers.choices import choice_of, refresh_choices, uses_embedded
 from agents.servers.keys import KeysUnreadable, key_for, paste_key, source_of_key
 from sessions.exceptions import InvalidInput
 from storyengine.access.redaction import redact
@@ -67,6 +67,18 @@ class TestChoices:
         with django_assert_num_queries(1):
             refresh_choices()
         assert choice_of(NARRATOR).server.address == "http://127.0.0.1:11434/v1"
+
+    def test_the_built_in_model_is_chosen_only_where_it_can_be_started(
+        self, settings: Settings
+    ) -> None:
+        choose_models({"AGENT_9": ("embedded", "")})
+        assert uses_embedded([NARRATOR])
+        assert not uses_embedded([CONTEXT_SUMMARY])
+        settings.CELERY_BROKER_URL = "redis://broker/0"
+        with pytest.raises(InvalidInput, match="does not run here"):
+            choose_models({"AGENT_8": ("embedded", "")})
+        settings.LLM = "embedded"
+        choose_models({"AGENT_8": ("embedded", "")})
 
     def test_a_wrong_entry_stores_none_of_them(self) -> None:
         with pytest.raises(InvalidInput):

@@ -17,6 +17,7 @@ from agents.embedded.status import is_coming, is_ready, read_embedded_server
 from agents.flows.locking import request_lock
 from agents.models import EmbeddedServer, Job
 from agents.running.work import work_on
+from agents.servers.changing import choose_models
 from sessions.states import State
 from sessions.tests.factories import make_chapter
 from storyengine.access.listening import open_listeners
@@ -64,6 +65,16 @@ class TestPrepare:
         settings.LLM = "openai"
         call_command("prepare")
         assert not EmbeddedServer.objects.exists()
+
+    def test_the_model_is_started_too_once_an_agent_uses_it(
+        self, settings: Settings, free_port: int
+    ) -> None:
+        settings.LLM, settings.CELERY_BROKER_URL = "openai", "filesystem://localhost"
+        choose_models({"AGENT_9": ("embedded", "")})
+        assert call_command("prepare") == f"--port {free_port} web worker model"
+        assert is_coming(read_embedded_server())
+        choose_models({"AGENT_9": None})
+        assert call_command("prepare") == f"--port {free_port} web worker"
 
     def test_the_tables_are_brought_up_to_date(self, monkeypatch: pytest.MonkeyPatch) -> None:
         done = []

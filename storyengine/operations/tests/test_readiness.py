@@ -21,6 +21,7 @@ from agents.models import Job
 from agents.providers.scripted import ScriptedProvider
 from agents.running.heartbeats import DEAD_AFTER, store_heartbeat
 from agents.running.jobs import queue_job
+from agents.servers.changing import choose_models
 from bench.program import wait_until
 from sessions.tests.factories import make_active_chapter
 from storyengine.operations import readiness
@@ -210,6 +211,14 @@ class TestProvider:
     ) -> None:
         settings.LLM = "embedded"
         assert ask(client, 200)["provider"] == {"state": "not ready"}
+
+    def test_it_is_the_one_that_the_user_has_chosen(
+        self, client: Client, settings: Settings
+    ) -> None:
+        settings.LLM = "embedded"
+        choose_models({"": ("environment", "m")})
+        settings.OPENAI_BASE_URL = "http://127.0.0.1:9/v1"
+        assert ask(client, 200)["provider"] == {"state": "allowed"}
 
 
 @pytest.mark.parametrize("is_up", [True, False])

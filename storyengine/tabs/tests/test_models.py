@@ -87,6 +87,47 @@ class TestSpendingCap:
         assert "Nothing was changed" in answer.content.decode()
 
 
+class TestPagesFollowTheChoice:
+    """What only the embedded model needs is shown where an agent uses it, whatever the environment
+    says."""
+
+    @pytest.fixture
+    def chapter(self) -> Session:
+        return make_active_chapter()
+
+    def test_another_server_was_chosen_for_all(
+        self, client: Client, chapter: Session, settings: Settings
+    ) -> None:
+        settings.LLM = "embedded"
+        play = f"/chapters/{chapter.pk}/play"
+        assert "model-ready" in client.get(play).content.decode()
+        assert "model-notice" in client.get(play).content.decode()
+        client.post("/models/choose", {"agent": "", "server": "environment", "model": "m"})
+        assert "model-ready" not in client.get(play).content.decode()
+        assert "model-notice" not in client.get(play).content.decode()
+
+    def test_the_built_in_model_was_chosen(
+        self, client: Client, chapter: Session, settings: Settings
+    ) -> None:
+        play = f"/chapters/{chapter.pk}/play"
+        assert "model-ready" not in client.get(play).content.decode()
+        assert "because no agent uses it" in client.get("/models/").content.decode()
+        client.post("/models/choose", {"agent": "AGENT_1", "server": "embedded"})
+        assert "model-ready" in client.get(play).content.decode()
+        assert "model-notice" in client.get(play).content.decode()
+        assert "It starts when Story Engine is started again" in (
+            client.get("/models/").content.decode()
+        )
+
+    def test_the_home_page_speaks_of_the_wait_if_the_built_in_model_reads_the_world(
+        self, client: Client
+    ) -> None:
+        client.post("/models/choose", {"agent": "AGENT_1", "server": "embedded"})
+        assert "a minute or more" not in client.get("/").content.decode()
+        client.post("/models/choose", {"agent": "AGENT_0", "server": "embedded"})
+        assert "a minute or more" in client.get("/").content.decode()
+
+
 class TestModelsOfAChapter:
     @pytest.fixture
     def address(self) -> str:

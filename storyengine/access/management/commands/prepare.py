@@ -5,6 +5,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from agents.embedded.report import Report
+from agents.servers.choices import runs_embedded
 from storyengine.access.listening import CannotListen, open_listeners
 from storyengine.backups.exceptions import BackupError
 from storyengine.backups.starting import check_storage
@@ -30,7 +31,7 @@ class Command(BaseCommand):
         # If there is something to change, `migrate` makes a backup first (see storyengine.backups).
         call_command("migrate", interactive=False, verbosity=0)
         processes = ["web", "worker"]
-        if settings.LLM == "embedded":
+        if runs_embedded():
             processes.append("model")
             # The worker may start before the model's process. This row tells the worker that the
             # model is being started. Without the row, the worker would fail jobs because there is
