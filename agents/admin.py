@@ -17,6 +17,7 @@ from agents.models import (
     LLMArtifact,
     ModelChoice,
     ModelServer,
+    ModelTest,
     PromptText,
     ProviderConsent,
     ReportedWindow,
@@ -136,9 +137,16 @@ class ModelChoiceAdmin(RecordAdmin):
     search_fields = ["agent", "model"]
 
 
+@admin.register(ModelTest)
+class ModelTestAdmin(RecordAdmin):
+    list_display = ["tested_at", "agent", "provider", "model", "token_counts", "error"]
+    search_fields = ["agent", "model"]
+
+
 @admin.register(SpendingCap)
 class SpendingCapAdmin(RecordAdmin):
-    list_display = ("dollars", "tokens")
+    list_display = ["dollars", "tokens"]
+    search_fields = ["name"]
 
 
 @admin.register(ProviderConsent)

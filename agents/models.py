@@ -117,6 +117,32 @@ class AdmittedCall(models.Model):
         return f"{self.admitted_at:%H:%M:%S}, chapter {self.session_id}"
 
 
+class ModelTest(models.Model):
+    """The record of one test of a model on the page Models, even of one that failed. The tests of a
+    day may cost as much as a chapter may."""
+
+    # The chapter whose model was tested. None for a test of the model for all chapters.
+    session = models.ForeignKey(
+        Session, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    agent = models.CharField(max_length=AGENT_CHAR_LIMIT)
+    provider = models.CharField(max_length=40)
+    model = models.CharField(max_length=200)
+    # The tokens as in the records of calls.
+    token_counts = models.JSONField(default=dict)
+    estimated_input = models.PositiveIntegerField(default=0)
+    estimated_output = models.PositiveIntegerField(default=0)
+    error = models.TextField(blank=True)
+    duration_ms = models.PositiveIntegerField(default=0)
+    tested_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        ordering = ["-tested_at"]
+
+    def __str__(self) -> str:
+        return f"{self.agent} on {self.model}"
+
+
 class Job(models.Model):
     """Work in the background.
 

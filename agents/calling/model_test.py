@@ -1,26 +1,38 @@
 """Makes one tiny call of a model, so that the user sees whether it answers.
 
-No text of a story is sent, and no record is kept, because a record belongs to a chapter.
+No text of a story is sent. Each test is recorded, and all tests of a day may cost as much as a
+chapter may.
 """
 
 import asyncio
+import math
 import time
 import uuid
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import timedelta
+
+from django.utils import timezone
 
 from agents.calling import rates
 from agents.calling.consent import check_host
 from agents.calling.model_access import facts_at, provider_at
+from agents.calling.reported_usage import believed, most_tokens
+from agents.calling.spending import check_budget, check_budget_of_tests, check_price
+from agents.models import ModelTest
+from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
 from agents.prompting.declarations import Agent
-from agents.providers.base import Finished, Message, ModelRequest, Provider, TextDelta
+from agents.providers.base import Finished, Message, ModelRequest, Provider, TextDelta, Usage
 from agents.providers.exceptions import ProviderError
 from agents.servers.choices import choice_of, refresh_choices, with_served_model
+from sessions.models import Session
 
 # The limit is enough for a model that reasons before it answers.
 _OUTPUT_TOKENS = 300
 _SECONDS = 60.0
 _SHOWN_CHARS = 80
+# How long a record is kept.
+_KEPT = timedelta(days=30)
 # The calls of tests count towards the calls per minute, as if they belonged to one chapter.
 _TESTS = uuid.UUID(int=0)
 
@@ -42,12 +54,38 @@ class TestResult:
     problem: str
 
 
-def try_model(agent: Agent) -> TestResult:
-    """Call the agent's model. Raises ConsentMissing and RateLimited, and sends nothing then."""
+@dataclass
+class _Heard:
+    """What has come from the model so far."""
+
+    text: str = ""
+    usage: Usage | None = None
+    first_seconds: float | None = None
+
+    @property
+    def shown(self) -> str:
+        words = " ".join(self.text.split())
+        return "".join(sign for sign in words if sign.isprintable())[:_SHOWN_CHARS]
+
+    @property
+    def tokens(self) -> int | None:
+        return None if self.usage is None else self.usage.input_tokens + self.usage.output_tokens
+
+
+def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
+    """Call the agent's model, and record the test. `chapter` is the chapter whose model is tested.
+
+    Raises ConsentMissing, PriceUnknown, RateLimited, BudgetSpent and KeysUnreadable, and sends
+    nothing then.
+    """
     refresh_choices()
     choice = choice_of(agent)
+    check_price(choice)
+    check_budget_of_tests()
+    if chapter is not None:
+        check_budget(chapter.pk)
     started = time.perf_counter()
-    said, tokens, first, problem = "", None, None, ""
+    heard, problem, request = _Heard(), "", None
     try:
         provider = provider_at(choice.server)
         check_host(provider.host)
@@ -61,34 +99,56 @@ def try_model(agent: Agent) -> TestResult:
             reasoning_effort="low" if facts.reasoning_effort else "",
             streams=facts.streaming,
         )
-        said, tokens, first = asyncio.run(_ask(provider, request, started))
+        asyncio.run(_ask(provider, request, started, heard))
     except ProviderError as error:
         problem = str(error)
     except TimeoutError:
         problem = f"It did not finish within {_SECONDS:.0f} seconds."
+    seconds = time.perf_counter() - started
+    if request is not None:
+        record = ModelTest(session=chapter, agent=agent.name, error=problem)
+        record.provider, record.model = choice.server.provider, choice.model
+        record.duration_ms = round(seconds * 1_000)
+        _record(record, request, heard)
     return TestResult(
         works=not problem,
         server=choice.server.title,
         model=choice.model,
-        seconds=time.perf_counter() - started,
-        first_seconds=first,
-        said=said,
-        tokens=tokens,
+        seconds=seconds,
+        first_seconds=heard.first_seconds,
+        said=heard.shown,
+        tokens=heard.tokens,
         problem=problem,
     )
 
 
-async def _ask(
-    provider: Provider, request: ModelRequest, started: float
-) -> tuple[str, int | None, float | None]:
-    text, tokens, first = "", None, None
+async def _ask(provider: Provider, request: ModelRequest, started: float, heard: _Heard) -> None:
     async with asyncio.timeout(_SECONDS), aclosing(provider.stream(request)) as parts:
         async for part in parts:
             if isinstance(part, TextDelta):
-                first = first or time.perf_counter() - started
-                text += part.text
-            if isinstance(part, Finished) and part.usage is not None:
-                tokens = part.usage.input_tokens + part.usage.output_tokens
-    words = " ".join(text.split())
-    shown = "".join(sign for sign in words if sign.isprintable())
-    return shown[:_SHOWN_CHARS], tokens, first
+                heard.first_seconds = heard.first_seconds or time.perf_counter() - started
+                heard.text += part.text
+            if isinstance(part, Finished):
+                heard.usage = part.usage
+
+
+def _record(record: ModelTest, request: ModelRequest, heard: _Heard) -> None:
+    """Store the test with its tokens, which are estimated if the server reported none that can be
+    true. Delete records that are older than a month."""
+    weight = sum(weigh(one.content) for one in request.messages)
+    most = most_tokens(request, weight=weight, window=None)
+    usage = believed(heard.usage, most)
+    if usage is not None:
+        heard.usage = usage
+        record.token_counts = {
+            "input": usage.input_tokens,
+            "output": usage.output_tokens,
+            "cached": usage.cached_tokens,
+        }
+    elif heard.text:
+        heard.usage = None
+        record.estimated_input = math.ceil(weight / DEFAULT_WEIGHT_PER_TOKEN)
+        written = math.ceil(weigh(heard.text) / DEFAULT_WEIGHT_PER_TOKEN)
+        record.estimated_output = min(written, most.written)
+    record.save()
+    ModelTest.objects.filter(tested_at__lt=timezone.now() - _KEPT).delete()

@@ -2,18 +2,22 @@
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal
 
 from django.db.models import F, IntegerField, Sum
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
+from django.utils import timezone
 
 from agents.exceptions import BudgetSpent, PriceUnknown
 from agents.facts.model_list import Price
 from agents.facts.prices import price_of
+from agents.models import ModelTest
 from agents.modes import all_agents
 from agents.prompting.declarations import Agent
 from agents.servers.caps import how_to_raise_dollars, how_to_raise_tokens, present_caps
@@ -65,14 +69,19 @@ def sum_of_estimates(kind: Literal["input", "output"], of: str = "") -> Coalesce
     return Coalesce(Sum(f"{of}estimated_{kind}"), 0)
 
 
+def _figures(of: str) -> dict[str, Coalesce]:
+    return {
+        "read": sum_of_tokens("input", of),
+        "cached": sum_of_tokens("cached", of),
+        "written": sum_of_tokens("output", of),
+        "guessed_read": sum_of_estimates("input", of),
+        "guessed_written": sum_of_estimates("output", of),
+    }
+
+
 _CALLS = "llm_artifacts__"
-_FIGURES = {
-    "read": sum_of_tokens("input", _CALLS),
-    "cached": sum_of_tokens("cached", _CALLS),
-    "written": sum_of_tokens("output", _CALLS),
-    "guessed_read": sum_of_estimates("input", _CALLS),
-    "guessed_written": sum_of_estimates("output", _CALLS),
-}
+_FIGURES, _FIGURES_OF_TESTS = _figures(_CALLS), _figures("")
+_DAY = timedelta(days=1)
 
 
 # What stands between a model and its server in `used_by_model`, if the user has added the server.
@@ -92,6 +101,11 @@ def split_model(used: str) -> tuple[str, str]:
     return model, provider
 
 
+def _used_key(model: str, provider: str) -> str:
+    is_ours = provider in (ENVIRONMENT_PROVIDER, EMBEDDED)
+    return model if is_ours else f"{model}{_AT}{provider}"
+
+
 def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
     """Return the numbers of tokens by model and server, including the tokens that a fork inherited;
     `split_model` reads the keys. The numbers of a model have the names of `_FIGURES`.
@@ -109,8 +123,7 @@ def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
     for row in rows:
         # A chapter without calls gives one row, in which the model is None. This row is left out.
         if row["model"] is not None:
-            is_ours = row["provider"] in (ENVIRONMENT_PROVIDER, EMBEDDED)
-            key = row["model"] if is_ours else f"{row['model']}{_AT}{row['provider']}"
+            key = _used_key(row["model"], row["provider"])
             used[key].update({name: row[name] for name in _FIGURES})
     for model, tokens in (rows[0]["inherited_usage"] if rows else {}).items():
         used[model].update(tokens)
@@ -120,6 +133,17 @@ def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
 def spending_of(session_id: uuid.UUID) -> Spending:
     """Return the spending of the chapter, including what a fork inherited, by one query."""
     return _price(used_by_model(session_id))
+
+
+def spending_of_tests() -> Spending:
+    """Return the spending of the tests of models within the last day."""
+    recent = ModelTest.objects.filter(tested_at__gt=timezone.now() - _DAY).order_by()
+    used: dict[str, Counter[str]] = defaultdict(Counter)
+    rows: list[Any] = list(recent.values("provider", "model").annotate(**_FIGURES_OF_TESTS))
+    for row in rows:
+        figures = {name: row[name] for name in _FIGURES_OF_TESTS}
+        used[_used_key(row["model"], row["provider"])].update(figures)
+    return _price(used)
 
 
 def inherited_spending(chapter: Session) -> Spending:
@@ -173,20 +197,29 @@ def check_price(choice: Choice) -> None:
 def check_budget(session_id: uuid.UUID) -> None:
     """Raise BudgetSpent if the chapter has reached a cap, as this process last read the
     caps."""
+    _check_caps(partial(spending_of, session_id), "This chapter has")
+
+
+def check_budget_of_tests() -> None:
+    """Raise BudgetSpent if the tests of the last day have cost as much as a chapter may."""
+    _check_caps(spending_of_tests, "The tests of models within a day have")
+
+
+def _check_caps(read_spending: Callable[[], Spending], who_has: str) -> None:
     caps = present_caps()
     dollars, tokens = caps.dollars, caps.tokens
     if not dollars and not tokens:
         return
-    spent = spending_of(session_id)
+    spent = read_spending()
     if dollars and spent.dollars >= dollars:
         raise BudgetSpent(
-            f"This chapter has cost {spent.about}${spent.dollars:.2f} of the ${dollars:.2f} that "
+            f"{who_has} cost {spent.about}${spent.dollars:.2f} of the ${dollars:.2f} that "
             "it may. Nothing was sent and your words are kept. "
             f"To go on, {how_to_raise_dollars()}."
         )
     if tokens and spent.unpriced_tokens >= tokens:
         raise BudgetSpent(
-            f"This chapter has used {spent.about}{spent.unpriced_tokens:,} tokens of the "
+            f"{who_has} used {spent.about}{spent.unpriced_tokens:,} tokens of the "
             f"{tokens:,} that it may on models without a known price. "
             "Nothing was sent and your words are kept. "
             f"To go on, {how_to_raise_tokens()}."

@@ -1,5 +1,6 @@
 """Adds and removes servers, and stores the user's choices and caps."""
 
+from contextlib import suppress
 from dataclasses import replace
 from decimal import ROUND_DOWN, Decimal
 
@@ -21,7 +22,7 @@ from agents.servers.choices import (
     refresh_choices,
     server_from,
 )
-from agents.servers.keys import forget_key
+from agents.servers.keys import KeysUnreadable, forget_key
 from sessions.exceptions import InvalidInput
 from sessions.text import clean_line
 
@@ -82,8 +83,10 @@ def remove_server(name: str) -> None:
     if name in (EMBEDDED, ENVIRONMENT):
         raise InvalidInput(f"{server.title} is always there. Nothing was removed.")
     if not any(one.address == server.address != "" for one in all_servers() if one.name != name):
-        # A pasted key belongs to the address, which another server may have as well.
-        forget_key(server)
+        # A pasted key belongs to the address, which another server may have as well. If the file of
+        # keys cannot be used, no key is sent, and the page says so.
+        with suppress(KeysUnreadable):
+            forget_key(server)
     with transaction.atomic():
         ModelChoice.objects.filter(server_id=name).delete()
         ModelServer.objects.filter(name=name).update(is_removed=True)

@@ -5,12 +5,13 @@ Pasted keys are in one file of the data folder. They are never in the database, 
 and no export.
 """
 
+import fcntl
 import json
 import os
 import secrets
 import stat
-import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -27,8 +28,6 @@ _LARGEST_FILE = 200_000
 _SHORTEST_KEY = 8
 
 KeySource = Literal["", "environment", "pasted"]
-
-_writing = threading.Lock()
 
 
 class KeysUnreadable(ChapterError):
@@ -102,16 +101,25 @@ def paste_key(server: Server, key: str) -> None:
         )
     if " " in key:
         raise InvalidInput("A key has no spaces. Nothing was kept; paste it again.")
-    with _writing:
+    with _locked():
         _write({**_read(), server.address: key})
 
 
 def forget_key(server: Server) -> None:
     """Remove the pasted key of this server's address. Raises KeysUnreadable."""
-    with _writing:
+    with _locked():
         keys = _read()
         if keys.pop(server.address, None) is not None:
             _write(keys)
+
+
+def why_unusable() -> str:
+    """Return why no pasted key can be used, or ""."""
+    try:
+        _read()
+    except KeysUnreadable as error:
+        return str(error)
+    return ""
 
 
 def _setting(server: Server) -> str:
@@ -128,6 +136,18 @@ def _pasted_key(server: Server) -> str:
 
 def _file() -> Path:
     return Path(settings.DATA_FOLDER) / "model-keys.json"
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """Let only one process change the file at a time, so that no change is lost. The lock is on the
+    data folder, because the file itself is replaced."""
+    folder = os.open(settings.DATA_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def _read() -> dict[str, str]:

@@ -22,7 +22,7 @@ from agents.servers.changing import (
     save_caps,
 )
 from agents.servers.choices import ALL, ENVIRONMENT, Server, choice_of, refresh_choices
-from agents.servers.keys import paste_key, source_of_key
+from agents.servers.keys import paste_key, source_of_key, why_unusable
 from sessions.exceptions import InvalidInput
 from storyengine.api.bodies import Body
 from storyengine.api.documents import Document
@@ -103,6 +103,9 @@ class ServerDocument(Document):
 
 class ServersDocument(Document):
     servers: list[ServerDocument]
+    keys_problem: str = Field(
+        description="Why the file of pasted keys cannot be used, in a sentence; empty if it can."
+    )
 
 
 class NewServerBody(Body):
@@ -157,10 +160,11 @@ def put_models(request: HttpRequest, body: ModelsBody) -> ModelsDocument:
 
 
 @router.post(
-    "/models/test", response={200: ModelTestDocument, **refusals(400, 403, 413, 415, 422, 429)}
+    "/models/test", response={200: ModelTestDocument, **refusals(400, 403, 409, 413, 415, 422, 429)}
 )
 def test_model(request: HttpRequest, body: ModelTestBody) -> ModelTestDocument:
-    """Make one tiny call of the agent's model. No text of a story is sent."""
+    """Make one tiny call of the agent's model. No text of a story is sent. The test is recorded,
+    and all tests of a day may cost as much as a chapter may."""
     return ModelTestDocument.model_validate(try_model(_agent_labelled(body.agent)))
 
 
@@ -222,7 +226,8 @@ def _caps(body: BudgetBody) -> Caps:
 
 
 def _read_servers() -> ServersDocument:
-    return ServersDocument(servers=[_server_document(server) for server in all_servers()])
+    servers = [_server_document(server) for server in all_servers()]
+    return ServersDocument(servers=servers, keys_problem=why_unusable())
 
 
 def _server_document(server: Server) -> ServerDocument:

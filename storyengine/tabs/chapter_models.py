@@ -25,6 +25,7 @@ from agents.servers.chapter_models import (
     save_models,
 )
 from agents.servers.choices import EMBEDDED, refresh_choices
+from agents.servers.keys import KeysUnreadable
 from agents.servers.roles import Role, role_with, roles_in
 from sessions.access import get_chapter, get_chapter_with_cast
 from sessions.exceptions import InvalidInput
@@ -57,7 +58,7 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 def test(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
     role, each = _role(request, chapter), "each" in request.POST
-    result = try_model(role.agents[0])
+    result = try_model(role.agents[0], chapter)
     page = _page(chapter, each=each, tested=role.key, result=result)
     return show(request, "models/chapter.html", page)
 
@@ -151,5 +152,5 @@ def _servers(roles: list[Role], listed: str) -> list[dict[str, Any]]:
 def _names(listed: str) -> list[str]:
     try:
         return names_at(find_server(listed)) or []
-    except (ConsentMissing, InvalidInput):
+    except (ConsentMissing, InvalidInput, KeysUnreadable):
         return []

@@ -39,11 +39,13 @@ from agents.servers.choices import (
     uses_embedded,
 )
 from agents.servers.keys import (
+    KeysUnreadable,
     forget_key,
     paste_key,
     source_of_key,
     variable_for,
     why_no_pasting,
+    why_unusable,
 )
 from agents.servers.roles import Role, all_roles, role_with
 from sessions.exceptions import InvalidInput
@@ -144,6 +146,7 @@ def _page(
         "are_together": any(len(one["role"].agents) > 1 for one in roles),
         "servers": servers,
         "names": names,
+        "keys_problem": why_unusable(),
         "caps": present_caps(),
         "stored_caps": stored_caps(),
         "highest_caps": caps_of_environment(),
@@ -186,7 +189,7 @@ def _server_entry(server: Server, allowed: set[str], listed: str) -> dict[str, A
     if listed == server.name and server.name != EMBEDDED and is_allowed:
         try:
             names = names_at(server)
-        except ConsentMissing:
+        except (ConsentMissing, KeysUnreadable):
             names = None
         is_silent = names is None
     return {

@@ -19,9 +19,11 @@ from agents.models import (
     LLMArtifact,
     ModelChoice,
     ModelServer,
+    ModelTest,
     PromptText,
     ProviderConsent,
     ReportedWindow,
+    SpendingCap,
     TokenCalibration,
     WorkerHeartbeat,
 )
@@ -51,6 +53,8 @@ def chapter() -> Session:
     EmbeddedServer.objects.create(phase="ready", model="smollm2-135m")
     TokenCalibration.objects.create(model="smollm2-135m", agent="character")
     WorkerHeartbeat.objects.create(name="celery@story")
+    SpendingCap.objects.create(tokens=7)
+    ModelTest.objects.create(session=chapter, agent="memory", provider="p", model="m")
     AdmittedCall.objects.create(session_id=chapter.pk)
     ReportedWindow.objects.create(server="http://127.0.0.1/v1", model="m", tokens=4_096)
     return chapter

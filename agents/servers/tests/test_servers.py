@@ -6,6 +6,8 @@ import ipaddress
 import json
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from agents.servers import choices
 from agents.servers.addresses import clean_address
 from agents.servers.changing import add_server, choose_models, remove_server
 from agents.servers.choices import choice_of, refresh_choices, uses_embedded
-from agents.servers.keys import KeysUnreadable, key_for, paste_key, source_of_key
+from agents.servers.keys import KeysUnreadable, key_for, paste_key, source_of_key, why_unusable
 from sessions.exceptions import InvalidInput
 from storyengine.access.redaction import redact
 
@@ -163,6 +165,48 @@ class TestKeys:
         assert MARKED not in json.dumps(rows, default=str)
         remove_server("mine")
         assert MARKED not in file.read_text()
+
+    def test_keys_that_are_pasted_at_the_same_moment_are_all_kept(self, tmp_path: Path) -> None:
+        """Each process changes the file as a whole, so one must wait for the other."""
+        script = (
+            "import sys, django; django.setup()\n"
+            "from django.conf import settings; settings.DATA_FOLDER = sys.argv[1]\n"
+            "settings.CELERY_BROKER_URL = 'filesystem://localhost'\n"
+            "from agents.servers import keys\n"
+            "from agents.servers.choices import Server\n"
+            "print('ready', flush=True); sys.stdin.readline()\n"
+            "for n in range(20):\n"
+            "    server = Server(f's{n}', '', f'https://{sys.argv[2]}-{n}.example/v1')\n"
+            "    keys.paste_key(server, 'sk-of-the-test')\n"
+        )
+        processes = [
+            subprocess.Popen(  # noqa: S603  (the command is this test's own)
+                [sys.executable, "-c", script, str(tmp_path), name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "DJANGO_SETTINGS_MODULE": "storyengine.settings"},
+            )
+            for name in ("one", "two")
+        ]
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        assert [process.wait() for process in processes] == [0, 0]
+        assert len(json.loads((tmp_path / "model-keys.json").read_text())) == 40
+
+    def test_an_unusable_file_does_not_keep_a_server(self, tmp_path: Path) -> None:
+        server = add_server("Mine", "https://models.example/v1")
+        paste_key(server, MARKED)
+        assert why_unusable() == ""
+        (tmp_path / "model-keys.json").chmod(0o644)
+        assert "can be read by other users" in why_unusable()
+        remove_server("mine")
+        assert ModelServer.objects.get().is_removed
 
     def test_the_environment_wins(self, settings: Settings) -> None:
         server = add_server("OpenRouter", "https://openrouter.ai/api/v1")

@@ -1,6 +1,7 @@
 """Functions that fill every table of the database, read all rows, and drop all tables."""
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from django.apps import apps
@@ -14,9 +15,11 @@ from agents.models import (
     LLMArtifact,
     ModelChoice,
     ModelServer,
+    ModelTest,
     PromptText,
     ProviderConsent,
     ReportedWindow,
+    SpendingCap,
     TokenCalibration,
 )
 from agents.running.heartbeats import store_heartbeat
@@ -75,6 +78,8 @@ def fill_every_table() -> Session:
         name="mine", title=HARD_TEXT[:60], address="http://[::1]/v1"
     )
     ModelChoice.objects.create(agent="AGENT_9", server=server, model=HARD_TEXT[:60])
+    SpendingCap.objects.create(dollars=Decimal("2.50"), tokens=2**40)
+    ModelTest.objects.create(session=chapter, agent="memory", provider="p", model="m")
     EmbeddedServer.objects.create(phase=EmbeddedServer.Phase.READY, model="m", bytes_total=2**40)
     TokenCalibration.objects.create(model="m", agent="character", weight=0.1 + 0.2, tokens=1e-300)
     # The heartbeat says that the worker has stopped, because a backup is not restored while a

@@ -68,6 +68,17 @@ def test_a_test_says_its_result_in_words_and_escapes_the_models(
     assert "&lt;b&gt;Ready" in page
 
 
+def test_the_page_says_that_the_file_of_keys_cannot_be_used(client: Client, tmp_path: Path) -> None:
+    client.post("/models/servers/add", {"title": "Mine", "address": "http://127.0.0.1:1/v1"})
+    (tmp_path / "model-keys.json").touch(mode=0o600)
+    page = client.get("/models/?list=mine")
+    assert page.status_code == 200
+    assert "model-keys.json in the data folder is damaged" in page.content.decode()
+    assert "model-keys.json" in client.get("/api/servers").json()["keys_problem"]
+    client.post("/models/servers/remove", {"server": "mine"})
+    assert ModelServer.objects.get().is_removed
+
+
 class TestSpendingCap:
     def test_it_is_kept_and_taken_back(self, client: Client, settings: Settings) -> None:
         settings.CHAPTER_BUDGET = Decimal(5)
