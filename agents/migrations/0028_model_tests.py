@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('agents', '0027_spending_cap'),
-        ('story_sessions', '0026_own_model_settings'),
+        ('story_sessions', '0027_own_model_settings'),
     ]
 
     operations = [

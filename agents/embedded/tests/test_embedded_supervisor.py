@@ -330,8 +330,3 @@ class TestStatus:
         assert not is_ready(server)
         assert not is_coming(server)
         assert "make run" in describe(server)
-
-    def test_nothing_is_read_for_another_provider(self, settings: Settings) -> None:
-        EmbeddedServer.objects.create(phase=Phase.READY, model="model")
-        settings.LLM = "openai"
-        assert read_embedded_server() is None

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('story_sessions', '0025_handed_on'),
+        ('story_sessions', '0026_after_chars'),
     ]
 
     operations = [
