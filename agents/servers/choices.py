@@ -129,6 +129,13 @@ def _choice_for_all_chapters(agent: Agent) -> Choice:
     return choice_of_environment(agent)
 
 
+def choice_for_all() -> Choice | None:
+    """Return the choice for all agents that have none of their own, as this process last read the
+    choices, or None."""
+    stored = _stored.get(ALL)
+    return None if stored is None else _with_model(*stored, "all")
+
+
 def uses_embedded(agents: Iterable[Agent]) -> bool:
     """Return whether any of these agents uses the embedded model, as this process last read the
     choices."""

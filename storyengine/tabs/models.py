@@ -35,6 +35,7 @@ from agents.servers.choices import (
     ENVIRONMENT,
     Server,
     can_run_embedded,
+    choice_for_all,
     refresh_choices,
     uses_embedded,
 )
@@ -142,6 +143,7 @@ def _page(
     roles = [_role_entry(role, tested, result) for role in all_roles(each=each)]
     return {
         "roles": roles,
+        "for_all": choice_for_all(),
         "each": each,
         "are_together": any(len(one["role"].agents) > 1 for one in roles),
         "servers": servers,
