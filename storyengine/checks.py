@@ -237,8 +237,10 @@ def _check_model_server() -> Iterator[CheckMessage]:
     host = host_of(settings.OPENAI_BASE_URL)
     if host and not settings.OPENAI_API_KEY:
         yield checks.Warning(
-            f"OPENAI_API_KEY is not set; {host} will most likely refuse every call.",
-            hint="Set it, or unset STORYENGINE_LLM to use the embedded model.",
+            f"OPENAI_API_KEY is not set; {host} will most likely refuse the calls of all agents "
+            "for which no other server was chosen.",
+            hint="Set it, choose another server on the page Models, or unset STORYENGINE_LLM to "
+            "use the embedded model.",
             id="storyengine.W002",
         )
     if host and address.scheme == "http":

@@ -3,7 +3,7 @@ program."""
 
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 from django.conf import settings
 from django.core import checks
@@ -15,6 +15,7 @@ from django.utils.module_loading import import_string
 
 from agents.calling.model_access import provider_hosts
 from agents.models import ProviderConsent
+from agents.servers.choices import refresh_choices
 from storyengine.checks import check
 from storyengine.operations.readiness import look_at_broker
 
@@ -56,6 +57,7 @@ def check_broker() -> Iterator[CheckMessage]:
 
 @check(Tags.security, deploy=True)
 def check_consent() -> Iterator[CheckMessage]:
+    _read_choices()
     for host in provider_hosts():
         if _is_allowed(host):
             continue
@@ -64,6 +66,15 @@ def check_consent() -> Iterator[CheckMessage]:
             hint="Open /consent/ in the program, or leave out STORYENGINE_LLM.",
             id="storyengine.I002",
         )
+
+
+def _read_choices() -> None:
+    """Read which servers the user has chosen. If the database fails, the environment's counts,
+    because other checks warn of the database."""
+    with suppress(DatabaseError):
+        with closing(_impatient_connection()) as database:
+            database.ensure_connection()
+        refresh_choices()
 
 
 def _is_allowed(host: str) -> bool:

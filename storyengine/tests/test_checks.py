@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from django.core.checks import ERROR, INFO, WARNING, CheckMessage, run_checks
@@ -11,6 +12,7 @@ from django.utils.module_loading import import_string
 from pytest_django import Settings
 
 from agents.calling.consent import grant
+from agents.servers.changing import add_server, choose_models
 from storyengine import checks
 from storyengine.stack import service_checks
 
@@ -210,6 +212,15 @@ class TestServers:
         assert message.hint
         grant("api.openai.com")
         assert service_checks.check_consent() == []
+
+    @pytest.mark.django_db(transaction=True)
+    def test_it_is_the_host_that_the_user_has_chosen(self) -> None:
+        add_server("Mine", "https://models.example/v1")
+        choose_models({"": ("mine", "m")})
+        # The process that checks has read no choice yet.
+        with patch("agents.servers.choices._stored", {}):
+            (message,) = service_checks.check_consent()
+        assert "models.example" in message.msg
 
     @pytest.mark.django_db(transaction=True)
     def test_a_model_of_this_machine_needs_nobody_s_leave(self, settings: Settings) -> None:
