@@ -15,10 +15,23 @@
     const part = element.matches("[data-shows-last]") && element.lastElementChild;
     return part ? Math.min(last, part.offsetTop - element.firstElementChild.offsetTop - PEEK) : last;
   };
+  // The turn at the upper edge of a transcript, and how far its beginning is from there. The heights
+  // of turns that were not in view yet are guesses, so that a distance from the beginning says little.
+  const anchorOf = (element) => {
+    const { left, top, width } = element.getBoundingClientRect();
+    const at = document.elementsFromPoint(left + width / 2, top + 8).find((one) => one.matches("[data-turn]"));
+    return at && { id: at.id, offset: at.getBoundingClientRect().top - top };
+  };
   const note = (element) => {
     const isAtEnd = Math.abs(endOf(element) - element.scrollTop) < NEARLY;
     const { scrollTop: top, clientWidth: width, clientHeight: height } = element;
-    places.set(element.id || "page", { element, isAtEnd, top, width, height });
+    const anchor = element.matches?.("[data-follows]") && anchorOf(element);
+    places.set(element.id || "page", { element, isAtEnd, top, width, height, anchor });
+  };
+  const bringBack = (element, { top, anchor }) => {
+    element.scrollTop = top;
+    const turn = anchor && document.getElementById(anchor.id);
+    if (turn) element.scrollTop += turn.getBoundingClientRect().top - element.getBoundingClientRect().top - anchor.offset;
   };
   const isResized = (element) => {
     const place = places.get(element.id);
@@ -46,7 +59,7 @@
       const isNew = place?.element !== element;
       // A reader who has just scrolled up: the event of it comes later than the next words.
       if (!isNew && element.scrollTop < place.top - 1) place.isAtEnd = false;
-      if (isNew && place) element.scrollTop = place.top;
+      if (isNew && place) bringBack(element, place);
       if (place?.isAtEnd ?? !element.hasAttribute("data-starts-at-top")) toEnd(element);
       note(element);
       if (isNew) sizes.observe(element);

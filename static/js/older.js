@@ -4,6 +4,8 @@
   const numberOf = (turn) => Number(turn.dataset.turn);
   let isLoaded = false;
   let before = null;
+  // The turns of the page while it is drawn anew: of thousands, htmx would look at every element.
+  let held = null;
 
   // The notes say where the window begins; with the older turns above them there is nothing to say.
   const hideNotes = (list) => {
@@ -23,16 +25,39 @@
     before = null;
   });
 
+  const hold = () => {
+    const list = isLoaded && transcript()?.querySelector(".turns");
+    if (!list) return;
+    held = [...list.querySelectorAll("[data-turn]:not(.is-latest)")];
+    for (const turn of held) turn.remove();
+    // Nothing was drawn after all.
+    queueMicrotask(() => {
+      if (!list.isConnected || !held) return;
+      const link = document.getElementById("older");
+      if (link) link.after(...held);
+      else list.prepend(...held);
+      held = null;
+    });
+  };
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    if (detail.shouldSwap && detail.target.id === "play-upper") hold();
+  });
+  document.addEventListener("htmx:sseBeforeMessage", ({ detail }) => {
+    if (detail.type === "ended") hold();
+  });
+
   const bringBack = (old) => {
     const list = transcript()?.querySelector(".turns");
     const first = list?.querySelector("[data-turn]");
-    if (!first || !old.querySelector("[data-turn]")) return;
+    const turns = held ?? [...old.querySelectorAll("[data-turn]")];
+    held = null;
+    if (!first || !turns.length) return;
     // All replies, or thoughts, are shown now or not any more: the older turns are loaded anew.
     isLoaded = list.dataset.shows === old.querySelector(".turns").dataset.shows;
     if (!isLoaded) return;
     const isPart = first.hasAttribute("data-part");
     const until = numberOf(first) + (isPart ? 1 : 0);
-    const kept = [...old.querySelectorAll("[data-turn]")].filter((turn) => numberOf(turn) < until);
+    const kept = turns.filter((turn) => numberOf(turn) < until);
     if (isPart) first.remove();
     const link = old.querySelector("#older")?.cloneNode(true);
     document.getElementById("older")?.remove();
