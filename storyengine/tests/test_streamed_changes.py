@@ -1,6 +1,7 @@
 """The stream of a reply tells what its steps change, to whoever follows it from wherever."""
 
 import asyncio
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -15,8 +16,11 @@ from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running import claims
 from agents.running import live as live_replies
+from agents.running.database import in_database
 from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyText, StepChanges, follow
+from sessions.attempts import open_prompt
 from sessions.models import FIRST_NUMBER_IN_PLAY, Attempt, Session
+from sessions.world import NewChange, store_changes
 from storyengine.api.tests.calling import acall, address, events_in, in_loop
 from storyengine.tests.playing_the_lighthouse import chapter as chapter
 from storyengine.tests.playing_the_lighthouse import chosen, played
@@ -149,6 +153,36 @@ def test_a_late_follower_gets_them_in_their_places(
     assert (texts[-1] if elsewhere else "".join(texts)) == whole
     assert isinstance(parts[-1], ReplyEnded)
     assert parts[-1].attempt.status == Attempt.Status.COMMITTED
+
+
+def test_changes_wait_until_the_text_before_them_is_stored(
+    chapter: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process stores the text only once a second, and the changes of a step at once."""
+    monkeypatch.setattr(live_replies, "POLL_SECONDS", 0.01)
+    attempt = open_prompt(chapter.pk, actor=1, words="Go.", submission_key="k").attempt
+    Attempt.objects.update(partial_text="I li")
+    lit = NewChange("lighthouse.lit", {"lamp": "n"}, step=1, after_chars=11)
+    assert store_changes(attempt, [lit])
+
+    def store_more() -> None:
+        Attempt.objects.update(partial_text="I light it. And")
+
+    async def scenario() -> list[Any]:
+        parts: list[Any] = []
+        async with aclosing(follow(attempt.pk)) as followed:
+            async for part in followed:
+                parts.append(part)
+                if len(parts) == 1:
+                    await in_database(store_more)
+                if len(parts) == 4:
+                    return parts
+        return parts
+
+    first, before, step, after = in_loop(scenario)
+    texts = [one.text for one in (first, before, after)]
+    assert texts == ["I li", "I light it.", "I light it. And"]
+    assert isinstance(step, StepChanges)
 
 
 def test_a_page_is_told_that_a_step_changed_something(

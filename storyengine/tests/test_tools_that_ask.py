@@ -107,6 +107,18 @@ def test_it_is_never_the_call_that_wrote_the_reply(
     assert "AGENT_IDENTITY" in {one["name"] for one in tried["layers"]}
 
 
+def test_a_trial_is_made_from_the_first_call_of_the_reply(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue(lights(), "Good.", looks(), pilot_says(GANNET), "I know her.")
+    played(chapter)
+    played(chapter)
+    tried = call("GET", address(chapter, "trial")).json()
+    names = {one["name"] for one in tried["layers"]}
+    assert "AGENT_IDENTITY" in names
+    assert "THE_SHIP" not in names
+
+
 def test_a_tool_may_ask_nothing(chapter: Session, provider: ScriptedProvider) -> None:
     provider.enqueue(looks(), "It is dark.")
     played(chapter)
