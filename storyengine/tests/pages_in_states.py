@@ -68,7 +68,9 @@ def of_models() -> list[str]:
     own in a chapter that has set something for one."""
     chapter = make_active_chapter(agent_names=NAMES)
     add_server("Mine, with quite a long name for a server", "https://models.example/v1")
-    own = OwnSettings(temperature=0.5, top_p=0.9, output_tokens=400, stop=("END", "\n\n"))
+    own = OwnSettings(
+        model="mine", temperature=0.5, top_p=0.9, output_tokens=400, stop=("END", "\n\n")
+    )
     save_models(chapter.pk, {"AGENT_2": own})
     return ["/models/", address(chapter, "chapter-models")]
 
