@@ -32,7 +32,9 @@ from memory.block_kinds import ENGINE_BLOCK_KINDS, BlockKind, declare_block_kind
 from memory.stretches import StretchRule, declare_stretches
 from sessions import chance
 from sessions.attempts import Writer
+from sessions.cast import CastText
 from sessions.chapters import create_chapter
+from sessions.committing import find_turn
 from sessions.events import NewEvent, reply
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, PAYLOAD_CHAR_LIMIT
@@ -147,6 +149,11 @@ class Mode:
     # Tab 2, which shows the world and the acts.
     cells: str = ""
     panel: str = ""
+    # The name of a template with other ways to begin such a chapter, for the page that offers the
+    # mode.
+    beginnings: str = ""
+    # The style sheet of `cells` and `panel`, as the tag `static` names it.
+    style: str = ""
     # `initial_state` returns the world before the first turn, and `apply_change` the world after a
     # change. If one of them raises KeyError or ValueError while a file is imported, the file is
     # refused.
@@ -168,6 +175,18 @@ class Mode:
     # is only logged. The function has to be idempotent. A call of `ask_for_result` is idempotent,
     # because a second request for the same result makes no second job.
     after_commit: Callable[[Attempt], None] = _adds_nothing
+
+    # A function that returns who takes part, from the mode's own setup: the character of the first
+    # slot and then people without a panel. It is called at the lock. In such a mode, the mode's
+    # cells take the place of the engine's cells on Tab 1.
+    cast_of: Callable[[Session], Sequence[CastText]] | None = None
+    # A function that returns the lock, in the form in which agent 0 returns it, so that no model is
+    # called. It raises InvalidInput if there is nothing to play.
+    lock_of: Callable[[Session], dict[str, Any]] | None = None
+    # Functions that return changes which the program makes: before the first step of a run, after
+    # the late results that it takes, and when its text is complete.
+    begins: Callable[[Attempt], Sequence[NewChange]] = lambda attempt: ()
+    concludes: Callable[[Attempt, str], Sequence[NewChange]] = lambda attempt, text: ()
 
     @property
     def hands_on_own(self) -> bool:
@@ -290,6 +309,12 @@ def who_answers(chapter: Session, actor: int | None) -> Writer:
 def world_now(chapter: Session) -> Any:
     """Return the world after the changes of all chosen attempts and of all acts."""
     return _fold(chapter, changes_that_count(chapter))
+
+
+def world_after(chapter: Session, number: int) -> Any:
+    """Return the world after this turn, with the acts that followed it. Raises UnknownTurn."""
+    find_turn(chapter, number)
+    return _fold(chapter, changes_that_count(chapter, before=number + 1))
 
 
 def world_of(attempt: Attempt) -> Any:

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from django.dispatch import Signal
 
@@ -79,6 +80,38 @@ def change_cast(
     _check_namesakes(chapter.everybody, before)
     if changed:
         cast_changed.send(Session, chapter=chapter)
+
+
+@dataclass(frozen=True)
+class CastText:
+    """What is stored of a member of the cast: its name, its pronouns, what everybody knows of it,
+    and what only its own requests have."""
+
+    name: str
+    pronouns: str = ""
+    public_text: str = ""
+    identity_text: str = ""
+
+
+def replace_cast(chapter: Session, first: CastText, people: Sequence[CastText]) -> None:
+    """Store another cast: one character, in the first slot, and people without a panel.
+
+    Whoever is called as somebody before stays the same person, and keeps its origin. The chapter's
+    row has to be locked, and the names have to be checked.
+    """
+    origins = {person_as_read(one.as_character(0).name): one.origin_id for one in chapter.cast}
+    chapter.members.all().delete()
+    keys = sorted(uuid.uuid4() for _ in people)
+    rows = [CastMember(slot=1), *(CastMember(member_id=key) for key in keys)]
+    for row, told in zip(rows, (first, *people), strict=True):
+        row.session = chapter
+        row.name, row.pronouns = told.name, told.pronouns
+        row.public_text, row.identity_text = told.public_text, told.identity_text
+        row.origin_id = origins.get(person_as_read(told.name))
+    CastMember.objects.bulk_create(rows)
+    Session.objects.filter(pk=chapter.pk).update(next_agent_slot=1)
+    chapter.forget_cast()
+    cast_changed.send(Session, chapter=chapter)
 
 
 def check_takes_part(chapter: Session, slot: int) -> None:

@@ -31,7 +31,7 @@ CHANGE_NAME_CHAR_LIMIT, KIND_CHAR_LIMIT = 60, 40
 # The most characters in the name of a starter.
 STARTER_CHAR_LIMIT = 60
 # The most characters of the fields that a mode adds to Tab 1, as JSON.
-MODE_SETUP_CHAR_LIMIT = 100_000
+MODE_SETUP_CHAR_LIMIT = 1_000_000
 # The most characters of the fields that a mode adds to a prompt, as JSON.
 GIVEN_CHAR_LIMIT = 20_000
 # The most characters of a change's payload, as JSON.
@@ -52,7 +52,7 @@ MAX_RESULTS_OF_A_RUN = 200
 MAX_ACTS_OF_A_TURN = 500
 MAX_AGENTS = 7
 # The most people without a panel on Tab 1.
-MAX_PEOPLE = 20
+MAX_PEOPLE = 100
 # The most events of an attempt. The event with the user's words is not counted.
 MAX_EVENTS_OF_AN_ATTEMPT = 500
 # The most people who may appear in play, in all attempts of a chapter together. People of attempts

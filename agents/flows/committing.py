@@ -11,7 +11,7 @@ from agents.flows.choosing import follow_choice
 from agents.flows.composing import read_ahead
 from agents.flows.summarizing import queue_due_summary
 from agents.models import Job
-from agents.modes import mode_of, outcome_of
+from agents.modes import check_changes, mode_of, outcome_of
 from agents.running.jobs import queue_job
 from agents.running.unforeseen import traceback_of
 from agents.running.work import AT_WORK
@@ -19,6 +19,7 @@ from sessions.attempts import Writer
 from sessions.breaking import INTERRUPTED, extend_broken_text, fail_attempt
 from sessions.committing import commit_attempt
 from sessions.models import Attempt, Event
+from sessions.world import store_changes
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ def commit_reply(attempt: Attempt, text: str, *, is_kept: bool = False) -> list[
     If the user kept the text, nobody acts next without a prompt. Returns None if the run may no
     longer write. In this case the text stays with the attempt.
     """
+    if changes := mode_of(attempt.session).concludes(attempt, text):
+        store_changes(attempt, check_changes(attempt.session, changes))
     events = commit_attempt(attempt, outcome_of(attempt, text))
     if events is None:
         leave_ended(attempt, text)

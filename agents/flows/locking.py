@@ -11,7 +11,7 @@ from agents.calling.model_access import is_small_model, tier_of
 from agents.calling.objects import call_for_json, format_pieces
 from agents.flows.next_chapter import hand_on
 from agents.models import Job
-from agents.modes import Stage, check_stage, compose_for
+from agents.modes import Stage, check_stage, compose_for, mode_of
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.prompting.forms.schemas import WorldChapterLock, lock_schema_for, with_roster
 from agents.prompting.layers import Layer
@@ -23,6 +23,7 @@ from agents.running.jobs import fail, finish, queue_job
 from agents.running.watch import Watch
 from memory.blocks import write_lock
 from sessions.access import get_chapter, get_chapter_with_cast, lock_chapter
+from sessions.cast import replace_cast
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
 from sessions.states import State, move, try_move
@@ -31,6 +32,27 @@ NOTHING_TO_PLAY = (
     "The world and the chapter are both empty, so there is nothing to play yet. "
     "Write at least one of them on Tab 1, or fill in the example."
 )
+_LOCKED_ALREADY = "This chapter was started already; Tab 1 is locked."
+
+
+@transaction.atomic
+def lock_without_a_model(session_id: uuid.UUID) -> None:
+    """Lock Tab 1, and store the cast and the first memory that the mode makes of its setup.
+
+    No model is called. Raises InvalidInput if there is nothing to play, and WrongState if Tab 1 is
+    locked already.
+    """
+    lock_chapter(session_id)
+    chapter = get_chapter(session_id)
+    mode = mode_of(chapter)
+    assert mode.lock_of is not None, "The mode writes its lock itself."
+    payload = mode.lock_of(chapter) if chapter.state == State.DRAFT_TAB1 else {}
+    if chapter.state == State.DRAFT_TAB1 and mode.cast_of is not None:
+        first, *people = mode.cast_of(chapter)
+        replace_cast(chapter, first, people)
+    move(Session.objects.filter(pk=session_id), State.LOCKING, refusal=_LOCKED_ALREADY)
+    write_lock(session_id, with_roster(payload, chapter.characters))
+    hand_on(get_chapter(session_id))
 
 
 @transaction.atomic
@@ -49,7 +71,7 @@ def request_lock(session_id: uuid.UUID) -> Job:
     move(
         Session.objects.filter(pk=session_id),
         State.LOCKING,
-        refusal="This chapter was started already; Tab 1 is locked.",
+        refusal=_LOCKED_ALREADY,
     )
     return queue_job(session_id, Job.Kind.LOCK, "lock")
 

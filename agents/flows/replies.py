@@ -283,6 +283,7 @@ def _open_and_prepare(
     attempt = opened.attempt
     try:
         take_waiting_results(attempt)
+        _store_first_changes(attempt)
         if agent_of(attempt).tools:
             return opened, _in_steps(attempt, compose_step)
         return opened, let_reply_through(attempt.session_id, partial(prepare, attempt))
@@ -291,6 +292,12 @@ def _open_and_prepare(
         raise
     except Exception as error:  # noqa: BLE001  (raised again where the attempt is ended by it)
         return opened, error
+
+
+def _store_first_changes(attempt: Attempt) -> None:
+    """Store what the mode changes before the first step, such as the time that a prompt takes."""
+    if changes := mode_of(attempt.session).begins(attempt):
+        store_changes(attempt, check_changes(attempt.session, changes))
 
 
 def _prepare(attempt: Attempt) -> PreparedCall:

@@ -6,9 +6,9 @@ import uuid
 from django.db import transaction
 
 from agents.flows.committing import commit_reply
-from agents.flows.locking import request_lock
+from agents.flows.locking import lock_without_a_model, request_lock
 from agents.models import Job
-from agents.modes import begin_chapter, who_answers
+from agents.modes import begin_chapter, mode_of, who_answers
 from agents.prompting.forms.schemas import with_roster
 from memory.blocks import write_lock
 from sessions.access import get_chapter, lock_chapter
@@ -39,12 +39,15 @@ def open_starter(name: str, *, title: str = "") -> Session:
 def start_play(session_id: uuid.UUID) -> Job | None:
     """Lock Tab 1, and return the job in which agent 0 writes the first memory.
 
-    If Tab 1 is an unchanged starter, the lock and the first turns come with it, and None is
-    returned. Raises the errors of `request_lock`.
+    Returns None if no model is called: the lock and the first turns of an unchanged starter come
+    with it, and a mode may write its lock itself. Raises the errors of `request_lock`.
     """
     # No change of Tab 1 may come between the comparison and the lock.
     lock_chapter(session_id)
     chapter = get_chapter(session_id)
+    if mode_of(chapter).lock_of is not None:
+        lock_without_a_model(session_id)
+        return None
     starter = unchanged_starter(chapter) if chapter.state == State.DRAFT_TAB1 else None
     if starter is not None:
         _play(chapter, starter)

@@ -165,9 +165,10 @@
     box.focus();
   });
   document.addEventListener("click", (event) => {
-    if (!event.target.closest("[data-suggests]")) return;
+    const act = event.target.closest("[data-suggests]");
+    if (!act) return;
     event.preventDefault();
-    putIn(document.getElementById("suggested-words").textContent);
+    putIn(act.dataset.suggests || document.getElementById("suggested-words").textContent);
   });
 
   // A reply that broke off brings back whom it was asked of; under words that are being typed for

@@ -60,4 +60,8 @@ for module in (
 ):
     api.add_router("", module.router)
 for name, mode_api in modules_of_modes("api").items():
-    api.add_router(f"/modes/{name}", mode_api.router)
+    if hasattr(mode_api, "router"):
+        api.add_router(f"/modes/{name}", mode_api.router)
+    # What a mode adds to the addresses of its chapters.
+    if hasattr(mode_api, "chapter_router"):
+        api.add_router("", mode_api.chapter_router)

@@ -90,7 +90,7 @@ _GIVEN = "What the way to play lets a prompt carry beside its words, as its own 
 
 class PromptBody(Body):
     agent_slot: int | None = Field(
-        description="The character that answers; null where the way to play has none that does."
+        None, description="The character that answers; null where the way to play has none."
     )
     user_text: str = Field(
         description="What happens; 1 to 5,000 characters, or none where the way to play goes on "

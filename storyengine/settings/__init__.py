@@ -83,7 +83,7 @@ CSRF_COOKIE_NAME = "storyengine_csrf"
 
 # The installed modes. Each of these apps declares a mode in its `mode.py` (see
 # docs/architecture.md).
-MODES = ["gamemaster"]
+MODES = ["gamemaster", "explorer"]
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",

@@ -25,7 +25,13 @@ def cells_context(chapter: Session) -> dict[str, Any]:
         setup_of(chapter)
     except BadSetup as error:
         problem = str(error)
-    return {"cells": mode.cells, "setup": present_setup(chapter), "setup_problem": problem}
+    return {
+        "cells": mode.cells,
+        "mode_style": mode.style,
+        "has_own_cast": mode.cast_of is not None,
+        "setup": present_setup(chapter),
+        "setup_problem": problem,
+    }
 
 
 def read_cells(form: Mapping[str, str]) -> Callable[[dict[str, Any]], None] | None:

@@ -21,6 +21,13 @@ from sessions.transcript import Entry
 register = template.Library()
 
 _THOUGHT = '<span class="thought-mark" role="img" aria-label="Thought."></span>'
+# The classes of what no member of the cast says: the user's words, a narrator's, and a line of what
+# changed in the world.
+_OF_NOBODY = {
+    Event.Role.USER: " prompt",
+    Event.Role.AGENT: " narrated",
+    Event.Role.SYSTEM: " world-line",
+}
 # The template with what can be done with the latest turn of Tab 2.
 _LATEST_ACTS = "play/_latest_acts.html"
 
@@ -106,7 +113,7 @@ def _article(number: int, turn: list[Entry], acts: str, is_latest: bool, is_open
 
 def _paragraph(entry: Entry, *, told_apart: bool, link_after: str) -> str:
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
-    color += " prompt" if entry.role == Event.Role.USER else ""
+    color += _OF_NOBODY.get(entry.role, "") if entry.character is None else ""
     # Links to a prompt lead to its words.
     is_place = entry.role == Event.Role.USER and entry.is_chosen
     anchor = f' id="prompt-{entry.prompt_index}"' if is_place else ""

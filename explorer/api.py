@@ -1,0 +1,57 @@
+"""The world and the scenario of an exploration as JSON."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Body, Router
+
+from agents.mode_fields import save_mode_setup
+from agents.modes import world_after, world_now
+from explorer.scenario_file import read_scenario, write_scenario
+from explorer.setup import Exploration, exploration_of
+from sessions.access import get_chapter
+from sessions.exceptions import WrongState
+from sessions.models import Session
+from world.document import write_world
+
+chapter_router = Router(tags=["Explorer"])
+
+
+@chapter_router.get("/session/{uuid:session_id}/scenario", response=dict[str, Any])
+def get_scenario(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
+    """Return the scenario of an exploration, as `PUT` takes it."""
+    return write_scenario(exploration_of(_exploration(session_id)))
+
+
+@chapter_router.put("/session/{uuid:session_id}/scenario", response=dict[str, Any])
+def put_scenario(
+    request: HttpRequest, session_id: UUID, body: Annotated[dict[str, Any], Body()]
+) -> dict[str, Any]:
+    """Replace the scenario of an exploration.
+
+    Only names are required. What is left out means known, and at the starting place. A place that
+    is named but not listed is added. Without `isPlayer` the persona of Tab 1 is the player.
+    422 names the fields that do not fit, and nothing is changed. 409 after the lock.
+    """
+    setup = read_scenario(body, before=exploration_of(_exploration(session_id)))
+    saved = save_mode_setup(session_id, setup.model_dump(mode="json"))
+    return write_scenario(Exploration.model_validate(saved.tab1.mode_setup))
+
+
+@chapter_router.get("/session/{uuid:session_id}/world", response=dict[str, Any])
+def get_world(request: HttpRequest, session_id: UUID, turn: int | None = None) -> dict[str, Any]:
+    """Return the world of an exploration as it is now, or as it was after a turn. Hidden people and
+    what everybody knows are included."""
+    chapter = _exploration(session_id)
+    world = world_now(chapter) if turn is None else world_after(chapter, turn)
+    document = write_world(world)
+    del document["known_as"]
+    return document
+
+
+def _exploration(session_id: UUID) -> Session:
+    chapter = get_chapter(session_id)
+    if chapter.mode != "explorer":
+        raise WrongState("This chapter is no exploration, so it has no world. Nothing was changed.")
+    return chapter

@@ -1,0 +1,38 @@
+"""Explorer: the user is one person in a living world that a narrator tells."""
+
+from agents.modes import Mode
+from explorer.lock import cast_of, lock_of
+from explorer.narrator import NARRATOR_AGENT, answers, headings, words_of
+from explorer.outcome import EVENT_KINDS, concludes, outcome
+from explorer.setup import Exploration
+from explorer.state import apply_change, begins, hands_on, initial_world
+from explorer.tools import readable
+from memory.stretches import StretchRule
+from world.changes import CHANGE_KINDS
+
+MODE = Mode(
+    name="explorer",
+    title="Explore a world",
+    sentence="You are one person in a story. You say what you do, and a narrator tells the rest.",
+    agents=(NARRATOR_AGENT,),
+    answers=answers,
+    own_pieces=words_of,
+    cues=headings,
+    readable=readable,
+    outcome=outcome,
+    change_kinds=CHANGE_KINDS,
+    event_kinds=EVENT_KINDS,
+    stretches=StretchRule(for_characters=False),
+    initial_state=initial_world,
+    apply_change=apply_change,
+    begins=begins,
+    concludes=concludes,
+    hands_on=hands_on,
+    setup=Exploration,
+    cast_of=cast_of,
+    lock_of=lock_of,
+    cells="explorer/cells.html",
+    panel="explorer/panel.html",
+    beginnings="explorer/beginnings.html",
+    style="explorer/explorer.css",
+)

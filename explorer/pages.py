@@ -1,0 +1,158 @@
+"""The pages that change the lists of a scenario: places, people, and what people know."""
+
+import json
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.mode_fields import save_mode_setup
+from explorer.ready import begin_ready, find_ready
+from explorer.scenario_file import MOST_BYTES, parse_scenario, write_scenario
+from explorer.setup import PersonSetup, PlaceSetup, exploration_of
+from sessions.access import get_chapter
+from sessions.exceptions import InvalidInput
+from sessions.text import with_line_feeds
+from storyengine.web.render import go, nothing_new
+
+Setup = dict[str, Any]
+
+
+def _changing(change: Callable[..., None], anchor: str) -> Callable[..., HttpResponse]:
+    """Return a view that changes the setup by a function of the setup and of the numbers in the
+    address, and leads back to Tab 1."""
+
+    @require_POST
+    def view(request: HttpRequest, session_id: uuid.UUID, **numbers: int) -> HttpResponse:
+        def apply(setup: Setup) -> None:
+            try:
+                change(setup, **numbers)
+            except IndexError:
+                raise InvalidInput("It is gone already. Nothing was changed.") from None
+
+        save_mode_setup(session_id, apply)
+        return HttpResponseRedirect(f"{reverse('pages:world', args=[session_id])}#{anchor}")
+
+    return view
+
+
+def _free(names: list[str], stem: str) -> str:
+    """Return the stem, or the stem with the first number that makes a name nobody has."""
+    taken = {name.casefold() for name in names}
+    numbered = (f"{stem} {number}" for number in range(2, len(names) + 3))
+    return (
+        stem
+        if stem.casefold() not in taken
+        else next(name for name in numbered if name.casefold() not in taken)
+    )
+
+
+def _add_place(setup: Setup) -> None:
+    name = _free([one["name"] for one in setup["places"]], "A new place")
+    setup["places"].append(PlaceSetup(name=name).model_dump(mode="json"))
+
+
+def _remove_place(setup: Setup, place: int) -> None:
+    gone = setup["places"].pop(place)["name"]
+    for one in setup["people"]:
+        if one["location"] == gone:
+            one["location"] = ""
+    if setup["starting_place"] == gone:
+        setup["starting_place"] = ""
+
+
+def _add_person(setup: Setup) -> None:
+    names = [one["name"] for one in setup["people"]]
+    name = _free([*names, setup["persona"]["name"]], "Somebody new")
+    setup["people"].append(PersonSetup(name=name).model_dump(mode="json"))
+
+
+def _remove_person(setup: Setup, person: int) -> None:
+    setup["people"].pop(person)
+
+
+def _be_person(setup: Setup, person: int) -> None:
+    chosen = setup["people"][person]
+    for one in setup["people"]:
+        one["is_player"] = one is chosen
+
+
+def _be_oneself(setup: Setup) -> None:
+    for one in setup["people"]:
+        one["is_player"] = False
+
+
+def _add_fact(setup: Setup, person: int) -> None:
+    setup["people"][person]["knowledge"].append({"content": ""})
+
+
+def _remove_fact(setup: Setup, person: int, fact: int) -> None:
+    setup["people"][person]["knowledge"].pop(fact)
+
+
+add_place = _changing(_add_place, "places")
+remove_place = _changing(_remove_place, "places")
+add_person = _changing(_add_person, "people")
+remove_person = _changing(_remove_person, "people")
+be_person = _changing(_be_person, "people")
+be_oneself = _changing(_be_oneself, "persona")
+add_fact = _changing(_add_fact, "people")
+remove_fact = _changing(_remove_fact, "people")
+
+
+@require_POST
+def rename_place(request: HttpRequest, session_id: uuid.UUID, place: int) -> HttpResponse:
+    """Save the name of a place, also where people and the start name it."""
+    name = with_line_feeds(request.POST.get(f"setup.places.{place}.name", "")).strip()
+
+    def rename(setup: Setup) -> None:
+        before = setup["places"][place]["name"]
+        setup["places"][place]["name"] = name
+        for one in setup["people"]:
+            if one["location"] == before:
+                one["location"] = name
+        if setup["starting_place"] == before:
+            setup["starting_place"] = name
+
+    save_mode_setup(session_id, rename)
+    return nothing_new()
+
+
+@require_POST
+def begin(request: HttpRequest, name: str) -> HttpResponse:
+    """Begin a chapter from a finished scenario, and lead to its play."""
+    chapter = begin_ready(name)
+    return go(request, reverse("pages:play", args=[chapter.pk]))  # type: ignore[arg-type]
+
+
+@require_POST
+def use_ready(request: HttpRequest, session_id: uuid.UUID, name: str) -> HttpResponse:
+    """Put a finished scenario in place of what Tab 1 has."""
+    content = find_ready(name).setup.model_dump(mode="json")
+    save_mode_setup(session_id, content)
+    return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
+
+
+@require_POST
+def import_scenario(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Put the scenario of a file in place of what Tab 1 has."""
+    sent = request.FILES.get("file")
+    if sent is None:
+        raise InvalidInput("No file was chosen. Nothing was changed.")
+    content = sent.read(MOST_BYTES + 1)
+    setup = parse_scenario(content, before=exploration_of(get_chapter(session_id)))
+    save_mode_setup(session_id, setup.model_dump(mode="json"))
+    return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
+
+
+@require_safe
+def export_scenario(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Download the scenario as a file that can be imported again."""
+
+    content = json.dumps(write_scenario(exploration_of(get_chapter(session_id))), indent=2)
+    response = HttpResponse(content, content_type="application/json")
+    response["Content-Disposition"] = 'attachment; filename="scenario.json"'
+    return response

@@ -1,0 +1,66 @@
+"""Finished scenarios, from which an exploration can be begun and played at once. Each is a scenario
+file in the folder `scenarios`."""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from django.db import transaction
+
+from agents.flows.locking import lock_without_a_model
+from agents.mode_fields import save_mode_setup
+from agents.modes import begin_chapter
+from explorer.scenario_file import read_scenario
+from explorer.setup import Exploration
+from sessions.access import get_chapter
+from sessions.chapters import free_title
+from sessions.exceptions import UnknownStarter
+from sessions.models import Session
+
+FOLDER = Path(__file__).resolve().parent / "scenarios"
+
+
+@dataclass(frozen=True)
+class ReadyScenario:
+    name: str
+    setup: Exploration
+
+    @property
+    def title(self) -> str:
+        return self.setup.title
+
+    @property
+    def premise(self) -> str:
+        """The first paragraph of the description."""
+        return self.setup.description.split("\n\n")[0]
+
+
+@lru_cache(maxsize=1)
+def ready_scenarios() -> tuple[ReadyScenario, ...]:
+    """Return the finished scenarios, in the order of their file names."""
+    return tuple(
+        ReadyScenario(
+            path.stem.split("-", 1)[1],
+            read_scenario(json.loads(path.read_text(encoding="utf-8")), before=Exploration()),
+        )
+        for path in sorted(FOLDER.glob("*.json"))
+    )
+
+
+def find_ready(name: str) -> ReadyScenario:
+    """Return the scenario with this name. Raises UnknownStarter."""
+    found = next((one for one in ready_scenarios() if one.name == name), None)
+    if found is None:
+        raise UnknownStarter("There is no such scenario here. Nothing was made.")
+    return found
+
+
+@transaction.atomic
+def begin_ready(name: str) -> Session:
+    """Create an exploration of this scenario, in play. No model is called."""
+    ready = find_ready(name)
+    chapter = begin_chapter(free_title(ready.title), mode="explorer")
+    save_mode_setup(chapter.pk, ready.setup.model_dump(mode="json"))
+    lock_without_a_model(chapter.pk)
+    return get_chapter(chapter.pk)

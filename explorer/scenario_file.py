@@ -1,0 +1,135 @@
+"""Reads and writes scenario files: JSON objects with the keys of the specification of this way to
+play. Only names are required."""
+
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+
+from agents.exceptions import BadSetup
+from explorer.setup import (
+    Exploration,
+    Line,
+    Name,
+    PersonSetup,
+    PlaceSetup,
+    Text,
+)
+from world.state import Source
+
+MOST_BYTES = 1_000_000
+MOST_IN_FILE = 100
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+
+class _Location(_Part):
+    name: Name = Field(min_length=1)
+    description: Text = ""
+
+
+class _Fact(_Part):
+    content: Line
+    source: Source = "witnessed"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_text(cls, fact: Any) -> Any:
+        return {"content": fact} if isinstance(fact, str) else fact
+
+
+class _Tie(_Part):
+    name: Name = Field(min_length=1)
+    description: Line = ""
+
+
+class _Person(_Part):
+    name: Name = Field(min_length=1)
+    description: Text = ""
+    goals: Text = ""
+    location: Name = ""
+    is_player: bool = False
+    is_discovered: bool = True
+    encounter_chance: float | None = Field(None, ge=0, le=1)
+    knowledge: list[_Fact] = Field([], max_length=50)
+    relationships: list[_Tie] = Field([], max_length=MOST_IN_FILE)
+    aliases: list[Name] = Field([], max_length=10)
+
+
+class _Scenario(_Part):
+    title: str = Field("", max_length=120)
+    description: Text = ""
+    initial_narrative_time: Line = ""
+    locations: list[_Location] = Field([], max_length=MOST_IN_FILE)
+    characters: list[_Person] = Field([], max_length=MOST_IN_FILE)
+    player_starting_location: Name = ""
+
+
+def read_scenario(content: dict[str, Any], *, before: Exploration) -> Exploration:
+    """Return the setup that a scenario describes. What a scenario has no field for stays as before.
+
+    Raises BadSetup with the path of each field that does not fit.
+    """
+    try:
+        read = _Scenario.model_validate(content)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        raise BadSetup([(one["loc"], one["msg"]) for one in found]) from None
+    setup = before.model_copy(update=_as_setup(read))
+    if problems := setup.problems():
+        raise BadSetup([(_in_file(place), problem) for place, problem in problems])
+    return setup
+
+
+def parse_scenario(content: bytes, *, before: Exploration) -> Exploration:
+    """Return the setup of a scenario file. Raises BadSetup for a file that is too large or is no
+    JSON object."""
+    if len(content) > MOST_BYTES:
+        raise BadSetup([((), f"the file is larger than {MOST_BYTES:,} bytes")])
+    try:
+        read = json.loads(content)
+    except (ValueError, RecursionError):
+        raise BadSetup([((), "the file is no JSON")]) from None
+    if not isinstance(read, dict):
+        raise BadSetup([((), "the file is no JSON object")])
+    return read_scenario(read, before=before)
+
+
+def write_scenario(setup: Exploration) -> dict[str, Any]:
+    """Return the scenario of this setup, in the form that `read_scenario` reads."""
+    scenario = _Scenario(
+        title=setup.title,
+        description=setup.description,
+        initial_narrative_time=setup.narrative_time,
+        locations=[_Location(name=one.name, description=one.description) for one in setup.places],
+        characters=[_person(one) for one in setup.people],
+        player_starting_location=setup.starting_place,
+    )
+    return scenario.model_dump(mode="json", by_alias=True)
+
+
+def _as_setup(read: _Scenario) -> dict[str, Any]:
+    return {
+        "title": read.title,
+        "description": read.description,
+        "narrative_time": read.initial_narrative_time,
+        "places": [PlaceSetup(**one.model_dump()) for one in read.locations],
+        "people": [PersonSetup(**one.model_dump()) for one in read.characters],
+        "starting_place": read.player_starting_location,
+    }
+
+
+def _in_file(place: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Return the path of a field in a file, for a field of the setup."""
+    names = {"places": "locations", "people": "characters", "is_player": "isPlayer"}
+    return tuple(names.get(part, part) if isinstance(part, str) else part for part in place)
+
+
+def _person(one: PersonSetup) -> _Person:
+    told = one.model_dump(exclude={"knowledge", "relationships"})
+    facts = [_Fact(content=fact.content, source=fact.source) for fact in one.knowledge]
+    ties = [_Tie(name=tie.name, description=tie.description) for tie in one.relationships]
+    return _Person(**told, knowledge=facts, relationships=ties)

@@ -1,0 +1,178 @@
+"""What Tab 1 of an exploration has: the scenario with its places and people, and the user's own
+person."""
+
+from typing import Annotated, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
+
+from agents.mode_fields import setup_of
+from sessions.cast import clean_person
+from sessions.exceptions import ChapterError
+from sessions.limits import AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, PUBLIC_TEXT_CHAR_LIMIT
+from sessions.models import Session
+from sessions.roster import Character, character
+from world.names import normalized
+from world.state import Source
+
+# The most places and people of a world, with those that appear in play. A file has fewer.
+MOST_PLACES = MOST_PEOPLE = 1_000
+TEXT_LIMIT, LINE_LIMIT, MOST_FACTS, MOST_ALIASES = 5_000, 500, 50, 10
+# The name of the user's person, as long as the user gives none.
+PLAYER = "The traveller"
+START = "The beginning"
+
+Name = Annotated[str, StringConstraints(strip_whitespace=True, max_length=AGENT_NAME_CHAR_LIMIT)]
+Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LINE_LIMIT)]
+Text = Annotated[str, StringConstraints(max_length=TEXT_LIMIT)]
+
+
+def _none_if_empty(value: object) -> object:
+    """Return None for the empty choice of a form."""
+    return None if value == "" else value
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class PlaceSetup(Part):
+    name: Name
+    description: Text = ""
+
+
+class KnownSetup(Part):
+    content: Line
+    source: Source = "witnessed"
+    source_character: Name = ""
+
+
+class TieSetup(Part):
+    name: Name
+    description: Line = ""
+
+
+class PersonSetup(Part):
+    name: Name
+    description: Text = ""
+    goals: Text = ""
+    # The name of a place; "" for the starting place.
+    location: Name = ""
+    is_player: bool = False
+    is_discovered: bool = True
+    encounter_chance: Annotated[float | None, BeforeValidator(_none_if_empty)] = Field(
+        None, ge=0, le=1
+    )
+    knowledge: list[KnownSetup] = Field([], max_length=MOST_FACTS)
+    relationships: list[TieSetup] = Field([], max_length=MOST_PEOPLE)
+    aliases: list[Name] = Field([], max_length=MOST_ALIASES)
+
+
+class Persona(Part):
+    """The user's person, unless one of the people is the player. `seen_as` is what others see."""
+
+    name: Name = PLAYER
+    pronouns: Annotated[str, StringConstraints(max_length=PRONOUNS_CHAR_LIMIT)] = ""
+    description: Text = ""
+    seen_as: Annotated[str, StringConstraints(max_length=PUBLIC_TEXT_CHAR_LIMIT)] = ""
+
+
+class Exploration(Part):
+    """The setup of an exploration. A place that is named but not listed is added."""
+
+    title: Annotated[str, StringConstraints(strip_whitespace=True, max_length=120)] = ""
+    description: Text = ""
+    narrative_time: Line = ""
+    places: list[PlaceSetup] = Field([], max_length=MOST_PLACES)
+    people: list[PersonSetup] = Field([], max_length=MOST_PEOPLE)
+    starting_place: Name = ""
+    persona: Persona = Persona()
+    style: Text = ""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if problem := next(iter(self.problems()), None):
+            raise ValueError(problem[1])
+        return self
+
+    def problems(self) -> list[tuple[tuple[str | int, ...], str]]:
+        """Return what does not fit together, each with the place of the field."""
+        players = [at for at, one in enumerate(self.people) if one.is_player]
+        found: list[tuple[tuple[str | int, ...], str]] = [
+            (("people", at, "is_player"), "only one of the people can be the player")
+            for at in players[1:]
+        ]
+        forms: set[str] = set()
+        for at, place in enumerate(self.places):
+            form = normalized(place.name)
+            if not form or form in forms:
+                why = "two places have this name" if form else "a place needs a name"
+                found.append((("places", at, "name"), why))
+            forms.add(form)
+        cast: list[Character] = []
+        named: list[tuple[tuple[str | int, ...], str]] = [
+            (("people", at, "name"), one.name) for at, one in enumerate(self.people)
+        ]
+        if not players:
+            named.append((("persona", "name"), self.persona.name))
+        for where, name in named:
+            # Names are held to the rules of Tab 1, so that nobody is taken for somebody else.
+            if problem := _problem_of(cast, name):
+                found.append((where, problem))
+            cast.append(character(0, name))
+        return found
+
+    @property
+    def player(self) -> PersonSetup | None:
+        """The person of the list who is the player, or None if the persona is."""
+        return next((one for one in self.people if one.is_player), None)
+
+    @property
+    def first_place(self) -> str:
+        """The place where the player starts."""
+        listed = self.places[0].name if self.places else ""
+        at = self.player.location if self.player else ""
+        return at or self.starting_place or listed or START
+
+    def named_places(self) -> list[str]:
+        """Return the names of all places, once each: those of the list, and then those that are
+        only named."""
+        names = [one.name for one in self.places]
+        names += [self.first_place, *(one.location for one in self.people if one.location)]
+        by_form: dict[str, str] = {}
+        for name in names:
+            by_form.setdefault(normalized(name), name)
+        return list(by_form.values())
+
+    def canonical(self, place: str) -> str:
+        """Return the name of this place as it was named first."""
+        wanted = normalized(place)
+        return next(one for one in self.named_places() if normalized(one) == wanted)
+
+
+def exploration_of(chapter: Session) -> Exploration:
+    """Return the chapter's scenario."""
+    setup = setup_of(chapter)
+    assert isinstance(setup, Exploration)
+    return setup
+
+
+def title_of(chapter: Session) -> str:
+    """Return the title of the scenario, or else that of the chapter, or ""."""
+    named = "" if chapter.is_untitled else chapter.title
+    return exploration_of(chapter).title or named
+
+
+def _problem_of(cast: list[Character], name: str) -> str:
+    """Return why nobody beside these people can have the name, or ""."""
+    try:
+        told = clean_person(cast, name=name)["name"]
+    except ChapterError as error:
+        return str(error)
+    return "" if told == name else f"the name “{name}” has to be written as “{told}”"

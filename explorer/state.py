@@ -1,0 +1,161 @@
+"""The world of an exploration at its beginning, and what each change makes of it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from agents.mode_fields import handed_on_of
+from agents.modes import HandedOn, chance_of, world_now, world_of
+from agents.prompting.sandwich import Subject
+from agents.prompting.tools import ProposedChange
+from explorer.setup import Exploration, PersonSetup, PlaceSetup, exploration_of
+from sessions.models import Attempt, Change, Session
+from sessions.world import NewChange
+from world import changes
+from world.document import read_world, write_world
+from world.state import Known, Person, Place, World
+
+# A user's words take this many steps of the clock, and a move takes these.
+WORDS_TICKS, MOVE_TICKS = 1, 5
+
+
+def initial_world(chapter: Session) -> World:
+    """Return the world that Tab 1 describes, with what the chapter before handed on: the clock,
+    what happened, and what the people of the same names know and are to each other."""
+    world = world_of_setup(exploration_of(chapter))
+    handed_on = handed_on_of(chapter)
+    return _go_on_from(read_world(handed_on), world) if handed_on else world
+
+
+def world_of_setup(setup: Exploration) -> World:
+    """Return the world that a scenario describes."""
+    described = {one.name: one.description for one in setup.places}
+    places = {name: Place(name, described.get(name, "")) for name in setup.named_places()}
+    people = {one.name: _person(setup, one) for one in setup.people}
+    if setup.player is None:
+        persona, at = setup.persona, setup.canonical(setup.first_place)
+        player = Person(persona.name, persona.seen_as, location=at, is_player=True)
+        people = {player.name: player, **people}
+    return World(places, people, narrative_time=setup.narrative_time)
+
+
+def _go_on_from(before: World, world: World) -> World:
+    people = dict(world.people)
+    for name, one in people.items():
+        if earlier := before.people.get(name):
+            people[name] = replace(
+                one,
+                knowledge=(*earlier.knowledge, *one.knowledge),
+                relationships={**earlier.relationships, **one.relationships},
+            )
+    places = {
+        name: replace(one, unseen_since=before.places[name].unseen_since)
+        if name in before.places
+        else replace(one, unseen_since=before.tick)
+        for name, one in world.places.items()
+    }
+    return replace(
+        world,
+        places=places,
+        people=people,
+        tick=before.tick,
+        happenings=before.happenings,
+        known_as=before.known_as,
+    )
+
+
+def _person(setup: Exploration, one: PersonSetup) -> Person:
+    knowledge = tuple(
+        Known(f"start.{one.name}.{at}", known.content, 0, known.source, known.source_character)
+        for at, known in enumerate(one.knowledge)
+    )
+    return Person(
+        one.name,
+        one.description,
+        one.goals,
+        setup.canonical(one.location or setup.first_place),
+        one.is_player,
+        one.is_discovered or one.is_player,
+        one.encounter_chance,
+        tuple(one.aliases),
+        knowledge,
+        {tie.name: tie.description for tie in one.relationships},
+    )
+
+
+def apply_change(world: World, change: Change) -> World:
+    return changes.apply(world, change.kind, change.payload, ref=str(change.change_id))
+
+
+def apply_proposed(world: World, proposed: Sequence[ProposedChange]) -> World:
+    """Return the world after changes that are not stored yet."""
+    for one in proposed:
+        world = changes.apply(world, one.kind, one.payload)
+    return world
+
+
+def begins(attempt: Attempt) -> list[NewChange]:
+    """Return the time that the user's words take. A prompt without words takes none."""
+    if not attempt.words.strip():
+        return []
+    payload = {"ticks": WORDS_TICKS, "narrative_time": ""}
+    return [NewChange(changes.TIME, payload, cause="words")]
+
+
+def world_for(subject: Subject) -> World:
+    """Return the world that a request is about: in an attempt, with the changes of its run."""
+    attempt = subject.attempt
+    world: World = world_of(attempt) if attempt else world_now(subject.chapter)
+    return world
+
+
+def offered_of(attempt: Attempt, world: World) -> dict[str, bool]:
+    """Return for each hidden person of the world whether the narrator is offered this person at
+    this turn. There is one draw for each person and turn, whatever the attempt."""
+    return {
+        one.name: _is_offered(attempt, one)
+        for one in world.people.values()
+        if not (one.is_discovered or one.is_player)
+    }
+
+
+def _is_offered(attempt: Attempt, person: Person) -> bool:
+    chance = person.encounter_chance
+    if chance is None:
+        return True
+    return chance_of(attempt, f"encounter {person.name}").random() < chance
+
+
+def hands_on(before: Session, chapter: Session) -> HandedOn:
+    """Hand on the places and the people, on Tab 1 where the user can change them, and the clock,
+    what happened, and what the people know and are to each other."""
+    world: World = world_now(before)
+    setup = _as_setup(world, exploration_of(before))
+    return HandedOn(setup.model_dump(mode="json"), write_world(world))
+
+
+def _as_setup(world: World, setup: Exploration) -> Exploration:
+    is_persona = setup.player is None
+    people = [one for one in world.people.values() if not (one.is_player and is_persona)]
+    now: dict[str, Any] = {
+        "places": [
+            PlaceSetup(name=one.name, description=one.description) for one in world.places.values()
+        ],
+        "people": [_as_person_setup(one) for one in people],
+        "starting_place": world.player_location,
+        "narrative_time": world.narrative_time,
+    }
+    return setup.model_copy(update=now)
+
+
+def _as_person_setup(one: Person) -> PersonSetup:
+    return PersonSetup(
+        name=one.name,
+        description=one.description,
+        goals=one.goals,
+        location=one.location,
+        is_player=one.is_player,
+        is_discovered=one.is_discovered,
+        encounter_chance=one.encounter_chance,
+        aliases=list(one.aliases),
+    )

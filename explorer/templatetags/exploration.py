@@ -1,0 +1,62 @@
+"""What the templates of an exploration show beside the values of the scenario."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import template
+
+from explorer.ready import ReadyScenario, ready_scenarios
+from explorer.view import PlayersView, players_view
+from world.state import World
+
+register = template.Library()
+
+# The chances that Tab 1 offers, by the value that is stored; "" stands for none.
+_CHANCES = {
+    "": "always",
+    "0.75": "three turns in four",
+    "0.5": "every other turn",
+    "0.25": "one turn in four",
+    "0.1": "one turn in ten",
+    "0.0": "never by chance",
+}
+
+
+@dataclass(frozen=True)
+class ScenarioChoices:
+    """What can be chosen on Tab 1, as the scenario stands. `someone` is the one of its people who
+    is the player, or None."""
+
+    someone: dict[str, Any] | None
+    place_names: list[str]
+    ready: tuple[ReadyScenario, ...]
+
+
+@register.simple_tag
+def choices_of(setup: dict[str, Any]) -> ScenarioChoices:
+    """Return the choices for a setup, which may not fit the present model of setups."""
+    people = setup.get("people", [])
+    return ScenarioChoices(
+        next((one for one in people if one.get("is_player")), None),
+        [one.get("name", "") for one in setup.get("places", [])],
+        ready_scenarios(),
+    )
+
+
+@register.simple_tag
+def chances_with(chance: float | None) -> list[tuple[str, str]]:
+    """Return the values and labels of all chances, with this one if it is another."""
+    value = "" if chance is None else str(float(chance))
+    offered = dict(_CHANCES)
+    offered.setdefault(value, f"{float(chance or 0):.0%} of the turns")
+    return list(offered.items())
+
+
+@register.simple_tag
+def view_of(world: World) -> PlayersView:
+    return players_view(world)
+
+
+@register.simple_tag
+def finished() -> tuple[ReadyScenario, ...]:
+    return ready_scenarios()

@@ -1,0 +1,218 @@
+"""The narrator's tools: to go somewhere, to let time pass, and to meet somebody.
+
+Their names and their arguments are those of the specification of this way to play.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from agents.modes import world_of
+from agents.prompting.tools import ProposedChange, Tool, ToolArguments, ToolContext, ToolResult
+from explorer.setup import LINE_LIMIT, MOST_PEOPLE, MOST_PLACES
+from explorer.state import MOVE_TICKS, apply_proposed, offered_of
+from sessions.cast import clean_person
+from sessions.exceptions import ChapterError
+from sessions.limits import AGENT_NAME_CHAR_LIMIT, PUBLIC_TEXT_CHAR_LIMIT
+from sessions.models import PERSON, Attempt
+from sessions.roster import character
+from world.changes import KNOWN_AS, MET, MOVED, PLACE, TIME
+from world.names import canonical_name, normalized
+from world.state import World
+
+MOST_TICKS = 1_000
+# The most people whom one move takes along.
+_MOST_COMPANIONS = 20
+
+Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LINE_LIMIT)]
+
+
+class MoveToLocation(ToolArguments):
+    destination: Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LINE_LIMIT)
+    ] = Field(description="The place where the player goes, in the story's words.")
+    narrativeTime: Line = Field(description="What time it is on arrival, such as Late evening.")  # noqa: N815
+    accompaniedBy: list[Line] = Field(  # noqa: N815
+        max_length=_MOST_COMPANIONS,
+        description="The names of the people present who go along; empty if nobody does.",
+    )
+
+
+class AdvanceTime(ToolArguments):
+    narrativeTime: Line = Field(description="What time it is now, such as The next morning.")  # noqa: N815
+    ticks: int = Field(
+        ge=1, le=MOST_TICKS, description="How long it took: 1 for a few words, 5 for a walk."
+    )
+
+
+class DiscoverCharacter(ToolArguments):
+    characterName: Annotated[  # noqa: N815
+        str,
+        StringConstraints(strip_whitespace=True, min_length=1, max_length=AGENT_NAME_CHAR_LIMIT),
+    ]
+    introduction: Annotated[str, StringConstraints(max_length=LINE_LIMIT)] = Field(
+        description="Who this is, in one sentence that the player could tell at a glance."
+    )
+    goals: Annotated[str, StringConstraints(max_length=LINE_LIMIT)] = Field(
+        description="What this person wants."
+    )
+
+
+def readable(attempt: Attempt) -> dict[str, Any]:
+    """Return what the tools may read: the world with the changes of all steps before, which hidden
+    people are offered at this turn, and how many changes of the run the world has already."""
+    world: World = world_of(attempt)
+    steps = attempt.changes.filter(run_id=attempt.run_id, step__gt=0)
+    return {"world": world, "offered": offered_of(attempt, world), "applied": steps.count()}
+
+
+def _world(context: ToolContext) -> World:
+    """Return the world with the changes of the calls before in the same step."""
+    world: World = context.readable["world"]
+    return apply_proposed(world, context.changes[context.readable["applied"] :])
+
+
+def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
+    world = _world(context)
+    player = world.player
+    if player is None:
+        return ToolResult("There is no player in this world, so nobody can move.")
+    place, changes = _resolve(arguments.destination, world)
+    if not place:
+        return ToolResult("This world has too many places already. Go to one of those it has.")
+    if place == player.location:
+        return ToolResult(f"The player is at {place} already. {_who_is_here(world, context)}")
+    present = {one.name: one for one in world.present()}
+    found = [(name, world.find_person(name)) for name in arguments.accompaniedBy]
+    along = [one.name for _, one in found if one is not None and one.name in present]
+    absent = [
+        name for name, one in found if one is None or not (one.is_player or one.name in present)
+    ]
+    moved = {
+        "who": list(dict.fromkeys([player.name, *along])),
+        "to": place,
+        "ticks": MOVE_TICKS,
+        "narrative_time": arguments.narrativeTime,
+    }
+    changes = (*changes, ProposedChange(MOVED, moved))
+    world = apply_proposed(world, changes)
+    told = [f"The player is at {place} now.", _who_is_here(world, context)]
+    if absent:
+        told.insert(1, f"Not here, so they did not come along: {', '.join(absent)}.")
+    return ToolResult(" ".join(told), changes)
+
+
+def advance(arguments: AdvanceTime, context: ToolContext) -> ToolResult:
+    payload = {"ticks": arguments.ticks, "narrative_time": arguments.narrativeTime}
+    time = arguments.narrativeTime or _world(context).narrative_time or "Unknown"
+    ticks = "1 tick has" if arguments.ticks == 1 else f"{arguments.ticks} ticks have"
+    return ToolResult(f"{ticks} passed. It is {time} now.", (ProposedChange(TIME, payload),))
+
+
+def discover(arguments: DiscoverCharacter, context: ToolContext) -> ToolResult:
+    world = _world(context)
+    known = world.find_person(arguments.characterName)
+    if known is None:
+        return _introduce(arguments, world)
+    if known.is_player:
+        return ToolResult(f"{known.name} is the player, whom nobody has to discover.")
+    if known.is_discovered:
+        return ToolResult(f"{known.name} is known already. Nothing was changed.")
+    is_here = known.location == world.player_location
+    if not (is_here and context.readable["offered"].get(known.name, False)):
+        return ToolResult(
+            f"{known.name} is not to be found here now. Go on without this person, and do not "
+            "invent another one of this name."
+        )
+    return ToolResult(f"The player has discovered {known.name}.", meeting(world, known.name))
+
+
+def meeting(world: World, name: str) -> tuple[ProposedChange, ...]:
+    """Return the changes by which the player meets somebody of this world who was hidden, and who
+    joins the cast."""
+    person = world.people[name]
+    public = " ".join(person.description.split())[:PUBLIC_TEXT_CHAR_LIMIT].strip()
+    return (
+        ProposedChange(PERSON, {"name": person.name, "pronouns": "", "public_text": public}),
+        ProposedChange(MET, {"name": person.name}),
+    )
+
+
+def _introduce(arguments: DiscoverCharacter, world: World) -> ToolResult:
+    """Create a new person at the player's place."""
+    if len(world.people) >= MOST_PEOPLE:
+        return ToolResult("This world has too many people already. Go on with those it has.")
+    public = " ".join(arguments.introduction.split())[:PUBLIC_TEXT_CHAR_LIMIT].strip()
+    everybody = [character(0, name) for name in world.people]
+    try:
+        person = clean_person(everybody, name=arguments.characterName, public_text=public)
+    except ChapterError as error:
+        return ToolResult(f"Nobody was discovered. {error}")
+    met = {
+        "name": person["name"],
+        "description": arguments.introduction,
+        "goals": arguments.goals,
+        "location": world.player_location,
+    }
+    changes = (ProposedChange(PERSON, person), ProposedChange(MET, met))
+    return ToolResult(f"The player has discovered {person['name']}.", changes)
+
+
+def _resolve(destination: str, world: World) -> tuple[str, tuple[ProposedChange, ...]]:
+    """Return the canonical name of the place, and the changes that make it known. The name is "" if
+    the world may have no more places."""
+    if place := world.find_place(destination):
+        return place.name, ()
+    name = canonical_name(destination)
+    # What is remembered of the destination leads to the same place the next time.
+    wanted = normalized(destination)
+    remembered = ProposedChange(KNOWN_AS, {"name": wanted, "place": name})
+    if place := world.find_place(name):
+        return place.name, (ProposedChange(KNOWN_AS, {"name": wanted, "place": place.name}),)
+    if not name or len(world.places) >= MOST_PLACES:
+        return "", ()
+    created = ProposedChange(PLACE, {"name": name, "description": ""})
+    return name, (created, remembered) if wanted != normalized(name) else (created,)
+
+
+def _who_is_here(world: World, context: ToolContext) -> str:
+    here = ", ".join(one.name for one in world.present()) or "no one else"
+    offered = context.readable["offered"]
+    hidden = [one.name for one in world.hidden() if offered.get(one.name, False)]
+    told = f"Characters here: {here}."
+    if hidden:
+        told += (
+            " ACTION REQUIRED: call discoverCharacter for each of these undiscovered characters "
+            f"before you narrate: {_listed(hidden)}."
+        )
+    return told
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)
+
+
+TOOLS = (
+    Tool(
+        "moveToLocation",
+        "Call this when the player goes to another place.",
+        MoveToLocation,
+        move,
+        frozenset({MOVED, PLACE, KNOWN_AS}),
+    ),
+    Tool(
+        "advanceTime",
+        "Call this when much time passes: a long talk, a night, a wait.",
+        AdvanceTime,
+        advance,
+        frozenset({TIME}),
+    ),
+    Tool(
+        "discoverCharacter",
+        "Call this before you introduce anybody the player has not met, hidden or new.",
+        DiscoverCharacter,
+        discover,
+        frozenset({PERSON, MET}),
+    ),
+)

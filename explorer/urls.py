@@ -1,0 +1,22 @@
+from django.urls import path
+
+from explorer import pages
+
+app_name = "explorer"
+_PLACE, _PERSON = "<uuid:session_id>/places/<int:place>", "<uuid:session_id>/people/<int:person>"
+
+urlpatterns = [
+    path("begin/<slug:name>", pages.begin, name="begin"),
+    path("<uuid:session_id>/ready/<slug:name>", pages.use_ready, name="use-ready"),
+    path("<uuid:session_id>/scenario/import", pages.import_scenario, name="import-scenario"),
+    path("<uuid:session_id>/scenario", pages.export_scenario, name="export-scenario"),
+    path("<uuid:session_id>/places", pages.add_place, name="add-place"),
+    path(f"{_PLACE}/name", pages.rename_place, name="rename-place"),
+    path(f"{_PLACE}/remove", pages.remove_place, name="remove-place"),
+    path("<uuid:session_id>/people", pages.add_person, name="add-person"),
+    path("<uuid:session_id>/oneself", pages.be_oneself, name="be-oneself"),
+    path(f"{_PERSON}/remove", pages.remove_person, name="remove-person"),
+    path(f"{_PERSON}/be", pages.be_person, name="be-person"),
+    path(f"{_PERSON}/facts", pages.add_fact, name="add-fact"),
+    path(f"{_PERSON}/facts/<int:fact>/remove", pages.remove_fact, name="remove-fact"),
+]

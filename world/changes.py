@@ -1,0 +1,179 @@
+"""The kinds of change of a world of places, and how each of them makes another world.
+
+A payload is a JSON object. Names in it are names of places and people as the world has them. A
+change that names somebody or something the world does not have leaves this part out.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from world.state import SOURCES, Happening, Known, Person, Place, World
+
+MOVED, TIME, PLACE, KNOWN_AS, MET, LEARNED, TIED, HAPPENED, SIMULATED = (
+    f"world.{name}"
+    for name in (
+        *("moved", "time", "place", "known_as", "met"),
+        *("learned", "tied", "happened", "simulated"),
+    )
+)
+Payload = Mapping[str, Any]
+
+
+def apply(world: World, kind: str, payload: Payload, *, ref: str = "") -> World:
+    """Return the world after this change. `ref` makes the ids of what is learned by it. A kind that
+    is not of this module leaves the world as it is."""
+    change = _BY_KIND.get(kind)
+    return change(world, payload, ref) if change else world
+
+
+def _place(world: World, payload: Payload, ref: str) -> World:
+    """A place comes to be known: `name`, `description`."""
+    name = payload["name"]
+    if not name or world.find_place(name):
+        return world
+    place = Place(name, payload.get("description", ""), unseen_since=world.tick)
+    return replace(world, places={**world.places, name: place})
+
+
+def _known_as(world: World, payload: Payload, ref: str) -> World:
+    """Another name of a place is remembered: `name` is normalized, and `place` canonical."""
+    return replace(world, known_as={**world.known_as, payload["name"]: payload["place"]})
+
+
+def _moved(world: World, payload: Payload, ref: str) -> World:
+    """People go to a place: `who`, `to`, `ticks`, `narrative_time`.
+
+    Whoever goes and whoever is at either end knows of it.
+    """
+    to = world.find_place(payload["to"])
+    if to is None:
+        return world
+    found = (world.find_person(name) for name in payload["who"])
+    who = [one for one in found if one is not None and one.location != to.name]
+    if not who:
+        return _pass(world, payload)
+    origins = {one.location for one in who}
+    witnesses = [one.name for place in (*origins, to.name) for one in world.at(place)]
+    moved = {one.name: replace(one, location=to.name) for one in who}
+    world = _pass(replace(world, people={**world.people, **moved}), payload)
+    if any(one.is_player for one in who):
+        # The player was at the places until now, the move included.
+        seen = {
+            name: replace(world.places[name], unseen_since=world.tick)
+            for name in (*origins, to.name)
+            if name in world.places
+        }
+        world = replace(world, places={**world.places, **seen})
+    names = _listed([one.name for one in who])
+    verb = "go" if len(who) > 1 else "goes"
+    return _remember(world, f"{names} {verb} to {to.name}.", to.name, witnesses)
+
+
+def _time(world: World, payload: Payload, ref: str) -> World:
+    """Time passes: `ticks`, `narrative_time`."""
+    return _pass(world, payload)
+
+
+def _met(world: World, payload: Payload, ref: str) -> World:
+    """The player meets somebody: `name`, and for a new person `description`, `goals` and
+    `location`."""
+    known = world.find_person(payload["name"])
+    if known is None:
+        person = Person(
+            payload["name"],
+            payload.get("description", ""),
+            payload.get("goals", ""),
+            payload.get("location", ""),
+        )
+    elif known.is_discovered:
+        return world
+    else:
+        person = replace(known, is_discovered=True)
+    world = replace(world, people={**world.people, person.name: person})
+    player = world.player
+    if player is None:
+        return world
+    there = [one.name for one in world.at(person.location) if one.is_discovered]
+    text = f"{player.name} meets {person.name}."
+    return _remember(world, text, person.location, [player.name, *there])
+
+
+def _learned(world: World, payload: Payload, ref: str) -> World:
+    """Somebody learns something: `who`, `content`, `source`, `from`."""
+    person = world.find_person(payload["who"])
+    content = payload["content"].strip()
+    if person is None or not content or content in {one.content for one in person.knowledge}:
+        return world
+    source = payload.get("source", "told")
+    known = Known(
+        f"{ref}.{len(person.knowledge)}" if ref else str(len(person.knowledge)),
+        content,
+        world.tick,
+        source if source in SOURCES else "told",
+        payload.get("from", ""),
+    )
+    person = replace(person, knowledge=(*person.knowledge, known))
+    return replace(world, people={**world.people, person.name: person})
+
+
+def _tied(world: World, payload: Payload, ref: str) -> World:
+    """What somebody is to another person: `who`, `name`, `description`. It replaces what was
+    before."""
+    person = world.find_person(payload["who"])
+    if person is None or not payload["name"]:
+        return world
+    ties = {**person.relationships, payload["name"]: payload["description"]}
+    changed = replace(person, relationships=ties)
+    return replace(world, people={**world.people, person.name: changed})
+
+
+def _happened(world: World, payload: Payload, ref: str) -> World:
+    """Something happens: `description`, `location`, `witnesses`, and `is_learned` if the witnesses
+    know it from now on."""
+    found = (world.find_person(name) for name in payload["witnesses"])
+    witnesses = [one.name for one in found if one is not None]
+    text = payload["description"]
+    world = _remember(world, text, payload.get("location", ""), witnesses)
+    if payload.get("is_learned"):
+        for at, name in enumerate(witnesses):
+            seen = {"who": name, "content": text, "source": "witnessed"}
+            world = _learned(world, seen, f"{ref}.{at}")
+    return world
+
+
+def _simulated(world: World, payload: Payload, ref: str) -> World:
+    """What happened at a place out of the player's sight was worked out: `place`, `tick`."""
+    place = world.find_place(payload["place"])
+    if place is None or place.unseen_since >= payload["tick"]:
+        return world
+    changed = replace(place, unseen_since=payload["tick"])
+    return replace(world, places={**world.places, place.name: changed})
+
+
+def _pass(world: World, payload: Payload) -> World:
+    time = payload.get("narrative_time") or world.narrative_time
+    return replace(world, tick=world.tick + payload.get("ticks", 0), narrative_time=time)
+
+
+def _remember(world: World, text: str, place: str, witnesses: Sequence[str]) -> World:
+    one = Happening(text, world.tick, place, tuple(dict.fromkeys(witnesses)))
+    return replace(world, happenings=(*world.happenings, one))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+_BY_KIND: Mapping[str, Callable[[World, Payload, str], World]] = {
+    MOVED: _moved,
+    TIME: _time,
+    PLACE: _place,
+    KNOWN_AS: _known_as,
+    MET: _met,
+    LEARNED: _learned,
+    TIED: _tied,
+    HAPPENED: _happened,
+    SIMULATED: _simulated,
+}
+CHANGE_KINDS = frozenset(_BY_KIND)

@@ -1,0 +1,130 @@
+"""The world of a chapter that is played in places: who is where, what time it is, and who knows
+what.
+
+Several ways to play use it. A world is never modified: `world.changes` makes another one of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from world.names import normalized
+
+# How somebody came to know something.
+Source = Literal["witnessed", "told", "inferred"]
+SOURCES: tuple[Source, ...] = ("witnessed", "told", "inferred")
+
+
+@dataclass(frozen=True)
+class Known:
+    """Something that a person knows. `acquired_at` is a tick, and `source_character` the name of
+    the person from whom it came, or ""."""
+
+    id: str
+    content: str
+    acquired_at: int = 0
+    source: Source = "witnessed"
+    source_character: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place with its canonical name. `unseen_since` is the tick at which the player was last
+    there or at which it was last simulated."""
+
+    name: str
+    description: str = ""
+    unseen_since: int = 0
+
+
+@dataclass(frozen=True)
+class Person:
+    """A person of the world. `location` is the canonical name of a place, or "" for nowhere.
+
+    `encounter_chance` is the chance that the narrator is offered a hidden person at a turn, from 0
+    to 1, or None for always. `relationships` has a description for each other person's name.
+    """
+
+    name: str
+    description: str = ""
+    goals: str = ""
+    location: str = ""
+    is_player: bool = False
+    is_discovered: bool = True
+    encounter_chance: float | None = None
+    aliases: tuple[str, ...] = ()
+    knowledge: tuple[Known, ...] = ()
+    relationships: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Happening:
+    """Something that happened in the world. `witnesses` are the names of those who know of it."""
+
+    description: str
+    tick: int
+    location: str
+    witnesses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class World:
+    """The state of the world at one moment.
+
+    `places` and `people` are in the order in which they came, by their names. `known_as` has the
+    canonical name of the place for each other name of a place that was resolved before. `tick`
+    counts the steps of the clock, and `narrative_time` says the time in the story's words.
+    """
+
+    places: Mapping[str, Place] = field(default_factory=dict)
+    people: Mapping[str, Person] = field(default_factory=dict)
+    tick: int = 0
+    narrative_time: str = ""
+    happenings: tuple[Happening, ...] = ()
+    known_as: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def player(self) -> Person | None:
+        return next((one for one in self.people.values() if one.is_player), None)
+
+    @property
+    def player_location(self) -> str:
+        return self.player.location if self.player else ""
+
+    def at(self, place: str) -> list[Person]:
+        """Return the people at the place, the player included."""
+        return [one for one in self.people.values() if place and one.location == place]
+
+    def present(self) -> list[Person]:
+        """Return the discovered people who are where the player is, without the player."""
+        here = self.at(self.player_location)
+        return [one for one in here if one.is_discovered and not one.is_player]
+
+    def hidden(self) -> list[Person]:
+        """Return the people who are where the player is, and whom the player has not met yet."""
+        here = self.at(self.player_location)
+        return [one for one in here if not (one.is_discovered or one.is_player)]
+
+    def find_person(self, name: str) -> Person | None:
+        """Return the person with this name or alias, whatever its case, articles and spaces."""
+        if name in self.people:
+            return self.people[name]
+        wanted = normalized(name)
+        if not wanted:
+            return None
+        named = (one for one in self.people.values() if normalized(one.name) == wanted)
+        also = (
+            one for one in self.people.values() if wanted in {normalized(a) for a in one.aliases}
+        )
+        return next(named, None) or next(also, None)
+
+    def find_place(self, name: str) -> Place | None:
+        """Return the place with this name, whatever its case, articles and spaces, or the place
+        that the name was resolved to before."""
+        if name in self.places:
+            return self.places[name]
+        wanted = normalized(name)
+        if not wanted:
+            return None
+        found = next((one for one in self.places.values() if normalized(one.name) == wanted), None)
+        return found or self.places.get(self.known_as.get(wanted, ""))
