@@ -4,6 +4,7 @@ from agents.modes import Mode
 from explorer.lock import cast_of, lock_of
 from explorer.narrator import NARRATOR_AGENT, answers, headings, words_of
 from explorer.outcome import EVENT_KINDS, concludes, outcome
+from explorer.places import RESOLVER_AGENT
 from explorer.setup import Exploration
 from explorer.state import apply_change, begins, hands_on, initial_world
 from explorer.tools import readable
@@ -14,7 +15,7 @@ MODE = Mode(
     name="explorer",
     title="Explore a world",
     sentence="You are one person in a story. You say what you do, and a narrator tells the rest.",
-    agents=(NARRATOR_AGENT,),
+    agents=(NARRATOR_AGENT, RESOLVER_AGENT),
     answers=answers,
     own_pieces=words_of,
     cues=headings,

@@ -167,6 +167,7 @@ NARRATOR_AGENT = Agent(
     tools=TOOLS,
     # Five steps with tools, and then a last call that asks for none.
     most_steps=6,
+    retry_waits=(1, 2, 4),
 )
 
 

@@ -1,14 +1,14 @@
 """What a turn of an exploration leaves: the narrator's paragraphs, and short lines for what changed
 in the world."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from agents.modes import world_of
 from agents.providers.exceptions import EmptyReply
 from explorer.tools import meeting
 from sessions.events import NewEvent
 from sessions.models import Attempt, Change, Event
-from sessions.world import NewChange
+from sessions.world import NewChange, text_and_changes
 from world.changes import MET, MOVED, TIME
 from world.names import is_named_in
 from world.state import World
@@ -24,7 +24,7 @@ def concludes(attempt: Attempt, text: str) -> list[NewChange]:
     tool discovered them."""
     world: World = world_of(attempt)
     return [
-        NewChange(change.kind, change.payload, cause=NAMED)
+        NewChange(change.kind, change.payload, cause=NAMED, after_chars=len(text))
         for one in world.hidden()
         if any(is_named_in(text, name) for name in (one.name, *one.aliases))
         for change in meeting(world, one.name)
@@ -32,26 +32,34 @@ def concludes(attempt: Attempt, text: str) -> list[NewChange]:
 
 
 def outcome(attempt: Attempt, text: str) -> Sequence[NewEvent]:
-    """Return the lines of what the attempt's run changed, and the text. Raises EmptyReply without
-    text."""
+    """Return the text, and between its paragraphs a line for each thing that a step changed. Raises
+    EmptyReply without text."""
     if not text.strip():
         raise EmptyReply("The narrator acted and told nothing. Nothing was lost; try again.")
-    changes = attempt.changes.filter(run_id=attempt.run_id).order_by("position")
-    return [*_lines(attempt, changes), NewEvent(text.strip())]
+    return list(_events(attempt, text))
 
 
-def _lines(attempt: Attempt, changes: Iterable[Change]) -> Iterator[NewEvent]:
+def _events(attempt: Attempt, text: str) -> Iterator[NewEvent]:
     player = attempt.session.character(1).name
-    for change in changes:
-        payload = change.payload
-        if change.kind == MOVED and change.cause == "moveToLocation":
-            others = [name for name in payload["who"] if name != player]
-            together = f" with {' and '.join(others)}" if others else ""
-            yield _line(WENT, f"You go to {payload['to']}{together}.", payload["narrative_time"])
-        elif change.kind == TIME and change.cause == "advanceTime":
-            yield _line(PASSED, "Time passes.", payload["narrative_time"])
-        elif change.kind == MET:
-            yield _line(MET_SOMEBODY, f"You meet {payload['name']}.")
+    for piece in text_and_changes(attempt, text):
+        if isinstance(piece, str):
+            yield NewEvent(piece)
+        elif told := _told(piece, player):
+            yield told
+
+
+def _told(change: Change, player: str) -> NewEvent | None:
+    """Return the line that tells the change, or None if it is not told."""
+    payload = change.payload
+    if change.kind == MOVED and change.cause == "moveToLocation":
+        others = [name for name in payload["who"] if name != player]
+        together = f" with {' and '.join(others)}" if others else ""
+        return _line(WENT, f"You go to {payload['to']}{together}.", payload["narrative_time"])
+    if change.kind == TIME and change.cause == "advanceTime":
+        return _line(PASSED, "Time passes.", payload["narrative_time"])
+    if change.kind == MET:
+        return _line(MET_SOMEBODY, f"You meet {payload['name']}.")
+    return None
 
 
 def _line(kind: str, text: str, time: str = "") -> NewEvent:

@@ -9,8 +9,16 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from agents.modes import world_of
-from agents.prompting.tools import ProposedChange, Tool, ToolArguments, ToolContext, ToolResult
-from explorer.setup import LINE_LIMIT, MOST_PEOPLE, MOST_PLACES
+from agents.prompting.tools import (
+    ProposedChange,
+    Question,
+    Tool,
+    ToolArguments,
+    ToolContext,
+    ToolResult,
+)
+from explorer.places import question, resolve
+from explorer.setup import LINE_LIMIT, MOST_PEOPLE
 from explorer.state import MOVE_TICKS, apply_proposed, offered_of
 from sessions.cast import clean_person
 from sessions.exceptions import ChapterError
@@ -18,7 +26,6 @@ from sessions.limits import AGENT_NAME_CHAR_LIMIT, PUBLIC_TEXT_CHAR_LIMIT
 from sessions.models import PERSON, Attempt
 from sessions.roster import character
 from world.changes import KNOWN_AS, MET, MOVED, PLACE, TIME
-from world.names import canonical_name, normalized
 from world.state import World
 
 MOST_TICKS = 1_000
@@ -73,12 +80,17 @@ def _world(context: ToolContext) -> World:
     return apply_proposed(world, context.changes[context.readable["applied"] :])
 
 
+def which_place(arguments: MoveToLocation, context: ToolContext) -> Question | None:
+    """Return the question which place the destination means, unless that is clear."""
+    return question(arguments.destination, _world(context))
+
+
 def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
     world = _world(context)
     player = world.player
     if player is None:
         return ToolResult("There is no player in this world, so nobody can move.")
-    place, changes = _resolve(arguments.destination, world)
+    place, changes = resolve(arguments.destination, world, context.answer)
     if not place:
         return ToolResult("This world has too many places already. Go to one of those it has.")
     if place == player.location:
@@ -159,23 +171,6 @@ def _introduce(arguments: DiscoverCharacter, world: World) -> ToolResult:
     return ToolResult(f"The player has discovered {person['name']}.", changes)
 
 
-def _resolve(destination: str, world: World) -> tuple[str, tuple[ProposedChange, ...]]:
-    """Return the canonical name of the place, and the changes that make it known. The name is "" if
-    the world may have no more places."""
-    if place := world.find_place(destination):
-        return place.name, ()
-    name = canonical_name(destination)
-    # What is remembered of the destination leads to the same place the next time.
-    wanted = normalized(destination)
-    remembered = ProposedChange(KNOWN_AS, {"name": wanted, "place": name})
-    if place := world.find_place(name):
-        return place.name, (ProposedChange(KNOWN_AS, {"name": wanted, "place": place.name}),)
-    if not name or len(world.places) >= MOST_PLACES:
-        return "", ()
-    created = ProposedChange(PLACE, {"name": name, "description": ""})
-    return name, (created, remembered) if wanted != normalized(name) else (created,)
-
-
 def _who_is_here(world: World, context: ToolContext) -> str:
     here = ", ".join(one.name for one in world.present()) or "no one else"
     offered = context.readable["offered"]
@@ -200,6 +195,7 @@ TOOLS = (
         MoveToLocation,
         move,
         frozenset({MOVED, PLACE, KNOWN_AS}),
+        asks=which_place,
     ),
     Tool(
         "advanceTime",

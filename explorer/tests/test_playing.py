@@ -1,7 +1,10 @@
 """An exploration is played through the API, with a scripted narrator."""
 
+import json
+
 import pytest
 
+from agents.providers.base import ToolCall
 from agents.providers.scripted import Script, ScriptedProvider
 from explorer.tests.playing import (
     begin,
@@ -112,3 +115,98 @@ def test_a_turn_without_a_word_fails_and_changes_nothing(scripted: ScriptedProvi
 
     assert answer.status_code == 502
     assert world_of(chapter).player_location == "The Ferry Inn"
+
+
+def resolved(place: str | None, name: str, confidence: float) -> Script:
+    """Return the answer to the question which place is meant."""
+    arguments = {"matchedClusterId": place, "canonicalName": name, "confidence": confidence}
+    return Script("", tool_calls=(ToolCall("r", "resolveLocation", json.dumps(arguments)),))
+
+
+@pytest.mark.parametrize(
+    ("answer", "place"),
+    [
+        (resolved("place-2", "The Landing", 0.9), "The Landing"),
+        (resolved("place-2", "Old Quay", 0.4), "Old Quay"),
+        (resolved(None, "The Cellar", 0.9), "The Cellar"),
+        (Script("I cannot tell."), "Jetty Old River"),
+    ],
+)
+def test_a_model_says_which_place_is_meant(
+    scripted: ScriptedProvider, answer: Script, place: str
+) -> None:
+    chapter = begin()
+    again = [answer] if not answer.tool_calls else []
+    scripted.enqueue(
+        calls("", move("the jetty by the old river")), answer, *again, "Here.", "There."
+    )
+
+    play(chapter)
+
+    assert world_of(chapter).player_location == place
+
+
+def test_what_was_decided_once_asks_no_model_again(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    scripted.enqueue(
+        calls("", move("the jetty")),
+        resolved("place-2", "The Landing", 0.9),
+        "Water.",
+        calls("", move("The Mill")),
+        "Flour.",
+        calls("", move("a Jetty")),
+        "Water again.",
+    )
+
+    for _ in range(3):
+        play(chapter)
+
+    assert world_of(chapter).player_location == "The Landing"
+    assert not scripted.queue
+
+
+def test_lines_stand_between_the_paragraphs(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    scripted.enqueue(
+        calls("You open the door.", move("The Landing")),
+        calls("The cold takes your breath.", discover("Marta Quill")),
+        "She nods.",
+    )
+
+    play(chapter)
+
+    assert [text for _, text in events_of(chapter, 1)[1:]] == [
+        "You open the door.",
+        "You go to The Landing. Night.",
+        "The cold takes your breath.",
+        "You meet Marta Quill.",
+        "She nods.",
+    ]
+
+
+def test_the_world_is_told_as_json_now_and_after_a_turn(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    scripted.enqueue("A fire.", calls("", move("The Mill")), "Flour.")
+    play(chapter)
+    play(chapter)
+
+    now = call("GET", address(chapter, "world")).json()
+    before = call("GET", address(chapter, "world") + "?turn=1").json()
+
+    assert (now["player_location"], now["tick"]) == ("The Mill", 7)
+    assert (before["player_location"], before["tick"]) == ("The Ferry Inn", 1)
+    assert {one["name"] for one in now["characters"]} >= {"Marta Quill", "Edda Linn"}
+
+
+def test_a_secret_stands_in_no_prompt_while_its_holder_is_elsewhere(
+    scripted: ScriptedProvider,
+) -> None:
+    chapter = begin()
+    scripted.enqueue(
+        "A fire.", calls("", move("The Landing")), calls("", discover("the ringer")), "Marta."
+    )
+    play(chapter)
+    play(chapter)
+
+    with_secret = ["MARKER" in str(request.messages) for request in scripted.history]
+    assert with_secret == [False, False, False, True]

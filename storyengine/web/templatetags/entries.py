@@ -5,7 +5,7 @@ code renders them faster than a template.
 """
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -23,7 +23,7 @@ register = template.Library()
 _THOUGHT = '<span class="thought-mark" role="img" aria-label="Thought."></span>'
 # The classes of what no member of the cast says: the user's words, a narrator's, and a line of what
 # changed in the world.
-_OF_NOBODY = {
+_OF_NOBODY: Mapping[str, str] = {
     Event.Role.USER: " prompt",
     Event.Role.AGENT: " narrated",
     Event.Role.SYSTEM: " world-line",

@@ -1,0 +1,117 @@
+"""Decides which place a destination means: a place of the world, or a new one.
+
+A place of this name, whatever its case, articles and spaces, comes first, then what was decided
+before, then a model, and without its answer a rule.
+"""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, WithJsonSchema
+
+from agents.prompting.declarations import Agent
+from agents.prompting.layer_sources import own_pieces, prompt_file
+from agents.prompting.layers import Piece
+from agents.prompting.sandwich import LayerDeclaration
+from agents.prompting.tools import (
+    AnswerTool,
+    ProposedChange,
+    Question,
+    ToolArguments,
+)
+from explorer.setup import MOST_PLACES
+from sessions.limits import AGENT_NAME_CHAR_LIMIT
+from world.changes import KNOWN_AS, PLACE
+from world.names import canonical_name, normalized
+from world.state import World
+
+RESOLVER = "explorer.places"
+# An answer that is less sure of its match than this is a new place. The source of this number and
+# of the most tokens is the specification, sections 11 and 8.
+LEAST_CONFIDENCE = 0.6
+WHOLE_ANSWER_TOKENS = 4_096
+
+RESOLVER_AGENT = Agent(
+    None,
+    RESOLVER,
+    "Who knows the places",
+    "o4-mini",
+    output_tokens=WHOLE_ANSWER_TOKENS,
+    reasoning_tokens=1_000,
+    temperature=0.1,
+    layers=(
+        LayerDeclaration(
+            "SYSTEM", prompt_file("explorer.places"), role="system", has_heading=False
+        ),
+        LayerDeclaration("EXISTING_LOCATIONS", own_pieces("EXISTING_LOCATIONS")),
+        LayerDeclaration("LOCATION_DESCRIPTION", own_pieces("LOCATION_DESCRIPTION")),
+    ),
+    reasoning_effort="low",
+    retry_waits=(1, 2, 4),
+)
+
+
+class ResolveLocation(ToolArguments):
+    # A schema of ours has one type for each field; null is accepted too.
+    matchedClusterId: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(  # noqa: N815
+        None, description="The id of the place that is meant; empty for a new place."
+    )
+    canonicalName: Annotated[str, StringConstraints(strip_whitespace=True)] = Field(  # noqa: N815
+        "", description="The best short name of the place."
+    )
+    confidence: float = Field(0, ge=0, le=1, description="How sure this is, from 0 to 1.")
+
+
+ANSWER = AnswerTool("resolveLocation", "Says which place is meant.", ResolveLocation)
+
+
+def question(destination: str, world: World) -> Question | None:
+    """Return the question which place is meant, or None if this is known without a model."""
+    if not world.places or not normalized(destination) or world.find_place(destination):
+        return None
+    known = "\n".join(f'{_id(at)}. "{name}"' for at, name in enumerate(world.places))
+    pieces = {
+        "EXISTING_LOCATIONS": [Piece(known)],
+        "LOCATION_DESCRIPTION": [Piece(destination)],
+    }
+    return Question(RESOLVER, pieces, ANSWER)
+
+
+def resolve(
+    destination: str, world: World, answer: ResolveLocation | None
+) -> tuple[str, tuple[ProposedChange, ...]]:
+    """Return the canonical name of the place, and the changes that make it known.
+
+    The name is "" if the world may have no more places.
+    """
+    if place := world.find_place(destination):
+        return place.name, ()
+    name = _named(destination, world, answer)
+    wanted = normalized(destination)
+    if not name or not wanted:
+        return "", ()
+    found = world.find_place(name)
+    if found is None and len(world.places) >= MOST_PLACES:
+        return "", ()
+    canonical = found.name if found else name
+    changes = [] if found else [ProposedChange(PLACE, {"name": name, "description": ""})]
+    if wanted != normalized(canonical):
+        # The next time, the same words lead to the same place without a model.
+        changes.append(ProposedChange(KNOWN_AS, {"name": wanted, "place": canonical}))
+    return canonical, tuple(changes)
+
+
+def _named(destination: str, world: World, answer: ResolveLocation | None) -> str:
+    if answer is None:
+        return canonical_name(destination)
+    by_id = {_id(at): name for at, name in enumerate(world.places)}
+    matched = by_id.get((answer.matchedClusterId or "").strip())
+    if matched and answer.confidence >= LEAST_CONFIDENCE:
+        return matched
+    told = " ".join(answer.canonicalName.split())[:AGENT_NAME_CHAR_LIMIT]
+    # A name that is already that of a place, although the model is not sure, would be this place.
+    is_free = bool(normalized(told)) and world.find_place(told) is None
+    return told if is_free else canonical_name(destination)
+
+
+def _id(at: int) -> str:
+    return f"place-{at + 1}"

@@ -1,0 +1,27 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from world.names import canonical_name, is_named_in, normalized
+
+
+def test_names_are_compared_without_case_articles_and_spaces() -> None:
+    assert normalized("The  Old Mill") == normalized("old mill") == "old mill"
+    assert normalized("The") == "the"
+
+
+def test_a_new_place_gets_a_short_name_without_articles_and_prepositions() -> None:
+    assert canonical_name("down to the edge of the frozen northern lake") == (
+        "Edge Frozen Northern Lake"
+    )
+    assert canonical_name("the inn") == "Inn"
+
+
+@given(st.text(max_size=200))
+def test_any_text_gives_a_name_of_at_most_four_words(text: str) -> None:
+    assert len(canonical_name(text).split()) <= 4
+
+
+def test_only_whole_words_name_somebody() -> None:
+    assert is_named_in("Ib waits.", "Ib")
+    assert not is_named_in("Ibsen waits.", "Ib")
+    assert not is_named_in("Nothing.", " ")
