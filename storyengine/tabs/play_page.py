@@ -305,6 +305,17 @@ class PlayPage:
         agent = find_agent(writer.agent) if writer and writer.actor is None else None
         return agent.title if agent else ""
 
+    @cached_property
+    def is_narrated_in_play(self) -> bool:
+        """Whether a narrator answers all prompts, so that the user is one person of the story."""
+        return bool(self.narrator) and not self.answering
+
+    @cached_property
+    def goes_on_alone(self) -> bool:
+        """Whether the narrator also answers a prompt without words."""
+        writer = self._writer(None) if self.is_narrated_in_play else None
+        return writer is not None and not writer.needs_words
+
     def _writer(self, actor: int | None) -> Writer | None:
         try:
             return who_answers(self.chapter, actor)
