@@ -5,7 +5,7 @@ from gamemaster.characters import CHARACTERS, answers, headings, words_of
 
 MODE = Mode(
     name="gamemaster",
-    title="Game Master",
+    title="Lead the game",
     sentence="You tell a character what happens, and it answers.",
     agents=CHARACTERS,
     answers=answers,
