@@ -1,11 +1,20 @@
 """Explorer: the user is one person in a living world that a narrator tells."""
 
 from agents.modes import Mode
+from explorer.learned import ADDITION
 from explorer.lock import cast_of, lock_of
 from explorer.narrator import NARRATOR_AGENT, answers, headings, words_of
 from explorer.outcome import EVENT_KINDS, concludes, outcome
 from explorer.places import RESOLVER_AGENT
 from explorer.setup import Exploration
+from explorer.simulation import (
+    DIALOGUE_AGENT,
+    REPORT_AGENT,
+    SIMULATION,
+    SIMULATION_JOB,
+    SUMMARY_AGENT,
+    ask_for_simulation,
+)
 from explorer.state import apply_change, begins, hands_on, initial_world
 from explorer.tools import readable
 from memory.stretches import StretchRule
@@ -15,7 +24,7 @@ MODE = Mode(
     name="explorer",
     title="Explore a world",
     sentence="You are one person in a story. You say what you do, and a narrator tells the rest.",
-    agents=(NARRATOR_AGENT, RESOLVER_AGENT),
+    agents=(NARRATOR_AGENT, RESOLVER_AGENT, SUMMARY_AGENT, DIALOGUE_AGENT, REPORT_AGENT),
     answers=answers,
     own_pieces=words_of,
     cues=headings,
@@ -23,11 +32,14 @@ MODE = Mode(
     outcome=outcome,
     change_kinds=CHANGE_KINDS,
     event_kinds=EVENT_KINDS,
+    job_kinds={SIMULATION: SIMULATION_JOB},
     stretches=StretchRule(for_characters=False),
+    memory_addition=ADDITION,
     initial_state=initial_world,
     apply_change=apply_change,
     begins=begins,
     concludes=concludes,
+    after_commit=ask_for_simulation,
     hands_on=hands_on,
     setup=Exploration,
     cast_of=cast_of,

@@ -9,12 +9,14 @@ from explorer.tools import meeting
 from sessions.events import NewEvent
 from sessions.models import Attempt, Change, Event
 from sessions.world import NewChange, text_and_changes
-from world.changes import MET, MOVED, TIME
+from world.changes import MET, MOVED, SIMULATED, TIME
 from world.names import is_named_in
 from world.state import World
 
-WENT, PASSED, MET_SOMEBODY = (f"explorer.{name}" for name in ("went", "passed", "met"))
-EVENT_KINDS = frozenset({WENT, PASSED, MET_SOMEBODY})
+WENT, PASSED, MET_SOMEBODY, SKIPPED = (
+    f"explorer.{name}" for name in ("went", "passed", "met", "skipped")
+)
+EVENT_KINDS = frozenset({WENT, PASSED, MET_SOMEBODY, SKIPPED})
 # The cause of a change that the program makes itself.
 NAMED = "named"
 
@@ -57,6 +59,9 @@ def _told(change: Change, player: str) -> NewEvent | None:
         return _line(WENT, f"You go to {payload['to']}{together}.", payload["narrative_time"])
     if change.kind == TIME and change.cause == "advanceTime":
         return _line(PASSED, "Time passes.", payload["narrative_time"])
+    if change.kind == SIMULATED and change.payload.get("skipped"):
+        places = " and ".join(payload["skipped"])
+        return _line(SKIPPED, f"What happened at {places} meanwhile could not be worked out.")
     if change.kind == MET:
         return _line(MET_SOMEBODY, f"You meet {payload['name']}.")
     return None

@@ -10,11 +10,11 @@ from typing import Any
 
 from world.state import SOURCES, Happening, Known, Person, Place, World
 
-MOVED, TIME, PLACE, KNOWN_AS, MET, LEARNED, TIED, HAPPENED, SIMULATED = (
+MOVED, TIME, PLACE, KNOWN_AS, MET, LEARNED, TIED, HAPPENED, SIMULATED, REMEMBERED = (
     f"world.{name}"
     for name in (
         *("moved", "time", "place", "known_as", "met"),
-        *("learned", "tied", "happened", "simulated"),
+        *("learned", "tied", "happened", "simulated", "remembered"),
     )
 )
 Payload = Mapping[str, Any]
@@ -142,13 +142,37 @@ def _happened(world: World, payload: Payload, ref: str) -> World:
     return world
 
 
+def _remembered(world: World, payload: Payload, ref: str) -> World:
+    """What memory tells of a stretch of play: `events`, `learned` and `relationships`, each as the
+    changes of these kinds have them. Everybody in `events` knows of them already."""
+    for at, event in enumerate(payload.get("events", ())):
+        world = _happened(world, event, f"{ref}.e{at}")
+    for at, lesson in enumerate(payload.get("learned", ())):
+        world = _learned(world, lesson, f"{ref}.l{at}")
+    for tie in payload.get("relationships", ()):
+        world = _tied(world, tie, ref)
+    return world
+
+
 def _simulated(world: World, payload: Payload, ref: str) -> World:
-    """What happened at a place out of the player's sight was worked out: `place`, `tick`."""
-    place = world.find_place(payload["place"])
-    if place is None or place.unseen_since >= payload["tick"]:
-        return world
-    changed = replace(place, unseen_since=payload["tick"])
-    return replace(world, places={**world.places, place.name: changed})
+    """What happened at places out of the player's sight was worked out: `places`, each with `place`,
+    `tick` and what `remembered` has, and `movements`, each with `who` and `to`.
+
+    Whoever the player has met again since stays where they are.
+    """
+    for at, one in enumerate(payload["places"]):
+        place = world.find_place(one["place"])
+        if place is None:
+            continue
+        if place.unseen_since < one["tick"]:
+            changed = replace(place, unseen_since=one["tick"])
+            world = replace(world, places={**world.places, place.name: changed})
+        world = _remembered(world, one, f"{ref}.{at}")
+        for movement in one.get("movements", ()):
+            person = world.find_person(movement["who"])
+            if person is not None and person.location == place.name != world.player_location:
+                world = _moved(world, {"who": [person.name], "to": movement["to"]}, ref)
+    return world
 
 
 def _pass(world: World, payload: Payload) -> World:
@@ -175,5 +199,6 @@ _BY_KIND: Mapping[str, Callable[[World, Payload, str], World]] = {
     TIED: _tied,
     HAPPENED: _happened,
     SIMULATED: _simulated,
+    REMEMBERED: _remembered,
 }
 CHANGE_KINDS = frozenset(_BY_KIND)

@@ -1,0 +1,276 @@
+"""What happens out of the player's sight.
+
+After a move, the people at other places talk, part and learn things. A job works it out beside
+play, and the next run takes it as a late result.
+
+The thresholds are those of the specification, section 10.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from agents.calling.answers_by_call import ask_for_call
+from agents.calling.calls import call_model
+from agents.calling.model_access import tier_of
+from agents.flows.late_results import finish_with_result
+from agents.models import Job
+from agents.modes import compose_for, world_of
+from agents.prompting.declarations import Agent
+from agents.prompting.layer_sources import own_pieces, prompt_file
+from agents.prompting.layers import Layer, Piece
+from agents.prompting.sandwich import LayerDeclaration, Subject
+from agents.prompting.tools import AnswerTool, ToolArguments
+from agents.providers.exceptions import ProviderError
+from agents.running.database import in_database
+from agents.running.job_kinds import JobKind
+from agents.running.results import ask_for_result
+from agents.running.watch import Watch
+from explorer.learned import Lesson, Relationship
+from explorer.places import WHOLE_ANSWER_TOKENS
+from explorer.setup import LINE_LIMIT, exploration_of
+from memory.fold.folding import fold_chapter
+from memory.fold.present import present
+from sessions.exceptions import ChapterError
+from sessions.models import Attempt, Session
+from world.changes import MOVED, SIMULATED
+from world.names import is_named_in
+from world.state import Person, World
+
+logger = logging.getLogger(__name__)
+
+SIMULATION = "explorer.simulation"
+# Up to this many ticks nothing is worked out, up to the next a summary, and beyond it in full. With
+# an open thread that names somebody there, it is in full from the last of them on.
+_NOTHING_UNTIL, _SUMMARY_UNTIL, _FULL_FROM_WITH_THREAD = 10, 20, 6
+MOST_PLACES_OF_A_MOVE = 2
+_MOST_EXCHANGES = 8
+_LONGEST_SUMMARY = LINE_LIMIT
+_MOST_ENTRIES = 20
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A place whose people are simulated: how many ticks nobody saw them, and how fully."""
+
+    place: str
+    people: tuple[Person, ...]
+    ticks: int
+    is_full: bool
+
+    @property
+    def exchanges(self) -> int:
+        return max(min(self.ticks // 2, _MOST_EXCHANGES), 1)
+
+
+def find_unseen(world: World, open_threads: Sequence[str]) -> list[Unseen]:
+    """Return the places to simulate after a move, the longest unseen first."""
+    found = []
+    for place in world.places.values():
+        people = tuple(world.at(place.name))
+        ticks = world.tick - place.unseen_since
+        if len(people) < 2 or any(one.is_player for one in people):
+            continue
+        is_urgent = any(
+            is_named_in(thread, one.name) for thread in open_threads for one in people
+        )
+        is_full = ticks > _SUMMARY_UNTIL or (is_urgent and ticks >= _FULL_FROM_WITH_THREAD)
+        if is_full or ticks > _NOTHING_UNTIL:
+            found.append(Unseen(place.name, people, ticks, is_full))
+    found.sort(key=lambda one: -one.ticks)
+    return found[:MOST_PLACES_OF_A_MOVE]
+
+
+def ask_for_simulation(attempt: Attempt) -> None:
+    """Ask for what happened out of sight, if the attempt moved the player and somebody is unseen
+    for long enough."""
+    moves = attempt.changes.filter(run_id=attempt.run_id, kind=MOVED, step__gt=0)
+    if moves.exists() and _plan(attempt):
+        ask_for_result(attempt, SIMULATION, SIMULATED)
+
+
+def _plan(attempt: Attempt) -> list[Unseen]:
+    world: World = world_of(attempt)
+    return find_unseen(world, _open_threads(attempt))
+
+
+def _open_threads(attempt: Attempt) -> list[str]:
+    """Return the open threads of memory before the attempt's turn, which no later memory changes."""
+    number = attempt.turn.number if attempt.turn else None
+    folded = fold_chapter(attempt.session, before=number)
+    return [one.text for one in present(folded).open_threads]
+
+
+class Happened(ToolArguments):
+    description: str = Field(min_length=1, max_length=LINE_LIMIT)
+    witnesses: list[str] = Field(max_length=_MOST_ENTRIES)
+
+
+class Movement(ToolArguments):
+    character: str = Field(min_length=1)
+    destination: str = Field(min_length=1)
+
+
+class SimulationReport(ToolArguments):
+    events: list[Happened] = Field(default=[], max_length=_MOST_ENTRIES)
+    movements: list[Movement] = Field(default=[], max_length=_MOST_ENTRIES)
+    learned: list[Lesson] = Field(default=[], max_length=_MOST_ENTRIES)
+    relationships: list[Relationship] = Field(default=[], max_length=_MOST_ENTRIES)
+
+
+REPORT = AnswerTool(
+    "reportSimulation", "Reports what happened in the conversation.", SimulationReport
+)
+
+
+def _agent(name: str, title: str, prompt: str, temperature: float) -> Agent:
+    return Agent(
+        None,
+        name,
+        title,
+        "o4-mini",
+        output_tokens=WHOLE_ANSWER_TOKENS,
+        reasoning_tokens=2_000,
+        temperature=temperature,
+        layers=(
+            LayerDeclaration("SYSTEM", prompt_file(prompt), role="system", has_heading=False),
+            LayerDeclaration("OUT_OF_SIGHT", own_pieces("OUT_OF_SIGHT")),
+            LayerDeclaration("CONVERSATION", own_pieces("CONVERSATION")),
+        ),
+        reasoning_effort="low",
+        is_background=True,
+        retry_waits=(1, 2, 4),
+    )
+
+
+SUMMARY_AGENT = _agent("explorer.summary", "What happened meanwhile", "explorer.summary", 0.7)
+DIALOGUE_AGENT = _agent("explorer.dialogue", "Talk out of sight", "explorer.dialogue", 0.9)
+REPORT_AGENT = _agent("explorer.report", "Report of the talk", "explorer.report", 0.1)
+
+
+async def simulate(job: Job, watch: Watch) -> None:
+    """Work out what happened at each place. A place that fails is skipped, and the result says
+    so."""
+    attempt, world, unseen = await in_database(_read, job)
+    places: list[dict[str, Any]] = []
+    skipped: list[str] = []
+    for one in unseen:
+        try:
+            places.append(await _simulate(job, attempt, world, one))
+        except (ProviderError, ChapterError) as error:
+            logger.warning("job %s: a place is skipped: %s", job.pk, type(error).__name__)
+            skipped.append(one.place)
+    await in_database(finish_with_result, job, {"places": places, "skipped": skipped})
+
+
+def _read(job: Job) -> tuple[Attempt, World, list[Unseen]]:
+    assert job.attempt is not None, "A simulation is asked for by an attempt."
+    attempt = Attempt.objects.select_related("session", "turn").get(pk=job.attempt.pk)
+    world: World = world_of(attempt)
+    return attempt, world, _plan(attempt)
+
+
+async def _simulate(job: Job, attempt: Attempt, world: World, one: Unseen) -> dict[str, Any]:
+    result: dict[str, Any] = {"place": one.place, "tick": world.tick}
+    about = {"OUT_OF_SIGHT": [Piece(_told(attempt.session, world, one))]}
+    if not one.is_full:
+        reply = await call_model(
+            SUMMARY_AGENT, job.session_id, _composing(SUMMARY_AGENT, attempt, about), job_id=job.pk
+        )
+        text = " ".join(reply.text.split())[:_LONGEST_SUMMARY]
+        witnesses = [person.name for person in one.people]
+        return result | {"events": [_event(text, one, witnesses)]}
+    talk = await call_model(
+        DIALOGUE_AGENT, job.session_id, _composing(DIALOGUE_AGENT, attempt, about), job_id=job.pk
+    )
+    heard = about | {"CONVERSATION": [Piece(talk.text)]}
+    report = await ask_for_call(
+        REPORT_AGENT,
+        job.session_id,
+        _composing(REPORT_AGENT, attempt, heard),
+        REPORT,
+        job_id=job.pk,
+    )
+    return result | _kept(report, world, one)
+
+
+def _composing(agent: Agent, attempt: Attempt, pieces: dict[str, list[Piece]]) -> Any:
+    def compose() -> list[Layer]:
+        subject = Subject(attempt.session, attempt=attempt, own_pieces=pieces)
+        return compose_for(agent, subject, tier_of(agent))
+
+    return compose
+
+
+def _told(chapter: Session, world: World, one: Unseen) -> str:
+    """Return what the simulation is told: who is there, with what they know, and nobody else."""
+    others = ", ".join(name for name in world.places if name != one.place) or "None yet"
+    return "\n".join(
+        [
+            f"PLACE: {one.place}",
+            f"TIME: {world.narrative_time or 'Unknown'}",
+            f"TIME THAT PASSED: {one.ticks} ticks",
+            f"EXCHANGES: {one.exchanges}",
+            "CHARACTERS:",
+            *_people(one),
+            f"AVAILABLE LOCATIONS: {others}",
+            f"SCENARIO: {exploration_of(chapter).description}",
+        ]
+    )
+
+
+def _people(one: Unseen) -> Iterator[str]:
+    for person in one.people:
+        yield f"- {person.name}: {' '.join(person.description.split())}"
+        if person.goals:
+            yield f"    Goal: {' '.join(person.goals.split())}"
+        if person.knowledge:
+            yield f"    Knows: {'; '.join(known.content for known in person.knowledge[-5:])}"
+        for name, text in person.relationships.items():
+            yield f"    To {name}: {text}"
+
+
+def _event(text: str, one: Unseen, witnesses: Sequence[str]) -> dict[str, Any]:
+    return {
+        "description": text,
+        "location": one.place,
+        "witnesses": list(witnesses),
+        "is_learned": True,
+    }
+
+
+def _kept(report: SimulationReport, world: World, one: Unseen) -> dict[str, Any]:
+    """Return what the report says of people who are at the place, and of places that exist."""
+    here = {person.name for person in one.people}
+
+    def name_of(name: str) -> str:
+        person = world.find_person(name)
+        return person.name if person and person.name in here else ""
+
+    events = []
+    for event in report.events:
+        witnesses = list(dict.fromkeys(filter(None, map(name_of, event.witnesses))))
+        if witnesses:
+            events.append(_event(event.description, one, witnesses))
+    movements = []
+    for move in report.movements:
+        to, who = world.find_place(move.destination), name_of(move.character)
+        if who and to is not None and to.name != one.place:
+            movements.append({"who": who, "to": to.name})
+    learned = [
+        {"who": who, "content": it.what, "source": it.source, "from": name_of(it.from_whom)}
+        for it in report.learned
+        if (who := name_of(it.who))
+    ]
+    ties = [
+        {"who": who, "name": other, "description": it.description}
+        for it in report.relationships
+        if (who := name_of(it.who)) and (other := name_of(it.name)) and who != other
+    ]
+    return {"events": events, "movements": movements, "learned": learned, "relationships": ties}
+
+
+SIMULATION_JOB = JobKind(run=simulate)
