@@ -74,9 +74,7 @@ def find_unseen(world: World, open_threads: Sequence[str]) -> list[Unseen]:
         ticks = world.tick - place.unseen_since
         if len(people) < 2 or any(one.is_player for one in people):
             continue
-        is_urgent = any(
-            is_named_in(thread, one.name) for thread in open_threads for one in people
-        )
+        is_urgent = any(is_named_in(thread, one.name) for thread in open_threads for one in people)
         is_full = ticks > _SUMMARY_UNTIL or (is_urgent and ticks >= _FULL_FROM_WITH_THREAD)
         if is_full or ticks > _NOTHING_UNTIL:
             found.append(Unseen(place.name, people, ticks, is_full))
@@ -98,7 +96,7 @@ def _plan(attempt: Attempt) -> list[Unseen]:
 
 
 def _open_threads(attempt: Attempt) -> list[str]:
-    """Return the open threads of memory before the attempt's turn, which no later memory changes."""
+    """Return the open threads of memory before the attempt's turn."""
     number = attempt.turn.number if attempt.turn else None
     folded = fold_chapter(attempt.session, before=number)
     return [one.text for one in present(folded).open_threads]

@@ -155,8 +155,8 @@ def _remembered(world: World, payload: Payload, ref: str) -> World:
 
 
 def _simulated(world: World, payload: Payload, ref: str) -> World:
-    """What happened at places out of the player's sight was worked out: `places`, each with `place`,
-    `tick` and what `remembered` has, and `movements`, each with `who` and `to`.
+    """What happened out of the player's sight was worked out: `places`, each with `place`, `tick`,
+    what `remembered` has, and `movements`, each with `who` and `to`.
 
     Whoever the player has met again since stays where they are.
     """
