@@ -152,6 +152,8 @@ class Mode:
     # The name of a template with other ways to begin such a chapter, for the page that offers the
     # mode.
     beginnings: str = ""
+    # The name of a template with one of them, for a home page without stories.
+    card: str = ""
     # The style sheet of `cells` and `panel`, as the tag `static` names it.
     style: str = ""
     # `initial_state` returns the world before the first turn, and `apply_change` the world after a

@@ -47,5 +47,6 @@ MODE = Mode(
     cells="explorer/cells.html",
     panel="explorer/panel.html",
     beginnings="explorer/beginnings.html",
+    card="explorer/card.html",
     style="explorer/explorer.css",
 )

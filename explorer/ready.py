@@ -12,7 +12,7 @@ from agents.flows.locking import lock_without_a_model
 from agents.mode_fields import save_mode_setup
 from agents.modes import begin_chapter
 from explorer.scenario_file import read_scenario
-from explorer.setup import Exploration
+from explorer.setup import Exploration, PersonSetup
 from sessions.access import get_chapter
 from sessions.chapters import free_title
 from sessions.exceptions import UnknownStarter
@@ -34,6 +34,11 @@ class ReadyScenario:
     def premise(self) -> str:
         """The first paragraph of the description."""
         return self.setup.description.split("\n\n")[0]
+
+    @property
+    def known(self) -> list[PersonSetup]:
+        """The first people whom the player knows."""
+        return [one for one in self.setup.people if one.is_discovered][:3]
 
 
 @lru_cache(maxsize=1)

@@ -20,7 +20,7 @@ from sessions.models import Attempt, Session
 
 NARRATOR = Agent(
     None,
-    "explorer.narrator",
+    "voyager.narrator",
     "Narrator of what is seen",
     "gpt-4o",
     output_tokens=500,
@@ -41,9 +41,9 @@ def words_of(attempt: Attempt) -> dict[str, list[Piece]]:
     return {"USER_PROMPT": [Piece(attempt.words)]}
 
 
-EXPLORER = Mode(
-    name="explorer",
-    title="Explorer",
+VOYAGER = Mode(
+    name="voyager",
+    title="Voyager",
     sentence="You look around in a world that a narrator tells.",
     agents=(NARRATOR,),
     answers=answers,

@@ -38,7 +38,7 @@ from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.tools import ToolArguments
 from agents.providers.scripted import ScriptedProvider
 from agents.running.job_kinds import JobKind, job_kind
-from agents.tests.second_mode import EXPLORER, NARRATOR, added, install
+from agents.tests.second_mode import NARRATOR, VOYAGER, added, install
 from memory.stretches import StretchRule
 from sessions.events import NewEvent
 from sessions.exceptions import InvalidInput, WrongState
@@ -81,20 +81,20 @@ def faults() -> list[str | None]:
 def test_the_modes_are_those_of_the_settings(with_modes: Install) -> None:
     installed = [mode.name for mode in all_modes()]
     assert "gamemaster" in installed
-    with_modes(explorer=EXPLORER)
-    assert [mode.name for mode in all_modes()] == [*installed, "explorer"]
-    assert all_modes()[-1] is EXPLORER
-    assert mode_of(Session(mode="explorer")) is EXPLORER
+    with_modes(voyager=VOYAGER)
+    assert [mode.name for mode in all_modes()] == [*installed, "voyager"]
+    assert all_modes()[-1] is VOYAGER
+    assert mode_of(Session(mode="voyager")) is VOYAGER
     assert faults() == []
 
 
 def test_a_chapter_of_a_mode_that_is_not_there_is_refused_by_its_name() -> None:
-    with pytest.raises(WrongState, match='played as "explorer", a way to play that is not'):
-        mode_of(Session(mode="explorer"))
+    with pytest.raises(WrongState, match='played as "voyager", a way to play that is not'):
+        mode_of(Session(mode="voyager"))
 
 
 def other(**changes: Any) -> Mode:
-    return replace(EXPLORER, **{"name": "other", "agents": (), **changes})
+    return replace(VOYAGER, **{"name": "other", "agents": (), **changes})
 
 
 def of_agent(**changes: Any) -> Mode:
@@ -117,10 +117,10 @@ class WithinIt(ToolArguments):
     ("mode", "check_id"),
     [
         (None, "agents.E001"),
-        (replace(EXPLORER, agents=()), "agents.E002"),
+        (replace(VOYAGER, agents=()), "agents.E002"),
         (of_agent(), "agents.E003"),
         (of_agent(name="memory"), "agents.E003"),
-        (of_agent(name="explorer_narrator"), "agents.E004"),
+        (of_agent(name="voyager_narrator"), "agents.E004"),
         (of_agent(name="other.memory", agent_id=8), "agents.E004"),
         (other(added_layers=(added(agent="nobody"),)), "agents.E005"),
         (other(added_layers=(added(before="NOTHING"),)), "agents.E005"),
@@ -142,7 +142,7 @@ def test_a_declaration_that_cannot_be_is_named_with_a_way_out(
     with_modes: Install, mode: Mode | None, check_id: str
 ) -> None:
     moved, seen = frozenset({"moved"}), frozenset({"seen"})
-    with_modes(explorer=replace(EXPLORER, change_kinds=moved, event_kinds=seen), other=mode)
+    with_modes(voyager=replace(VOYAGER, change_kinds=moved, event_kinds=seen), other=mode)
     messages = check_modes()
     assert {message.id for message in messages} == {check_id}
     assert all(message.hint for message in messages)
@@ -162,7 +162,7 @@ def test_the_mode_of_chapters_that_name_none_must_be_there(settings: Settings) -
 
 
 def test_a_variable_that_names_the_model_of_no_agent_is_remarked(settings: Settings) -> None:
-    settings.MODEL_BY_AGENT = {"AGENT_9": "m", "AGENT_10": "m", "EXPLORER_NARRATOR": "m"}
+    settings.MODEL_BY_AGENT = {"AGENT_9": "m", "AGENT_10": "m", "VOYAGER_NARRATOR": "m"}
     messages = check_modes()
     assert [message.id for message in messages] == ["agents.W001"] * 2
     assert "STORYENGINE_MODEL_AGENT_10" in messages[0].msg
@@ -171,30 +171,30 @@ def test_a_variable_that_names_the_model_of_no_agent_is_remarked(settings: Setti
 def test_an_agent_of_a_mode_has_its_model_by_its_name(
     with_modes: Install, settings: Settings
 ) -> None:
-    with_modes(explorer=EXPLORER)
-    settings.LLM, settings.MODEL_BY_AGENT = "openai", {"EXPLORER_NARRATOR": "teller"}
+    with_modes(voyager=VOYAGER)
+    settings.LLM, settings.MODEL_BY_AGENT = "openai", {"VOYAGER_NARRATOR": "teller"}
     assert faults() == []
-    agent = find_agent("explorer.narrator")
+    agent = find_agent("voyager.narrator")
     assert agent is NARRATOR
     assert model_name(agent) == "teller"
 
 
 def test_what_a_mode_declares_is_guarded_and_done(with_modes: Install) -> None:
-    mode = replace(EXPLORER, elements=frozenset({"vista"}), job_kinds={"explorer.map": JOB})
-    with_modes(explorer=mode)
-    load_modes(("gamemaster", "explorer"))
+    mode = replace(VOYAGER, elements=frozenset({"vista"}), job_kinds={"voyager.map": JOB})
+    with_modes(voyager=mode)
+    load_modes(("gamemaster", "voyager"))
     assert without_forgeries("<vista>") == "&lt;vista>"
-    assert job_kind("explorer.map") is JOB
+    assert job_kind("voyager.map") is JOB
 
 
 @pytest.mark.django_db
 class TestAddedLayers:
     def test_one_stands_in_the_mode_s_own_chapters_alone(self, with_modes: Install) -> None:
-        with_modes(explorer=replace(EXPLORER, added_layers=(added(before="FORMAT"),)))
+        with_modes(voyager=replace(VOYAGER, added_layers=(added(before="FORMAT"),)))
         chapter = in_a_harbour()
         own = [layer.name for layer in CONTEXT_SUMMARY.layers]
         assert [layer.name for layer in layers_of(CONTEXT_SUMMARY, chapter)] == own
-        chapter.mode = "explorer"
+        chapter.mode = "voyager"
         names = [layer.name for layer in layers_of(CONTEXT_SUMMARY, chapter)]
         assert names == [*own[:-1], "WHAT_IS_NEAR", "FORMAT"]
         told = compose_for(CONTEXT_SUMMARY, Subject(chapter), "full")
@@ -206,8 +206,8 @@ class TestAddedLayers:
             "WHAT_IS_NEAR", world_text, trim=Trim.DROP, most_tokens={"minimal": 1}, is_kept=True
         )
         layer = AddedLayer("memory", "FORMAT", near)
-        with_modes(explorer=replace(EXPLORER, added_layers=(layer,)))
-        subject = Subject(in_a_harbour(mode="explorer"))
+        with_modes(voyager=replace(VOYAGER, added_layers=(layer,)))
+        subject = Subject(in_a_harbour(mode="voyager"))
         for tier in TIERS:
             told = compose_for(CONTEXT_SUMMARY, subject, tier)
             prompt = assemble(told, budget_tokens=100_000, weight_per_token=1)
@@ -221,18 +221,18 @@ class TestPlay:
         self, with_modes: Install, provider: ScriptedProvider, client: Client
     ) -> None:
         committed: list[Attempt] = []
-        with_modes(explorer=replace(EXPLORER, after_commit=committed.append))
-        chapter = in_a_harbour(mode="explorer")
+        with_modes(voyager=replace(VOYAGER, after_commit=committed.append))
+        chapter = in_a_harbour(mode="voyager")
         assert look_ahead(chapter, agent_slot=1, user_text="I look.").agent == NARRATOR.title
         provider.enqueue("Masts, and gulls.")
         attempt = play(chapter, "I look.", slot=None)
         assert attempt.status == Attempt.Status.COMMITTED, attempt.error
-        assert (attempt.actor, attempt.agent) == (None, "explorer.narrator")
+        assert (attempt.actor, attempt.agent) == (None, "voyager.narrator")
         assert committed == [attempt]
         messages = [message.content for message in provider.history[0].messages]
         assert messages == ["## WORLD_TEXT\nA harbour.", "## USER_PROMPT\nI look."]
         call = LLMArtifact.objects.get()
-        assert (call.agent, call.agent_id) == ("explorer.narrator", None)
+        assert (call.agent, call.agent_id) == ("voyager.narrator", None)
         page = client.get(reverse("pages:usage", args=[chapter.pk])).content.decode()
         assert NARRATOR.title in page
 
@@ -241,8 +241,8 @@ class TestPlay:
     ) -> None:
         settings.LLM = "scripted"
         committed: list[Attempt] = []
-        with_modes(explorer=replace(EXPLORER, after_commit=committed.append))
-        chapter = in_a_harbour(mode="explorer")
+        with_modes(voyager=replace(VOYAGER, after_commit=committed.append))
+        chapter = in_a_harbour(mode="voyager")
         provider.enqueue("Masts, and gulls.", "Ice, and gulls.")
         attempt = play(chapter, "I look.", slot=None)
         trial = try_again(chapter, "A frozen harbour.", name="WORLD_TEXT")
@@ -259,9 +259,9 @@ class TestOutcomes:
         def outcome(attempt: Attempt, text: str) -> list[NewEvent]:
             return [NewEvent(text)] * (MAX_EVENTS_OF_AN_ATTEMPT + more)
 
-        with_modes(explorer=replace(EXPLORER, outcome=outcome))
+        with_modes(voyager=replace(VOYAGER, outcome=outcome))
         provider.enqueue("A wave.")
-        chapter = make_active_chapter(mode="explorer")
+        chapter = make_active_chapter(mode="voyager")
         attempt = play(chapter, "Look.", slot=None)
         assert attempt.status == status
         assert attempt.events.count() == (0 if more else MAX_EVENTS_OF_AN_ATTEMPT + 1)
@@ -278,9 +278,9 @@ class TestOutcomes:
         def outcome(attempt: Attempt, text: str) -> list[NewEvent]:
             return [NewEvent(text, attempt.actor, kind=THOUGHT)]
 
-        with_modes(explorer=replace(EXPLORER, outcome=outcome))
+        with_modes(voyager=replace(VOYAGER, outcome=outcome))
         provider.enqueue("A wave?")
-        chapter = make_active_chapter(mode="explorer")
+        chapter = make_active_chapter(mode="voyager")
         attempt = play(chapter, "Look.", slot=None)
         assert (attempt.status, attempt.partial_text) == ("failed", "A wave?")
         assert "a thought that nobody has" in attempt.error

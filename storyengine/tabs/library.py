@@ -1,6 +1,7 @@
 """The home page with its shelf of stories, and the actions on a whole chapter."""
 
 import uuid
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpResponse, HttpResponseRedirect
@@ -50,8 +51,17 @@ def library(request: HttpRequest) -> HttpResponse:
         "is_embedded": is_embedded,
         "is_model_ready": is_embedded and is_ready(read_embedded_server()),
         "starters": all_starters(),
+        **_first_cards(),
     }
     return show(request, "library/library.html", context)
+
+
+def _first_cards() -> dict[str, Any]:
+    """Return what a home page without stories offers: a few starters, and a card of each mode that
+    has one, in place of the last of them."""
+    cards = [mode.card for mode in all_modes() if mode.card]
+    starters = all_starters()
+    return {"cards": cards, "first_starters": starters[: len(starters) - len(cards)]}
 
 
 @require_POST

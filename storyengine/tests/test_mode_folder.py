@@ -15,7 +15,7 @@ from storyengine.tests.copying import copy_program
 
 BASE = Path(settings.BASE_DIR)
 FOLDER = Path(__file__).resolve().parent / "harbour"
-PACKAGES = ("storyengine", *settings.MODES, "agents", "memory", "sessions")
+PACKAGES = ("storyengine", *settings.MODES, "world", "agents", "memory", "sessions")
 
 PROBE = """
 import django

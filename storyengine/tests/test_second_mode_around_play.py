@@ -23,7 +23,7 @@ from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import due_jobs
 from agents.running.work import work_on
 from agents.tests.replies import answer_in_form
-from agents.tests.second_mode import EXPLORER, install
+from agents.tests.second_mode import VOYAGER, install
 from memory.blocks import counting_blocks, counting_deltas, knows
 from memory.stretches import StretchRule
 from sessions.access import get_chapter
@@ -53,7 +53,7 @@ class Harbour(BaseModel):
     berths: list[Berth] = []
 
 
-SET_UP = replace(EXPLORER, setup=Harbour)
+SET_UP = replace(VOYAGER, setup=Harbour)
 LOCKED = replace(SET_UP, stages=frozenset(Stage))
 AUTUMN = {"season": "autumn", "berths": [{"depth": 4, "name": "North"}]}
 
@@ -62,7 +62,7 @@ Install = Callable[[Mode], None]
 
 @pytest.fixture
 def with_mode(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[Install]:
-    yield lambda mode: install(monkeypatch, settings, explorer=mode)
+    yield lambda mode: install(monkeypatch, settings, voyager=mode)
     monkeypatch.undo()
     install(monkeypatch, settings)
 
@@ -75,7 +75,7 @@ def call(client: Client, verb: str, address: str, body: Any = None) -> Any:
 
 
 def begin(client: Client) -> str:
-    return str(call(client, "post", "", {"mode": "explorer"}).json()["session_id"])
+    return str(call(client, "post", "", {"mode": "voyager"}).json()["session_id"])
 
 
 def play(client: Client, provider: ScriptedProvider, key: str, words: str = "I look.") -> None:
@@ -192,7 +192,7 @@ class TestSetup:
         class Needs(BaseModel):
             season: str
 
-        with_mode(replace(EXPLORER, setup=Needs))
+        with_mode(replace(VOYAGER, setup=Needs))
         [fault] = check_modes()
         assert fault.id == "agents.E008"
         assert "explorer has fields without a default: season" in fault.msg
@@ -235,7 +235,7 @@ class TestStages:
     def test_without_narration_the_end_says_that_there_is_no_prose(
         self, client: Client, provider: ScriptedProvider, with_mode: Install
     ) -> None:
-        with_mode(replace(EXPLORER, stages=frozenset({Stage.SET_UP, Stage.PLAY})))
+        with_mode(replace(VOYAGER, stages=frozenset({Stage.SET_UP, Stage.PLAY})))
         key = begin(client)
         play(client, provider, key)
         question = page(client, "confirm-end", key)
@@ -253,8 +253,8 @@ class TestStages:
     def test_without_memory_no_calls_for_it_are_asked_for(
         self, client: Client, with_mode: Install
     ) -> None:
-        with_mode(replace(EXPLORER, stages=frozenset({Stage.SET_UP, Stage.PLAY})))
-        chapter = make_active_chapter(mode="explorer", chunk_size_prompts=3)
+        with_mode(replace(VOYAGER, stages=frozenset({Stage.SET_UP, Stage.PLAY})))
+        chapter = make_active_chapter(mode="voyager", chunk_size_prompts=3)
         add_prompts(chapter, 12)
         key = str(chapter.pk)
         assert call(client, "get", f"/{key}").json()["calls_to_accept"] == 0
@@ -281,9 +281,9 @@ class TestRefusedPrompts:
         def answers(chapter: Session, actor: int | None) -> Writer:
             if chapter.prompt_index:
                 raise InvalidInput("All is told. Nothing was sent.")
-            return EXPLORER.answers(chapter, actor)
+            return VOYAGER.answers(chapter, actor)
 
-        with_mode(replace(EXPLORER, answers=answers))
+        with_mode(replace(VOYAGER, answers=answers))
 
     @pytest.mark.django_db(transaction=True)
     def test_nothing_is_read_ahead_for_one_and_no_log_says_so(
@@ -340,7 +340,7 @@ class TestMemory:
         with_mode: Install,
     ) -> None:
         rule = StretchRule(ended_by=frozenset({"scene_over"}), for_characters=False)
-        mode = replace(EXPLORER, change_kinds=rule.ended_by)
+        mode = replace(VOYAGER, change_kinds=rule.ended_by)
         with_mode(replace(mode, stretches=rule, after_commit=end_third))
         key = begin(client)
         self.play(client, provider, key, until=11)
@@ -380,7 +380,7 @@ class TestMemory:
         with_mode: Install,
     ) -> None:
         rule = StretchRule(ended_by=frozenset({"scene_over"}))
-        with_mode(replace(EXPLORER, stretches=rule, after_commit=end_third))
+        with_mode(replace(VOYAGER, stretches=rule, after_commit=end_third))
         key = begin(client)
         self.play(client, provider, key, until=3)
         assert get_chapter(UUID(key)).last_summarized_prompt_index == 3
@@ -410,7 +410,7 @@ class TestMemory:
         with_mode: Install,
     ) -> None:
         rule = StretchRule(ended_by=frozenset({"scene_over"}))
-        with_mode(replace(EXPLORER, stretches=rule))
+        with_mode(replace(VOYAGER, stretches=rule))
         key = begin(client)
         self.play(client, provider, key, until=1)
         page = reverse("pages:draft", args=[key])
@@ -454,21 +454,21 @@ class TestThePageThatOffersTheModes:
         assert reverse("pages:modes") not in client.get(reverse("pages:library")).content.decode()
 
     def test_of_several_one_is_chosen(self, client: Client, with_mode: Install) -> None:
-        with_mode(EXPLORER)
+        with_mode(VOYAGER)
         for _ in range(2):
             library = client.get(reverse("pages:library")).content.decode()
             assert reverse("pages:modes") in library
             assert f'action="{reverse("pages:new")}"' not in library
             begin(client)
         offered = client.get(reverse("pages:modes")).content.decode()
-        for text in ("Game Master", "You tell a character what happens", EXPLORER.sentence):
+        for text in ("Game Master", "You tell a character what happens", VOYAGER.sentence):
             assert text in offered
-        answer = client.post(reverse("pages:new"), {"mode": "explorer"})
+        answer = client.post(reverse("pages:new"), {"mode": "voyager"})
         chapter = Session.objects.order_by("-created_at")[0]
-        assert (chapter.mode, chapter.state) == ("explorer", "ACTIVE")
+        assert (chapter.mode, chapter.state) == ("voyager", "ACTIVE")
         assert answer["Location"] == reverse("pages:world", args=[chapter.pk])
-        with_mode(replace(EXPLORER, stages=frozenset({Stage.PLAY})))
-        answer = client.post(reverse("pages:new"), {"mode": "explorer"})
+        with_mode(replace(VOYAGER, stages=frozenset({Stage.PLAY})))
+        answer = client.post(reverse("pages:new"), {"mode": "voyager"})
         assert answer["Location"].endswith("/play")
 
     def test_one_that_is_not_there_is_refused(self, client: Client) -> None:

@@ -17,7 +17,7 @@ from agents.mode_fields import setup_of
 from agents.modes import Stage, begin_chapter
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
-from agents.tests.second_mode import EXPLORER, install
+from agents.tests.second_mode import VOYAGER, install
 from sessions.access import get_chapter
 from sessions.models import FIRST_NUMBER_IN_PLAY, Session, Tab1Inputs, Turn
 from sessions.states import State
@@ -57,7 +57,7 @@ def test_a_template_that_is_missing_or_keeps_nothing_is_named_at_the_start(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, declared: Any, said: str
 ) -> None:
     assert check_modes() == []
-    install(monkeypatch, settings, explorer=replace(EXPLORER, **declared))
+    install(monkeypatch, settings, voyager=replace(VOYAGER, **declared))
     [fault] = check_modes()
     assert fault.id == "agents.E011"
     assert said in fault.msg
@@ -268,8 +268,8 @@ class TestWhoIsAsked:
     def test_where_no_character_answers_the_prompt_is_nobody_s(
         self, client: Client, monkeypatch: pytest.MonkeyPatch, settings: Settings
     ) -> None:
-        install(monkeypatch, settings, explorer=EXPLORER)
-        chapter = begin_chapter(mode="explorer")
+        install(monkeypatch, settings, voyager=VOYAGER)
+        chapter = begin_chapter(mode="voyager")
         html = get_page(client, chapter, "play")
         [offered] = all_of(html, "input", name="agent_slot")
         assert (offered.attributes["type"], offered.attributes["value"]) == ("hidden", "")
@@ -307,7 +307,7 @@ class TestStages:
     def stages(
         self, request: Any, monkeypatch: pytest.MonkeyPatch, settings: Settings
     ) -> frozenset[Stage]:
-        install(monkeypatch, settings, explorer=replace(EXPLORER, stages=request.param))
+        install(monkeypatch, settings, voyager=replace(VOYAGER, stages=request.param))
         return frozenset(request.param)
 
     @pytest.mark.parametrize("state", ["begun", "played", "ended"])
@@ -318,7 +318,7 @@ class TestStages:
         stages: frozenset[Stage],
         state: str,
     ) -> None:
-        chapter = begin_chapter(mode="explorer")
+        chapter = begin_chapter(mode="voyager")
         Tab1Inputs.objects.filter(session=chapter).update(world_text="A sea.", chapter_text="Fog.")
         if state != "begun":
             Session.objects.filter(pk=chapter.pk).update(

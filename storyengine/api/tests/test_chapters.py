@@ -23,6 +23,7 @@ TAB1_FIELDS = {
     "agent_pronouns",
     "agent_public_text",
     "agent_identity_text_by_slot",
+    "agent_persons_before",
     "chunk_size_prompts",
 }
 SESSION_FIELDS = {
@@ -284,6 +285,7 @@ class TestTab1:
             "agent_pronouns": {"1": "she/her", "2": ""},
             "agent_public_text": {"1": "She flies the mail.", "2": "", "7": "Nobody."},
             "agent_identity_text_by_slot": {"1": "A pilot.", "2": "A priest.", "3": "A child."},
+            "agent_persons_before": {},
             "chunk_size_prompts": 12,
         }
         assert call("GET", address(chapter, "tab1")).json() == saved.json()

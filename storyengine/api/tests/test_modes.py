@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from agents.modes import Stage
 from agents.providers.scripted import ScriptedProvider
-from agents.tests.second_mode import EXPLORER, install
+from agents.tests.second_mode import VOYAGER, install
 from sessions.access import get_chapter
 from sessions.tests.factories import make_active_chapter
 from storyengine.exchange.exceptions import BadChapterFile
@@ -26,8 +26,8 @@ JSON = "application/json"
 
 
 @pytest.fixture
-def _explorer(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
-    install(monkeypatch, settings, explorer=EXPLORER)
+def _voyager(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
+    install(monkeypatch, settings, voyager=VOYAGER)
     yield
     monkeypatch.undo()
     install(monkeypatch, settings)
@@ -38,8 +38,8 @@ def post(client: Client, address: str, **body: Any) -> Any:
 
 
 def explore(client: Client) -> str:
-    made = post(client, "", mode="explorer").json()
-    assert (made["mode"], made["state"]) == ("explorer", "ACTIVE")
+    made = post(client, "", mode="voyager").json()
+    assert (made["mode"], made["state"]) == ("voyager", "ACTIVE")
     return str(made["session_id"])
 
 
@@ -50,10 +50,10 @@ def test_a_chapter_that_names_no_mode_is_the_game_master_s(client: Client) -> No
 
 
 def test_a_mode_that_is_not_there_is_refused_with_those_that_are(client: Client) -> None:
-    answer = post(client, "", mode="explorer")
+    answer = post(client, "", mode="voyager")
     assert answer.status_code == 422
     assert (
-        "'explorer' is no way to play that is installed here; there is gamemaster"
+        "'voyager' is no way to play that is installed here; there is gamemaster, explorer"
         in (answer.json()["detail"])
     )
     assert client.get("/api/session").json()["count"] == 0
@@ -67,7 +67,7 @@ def test_a_prompt_of_the_game_master_names_somebody(client: Client) -> None:
     assert not chapter.attempts.exists()
 
 
-@pytest.mark.usefixtures("_explorer")
+@pytest.mark.usefixtures("_voyager")
 class TestASecondMode:
     def test_a_stage_that_it_lacks_is_refused(self, client: Client) -> None:
         key = explore(client)
@@ -87,8 +87,8 @@ class TestASecondMode:
         assert turn["attempts"][0]["agent_slot"] is None
         copy = import_chapter(_written(key))
         attempt = copy.turns.get().chosen
-        assert (copy.mode, copy.state, copy.tab1_locked) == ("explorer", "ACTIVE", False)
-        assert (attempt.actor, attempt.agent) == (None, "explorer.narrator")
+        assert (copy.mode, copy.state, copy.tab1_locked) == ("voyager", "ACTIVE", False)
+        assert (attempt.actor, attempt.agent) == (None, "voyager.narrator")
         [one, another] = (json.loads(_written(each))["chapter"] for each in (key, copy.pk))
         assert one == another
 
@@ -108,7 +108,7 @@ class TestASecondMode:
     ) -> None:
         content = _written(explore(client))
         install(monkeypatch, settings)
-        with pytest.raises(BadChapterFile, match='mode is "explorer", a way to play that is not'):
+        with pytest.raises(BadChapterFile, match='mode is "voyager", a way to play that is not'):
             import_chapter(content)
 
     def test_without_memory_none_is_written_and_the_chapter_ends(
@@ -119,7 +119,7 @@ class TestASecondMode:
         settings: Settings,
     ) -> None:
         stages = frozenset({Stage.PLAY})
-        install(monkeypatch, settings, explorer=replace(EXPLORER, stages=stages))
+        install(monkeypatch, settings, voyager=replace(VOYAGER, stages=stages))
         key = explore(client)
         for number in range(7):
             provider.enqueue("Masts, and gulls.")

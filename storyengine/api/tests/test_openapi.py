@@ -24,6 +24,8 @@ EXPECTED = {
     "/api/session/{session_id}": {"get", "patch", "delete"},
     "/api/session/{session_id}/tab1": {"get", "put"},
     "/api/session/{session_id}/setup": {"get", "put"},
+    "/api/session/{session_id}/scenario": {"get", "put"},
+    "/api/session/{session_id}/world": {"get"},
     "/api/session/{session_id}/lock": {"post"},
     "/api/session/{session_id}/prompt": {"post"},
     "/api/session/{session_id}/act": {"post"},

@@ -237,8 +237,8 @@ class TestStates:
         assert Session.everything.count() == 1
 
     def test_one_of_a_mode_that_is_not_installed_is_refused_by_its_name(self) -> None:
-        origin = make_whole_chapter(mode="explorer")
-        with pytest.raises(WrongState, match='played as "explorer", a way to play that is not'):
+        origin = make_whole_chapter(mode="voyager")
+        with pytest.raises(WrongState, match='played as "voyager", a way to play that is not'):
             fork_chapter(origin.pk, 4)
         assert Session.everything.count() == 1
 

@@ -111,12 +111,12 @@ FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
         "chapter.turns[0].attempts[0].witnesses must be a list",
     ),
     "a witness of none": (
-        attempt("witnesses", to=[528]),
-        "chapter.turns[0].attempts[0].witnesses[0] must be at most 527",
+        attempt("witnesses", to=[608]),
+        "chapter.turns[0].attempts[0].witnesses[0] must be at most 607",
     ),
     "many witnesses": (
-        attempt("witnesses", to=[1] * 528),
-        "chapter.turns[0].attempts[0].witnesses has more than 527 entries",
+        attempt("witnesses", to=[1] * 608),
+        "chapter.turns[0].attempts[0].witnesses has more than 607 entries",
     ),
     "an event that names no witnesses": (
         event(0, "witnesses", None),
@@ -192,7 +192,7 @@ FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
         chapter("turns", 0, "number", to=10**4_000),
         "chapter.turns[0].number must be at most 1,000,000",
     ),
-    "a slot of none": (event(1, "agent_slot", 528), "agent_slot must be at most 527"),
+    "a slot of none": (event(1, "agent_slot", 608), "agent_slot must be at most 607"),
     "an unknown role": (
         event(1, "role", SECRET),
         "chapter.turns[0].attempts[0].events[1].role must be 'user', 'agent' or 'system'",

@@ -32,8 +32,10 @@ class TestLibrary:
         html = client.get("/").content.decode()
         assert "Start your first chapter" in html
         starters = [reverse("pages:begin-starter", args=[one.name]) for one in all_starters()]
+        explored = reverse("explorer:begin", args=["last-ferry"])
+        # A finished world to explore takes the place of the last starter.
         assert [one.attributes["action"] for one in all_of(html, "form")] == [
-            *(*starters, reverse("pages:new"), reverse("pages:import"))
+            *(*starters[:-1], explored, reverse("pages:import"))
         ]
 
     def test_it_lists_stories_with_their_chapters(self, client: Client) -> None:
