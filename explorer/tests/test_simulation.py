@@ -79,9 +79,7 @@ def test_a_full_simulation_moves_people_and_teaches_its_witnesses(
                 {"character": "Osk", "destination": "The Mill"},
                 {"character": "Runa", "destination": "The Moon"},
             ],
-            learned=[
-                {"who": "Ib", "what": "The wheel is broken.", "source": "told", "from": "Runa"}
-            ],
+            learned=[{"who": "Ib", "what": "The wheel broke.", "source": "told", "from": "Runa"}],
         ),
     )
     assert run_jobs()

@@ -49,8 +49,8 @@ def entries(html: str) -> list[Element]:
 @pytest.mark.parametrize(
     ("declared", "said"),
     [
-        ({"panel": "explorer/panel.html"}, "shows explorer/panel.html, a template which there is"),
-        ({"cells": "lighthouse/cells.html"}, "explorer has cells on Tab 1 but no setup"),
+        ({"panel": "voyager/panel.html"}, "shows voyager/panel.html, a template which there is"),
+        ({"cells": "lighthouse/cells.html"}, "voyager has cells on Tab 1 but no setup"),
     ],
 )
 def test_a_template_that_is_missing_or_keeps_nothing_is_named_at_the_start(
@@ -273,7 +273,7 @@ class TestWhoIsAsked:
         html = get_page(client, chapter, "play")
         [offered] = all_of(html, "input", name="agent_slot")
         assert (offered.attributes["type"], offered.attributes["value"]) == ("hidden", "")
-        assert by_id(html, "prompt-text").attributes["placeholder"] == "What happens?"
+        assert by_id(html, "prompt-text").attributes["placeholder"] == "What do you do?"
         fields = {"agent_slot": "", "user_text": "I look."}
         answer = client.post(address(chapter, "next-call"), fields)
         assert "Narrator of what is seen" in answer.content.decode()

@@ -74,7 +74,7 @@ class TestASecondMode:
         for verb, stage in (("lock", "lock"), ("build-narrative", "narration")):
             answer = post(client, f"/{key}/{verb}")
             assert answer.status_code == 409
-            assert f'played as "Explorer" has no {stage}' in answer.json()["detail"]
+            assert f'played as "Voyager" has no {stage}' in answer.json()["detail"]
 
     def test_it_is_played_and_goes_into_a_file_and_back(
         self, client: Client, provider: ScriptedProvider
