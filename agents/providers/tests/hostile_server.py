@@ -259,7 +259,7 @@ _REFUSAL = {
     "a refusal in the reply without end": _streamed(_DECLINED, then=_delta(refusal="I cannot. ")),
     "a refusal in the reply": _streamed(_DECLINED, _delta(refusal="I cannot."), _END, _DONE),
     "a refusal in the reply that is no text": _streamed(
-        f"{_DECLINED}: A \ufffd\ufffd B.", _delta(refusal="A \x00\ud800 B."), _END, _DONE
+        f"{_DECLINED}. It says: “A \ufffd\ufffd B.”", _delta(refusal="A \x00\ud800 B."), _END, _DONE
     ),
     "a refusal beside words": _streamed("", _delta(content="Yes.", refusal="I cannot."), _END),
 }
