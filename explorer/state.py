@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from agents.flows.late_results import world_at_end
 from agents.mode_fields import handed_on_of
 from agents.modes import HandedOn, chance_of, world_now, world_of
 from agents.prompting.sandwich import Subject
@@ -129,7 +130,7 @@ def _is_offered(attempt: Attempt, person: Person) -> bool:
 def hands_on(before: Session, chapter: Session) -> HandedOn:
     """Hand on the places and the people, on Tab 1 where the user can change them, and the clock,
     what happened, and what the people know and are to each other."""
-    world: World = world_now(before)
+    world: World = world_at_end(before)
     setup = _as_setup(world, exploration_of(before))
     return HandedOn(setup.model_dump(mode="json"), write_world(world))
 

@@ -49,6 +49,16 @@ def test_one_case_stands_for_the_others_in_whichever_order_they_come() -> None:
     assert chosen(VALUES[::-1]) == [one]
 
 
+def test_of_pages_and_api_one_function_in_four_is_tried_and_all_in_the_week(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    paths = [f"storyengine/tabs/tests/test_{number}.py" for number in range(400)]
+    tried = [path for path in paths if chosen(["a"], path=path)]
+    assert 60 < len(tried) < 140
+    monkeypatch.setenv("STORYENGINE_TEST_STRIDE", "1")
+    assert all(chosen(["a"], path=path) for path in paths)
+
+
 def test_a_value_that_databases_may_treat_differently_is_tried_too() -> None:
     [one] = chosen(VALUES)
     assert {"a\x00b", 2**63} <= set(chosen([*VALUES, "a\x00b", 2**63])) <= {one, "a\x00b", 2**63}
