@@ -80,6 +80,8 @@ def _sent_words(request: HttpRequest) -> list[str]:
         *("csrfmiddlewaretoken", "submission_key", "agent_slot", "agent_count"),
         *("shape", "host", "chapter", "call_id", "layer", "number", "attempt_id", "all"),
         *("accept_calls", "act", "thoughts", "seen_values"),
+        # Of the pages about models. A key is never shown again.
+        *("key", "agent", "server", "each", "back", "forget"),
     }
     return [
         str(text) for name, text in request.POST.items() if name not in hidden and str(text).strip()

@@ -50,6 +50,20 @@ def test_no_page_and_no_answer_shows_a_secret(client: Client) -> None:
     assert "was pasted here" in pages[0].content.decode()
 
 
+def test_a_refused_key_is_not_shown_again(client: Client) -> None:
+    address = "http://models.example/v1"
+    client.post("/models/servers/add", {"title": "Mine", "address": address})
+    answer = client.post("/models/servers/key", {"server": "mine", "key": MARKED})
+    assert answer.status_code == 422
+    assert "The key was not kept" in answer.content.decode()
+    assert MARKED not in answer.content.decode()
+    wrong = {"agent": "AGENT_9", "server": "mine", "model": "x" * 201}
+    answer = client.post("/models/choose", wrong)
+    assert answer.status_code == 422
+    assert "x" * 201 in answer.content.decode()
+    assert "AGENT_9" not in answer.content.decode()
+
+
 def test_a_host_is_asked_nothing_before_it_is_allowed(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
