@@ -84,7 +84,7 @@ class ChangedElsewhere(ChapterError):
     def __init__(self, conflicts: list[Conflict], *, saved_others: bool = False) -> None:
         self.conflicts = conflicts
         self.marks = json.dumps({one.field: one.mark for one in conflicts})
-        others = " What else you sent is saved." if saved_others else ""
+        others = " Everything else that you sent is saved." if saved_others else ""
         super().__init__(
             "Another window has changed this since you opened this page. Your words are still "
             f"here, and they are not saved yet: choose which of the two stays.{others}"
@@ -109,7 +109,7 @@ class Sent:
             return cls(fields, dict.fromkeys(fields, mark), is_whole=False)
         try:
             marks = json.loads(request.POST.get(FIELD, ""))
-        except ValueError:
+        except (ValueError, RecursionError):
             marks = {}
         return cls(fields, marks if isinstance(marks, dict) else {}, is_whole=True)
 

@@ -156,7 +156,7 @@ def test_the_narrators_instructions_are_not_overwritten_unseen(
     assert values_of_narrator(get_chapter(draft.pk))[field] == theirs
 
 
-@pytest.mark.parametrize("marks", ["", "[]", "{}", "no JSON", '{"world_text": 5}'])
+@pytest.mark.parametrize("marks", ["", "[]", "{}", "no JSON", '{"world_text": 5}', "[" * 200_000])
 def test_marks_that_cannot_be_read_harm_nothing(client: Client, draft: Session, marks: str) -> None:
     sent = {"world_text": "Mine.", "seen_values": marks}
     assert client.post(address(draft, "save-world"), sent).status_code in (302, 412)
