@@ -36,6 +36,7 @@ from agents.prompting.forms.schemas import InvalidReply, check_payload
 from agents.prompting.forms.tool_answers import AnswerEnd, reader_for
 from agents.prompting.forms.tool_forms import answer_schema, tool_form_for, tools_layer
 from agents.prompting.layers import Layer, Piece, text_layer
+from agents.prompting.own_settings import in_chapter
 from agents.prompting.tools import (
     ProposedChange,
     Tool,
@@ -48,6 +49,7 @@ from agents.providers.base import ToolCall
 from agents.providers.exceptions import EmptyReply, ProviderError
 from agents.running.database import in_database
 from agents.running.unforeseen import traceback_of
+from sessions.access import get_chapter
 from sessions.exceptions import ChapterError
 from sessions.limits import MAX_CHANGES_OF_AN_ATTEMPT
 from sessions.text import scrub_reply
@@ -265,7 +267,7 @@ class ToolWriting:
             question = tool.asks(arguments, context)
             if question is None:
                 return None
-            agent = self._agent_to_ask(question.agent)
+            agent = await in_database(self._agent_to_ask, question.agent)
             answer: ToolArguments = await ask_for_call(
                 agent,
                 self.session_id,
@@ -286,11 +288,12 @@ class ToolWriting:
         return None
 
     def _agent_to_ask(self, name: str) -> Agent:
+        """Return the agent with what the chapter has set for it."""
         agent = find_agent(name)
         if agent is None or agent.name == self.agent.name:
             # The records of calls tell the calls of the reply apart by their agent.
             raise ValueError("A tool asks an agent that there is, and not the one who calls it.")
-        return agent
+        return in_chapter(agent, get_chapter(self.session_id))
 
     def _say(self, reply: Reply, step: Step, problem: str) -> None:
         """Add this step to the next request: the model's text, and the results of its tool

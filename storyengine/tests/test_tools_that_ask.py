@@ -6,15 +6,18 @@ import json
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from agents.calling import answers_by_call, rates
 from agents.calling.call_records import calls_behind_prompt
+from agents.calling.chapter_models import save_models
 from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says, sent_text
 from agents.exceptions import RateLimited
 from agents.flows.replies import stop_reply
 from agents.models import AdmittedCall, LLMArtifact
+from agents.prompting.own_settings import OwnSettings
 from agents.prompting.tools import ToolForm
 from agents.providers.base import ToolCall
 from agents.providers.exceptions import ProviderBusy
@@ -105,6 +108,18 @@ def test_it_is_never_the_call_that_wrote_the_reply(
     assert (wrote.artifact.agent, wrote.use) == ("lighthouse.keeper", "The reply")
     tried = call("GET", address(chapter, "trial")).json()
     assert "AGENT_IDENTITY" in {one["name"] for one in tried["layers"]}
+
+
+def test_the_one_who_is_asked_has_what_the_chapter_has_set(
+    chapter: Session, provider: ScriptedProvider, settings: Settings
+) -> None:
+    settings.LLM = "openai"
+    save_models(chapter.pk, {PILOT.model_setting: OwnSettings(model="own-9b", temperature=0.9)})
+    provider.enqueue(lights(), looks(), pilot_says(GANNET), "I know her.")
+    played(chapter)
+    asked = provider.history[2]
+    assert (asked.model, asked.temperature) == ("own-9b", 0.9)
+    assert provider.history[3].model != "own-9b"
 
 
 def test_a_trial_is_made_from_the_first_call_of_the_reply(
