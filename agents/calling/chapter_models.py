@@ -3,7 +3,6 @@
 What can be set depends on the facts of the model.
 """
 
-import math
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,12 +10,13 @@ from dataclasses import replace
 from django.db import transaction
 from django.utils import timezone
 
-from agents.facts.model_facts import ModelFacts, facts_of
+from agents.calling.model_access import known_facts_at
+from agents.facts.model_facts import ModelFacts
 from agents.modes import agents_in
 from agents.prompting.declarations import Agent
-from agents.prompting.own_settings import NOTHING_SET, OwnSettings
+from agents.prompting.own_settings import OwnSettings
 from agents.servers.changing import MODEL_CHAR_LIMIT
-from agents.servers.choices import EMBEDDED, Choice, choice_of, refresh_choices
+from agents.servers.choices import EMBEDDED, choice_without_chapter, refresh_choices
 from sessions.access import get_chapter, lock_chapter
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
@@ -59,11 +59,6 @@ def most_output_tokens(facts: ModelFacts) -> int:
     return min(facts.max_output, facts.context_window // 2)
 
 
-def choice_without_chapter(agent: Agent) -> Choice:
-    """Return the agent's server and model as they are for chapters that set nothing."""
-    return choice_of(replace(agent, own=NOTHING_SET))
-
-
 def _checked(agent: Agent, own: OwnSettings) -> OwnSettings:
     """Return the settings in the form in which they are stored."""
     before = choice_without_chapter(agent)
@@ -75,8 +70,9 @@ def _checked(agent: Agent, own: OwnSettings) -> OwnSettings:
             f"{agent.title} uses the built-in model, which is always the same one. "
             "Nothing was changed. Choose another server for it on the page Models first."
         )
-    facts = facts_of(model or before.model, before.server.address)
-    _check_sampling(model or before.model, own, facts)
+    chosen = replace(before, model=model or before.model)
+    facts = known_facts_at(chosen)
+    _check_sampling(chosen.model, own, facts)
     if own.output_tokens is not None:
         _check_between(
             "The output limit", own.output_tokens, LEAST_OUTPUT_TOKENS, most_output_tokens(facts)
@@ -111,7 +107,8 @@ def _check_sampling(model: str, own: OwnSettings, facts: ModelFacts) -> None:
 
 
 def _check_between(label: str, value: float, least: float, most: float) -> None:
-    if not math.isfinite(value) or not least <= value <= most:
+    # No number that is not a number is between two others.
+    if not least <= value <= most:
         raise InvalidInput(
             f"{label} must be {least:,g} to {most:,} for this model. Nothing was changed."
         )

@@ -159,10 +159,15 @@ def known_facts(agent: Agent) -> ModelFacts:
     Unlike `model_facts`, this function does not raise ModelNotReady while the embedded model is not
     ready.
     """
+    return known_facts_at(choice_of(agent))
+
+
+def known_facts_at(choice: Choice) -> ModelFacts:
+    """Return the facts of the chosen model that are known now."""
     try:
-        return model_facts(agent)
+        return facts_at(choice)
     except ModelNotReady:
-        return _facts_for(choice_of(agent))
+        return _facts_for(choice)
 
 
 def tier_of(agent: Agent) -> Tier:

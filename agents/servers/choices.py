@@ -114,13 +114,15 @@ def address_of_provider(name: str) -> str:
 def choice_of(agent: Agent) -> Choice:
     """Return the agent's server and model, as this process last read the choices. A model that the
     agent's chapter has set wins, if it was set for this server."""
-    choice, own = _choice_for_all_chapters(agent), agent.own
+    choice, own = choice_without_chapter(agent), agent.own
     if own.model and own.server == choice.server.name != EMBEDDED:
         return Choice(choice.server, own.model, "chapter")
     return choice
 
 
-def _choice_for_all_chapters(agent: Agent) -> Choice:
+def choice_without_chapter(agent: Agent) -> Choice:
+    """Return the agent's server and model as they are for chapters that set nothing, as this
+    process last read the choices."""
     stored = _stored
     for key, source in ((agent.model_setting, "agent"), (ALL, "all")):
         if key in stored:

@@ -7,8 +7,12 @@ from dataclasses import dataclass, replace
 
 from agents.modes import agents_in, all_agents
 from agents.prompting.declarations import Agent
-from agents.servers.chapter_models import choice_without_chapter
-from agents.servers.choices import Choice, choice_of, choice_of_environment
+from agents.servers.choices import (
+    Choice,
+    choice_of,
+    choice_of_environment,
+    choice_without_chapter,
+)
 from sessions.models import Session
 
 # What writers call the agents of the engine.

@@ -7,16 +7,16 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import Field
 
-from agents.modes import agents_in
-from agents.prompting.declarations import Agent
-from agents.prompting.own_settings import OwnSettings
-from agents.servers.chapter_models import (
+from agents.calling.chapter_models import (
     HOTTEST,
     LEAST_OUTPUT_TOKENS,
     MOST_STOPS,
     STOP_CHAR_LIMIT,
     save_models,
 )
+from agents.modes import agents_in
+from agents.prompting.declarations import Agent
+from agents.prompting.own_settings import OwnSettings
 from agents.servers.choices import choice_of, refresh_choices
 from sessions.access import get_chapter
 from sessions.exceptions import InvalidInput

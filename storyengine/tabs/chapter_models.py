@@ -8,6 +8,14 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from agents.calling.chapter_models import (
+    HOTTEST,
+    LEAST_OUTPUT_TOKENS,
+    MOST_STOPS,
+    STOP_CHAR_LIMIT,
+    most_output_tokens,
+    save_models,
+)
 from agents.calling.model_access import known_facts
 from agents.calling.model_lists import names_at
 from agents.calling.model_test import TestResult, try_model
@@ -16,14 +24,6 @@ from agents.facts.prices import price_of
 from agents.prompting.budget import output_limit
 from agents.prompting.own_settings import NOTHING_SET, OwnSettings
 from agents.servers.changing import MODEL_CHAR_LIMIT, find_server
-from agents.servers.chapter_models import (
-    HOTTEST,
-    LEAST_OUTPUT_TOKENS,
-    MOST_STOPS,
-    STOP_CHAR_LIMIT,
-    most_output_tokens,
-    save_models,
-)
 from agents.servers.choices import EMBEDDED, refresh_choices
 from agents.servers.keys import KeysUnreadable
 from agents.servers.roles import Role, role_with, roles_in

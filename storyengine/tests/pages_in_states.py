@@ -7,10 +7,10 @@ from typing import Any
 from django.test import Client
 from django.utils import timezone
 
+from agents.calling.chapter_models import save_models
 from agents.models import Job
 from agents.prompting.own_settings import OwnSettings
 from agents.servers.changing import add_server
-from agents.servers.chapter_models import save_models
 from agents.tests.replies import turn_delta, world_lock
 from memory.editing.working_copies import save_working_copy
 from memory.models import NarrativeDraft

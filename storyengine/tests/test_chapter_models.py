@@ -9,8 +9,10 @@ import pytest
 from pytest_django import Settings
 
 from agents.calling.calls import check_allowed
+from agents.calling.chapter_models import save_models
 from agents.calling.consent import grant
 from agents.exceptions import PriceUnknown
+from agents.facts.reported_windows import store_reports
 from agents.flows.locking import request_lock
 from agents.flows.narrating import request_build
 from agents.flows.tests.playing import play, reroll
@@ -18,8 +20,8 @@ from agents.modes import agents_in
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.own_settings import NOTHING_SET, OwnSettings, in_chapter
 from agents.providers.scripted import ScriptedProvider
+from agents.providers.windows import WindowReport
 from agents.servers.changing import add_server, choose_models
-from agents.servers.chapter_models import save_models
 from agents.servers.choices import choice_of
 from agents.tests.replies import world_lock
 from memory.tests.factories import add_lock
@@ -171,6 +173,16 @@ class TestLimits:
         chapter.refresh_from_db()
         assert own(chapter).temperature == 0.25
         assert "AGENT_2" not in chapter.model_settings
+
+    def test_a_window_that_the_server_reports_raises_and_lowers_the_limit(
+        self, chapter: Session, settings: Settings
+    ) -> None:
+        settings.MAX_OUTPUT = 20_000
+        store_reports(settings.OPENAI_BASE_URL, {"plain-7b": WindowReport(131_072)})
+        save_models(chapter.pk, {"AGENT_2": OwnSettings(output_tokens=20_000)})
+        store_reports(settings.OPENAI_BASE_URL, {"mine-14b": WindowReport(4_096)})
+        with pytest.raises(InvalidInput, match="50 to 2,048"):
+            save_models(chapter.pk, {"AGENT_1": OwnSettings(model="mine-14b", output_tokens=2_049)})
 
     def test_the_built_in_model_has_no_other(self, chapter: Session, settings: Settings) -> None:
         settings.LLM = "embedded"

@@ -13,6 +13,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from agents import sweeping, tasks
 from agents.calling.asking import ask_servers
+from agents.calling.chapter_models import save_models
 from agents.calling.consent import grant
 from agents.calling.model_access import model_facts
 from agents.facts import reported_windows
@@ -24,7 +25,6 @@ from agents.providers.tests.model_server import model_server
 from agents.providers.windows import WindowReport
 from agents.running.work import STOPPING
 from agents.servers.changing import add_server, choose_models
-from agents.servers.chapter_models import save_models
 from agents.servers.keys import paste_key
 from agents.tests.declared import CHARACTERS
 from sessions.tests.factories import make_active_chapter

@@ -9,6 +9,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents.calling import model_test
+from agents.calling.chapter_models import save_models
 from agents.calling.model_test import try_model
 from agents.exceptions import BudgetSpent, PriceUnknown, RateLimited
 from agents.models import LLMArtifact, ModelTest
@@ -19,7 +20,6 @@ from agents.providers.exceptions import ProviderRefused
 from agents.providers.scripted import ScriptedProvider
 from agents.servers.caps import Caps
 from agents.servers.changing import add_server, choose_models, save_caps
-from agents.servers.chapter_models import save_models
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db

@@ -87,6 +87,7 @@ def test_a_chapter_has_models_of_its_own_in_the_same_form() -> None:
         {"agent": "9", "model": "m", "temperature": "1"},
         {"agent": "9", "model": "m", "max_output_tokens": 1},
         {"agent": "9", "model": "m", "max_output_tokens": 1.5},
+        {"agent": "9", "model": "m", "max_output_tokens": 10**400},
         {"agent": "9", "model": "m", "stop": ["a"] * 5},
         {"agent": "9", "model": "m", "stop": "END"},
         {"agent": "9", "model": "m", "source": "chapter"},

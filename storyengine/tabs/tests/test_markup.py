@@ -12,11 +12,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from agents.calling.chapter_models import save_models
 from agents.flows.tests.playing import play as play_a_prompt
 from agents.flows.tests.trying import try_again
 from agents.models import Job
 from agents.prompting.own_settings import OwnSettings
-from agents.servers.chapter_models import save_models
 from agents.tests.replies import turn_delta
 from memory.editing.working_copies import save_working_copy
 from memory.models import MemoryBlock, NarrativeDraft
