@@ -72,9 +72,10 @@ def host_for(agent: Agent) -> str:
     return _substitute.host if _substitute is not None else choice_of(agent).server.host
 
 
-def provider_hosts() -> list[str]:
-    """Return the hosts to which the agents' texts are sent, without this machine."""
-    hosts = dict.fromkeys(host_for(agent) for agent in all_agents())
+def provider_hosts(agents: Sequence[Agent] | None = None) -> list[str]:
+    """Return the hosts to which the texts of these agents are sent, or of all, without this
+    machine."""
+    hosts = dict.fromkeys(host_for(agent) for agent in (all_agents() if agents is None else agents))
     return [host for host in hosts if host]
 
 
@@ -194,7 +195,7 @@ def provider_label(agents: Sequence[Agent] | None = None) -> str:
         read_embedded_server()
     models = list(dict.fromkeys(_title(model_name(agent)) for agent in agents))
     named = " and ".join(models) if len(models) < 3 else f"{len(models)} models"
-    hosts = provider_hosts()
+    hosts = provider_hosts(agents)
     if len(hosts) > 1:
         return f"{named} at {len(hosts)} hosts"
     return f"{named} at {hosts[0]}" if hosts else f"{named} on this machine"

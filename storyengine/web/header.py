@@ -8,8 +8,7 @@ from django.db.models import Exists, OuterRef
 
 from agents.calling.model_access import provider_label, unknown_models
 from agents.calling.spending import spending_of, uncapped_models
-from agents.modes import Stage, all_agents, find_mode
-from agents.prompting.own_settings import in_chapter
+from agents.modes import Stage, agents_in, find_mode
 from memory.changes_before import changes_before
 from sessions.models import Session, Story
 from sessions.stories import title_of
@@ -28,7 +27,7 @@ def story_of(chapter: Session) -> str:
 def header_context(chapter: Session, tab: str) -> dict[str, Any]:
     """Return the context of `_chapter_header.html`. `tab` is "world", "play" or "chapter"."""
     # The label reads the choices and servers, by which the prices below are found.
-    agents = [in_chapter(agent, chapter) for agent in all_agents()]
+    agents = agents_in(chapter)
     model = provider_label(agents)
     return {
         "chapter": chapter,

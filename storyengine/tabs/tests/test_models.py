@@ -9,6 +9,7 @@ from pytest_django import Settings
 
 from agents.models import ModelChoice, ModelServer
 from agents.providers.scripted import ScriptedProvider
+from agents.servers.changing import choose_models
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 
@@ -213,3 +214,13 @@ class TestModelsOfAChapter:
         play = client.get(address.replace("/models", "/play")).content.decode()
         assert "plain and mine" in play
         assert f'href="{address}"' in play
+
+    def test_the_header_names_no_model_and_no_host_of_another_way_to_play(
+        self, client: Client, address: str, settings: Settings
+    ) -> None:
+        settings.MODEL, settings.OPENAI_BASE_URL = "plain", "http://127.0.0.1:9/v1"
+        client.post("/models/servers/add", {"title": "Far", "address": "https://far.example/v1"})
+        choose_models({"EXPLORER_NARRATOR": ("far", "unheard-of")})
+        page = client.get(address.replace("/models", "/play")).content.decode()
+        assert "plain on this machine" in page
+        assert "unheard-of" not in page
