@@ -47,13 +47,7 @@ from agents.providers.base import (
     ToolSchema,
     Usage,
 )
-from agents.providers.exceptions import (
-    EmptyReply,
-    ProviderBusy,
-    ProviderError,
-    ProviderRefused,
-    ProviderUnreachable,
-)
+from agents.providers.exceptions import FREE_FAILURES, EmptyReply, ProviderError
 from agents.running.database import in_database, in_database_patiently
 from agents.servers.choices import choice_of, refresh_choices, with_served_model
 from agents.storage import describe
@@ -75,9 +69,6 @@ STOPPED = "Stopped before the end."
 # The fraction by which a reply has to grow before `is_enough` is called again. If it were called
 # for each piece, the time would grow with the square of the reply's length.
 _GROWTH = 0.01
-
-# The errors for which a provider charges nothing, because it made no reply.
-_FREE_FAILURES = (ProviderUnreachable, ProviderBusy, ProviderRefused)
 
 
 @dataclass(frozen=True)
@@ -313,7 +304,7 @@ async def _recorded(call: PreparedCall) -> AsyncGenerator["_Outcome"]:
     except ProviderError as error:
         outcome.failure = type(error).__name__
         outcome.error = str(error) or outcome.failure
-        outcome.may_cost = outcome.may_cost and not isinstance(error, _FREE_FAILURES)
+        outcome.may_cost = outcome.may_cost and not isinstance(error, FREE_FAILURES)
         raise
     finally:
         if not outcome.finished and not outcome.error:

@@ -23,7 +23,7 @@ from agents.models import ModelTest
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
 from agents.prompting.declarations import Agent
 from agents.providers.base import Finished, Message, ModelRequest, Provider, TextDelta, Usage
-from agents.providers.exceptions import ProviderError
+from agents.providers.exceptions import FREE_FAILURES, ProviderError
 from agents.servers.choices import choice_of, refresh_choices, with_served_model
 from sessions.models import Session
 
@@ -61,6 +61,8 @@ class _Heard:
     text: str = ""
     usage: Usage | None = None
     first_seconds: float | None = None
+    # True if the provider may charge for the call. It may do so even if it reported no tokens.
+    may_cost: bool = True
 
     @property
     def shown(self) -> str:
@@ -102,6 +104,7 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
         asyncio.run(_ask(provider, request, started, heard))
     except ProviderError as error:
         problem = str(error)
+        heard.may_cost = not isinstance(error, FREE_FAILURES)
     except TimeoutError:
         problem = f"It did not finish within {_SECONDS:.0f} seconds."
     seconds = time.perf_counter() - started
@@ -145,7 +148,7 @@ def _record(record: ModelTest, request: ModelRequest, heard: _Heard) -> None:
             "output": usage.output_tokens,
             "cached": usage.cached_tokens,
         }
-    elif heard.text:
+    elif heard.may_cost:
         heard.usage = None
         record.estimated_input = math.ceil(weight / DEFAULT_WEIGHT_PER_TOKEN)
         written = math.ceil(weigh(heard.text) / DEFAULT_WEIGHT_PER_TOKEN)

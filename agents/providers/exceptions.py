@@ -26,6 +26,10 @@ class ProviderRefused(ProviderError):
     permanent = True
 
 
+# The errors for which a provider charges nothing, because it made no reply.
+FREE_FAILURES = (ProviderUnreachable, ProviderBusy, ProviderRefused)
+
+
 class StreamBroken(ProviderError):
     """The reply broke off after it had begun."""
 

@@ -16,7 +16,12 @@ from agents.models import LLMArtifact, ModelTest
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.own_settings import OwnSettings, in_chapter
 from agents.providers.base import Finished, Usage
-from agents.providers.exceptions import ProviderRefused
+from agents.providers.exceptions import (
+    ProviderBusy,
+    ProviderError,
+    ProviderRefused,
+    StreamBroken,
+)
 from agents.providers.scripted import ScriptedProvider
 from agents.servers.caps import Caps
 from agents.servers.changing import add_server, choose_models, save_caps
@@ -61,6 +66,19 @@ def test_tokens_that_cannot_be_true_are_estimated(
     assert record.token_counts == {}
     assert 0 < record.estimated_input < 100
     assert 0 < record.estimated_output < 100
+
+
+@pytest.mark.parametrize(
+    ("error", "may_cost"), [(StreamBroken("It broke off."), True), (ProviderBusy("Busy."), False)]
+)
+def test_one_that_may_cost_something_is_estimated_also_without_a_word(
+    provider: ScriptedProvider, error: ProviderError, may_cost: bool
+) -> None:
+    provider.enqueue(error)
+    try_model(NARRATOR)
+    record = ModelTest.objects.get()
+    assert (record.estimated_input > 0) == may_cost
+    assert record.estimated_output == 0
 
 
 class TestCaps:
