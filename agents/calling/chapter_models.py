@@ -67,7 +67,7 @@ def _checked(agent: Agent, own: OwnSettings) -> OwnSettings:
         model = ""
     if model and before.server.name == EMBEDDED:
         raise InvalidInput(
-            f"{agent.title} uses the built-in model, which is always the same one. "
+            f"{agent.title} uses the embedded model, which is always the same one. "
             "Nothing was changed. Choose another server for it on the page Models first."
         )
     chosen = replace(before, model=model or before.model)

@@ -32,6 +32,7 @@ LONGEST_WAIT = 86_400.0
 # The fewest characters of a key that is removed from a server's message, and the fewest of a key
 # that is removed even inside a word.
 SHORTEST_KEY, LONG_KEY = 4, 12
+_USUAL_END = "The address of a server usually ends in /v1."
 # The codes by which OpenAI and similar servers say that an account has no credit. Waiting does not
 # help in this case.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
@@ -104,7 +105,7 @@ def not_the_protocol(subject: Subject) -> Failure:
     return Failure(
         UnusableReply(
             f"{subject} did not answer in the OpenAI chat protocol. "
-            f"Check {subject.address_place}, which usually ends in /v1."
+            f"Check {subject.address_place}. {_USUAL_END}"
         )
     )
 
@@ -145,7 +146,7 @@ def _refusal(subject: Subject, status: int, detail: str, headers: Mapping[str, s
     if status == 404:
         return (
             f"{subject} does not know this model or this address (404){detail} Check "
-            f"{subject.model_place}, and {subject.address_place}, which usually ends in /v1."
+            f"{subject.model_place}, and {subject.address_place}. {_USUAL_END}"
         )
     if 300 <= status < 400:
         target = _host_in(headers.get("location", "")) or "elsewhere"

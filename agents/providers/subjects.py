@@ -26,7 +26,8 @@ def of_environment(place: str) -> Subject:
         f"The server {place}",
         "OPENAI_API_KEY in the environment",
         "OPENAI_BASE_URL in the environment",
-        "the model on the page Models or STORYENGINE_MODEL in the environment",
+        "the model (on the page Models, on Models of this chapter, or STORYENGINE_MODEL in the "
+        "environment)",
     )
 
 
@@ -36,5 +37,5 @@ def of_page(title: str, place: str) -> Subject:
         f"The server {title} ({place})",
         "its key on the page Models",
         "its address on the page Models",
-        "its model on the page Models",
+        "the model (on the page Models, or on Models of this chapter)",
     )

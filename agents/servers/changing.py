@@ -144,7 +144,7 @@ def _fields(name: str, model: str) -> dict[str, object]:
     if name == EMBEDDED:
         if not can_run_embedded():
             raise InvalidInput(
-                "The built-in model does not run here, because STORYENGINE_LLM is openai and each "
+                "The embedded model does not run here, because STORYENGINE_LLM is openai and each "
                 "process of this installation is started by itself. Nothing was changed."
             )
         return {"server": None, "builtin": EMBEDDED, "model": ""}

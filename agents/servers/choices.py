@@ -138,6 +138,12 @@ def choice_for_all() -> Choice | None:
     return None if stored is None else _with_model(*stored, "all")
 
 
+def choice_without_own(agent: Agent) -> Choice:
+    """Return what counts for the agent if nothing is chosen for it alone, as this process last read
+    the choices."""
+    return choice_for_all() or choice_of_environment(agent)
+
+
 def uses_embedded(agents: Iterable[Agent]) -> bool:
     """Return whether any of these agents uses the embedded model, as this process last read the
     choices."""
@@ -169,7 +175,7 @@ def can_run_embedded() -> bool:
 
 
 def embedded_server() -> Server:
-    return Server(EMBEDDED, "Built-in model", "")
+    return Server(EMBEDDED, "Embedded model", "")
 
 
 def environment_server() -> Server:

@@ -10,8 +10,8 @@ from agents.prompting.declarations import Agent
 from agents.servers.choices import (
     Choice,
     choice_of,
-    choice_of_environment,
     choice_without_chapter,
+    choice_without_own,
 )
 from sessions.models import Session
 
@@ -21,8 +21,8 @@ TITLES_FOR_WRITERS = {"world_lock": "The beginning", "memory": "Memory", "narrat
 
 @dataclass(frozen=True)
 class Role:
-    """Agents of one name with the same choice. `before` is what counts without a choice on the page
-    that shows the role. `person` is the name of the only character, in a chapter."""
+    """Agents of one name with the same choice. `before` is what counts if nothing is set for the
+    role on the page that shows it. `person` is the name of the only character, in a chapter."""
 
     agents: tuple[Agent, ...]
     choice: Choice
@@ -57,7 +57,7 @@ class Role:
 
 def all_roles(*, each: bool = False) -> list[Role]:
     """Return the roles of all agents. With `each`, every agent has a role of its own."""
-    return _roles(all_agents(), choice_of_environment, each=each)
+    return _roles(all_agents(), choice_without_own, each=each)
 
 
 def roles_in(chapter: Session, *, each: bool = False) -> list[Role]:

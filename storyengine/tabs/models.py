@@ -79,11 +79,12 @@ def choose(request: HttpRequest) -> HttpResponse:
 @require_POST
 def test(request: HttpRequest) -> HttpResponse:
     refresh_choices()
-    role = role_with(request.POST.get("agent", ""), all_roles())
+    each = "each" in request.POST
+    role = role_with(request.POST.get("agent", ""), all_roles(each=each))
     if role is None:
         raise InvalidInput("There is no agent with this name. Nothing was tested.")
     result = try_model(role.agents[0])
-    return show(request, "models/models.html", _page(tested=role.key, result=result))
+    return show(request, "models/models.html", _page(each=each, tested=role.key, result=result))
 
 
 @require_POST

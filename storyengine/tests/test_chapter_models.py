@@ -186,7 +186,7 @@ class TestLimits:
 
     def test_the_built_in_model_has_no_other(self, chapter: Session, settings: Settings) -> None:
         settings.LLM = "embedded"
-        with pytest.raises(InvalidInput, match="built-in"):
+        with pytest.raises(InvalidInput, match="embedded"):
             save_models(chapter.pk, {"AGENT_1": OwnSettings(model="other")})
         save_models(chapter.pk, {"AGENT_1": OwnSettings(temperature=0.5)})
 

@@ -20,7 +20,7 @@ class Command(BaseCommand):
             signal.signal(sign, lambda *_: stopping.set())
         if not runs_embedded():
             self.stdout.write(
-                "STORYENGINE_LLM is not embedded and no agent uses the built-in model, so no model "
+                "STORYENGINE_LLM is not embedded and no agent uses the embedded model, so no model "
                 "is run here."
             )
             stopping.wait()

@@ -1,5 +1,6 @@
 """Tests of the page on which servers and models are chosen."""
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -37,6 +38,30 @@ def test_a_server_is_added_and_chosen_without_scripts(client: Client) -> None:
     assert not ModelChoice.objects.exists()
     client.post("/models/servers/remove", {"server": "ollama"})
     assert ModelServer.objects.get().is_removed
+
+
+def test_the_page_says_what_counts_without_the_choice(client: Client, settings: Settings) -> None:
+    def page() -> str:
+        return client.get("/models/").content.decode()
+
+    choose_models({"AGENT_9": ("environment", "mine")})
+    assert "gpt-5.2 counts: it is Story Engine" in page()
+    settings.MODEL = "plain"
+    assert "plain counts: the environment names it" in page()
+    choose_models({"": ("environment", "for-all")})
+    assert "for-all counts: it is chosen for all others" in page()
+    choose_models({"": ("embedded", "")})
+    assert "the embedded model counts: it is chosen for all others" in page()
+
+
+def test_the_test_of_one_character_keeps_the_characters_apart(
+    client: Client, provider: ScriptedProvider
+) -> None:
+    provider.enqueue("Ready.")
+    page = client.post("/models/test", {"agent": "AGENT_2", "each": "1"}).content.decode()
+    assert "Show the characters together" in page
+    _, of_the_second, _ = re.split("<p>Agent [23]</p>", page, maxsplit=2)
+    assert "Works." in of_the_second
 
 
 def test_no_page_and_no_answer_shows_a_secret(client: Client) -> None:
