@@ -38,12 +38,12 @@ from sessions.text import clean_line, clean_text
 
 LOCKED = (
     "Tab 1 is locked, so nothing was changed. Reset the chapter, "
-    "or start a new chapter with this setup."
+    "or start a new story with this setup."
 )
 # The message for changes to Tab 1 that come after the first prompt, in a mode without a lock.
 PLAYED = (
     "Tab 1 takes no changes after the first prompt, so nothing was changed. Reset the chapter, "
-    "or start a new chapter with this setup."
+    "or start a new story with this setup."
 )
 
 

@@ -129,7 +129,7 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         raise SetupLocked(
             "It has been started since, perhaps in another window, and Tab 1 takes no more "
             "changes. These words are not saved, but they are still on this page: copy them "
-            "before you leave it. To play with them, load the page anew, choose “New chapter "
+            "before you leave it. To play with them, load the page anew, choose “New story "
             "with this setup”, and put them in there."
         ) from error
     if conflicts:

@@ -40,6 +40,12 @@ def names_in_rows(text: str) -> set[str]:
     }
 
 
+def test_each_term_is_explained_once() -> None:
+    terms = re.findall(r"^\| \*\*(.+?)\*\*", read("docs/terms.md"), re.MULTILINE)
+    assert len(terms) > 50
+    assert sorted(terms) == sorted(set(terms))
+
+
 def test_every_variable_is_documented() -> None:
     documented = names_in_rows(read("docs/settings.md"))
     assert documented - {"STORYENGINE_MODEL_AGENT_9"} == names_read_by_the_program()

@@ -127,7 +127,7 @@ class TestShowWorld:
         assert "Download everything first" in dialog.words
         assert "Confirm" in dialog.words
         assert "Cancel" in dialog.words
-        assert "New chapter with this setup" in html
+        assert "New story with this setup" in html
         assert (
             "what you wrote here stays as the characters know it" in by_id(html, "locked-why").words
         )
