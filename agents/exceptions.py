@@ -16,7 +16,7 @@ class ConsentMissing(ChapterError):
         self.host = host
         super().__init__(
             f"This would send your texts to {host}, which you have not allowed yet. "
-            "Nothing was sent; allow the host on the page about what leaves this machine."
+            "Nothing was sent; allow the host on the page Privacy."
         )
 
 
@@ -29,7 +29,7 @@ class RateLimited(ChapterError):
 
 
 class BudgetSpent(ChapterError):
-    """The chapter has reached a cap that the environment sets."""
+    """The chapter has reached a cap."""
 
     status = 429
     title = "Budget spent"

@@ -73,12 +73,12 @@ def _warning(chapter: Session, tokens: int, dollars: Decimal | None) -> str:
     if dollars is not None and budget and spent.dollars + dollars > budget:
         return (
             f"That is more than this chapter may still cost: ${spent.dollars:.2f} of the "
-            f"${budget:.2f} that it may are spent. To go on, {how_to_raise_dollars()}."
+            f"${budget:.2f} that it may cost are spent. To go on, {how_to_raise_dollars()}."
         )
     if dollars is None and most_tokens and spent.unpriced_tokens + tokens > most_tokens:
         return (
             f"That is more than this chapter may still use: {spent.unpriced_tokens:,} of the "
-            f"{most_tokens:,} tokens that it may are spent. To go on, {how_to_raise_tokens()}."
+            f"{most_tokens:,} tokens that it may use are spent. To go on, {how_to_raise_tokens()}."
         )
     return ""
 

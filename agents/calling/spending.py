@@ -197,15 +197,15 @@ def check_price(choice: Choice) -> None:
 def check_budget(session_id: uuid.UUID) -> None:
     """Raise BudgetSpent if the chapter has reached a cap, as this process last read the
     caps."""
-    _check_caps(partial(spending_of, session_id), "This chapter has")
+    _check_caps(partial(spending_of, session_id), "This chapter has", "it")
 
 
 def check_budget_of_tests() -> None:
     """Raise BudgetSpent if the tests of the last day have cost as much as a chapter may."""
-    _check_caps(spending_of_tests, "The tests of models within a day have")
+    _check_caps(spending_of_tests, "The tests of models within a day have", "they")
 
 
-def _check_caps(read_spending: Callable[[], Spending], who_has: str) -> None:
+def _check_caps(read_spending: Callable[[], Spending], who_has: str, who: str) -> None:
     caps = present_caps()
     dollars, tokens = caps.dollars, caps.tokens
     if not dollars and not tokens:
@@ -214,13 +214,13 @@ def _check_caps(read_spending: Callable[[], Spending], who_has: str) -> None:
     if dollars and spent.dollars >= dollars:
         raise BudgetSpent(
             f"{who_has} cost {spent.about}${spent.dollars:.2f} of the ${dollars:.2f} that "
-            "it may. Nothing was sent and your words are kept. "
+            f"{who} may cost. Nothing was sent and your words are kept. "
             f"To go on, {how_to_raise_dollars()}."
         )
     if tokens and spent.unpriced_tokens >= tokens:
         raise BudgetSpent(
             f"{who_has} used {spent.about}{spent.unpriced_tokens:,} tokens of the "
-            f"{tokens:,} that it may on models without a known price. "
+            f"{tokens:,} that {who} may use on models without a known price. "
             "Nothing was sent and your words are kept. "
             f"To go on, {how_to_raise_tokens()}."
         )

@@ -23,8 +23,8 @@ from agents.exceptions import ConsentMissing
 from agents.facts.prices import price_of
 from agents.prompting.budget import output_limit
 from agents.prompting.own_settings import NOTHING_SET, OwnSettings
-from agents.servers.changing import MODEL_CHAR_LIMIT, find_server
-from agents.servers.choices import EMBEDDED, refresh_choices
+from agents.servers.changing import MODEL_CHAR_LIMIT
+from agents.servers.choices import EMBEDDED, Server, refresh_choices
 from agents.servers.keys import KeysUnreadable
 from agents.servers.roles import Role, role_with, roles_in
 from sessions.access import get_chapter, get_chapter_with_cast
@@ -104,13 +104,14 @@ def _page(
 ) -> dict[str, Any]:
     header = header_context(chapter, "models")
     roles = [_entry(role, tested, result) for role in roles_in(chapter, each=each)]
+    servers = [_server_entry(one, listed) for one in _servers([one["role"] for one in roles])]
     return {
         **header,
         "roles": roles,
         "each": each,
         "are_together": any(len(one["role"].agents) > 1 for one in roles),
-        "servers": _servers([one["role"] for one in roles], listed),
-        "names": _names(listed) if listed else [],
+        "servers": servers,
+        "names": [name for one in servers for name in one["names"]],
         "model_limit": MODEL_CHAR_LIMIT,
         "hottest": HOTTEST,
         "least_output": LEAST_OUTPUT_TOKENS,
@@ -139,18 +140,18 @@ def _entry(role: Role, tested: str, result: TestResult | None) -> dict[str, Any]
     }
 
 
-def _servers(roles: list[Role], listed: str) -> list[dict[str, Any]]:
+def _servers(roles: list[Role]) -> list[Server]:
     """Return the servers of these roles whose lists of models can be shown."""
     servers = dict.fromkeys(role.choice.server for role in roles)
-    return [
-        {"server": server, "is_listed": server.name == listed}
-        for server in servers
-        if server.name != EMBEDDED
-    ]
+    return [server for server in servers if server.name != EMBEDDED]
 
 
-def _names(listed: str) -> list[str]:
-    try:
-        return names_at(find_server(listed)) or []
-    except (ConsentMissing, InvalidInput, KeysUnreadable):
-        return []
+def _server_entry(server: Server, listed: str) -> dict[str, Any]:
+    names: list[str] = []
+    problem, is_listed = "", server.name == listed
+    if is_listed:
+        try:
+            names = names_at(server) or []
+        except (ConsentMissing, KeysUnreadable) as error:
+            problem = str(error)
+    return {"server": server, "is_listed": is_listed, "names": names, "problem": problem}

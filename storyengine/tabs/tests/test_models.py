@@ -249,3 +249,26 @@ class TestModelsOfAChapter:
         page = client.get(address.replace("/models", "/play")).content.decode()
         assert "plain on this machine" in page
         assert "unheard-of" not in page
+
+    def test_the_page_says_why_it_shows_no_list_of_models(
+        self, client: Client, address: str, settings: Settings, tmp_path: Path
+    ) -> None:
+        settings.OPENAI_BASE_URL = "https://far.example/v1"
+        page = client.get(f"{address}?list=environment").content.decode()
+        assert "far.example, which you have not allowed yet" in page
+        assert "did not answer" not in page
+        client.post("/models/servers/add", {"title": "Mine", "address": "http://127.0.0.1:1/v1"})
+        choose_models({"": ("mine", "m")})
+        (tmp_path / "model-keys.json").touch(mode=0o600)
+        page = client.get(f"{address}?list=mine").content.decode()
+        assert "model-keys.json in the data folder is damaged" in page
+        assert "did not answer" not in page
+
+    def test_no_server_is_asked_that_no_agent_of_the_chapter_uses(
+        self, client: Client, address: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        client.post("/models/servers/add", {"title": "Mine", "address": "http://127.0.0.1:1/v1"})
+        monkeypatch.setattr(
+            "storyengine.tabs.chapter_models.names_at", lambda _server: pytest.fail("asked")
+        )
+        assert client.get(f"{address}?list=mine").status_code == 200
