@@ -225,8 +225,8 @@ def slot_of(number: int) -> int:
 
 
 def take_sample(session_id: uuid.UUID, number: int, kind: str) -> Sample:
-    from agents.calling.calls import fit_prompt
     from agents.calling.model_access import model_name
+    from agents.calling.prepared_calls import fit_prompt
     from agents.facts.model_facts import facts_of
     from agents.flows.composing import compose_reply
     from agents.modes import agent_of

@@ -9,17 +9,11 @@ from functools import partial
 from typing import Generic
 
 from agents.calling import rates
-from agents.calling.calls import (
-    Compose,
-    PreparedCall,
-    Reply,
-    let_through,
-    make_call,
-    prepare_call,
-)
+from agents.calling.calls import Reply, let_through, make_call
 from agents.calling.model_access import is_small_model, model_name
 from agents.calling.next_calls import let_next_reply_through
 from agents.calling.objects import NotInForm, repair_layers
+from agents.calling.prepared_calls import Compose, PreparedCall, prepare_call
 from agents.exceptions import PromptTooLong
 from agents.facts.model_facts import facts_of
 from agents.prompting.declarations import Agent

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from django.db.models import Case, CharField, Q, QuerySet, TextChoices, Value, When
 
-from agents.calling.calls import STOPPED
+from agents.calling.recording import STOPPED
 from agents.calling.spending import price_at
 from agents.calling.stored_prompts import read_layers_of
 from agents.models import Job, LLMArtifact

@@ -5,7 +5,8 @@ import uuid
 from collections.abc import Callable
 
 from agents.calling import rates
-from agents.calling.calls import PreparedCall, let_reply_through
+from agents.calling.calls import let_reply_through
+from agents.calling.prepared_calls import PreparedCall
 from agents.running.database import in_database
 
 

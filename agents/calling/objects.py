@@ -6,8 +6,9 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from agents.calling.calls import Compose, Reply, call_model
+from agents.calling.calls import Reply, call_model
 from agents.calling.model_access import is_small_model, model_name
+from agents.calling.prepared_calls import Compose
 from agents.exceptions import PromptTooLong
 from agents.facts.model_facts import facts_of
 from agents.models import Job

@@ -18,17 +18,10 @@ from django.db import Error as DatabaseError
 
 from agents.calling import rates
 from agents.calling.answers_by_call import ask_for_call
-from agents.calling.calls import (
-    Compose,
-    OnText,
-    PreparedCall,
-    Reply,
-    let_through,
-    make_call,
-    prepare_call,
-)
+from agents.calling.calls import OnText, Reply, let_through, make_call
 from agents.calling.model_access import model_name
 from agents.calling.next_calls import let_next_reply_through
+from agents.calling.prepared_calls import Compose, PreparedCall, prepare_call
 from agents.facts.model_facts import facts_of
 from agents.modes import find_agent
 from agents.prompting.declarations import Agent

@@ -8,8 +8,9 @@ import logging
 from collections.abc import Callable
 
 from agents.calling import rates
-from agents.calling.calls import PreparedCall, Reply, make_call, prepare_call
+from agents.calling.calls import Reply, make_call
 from agents.calling.next_calls import let_next_reply_through
+from agents.calling.prepared_calls import PreparedCall, prepare_call
 from agents.flows.reply_texts import ReplyReader
 from agents.prompting.layers import Layer, Piece, text_layer
 from agents.prompting.prompt_files import render_prompt

@@ -6,8 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from agents.calling.call_records import CallRecord, agent_label, shared_with_latest_call
-from agents.calling.calls import fit_prompt
 from agents.calling.model_access import known_facts, model_name
+from agents.calling.prepared_calls import fit_prompt
 from agents.calling.tool_steps import with_tools
 from agents.exceptions import PromptTooLong
 from agents.facts.model_list import Price

@@ -13,9 +13,9 @@ from functools import partial
 
 from django.conf import settings
 
-from agents.calling.calls import fit_prompt
 from agents.calling.estimating import CallsEstimate, estimate_calls
 from agents.calling.model_access import model_facts, model_name
+from agents.calling.prepared_calls import fit_prompt
 from agents.exceptions import ModelNotReady, PromptTooLong
 from agents.flows.summarizing import CHUNK, compose_summary
 from agents.models import LLMArtifact

@@ -11,7 +11,8 @@ from typing import Any
 from django.db import Error as DatabaseError
 from django.db import transaction
 
-from agents.calling.calls import PreparedCall, Reply, let_reply_through, prepare_call
+from agents.calling.calls import Reply, let_reply_through
+from agents.calling.prepared_calls import PreparedCall, prepare_call
 from agents.calling.rates import reply_is_over
 from agents.calling.tool_steps import Step, ToolWriting
 from agents.flows.committing import SUMMARY_PAUSE_SECONDS, commit_reply, leave_ended

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from agents.calling.calls import fit_prompt
 from agents.calling.model_access import model_facts, tier_of
+from agents.calling.prepared_calls import fit_prompt
 from agents.flows.scenes import Scene
 from agents.models import Job
 from agents.modes import compose_for

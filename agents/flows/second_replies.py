@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agents.calling import rates
-from agents.calling.calls import PreparedCall, make_call
+from agents.calling.calls import make_call
 from agents.calling.next_calls import let_next_reply_through
+from agents.calling.prepared_calls import PreparedCall
 from agents.flows.reply_texts import FinishedReply, ReplyReader
 from agents.prompting.reply_rules import Asked, broken_rules
 from agents.providers import embedded

@@ -17,7 +17,8 @@ from agents.calling.call_records import (
     calls_of,
     record_of,
 )
-from agents.calling.calls import PreparedCall, check_allowed, prepare_call
+from agents.calling.calls import check_allowed
+from agents.calling.prepared_calls import PreparedCall, prepare_call
 from agents.calling.stored_prompts import read_layers
 from agents.exceptions import ModelNotReady
 from agents.flows.choosing import choose_reply

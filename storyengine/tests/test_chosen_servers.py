@@ -15,7 +15,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from agents.calling import calls
+from agents.calling import prepared_calls
 from agents.calling.calls import check_allowed
 from agents.calling.consent import grant
 from agents.calling.model_test import try_model
@@ -199,8 +199,8 @@ class TestServersThatChange:
         def check_and_change(host: str) -> None:
             monkeypatch.setattr(choices, "_stored", {})
 
-        monkeypatch.setattr(calls, "check_host", check_and_change)
-        call = calls.prepare_call(CHARACTERS[1], chapter.pk, lambda: [])
+        monkeypatch.setattr(prepared_calls, "check_host", check_and_change)
+        call = prepared_calls.prepare_call(CHARACTERS[1], chapter.pk, lambda: [])
         assert call.request.model == "first"
 
 

@@ -16,7 +16,7 @@ from agents.calling.call_records import (
     read_sent_prompt,
     record_of,
 )
-from agents.calling.calls import STOPPED
+from agents.calling.recording import STOPPED
 from agents.calling.spending import spending_of
 from agents.calling.stored_prompts import read_messages
 from agents.calling.usage import total_of, usage_by_agent, usage_of

@@ -121,7 +121,7 @@ def test_what_breaks_off_is_asked_for_again_and_then_taken(
 def _nothing_calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use the engine's first estimate of tokens in every request, and ignore the tokens that models
     report."""
-    monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
+    monkeypatch.setattr("agents.calling.recording.calibrate", lambda *learned: None)
 
 
 def full_tab_1(replies: list[str], provider: ScriptedProvider) -> Session:

@@ -14,7 +14,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from agents.calling import rates
-from agents.calling.calls import prepare_call
+from agents.calling.prepared_calls import prepare_call
 from agents.calling.tests.exploring import (
     LOOK,
     World,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.calling.calls import prepare_call
+from agents.calling.prepared_calls import prepare_call
 from agents.facts.model_facts import CapabilityFileError, facts_of, read_default, read_known_models
 from agents.flows.tests.playing import play
 from agents.prompting.budget import output_limit

@@ -60,7 +60,7 @@ def test_the_prompts_are_those_that_a_build_sends(
 ) -> None:
     # The calls of the build must not change how the engine counts tokens, because the test compares
     # them with an estimate that was made before.
-    monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
+    monkeypatch.setattr("agents.calling.recording.calibrate", lambda *learned: None)
     chapter = make_ended_chapter(28)
     words_of = chapter.events.filter(prompt_index=longest, role="user")
     words_of.update(text="The lamp on the pier is dark tonight. " * 8)

@@ -277,7 +277,7 @@ def test_the_estimate_is_about_what_the_calls_then_take(
 ) -> None:
     # These calls must not change how the engine counts tokens, because the test compares them with
     # an estimate that was made before.
-    monkeypatch.setattr("agents.calling.calls.calibrate", lambda *learned: None)
+    monkeypatch.setattr("agents.calling.recording.calibrate", lambda *learned: None)
     settings.LLM, settings.MODEL = "openai", model
     provider.enqueue(*(json.dumps(delta_payload(chunk)) for chunk in range(30)))
     chapter = make_active_chapter()

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.calling.calls import fit_prompt
 from agents.calling.model_access import known_facts
+from agents.calling.prepared_calls import fit_prompt
 from agents.flows.composing import answer_to, compose_reply
 from agents.flows.starters import begin_starter, open_starter, start_play
 from agents.flows.tests.playing import play

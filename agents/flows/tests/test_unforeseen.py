@@ -69,7 +69,7 @@ def failing_append(patch: Patch, provider: ScriptedProvider, error: Exception) -
 
 def failing_record(patch: Patch, provider: ScriptedProvider, error: Exception) -> None:
     provider.enqueue("I step in.")
-    patch.setattr("agents.calling.calls.calibrate", raising(error))
+    patch.setattr("agents.calling.recording.calibrate", raising(error))
 
 
 def failing_commit(patch: Patch, provider: ScriptedProvider, error: Exception) -> None:

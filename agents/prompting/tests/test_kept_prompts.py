@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from agents.calling.calls import prepare_call
+from agents.calling.prepared_calls import prepare_call
 from agents.flows.composing import compose_reply, compose_start, read_ahead
 from agents.flows.tests.playing import play, reroll
 from agents.prompting import budget

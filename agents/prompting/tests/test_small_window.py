@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from pytest_django import Settings
 
-from agents.calling.calls import fit_prompt
 from agents.calling.model_access import model_facts
+from agents.calling.prepared_calls import fit_prompt
 from agents.flows.composing import compose_reply
 from agents.flows.ending import request_end
 from agents.flows.locking import request_lock

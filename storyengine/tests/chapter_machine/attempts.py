@@ -10,7 +10,7 @@ from django.utils import timezone
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from agents.calling.calls import PreparedCall
+from agents.calling.prepared_calls import PreparedCall
 from agents.calling.rates import reply_is_over
 from agents.flows import committing, replies
 from agents.flows.acting import do_act

@@ -1,0 +1,140 @@
+"""Composes calls of models, and fits them into the windows of their models. Nothing is sent."""
+
+import hashlib
+import json
+import math
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from agents.calling.consent import check_host
+from agents.calling.model_access import facts_at, model_name, provider_at
+from agents.calling.reported_usage import MostTokens, most_tokens
+from agents.calling.spending import check_price
+from agents.facts.model_facts import ModelFacts
+from agents.prompting.budget import input_budget, output_limit, read_weight_per_token, weigh
+from agents.prompting.declarations import Agent
+from agents.prompting.fitting import AssembledPrompt, assemble
+from agents.prompting.layers import Layer
+from agents.providers.base import ModelRequest, Provider, ToolSchema
+from agents.servers.choices import choice_of, refresh_choices, with_served_model
+
+# A function that composes the layers of a request. It is called where the ORM may be used.
+Compose = Callable[[], Sequence[Layer]]
+
+
+@dataclass(frozen=True)
+class PreparedCall:
+    """A call that is composed but not sent yet."""
+
+    agent: Agent
+    session_id: uuid.UUID
+    # The function that has composed the layers. A continuation composes them again.
+    compose: Compose
+    provider: Provider
+    request: ModelRequest
+    prompt: AssembledPrompt
+    most: MostTokens
+    # The attempt or the job for which the call is made. The record of the call names it.
+    attempt_id: uuid.UUID | None = None
+    job_id: uuid.UUID | None = None
+    step: int = 1
+
+
+def prepare_call(
+    agent: Agent,
+    session_id: uuid.UUID,
+    compose: Compose,
+    *,
+    json_schema: Mapping[str, Any] | None = None,
+    output_tokens: int | None = None,
+    stop: Sequence[str] = (),
+    tools: Sequence[ToolSchema] = (),
+    tool_choice: Literal["", "required"] = "",
+    attempt_id: uuid.UUID | None = None,
+    job_id: uuid.UUID | None = None,
+    step: int = 1,
+) -> PreparedCall:
+    """Compose a call, and fit its layers into the window of the agent's model.
+
+    `output_tokens` lowers the output limit of this call below the agent's own limit. `stop` has the
+    words at which a small model is stopped. `tools` are the tools for a model whose server accepts
+    tools, and `tool_choice` says whether its answer must be a tool call. Raises PromptTooLong,
+    ModelNotReady, ConsentMissing, or another ChapterError that `compose` raises. The caller must
+    call `let_through` before it sends the call.
+    """
+    # The rows are read at the beginning of the call, and provider, model and facts come from one
+    # choice, because another thread may change the choice at any moment. The host of the very
+    # provider that is called is checked.
+    refresh_choices()
+    choice = choice_of(agent)
+    provider = provider_at(choice.server)
+    check_host(provider.host)
+    check_price(choice)
+    facts = facts_at(choice)
+    limit = output_limit(agent, facts)
+    prompt = fit_prompt(agent, facts, compose, beside=weight_of(tools))
+    request = ModelRequest(
+        model=with_served_model(choice).model,
+        messages=prompt.messages,
+        max_output_tokens=limit if output_tokens is None else min(limit, output_tokens),
+        json_schema=json_schema if facts.json_schema else None,
+        tools=tuple(tools),
+        tool_choice=tool_choice,
+        cache_key=hashlib.sha256(f"{session_id} {agent.label}".encode()).hexdigest()[:32],
+        **_how_to_write(agent, facts, stop),
+    )
+    window = facts.context_window if facts.is_window_told else None
+    most = most_tokens(request, weight=prompt.weight, window=window)
+    return PreparedCall(
+        agent, session_id, compose, provider, request, prompt, most, attempt_id, job_id, step
+    )
+
+
+def _how_to_write(agent: Agent, facts: ModelFacts, cues: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of a request that say how the model writes, as far as the model takes
+    them."""
+    own, stops = agent.own, _stops(agent, facts, cues)
+    fields: dict[str, Any] = {
+        "token_parameter": facts.token_parameter,
+        "reasoning_effort": agent.reasoning_effort if facts.reasoning_effort else "",
+        "streams": facts.streaming,
+        "is_background": agent.is_background,
+        "retry_waits": agent.retry_waits,
+        "extra_body": {"stop": stops} if stops else {},
+    }
+    if facts.accepts_temperature:
+        fields["temperature"] = agent.temperature if own.temperature is None else own.temperature
+        fields["top_p"] = own.top_p
+    return fields
+
+
+def _stops(agent: Agent, facts: ModelFacts, cues: Sequence[str]) -> list[str]:
+    """Return the texts at which the model is stopped: those that the chapter has set, and for a
+    small model the cues at which it leaves its role."""
+    own = agent.own.stop if facts.accepts_stop else ()
+    return [*own, *(cues if facts.tier == "minimal" else ())]
+
+
+def fit_prompt(
+    agent: Agent, facts: ModelFacts, compose: Compose, *, beside: float = 0
+) -> AssembledPrompt:
+    """Compose the request, and fit it into the window without sending it. Raises PromptTooLong if
+    the request cannot fit.
+
+    `beside` is the weight of everything that is sent outside of the messages. The weight of the
+    result includes this weight.
+    """
+    weight_per_token = read_weight_per_token(model_name(agent), agent.name)
+    budget = input_budget(facts, output_limit(agent, facts))
+    prompt = assemble(
+        compose(),
+        budget_tokens=budget - math.ceil(beside / weight_per_token),
+        weight_per_token=weight_per_token,
+    )
+    return replace(prompt, weight=prompt.weight + beside)
+
+
+def weight_of(tools: Sequence[ToolSchema]) -> float:
+    return weigh(json.dumps([tool.as_sent() for tool in tools])) if tools else 0.0

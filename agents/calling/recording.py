@@ -1,0 +1,186 @@
+"""Stores the record of each call of a model, also of one that failed or was stopped."""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import Error as DatabaseError
+from django.db import transaction
+
+from agents.calling import rates
+from agents.calling.prepared_calls import PreparedCall, weight_of
+from agents.calling.reported_usage import believed
+from agents.calling.stored_prompts import hash_messages, pack_layers, store_texts
+from agents.models import LLMArtifact
+from agents.prompting.budget import calibrate, read_weight_per_token, weigh
+from agents.providers.base import Finished, ModelRequest, ToolCall, Usage
+from agents.providers.exceptions import FREE_FAILURES, ProviderError
+from agents.running.database import in_database_patiently
+from agents.storage import describe
+from sessions.access import lock_chapter
+from sessions.log_lines import note
+from sessions.text import scrub_reply
+
+logger = logging.getLogger(__name__)
+
+# The error in the record of a call that was stopped by the GM or by the end of the program.
+STOPPED = "Stopped before the end."
+
+
+@dataclass
+class Outcome:
+    """The result of a call at its end, which may be an error."""
+
+    parts: list[str] = field(default_factory=list)
+    tool_calls: list[ToolCall] = field(default_factory=list)
+    finished: Finished | None = None
+    # The usage that the provider reported. None without a report, or if the report cannot be true.
+    usage: Usage | None = None
+    error: str = ""
+    # The name of the error's class, which is shown only in the log.
+    failure: str = ""
+    started: float = field(default_factory=time.perf_counter)
+    first_token_ms: int | None = None
+    # True if the provider may charge for the call. It may do so even if it reported no tokens.
+    may_cost: bool = True
+
+    @property
+    def text(self) -> str:
+        return scrub_reply("".join(self.parts))
+
+    @property
+    def in_a_word(self) -> str:
+        if not self.error:
+            return "finished"
+        return "stopped" if self.error == STOPPED else "failed"
+
+
+@asynccontextmanager
+async def recorded(call: PreparedCall) -> AsyncGenerator["Outcome"]:
+    outcome = Outcome()
+    try:
+        yield outcome
+    except asyncio.CancelledError:
+        outcome.error = STOPPED
+        raise
+    except ProviderError as error:
+        outcome.failure = type(error).__name__
+        outcome.error = str(error) or outcome.failure
+        outcome.may_cost = outcome.may_cost and not isinstance(error, FREE_FAILURES)
+        raise
+    finally:
+        if not outcome.finished and not outcome.error:
+            outcome.error = "Broke off."
+        reported = outcome.finished.usage if outcome.finished else None
+        outcome.usage = believed(reported, call.most)
+        _note(call, outcome)
+        try:
+            await in_database_patiently(_record, call, outcome)
+        except DatabaseError as error:
+            # The error is only logged, because a missing record must not make a reply fail.
+            logger.warning("a model call could not be recorded: %s", describe(error))
+
+
+def _record(call: PreparedCall, outcome: Outcome) -> None:
+    """Store the call's artifact unless its chapter was reset meanwhile. A deleted chapter gets it
+    too, because it may be brought back, and the call has cost what it cost."""
+    now = time.perf_counter()
+    # The texts are prepared before the transaction, so that other writers need not wait for this
+    # work. A text that is already stored is not prepared. It will still be stored in the
+    # transaction, because stored texts are deleted only together with their chapter.
+    layers, texts = pack_layers(call.session_id, call.prompt.layers)
+    input_hash = hash_messages(call.request.messages)
+    with transaction.atomic():
+        if call.attempt_id is not None:
+            rates.write_down_reply(call.session_id)
+        if not lock_chapter(call.session_id, also_deleted=True):
+            return
+        store_texts(texts)
+        LLMArtifact.objects.create(
+            session_id=call.session_id,
+            attempt_id=call.attempt_id,
+            job_id=call.job_id,
+            step=call.step,
+            agent=call.agent.name,
+            agent_id=call.agent.agent_id,
+            provider=call.provider.name,
+            model=call.request.model,
+            input_hash=input_hash,
+            token_counts=_token_counts(outcome.usage),
+            sent_options=_sent_options(call.request),
+            **_estimated_counts(call, outcome),
+            layers=layers,
+            raw_output_ref=outcome.text,
+            tool_calls=[one.as_sent() for one in outcome.tool_calls],
+            error=outcome.error,
+            first_token_ms=outcome.first_token_ms,
+            duration_ms=milliseconds(outcome.started, now),
+        )
+        if outcome.usage is not None:
+            calibrate(call.request.model, call.agent.name, call.prompt.weight, outcome.usage)
+
+
+def _sent_options(request: ModelRequest) -> dict[str, Any]:
+    """Return how the model was asked to write, as far as something was said of it."""
+    options = {
+        "max_output_tokens": request.max_output_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "stop": request.extra_body.get("stop"),
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _note(call: PreparedCall, outcome: Outcome) -> None:
+    note(
+        logger,
+        "model call",
+        agent=call.agent.label,
+        model=call.request.model,
+        outcome=outcome.in_a_word,
+        failure=outcome.failure,
+        ms=milliseconds(outcome.started, time.perf_counter()),
+        first_token_ms=outcome.first_token_ms,
+        is_reply=call.attempt_id is not None,
+        session_id=call.session_id,
+        attempt_id=call.attempt_id,
+        job_id=call.job_id,
+        **_token_counts(outcome.usage),
+    )
+
+
+def _token_counts(usage: Usage | None) -> dict[str, int]:
+    if usage is None:
+        return {}
+    return {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cached": usage.cached_tokens,
+    }
+
+
+def _estimated_counts(call: PreparedCall, outcome: Outcome) -> dict[str, int]:
+    """Return estimates for the tokens of a call without a report. Hidden reasoning is not
+    estimated.
+
+    An estimate is never above the limits, although a server that ignores its limits may send more.
+    """
+    if outcome.usage is not None or not outcome.may_cost:
+        return {}
+    weight_per_token = read_weight_per_token(call.request.model, call.agent.name)
+    read = sum(layer.tokens for layer in call.prompt.layers)
+    read += math.ceil(weight_of(call.request.tools) / weight_per_token)
+    written = weigh(outcome.text) + sum(weigh(one.arguments) for one in outcome.tool_calls)
+    return {
+        "estimated_input": min(read, call.most.read),
+        "estimated_output": min(math.ceil(written / weight_per_token), call.most.written),
+    }
+
+
+def milliseconds(start: float, end: float) -> int:
+    return round((end - start) * 1000)
