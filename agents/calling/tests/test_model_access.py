@@ -53,6 +53,7 @@ class TestProviderLabel:
         assert provider_label() == "o4-mini and gpt-5.2 at api.openai.com"
 
     def test_many_models_are_counted(self, hosted: Settings) -> None:
+        hosted.MODEL = "model-0"
         hosted.MODEL_BY_AGENT = {f"AGENT_{number}": f"model-{number}" for number in range(10)}
         assert provider_label() == "10 models at api.openai.com"
 
