@@ -234,7 +234,9 @@ def what_was_used() -> str:
 
 def own_models() -> str:
     chapter = make_active_chapter()
-    save_models(chapter.pk, {"AGENT_9": OwnSettings(output_tokens=100, stop=("END",))})
+    save_models(
+        chapter.pk, {"AGENT_9": OwnSettings(model="mine", output_tokens=100, stop=("END",))}
+    )
     return address(chapter, "chapter-models") + "?each=1"
 
 
