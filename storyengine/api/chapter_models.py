@@ -88,8 +88,8 @@ def put_chapter_models(
     request: HttpRequest, session_id: UUID, body: ChapterModelsBody
 ) -> ChapterModelsDocument:
     """Set models of the chapter and how they write, for all named agents or for none. It counts
-    from the next attempt on, and wins over `PUT /api/models`. Forks, copies and the next chapter
-    keep it, and no file of a chapter has it."""
+    from the next attempt on, and wins over `PUT /api/models`. Forks, copies, a reset and the next
+    chapter keep it, and no file of a chapter has it."""
     refresh_choices()
     agents = {str(agent.label): agent for agent in agents_in(get_chapter(session_id))}
     changes = {}

@@ -4,6 +4,7 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
+from django.db import transaction
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -30,6 +31,7 @@ from agents.servers.roles import Role, role_with, roles_in
 from sessions.access import get_chapter, get_chapter_with_cast
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
+from storyengine.tabs.seen_values import check_form_seen, form_mark, lock_values
 from storyengine.web.header import header_context
 from storyengine.web.render import HttpRequest, show
 
@@ -47,11 +49,20 @@ def show_models(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Store what the chapter sets for a role, or take it back."""
-    role = _role(request, get_chapter(session_id))
     own = NOTHING_SET if "back" in request.POST else _read(request)
-    save_models(session_id, dict.fromkeys(role.keys, own))
+    _save(request, session_id, own)
     address = reverse("pages:chapter-models", args=[session_id])
     return HttpResponseRedirect(f"{address}?each=1" if "each" in request.POST else address)
+
+
+@transaction.atomic
+def _save(request: HttpRequest, session_id: uuid.UUID, own: OwnSettings) -> None:
+    chapter = lock_values(session_id)
+    role = _role(request, chapter)
+    # The name of the server is added when the settings are stored.
+    sent = replace(own, server=role.choice.server.name if own.model else "")
+    check_form_seen(request, (role.keys, role.agents[0].own), (role.keys, sent))
+    save_models(session_id, dict.fromkeys(role.keys, own))
 
 
 @require_POST
@@ -125,6 +136,7 @@ def _entry(role: Role, tested: str, result: TestResult | None) -> dict[str, Any]
     facts, own = known_facts(agent), agent.own
     return {
         "role": role,
+        "seen": form_mark((role.keys, own)),
         "own": own,
         "is_set": bool(own.as_stored()),
         # A model that was set while the agent used another server does not count.

@@ -33,6 +33,7 @@ from agents.servers.choices import (
     ALL,
     EMBEDDED,
     ENVIRONMENT,
+    Choice,
     Server,
     can_run_embedded,
     choice_for_all,
@@ -50,6 +51,7 @@ from agents.servers.keys import (
 )
 from agents.servers.roles import Role, all_roles, role_with
 from sessions.exceptions import InvalidInput
+from storyengine.tabs.seen_values import check_form_seen, form_mark
 from storyengine.web.render import HttpRequest, show
 
 
@@ -72,6 +74,8 @@ def choose(request: HttpRequest) -> HttpResponse:
     else:
         chosen = (request.POST.get("server", ""), request.POST.get("model", ""))
     keys = role.keys if role is not None else (ALL,)
+    present = choice_for_all() if role is None else role.choice
+    check_form_seen(request, (keys, _as_chosen(present)), (keys, chosen))
     choose_models(dict.fromkeys(keys, chosen))
     return _back()
 
@@ -121,8 +125,17 @@ def cap(request: HttpRequest) -> HttpResponse:
         )
     except (InvalidOperation, ValueError):
         raise InvalidInput("A cap is a number, such as 2.50. Nothing was changed.") from None
+    refresh_choices()
+    check_form_seen(request, stored_caps(), caps)
     save_caps(caps)
     return _back()
+
+
+def _as_chosen(choice: Choice | None) -> tuple[str, str] | None:
+    """Return the server and the model as a form sends them."""
+    if choice is None:
+        return None
+    return (choice.server.name, "" if choice.server.name == EMBEDDED else choice.model)
 
 
 def _back() -> HttpResponse:
@@ -145,6 +158,7 @@ def _page(
     return {
         "roles": roles,
         "for_all": choice_for_all(),
+        "seen_for_all": form_mark(((ALL,), _as_chosen(choice_for_all()))),
         "each": each,
         "are_together": any(len(one["role"].agents) > 1 for one in roles),
         "servers": servers,
@@ -152,6 +166,7 @@ def _page(
         "keys_problem": why_unusable(),
         "caps": present_caps(),
         "stored_caps": stored_caps(),
+        "seen_caps": form_mark(stored_caps()),
         "highest_caps": caps_of_environment(),
         "found": find_servers(),
         "presets": [one for one in PRESETS if one.address not in known],
@@ -165,6 +180,7 @@ def _role_entry(role: Role, tested: str, result: TestResult | None) -> dict[str,
     agent, choice = role.agents[0], role.choice
     return {
         "role": role,
+        "seen": form_mark((role.keys, _as_chosen(choice))),
         "facts": known_facts(agent),
         "price": price_of(choice.model, choice.server.address),
         "is_embedded": choice.server.name == EMBEDDED,

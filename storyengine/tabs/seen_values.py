@@ -1,5 +1,5 @@
-"""Keeps a window from overwriting a value of Tab 1, the narrator's instructions or a working copy
-that it has not seen.
+"""Keeps a window from overwriting a value of Tab 1, the narrator's instructions, a working copy, or
+a choice on the pages of models, that it has not seen.
 
 A page knows a mark for each value that it shows. With scripts it sends the mark with each value
 that it saves, and gets the mark of what was stored. Without scripts it sends a form with several
@@ -31,6 +31,8 @@ from storyengine.web.render import HttpRequest
 HEADER = "X-Seen"
 # The hidden field of a form, with the marks of its values as a JSON object.
 FIELD = "seen_values"
+# The hidden field of a form that is saved as a whole, with one mark.
+FORM_FIELD = "seen"
 # What the pages call the fields.
 _LABELS = {
     "world_text": "World, kind of story, tone",
@@ -125,6 +127,30 @@ class Sent:
             elif not (self.is_whole and mark_of(words) == mark):
                 conflicts.append(Conflict(name, words, present))
         return saved, conflicts
+
+
+class FormChangedElsewhere(ChapterError):
+    """The refusal of a whole form because another window has changed since what it would store."""
+
+    status = 412
+    title = "Changed elsewhere"
+
+
+def check_form_seen(request: HttpRequest, stored: object, sent: object) -> None:
+    """Raise FormChangedElsewhere if the form would overwrite what its window has not seen. A form
+    without a mark overwrites whatever is stored."""
+    seen = request.POST.get(FORM_FIELD, "")
+    if seen and sent != stored and seen != form_mark(stored):
+        raise FormChangedElsewhere(
+            "Another window has changed this since you opened the page. What you sent is not "
+            "saved, and what the other window has set stays. Open the page again, and change it "
+            "there."
+        )
+
+
+def form_mark(stored: object) -> str:
+    """Return the mark of what a form shows. `stored` consists of texts, numbers and dataclasses."""
+    return mark_of(repr(stored))
 
 
 def mark_of(value: str) -> str:

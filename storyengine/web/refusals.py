@@ -48,10 +48,10 @@ def refuse(request: HttpRequest, error: ChapterError) -> HttpResponse:
         response["HX-Retarget"] = _SLOT
         response["HX-Reswap"] = "innerHTML"
         return response
-    leads_to_list = error.status == 404 or _session_id(request) is None
+    back, back_label = _page_before(request, is_gone=error.status == 404)
     context |= {
-        "back": reverse("pages:library") if leads_to_list else _way_back(request),
-        "leads_to_list": leads_to_list,
+        "back": back,
+        "back_label": back_label,
         "words": _sent_words(request),
     }
     return show(request, "refusal.html", context, status=error.status)
@@ -68,6 +68,20 @@ def _way_back(request: HttpRequest) -> str:
     return reverse("pages:chapter", args=[session_id]) if session_id else reverse("pages:library")
 
 
+def _page_before(request: HttpRequest, *, is_gone: bool) -> tuple[str, str]:
+    """Return the address of the page to which a refusal leads back, and what its link says."""
+    session_id = None if is_gone else _session_id(request)
+    if session_id is None:
+        models = reverse("pages:models")
+        if request.path.startswith(models):
+            return models, "Back to the models"
+        return reverse("pages:library"), "All stories"
+    models = reverse("pages:chapter-models", args=[session_id])
+    if request.path.startswith(f"{models}/"):
+        return models, "Back to the models of this chapter"
+    return _way_back(request), "Back to the chapter"
+
+
 def _session_id(request: HttpRequest) -> object | None:
     match = request.resolver_match
     return match.kwargs.get("session_id") if match else None
@@ -81,7 +95,7 @@ def _sent_words(request: HttpRequest) -> list[str]:
         *("shape", "host", "chapter", "call_id", "layer", "number", "attempt_id", "all"),
         *("accept_calls", "act", "thoughts", "seen_values"),
         # Of the pages about models. A key is never shown again.
-        *("key", "agent", "server", "each", "back", "forget"),
+        *("key", "agent", "server", "each", "back", "forget", "seen"),
     }
     return [
         str(text) for name, text in request.POST.items() if name not in hidden and str(text).strip()

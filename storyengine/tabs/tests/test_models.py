@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from agents.models import ModelChoice, ModelServer
 from agents.providers.scripted import ScriptedProvider
+from agents.servers.caps import Caps, stored_caps
 from agents.servers.changing import choose_models
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
@@ -272,3 +273,69 @@ class TestModelsOfAChapter:
             "storyengine.tabs.chapter_models.names_at", lambda _server: pytest.fail("asked")
         )
         assert client.get(f"{address}?list=mine").status_code == 200
+
+
+class TestTwoWindows:
+    """A form of the pages of models overwrites nothing that its window has not seen."""
+
+    @pytest.fixture
+    def chapter(self) -> Session:
+        return make_active_chapter()
+
+    def marks(self, client: Client, address: str) -> list[str]:
+        page = client.get(address).content.decode()
+        return re.findall('name="seen" value="([^"]+)"', page)
+
+    def test_a_cap_of_another_window_stays(self, client: Client) -> None:
+        *_, mark = self.marks(client, "/models/")
+        sent = {"dollars": "", "tokens": "1000", "seen": mark}
+        assert client.post("/models/cap", sent).status_code == 302
+        # The same form is sent twice.
+        assert client.post("/models/cap", sent).status_code == 302
+        answer = client.post("/models/cap", {"dollars": "2", "tokens": "", "seen": mark})
+        assert answer.status_code == 412
+        assert "Another window has changed this" in answer.content.decode()
+        assert stored_caps() == Caps(tokens=1_000)
+        *_, mark = self.marks(client, "/models/")
+        sent = {"dollars": "2", "tokens": "1000", "seen": mark}
+        assert client.post("/models/cap", sent).status_code == 302
+
+    @pytest.mark.parametrize("agent", ["AGENT_9", ""])
+    def test_a_choice_of_another_window_stays(self, client: Client, agent: str) -> None:
+        marks = self.marks(client, "/models/")
+        page = client.get("/models/").content.decode()
+        agents = re.findall('name="agent" value="([^"]*)"><input type="hidden" name="seen"', page)
+        sent = {"agent": agent, "server": "environment", "seen": marks[agents.index(agent)]}
+        assert client.post("/models/choose", {**sent, "model": "mine"}).status_code == 302
+        assert client.post("/models/choose", {**sent, "model": "other"}).status_code == 412
+        assert client.post("/models/choose", {**sent, "back": "1"}).status_code == 412
+        assert ModelChoice.objects.get(agent=agent).model == "mine"
+
+    def test_what_another_window_has_set_for_a_chapter_stays(
+        self, client: Client, chapter: Session
+    ) -> None:
+        address = f"/chapters/{chapter.pk}/models"
+        sent = {"agent": "AGENT_1", "seen": self.marks(client, address)[0]}
+        assert client.post(f"{address}/save", {**sent, "model": "mine"}).status_code == 302
+        assert client.post(f"{address}/save", {**sent, "model": "mine"}).status_code == 302
+        assert client.post(f"{address}/save", {**sent, "temperature": "0.5"}).status_code == 412
+        chapter.refresh_from_db()
+        assert chapter.model_settings["AGENT_1"]["model"] == "mine"
+        sent["seen"] = self.marks(client, address)[0]
+        assert client.post(f"{address}/save", {**sent, "back": "1"}).status_code == 302
+
+    def test_characters_that_another_window_set_apart_stay_apart(
+        self, client: Client, chapter: Session
+    ) -> None:
+        address = f"/chapters/{chapter.pk}/models"
+        apart = self.marks(client, f"{address}?each=1")[0]
+        sent = {"agent": "AGENT_1", "seen": apart, "model": "mine"}
+        assert client.post(f"{address}/save", sent).status_code == 412
+
+
+def test_a_refusal_leads_back_to_the_page_of_the_form(client: Client) -> None:
+    address = f"/chapters/{make_active_chapter().pk}/models"
+    page = client.post("/models/cap", {"dollars": "much"}).content.decode()
+    assert 'href="/models/">Back to the models<' in page
+    page = client.post(f"{address}/save", {"agent": "AGENT_9", "top_p": "much"}).content.decode()
+    assert f'href="{address}">Back to the models of this chapter<' in page
