@@ -48,12 +48,6 @@ _SETTING, _SERVER, _LIST, _DEFAULT = (
 _substitute: Provider | None = None
 
 
-def current_provider(agent: Agent) -> Provider:
-    """Return the provider that serves the agent's model. Raises ModelNotReady while the embedded
-    model cannot answer."""
-    return provider_at(choice_of(agent).server)
-
-
 def provider_at(server: Server) -> Provider:
     """Return the provider for this server. The key is looked up by the server's address.
 

@@ -9,10 +9,10 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from agents.calling import model_access
 from agents.calling.model_access import (
-    current_provider,
     is_small_model,
     model_facts,
     model_name,
+    provider_at,
     provider_label,
     unknown_models,
 )
@@ -24,6 +24,7 @@ from agents.flows.tests.playing import play
 from agents.models import EmbeddedServer, LLMArtifact, TokenCalibration
 from agents.providers.scripted import ScriptedProvider
 from agents.providers.windows import WindowReport
+from agents.servers.choices import choice_of
 from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form
 from sessions.tests.factories import make_active_chapter, make_chapter
@@ -122,7 +123,7 @@ class TestStandIn:
     def test_streaming_code_asks_no_database_for_the_name(
         self, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
-        current_provider(CHARACTERS[1])
+        provider_at(choice_of(CHARACTERS[1]).server)
 
         async def ask() -> tuple[str, bool]:
             return model_name(CHARACTERS[1]), is_small_model(CHARACTERS[1])
@@ -131,16 +132,16 @@ class TestStandIn:
             assert asyncio.run(ask()) == ("embedded:smollm2-135m", True)
 
     def test_once_the_model_that_was_asked_for_runs_it_is_named_again(self) -> None:
-        current_provider(CHARACTERS[1])
+        provider_at(choice_of(CHARACTERS[1]).server)
         EmbeddedServer.objects.update(model=QWEN)
-        current_provider(CHARACTERS[1])
+        provider_at(choice_of(CHARACTERS[1]).server)
         assert model_name(CHARACTERS[1]) == f"embedded:{QWEN}"
 
     def test_when_nothing_runs_the_model_that_was_asked_for_is_named(self) -> None:
-        current_provider(CHARACTERS[1])
+        provider_at(choice_of(CHARACTERS[1]).server)
         EmbeddedServer.objects.all().delete()
         with pytest.raises(ModelNotReady):
-            current_provider(CHARACTERS[1])
+            provider_at(choice_of(CHARACTERS[1]).server)
         assert model_name(CHARACTERS[1]) == f"embedded:{QWEN}"
 
 

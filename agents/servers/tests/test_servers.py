@@ -15,7 +15,7 @@ import pytest
 from pytest_django import Settings
 
 from agents.calling.consent import check_consent, grant
-from agents.calling.model_access import current_provider
+from agents.calling.model_access import provider_at
 from agents.calling.model_test import try_model
 from agents.exceptions import ConsentMissing
 from agents.models import ModelChoice, ModelServer
@@ -255,7 +255,7 @@ class TestKeys:
             add_server("Other", other.base_url)
             paste_key(server, MARKED)
             choose_models({"AGENT_9": ("mine", "m"), "AGENT_8": ("other", "m")})
-            assert current_provider(NARRATOR).name == "mine"
+            assert provider_at(choice_of(NARRATOR).server).name == "mine"
             result = try_model(NARRATOR)
             failed = try_model(CONTEXT_SUMMARY)
         assert (result.works, result.said, result.problem) == (True, "Ready.", "")
