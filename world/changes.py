@@ -44,7 +44,8 @@ def _known_as(world: World, payload: Payload, ref: str) -> World:
 def _moved(world: World, payload: Payload, ref: str) -> World:
     """People go to a place: `who`, `to`, `ticks`, `narrative_time`.
 
-    Whoever goes and whoever is at either end knows of it.
+    Whoever goes and whoever is at either end knows of it. The player does not notice somebody who
+    is hidden.
     """
     to = world.find_place(payload["to"])
     if to is None:
@@ -54,7 +55,13 @@ def _moved(world: World, payload: Payload, ref: str) -> World:
     if not who:
         return _pass(world, payload)
     origins = {one.location for one in who}
-    witnesses = [one.name for place in (*origins, to.name) for one in world.at(place)]
+    is_hidden = not all(one.is_discovered or one.is_player for one in who)
+    witnesses = [
+        one.name
+        for place in (*origins, to.name)
+        for one in world.at(place)
+        if not (is_hidden and one.is_player)
+    ]
     moved = {one.name: replace(one, location=to.name) for one in who}
     world = _pass(replace(world, people={**world.people, **moved}), payload)
     if any(one.is_player for one in who):

@@ -1,6 +1,7 @@
 """Compares names of places and people, and makes the canonical name of a new place."""
 
 import re
+import unicodedata
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _PREPOSITIONS = frozenset(
@@ -12,7 +13,7 @@ _PREPOSITIONS = frozenset(
         *("upon", "with", "within"),
     }
 )
-_WORD = re.compile(r"[^\W_]+(?:['\N{RIGHT SINGLE QUOTATION MARK}][^\W_]+)*")
+_APOSTROPHES = "'\N{RIGHT SINGLE QUOTATION MARK}"
 # The most words in the canonical name of a new place.
 _MOST_WORDS = 4
 _LONGEST_NAME = 60
@@ -21,7 +22,7 @@ _LONGEST_NAME = 60
 def normalized(name: str) -> str:
     """Return the name in the form in which names are compared: without case, articles, spaces and
     punctuation."""
-    words = _WORD.findall(name.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
+    words = _words(name.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
     told = [word for word in words if word not in _ARTICLES]
     return " ".join(told or words)
 
@@ -29,13 +30,30 @@ def normalized(name: str) -> str:
 def canonical_name(description: str) -> str:
     """Return a name for a new place, made of its description without a model: without articles and
     prepositions, in title case, and of at most four words."""
-    words = _WORD.findall(description)
+    words = _words(description)
     told = [one for one in words if one.casefold() not in _ARTICLES | _PREPOSITIONS] or words
     return " ".join(word[:1].upper() + word[1:] for word in told[:_MOST_WORDS])[:_LONGEST_NAME]
 
 
 def is_named_in(text: str, name: str) -> bool:
     """Return whether the text has this name as whole words, in the name's own case."""
-    if not name.strip():
+    name = unicodedata.normalize("NFC", name.strip())
+    if not name:
         return False
-    return re.search(rf"(?<!\w){re.escape(name.strip())}(?!\w)", text) is not None
+    text = unicodedata.normalize("NFC", text)
+    found = re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+    # A mark after the last letter, such as a vowel sign, makes another word of it.
+    return any(not _is_mark(text[one.end() : one.end() + 1]) for one in found)
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text. The marks on a letter belong to its word, because many scripts
+    write their vowels as marks."""
+    plain = unicodedata.normalize("NFC", text)
+    told = (one if one.isalnum() or one in _APOSTROPHES or _is_mark(one) else " " for one in plain)
+    words = (one.strip(_APOSTROPHES) for one in "".join(told).split())
+    return [one for one in words if any(sign.isalnum() for sign in one)]
+
+
+def _is_mark(sign: str) -> bool:
+    return bool(sign) and unicodedata.category(sign).startswith("M")

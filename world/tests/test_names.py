@@ -25,3 +25,16 @@ def test_only_whole_words_name_somebody() -> None:
     assert is_named_in("Ib waits.", "Ib")
     assert not is_named_in("Ibsen waits.", "Ib")
     assert not is_named_in("Nothing.", " ")
+
+
+def test_vowels_that_are_written_as_marks_tell_names_apart() -> None:
+    # A fair and goods, which differ only in their vowel signs.
+    assert normalized("मेला") != normalized("माल")
+    assert normalized("दिल्ली") == "दिल्ली"
+    assert canonical_name("दिल्ली") == "दिल्ली"
+    assert not is_named_in("काम", "क")
+
+
+def test_an_accent_is_the_same_however_it_is_written() -> None:
+    assert normalized("Cafe\u0301") == normalized("Caf\u00e9")
+    assert is_named_in("Rene\u0301 waits.", "Ren\u00e9")
