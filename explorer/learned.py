@@ -4,19 +4,21 @@ Agent 8 is asked for it beside its own keys, so that it takes no call of its own
 late result.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, Field
 
-from agents.modes import world_after
 from agents.prompting.memory_additions import MemoryAddition, Told
 from explorer.setup import LINE_LIMIT
+from explorer.state import apply_change, initial_world
 from memory.models import MemoryBlock
-from sessions.limits import AGENT_NAME_CHAR_LIMIT
-from sessions.models import Attempt, Session
+from sessions.limits import AGENT_NAME_CHAR_LIMIT, CHANGE_CHAR_LIMIT
+from sessions.models import Attempt
+from sessions.world import changes_that_count
 from world.changes import REMEMBERED
-from world.state import Person, Source, World
+from world.state import Source, World
 
 # The most entries of each kind that one stretch brings.
 _MOST = 60
@@ -47,12 +49,9 @@ def brings(attempt: Attempt, told: Sequence[Told]) -> dict[str, Any] | None:
     """Return what was learned by people who were there, and the events that the player saw."""
     if not told:
         return None
-    first, last = told[0].first, told[0].last
-    worlds = [world_after(attempt.session, number) for number in range(first, last + 1)]
-    there = {one.name for world in worlds for one in _there(world)}
-    now = worlds[-1]
+    now, there = _stretch(attempt, told[0].first)
     known = _Names(now, there)
-    payload = {
+    payload: dict[str, list[Any]] = {
         "learned": [
             {
                 "who": name,
@@ -72,9 +71,32 @@ def brings(attempt: Attempt, told: Sequence[Told]) -> dict[str, Any] | None:
             and (other := known.of_world(tie.name))
             and name != other
         ][:_MOST],
-        "events": list(_events(attempt.session, first, last, known, now))[:_MOST],
+        "events": list(_events(attempt, told[0].first, known, now))[:_MOST],
     }
+    shorten(payload, list(payload.values()))
     return payload if any(payload.values()) else None
+
+
+def shorten(payload: Mapping[str, Any], lists: Sequence[list[Any]]) -> None:
+    """Remove the last entries of these lists, which are parts of the payload, until it can be
+    stored as a change."""
+    while len(json.dumps(payload, ensure_ascii=False)) > CHANGE_CHAR_LIMIT and any(lists):
+        max(lists, key=lambda one: len(json.dumps(one, ensure_ascii=False))).pop()
+
+
+def _stretch(attempt: Attempt, first: int) -> tuple[World, set[str]]:
+    """Return the world after the attempt, and the names of everybody who was where the player was
+    at any moment since the turn `first` began."""
+    world, there = initial_world(attempt.session), set[str]()
+    changes = changes_that_count(attempt.session, attempt=attempt)
+    for change in changes.select_related("attempt__turn"):
+        is_told = change.attempt.turn is not None and change.attempt.turn.number >= first
+        if is_told:
+            there |= _names_there(world)
+        world = apply_change(world, change)
+        if is_told:
+            there |= _names_there(world)
+    return world, there | _names_there(world)
 
 
 class _Names:
@@ -84,9 +106,11 @@ class _Names:
         self._world, self._there = world, there
 
     def of_world(self, name: str) -> str:
-        """Return the name as the world has it, or "" for nobody."""
+        """Return the name as the world has it, or "" for nobody and for somebody hidden, whose name
+        the story does not tell yet."""
         person = self._world.find_person(name) if name else None
-        return person.name if person else ""
+        is_known = person is not None and (person.is_discovered or person.is_player)
+        return person.name if person is not None and is_known else ""
 
     def there(self, name: str) -> str:
         """The same, and "" also for somebody who was never where the player was."""
@@ -94,22 +118,17 @@ class _Names:
         return found if found in self._there else ""
 
 
-def _there(world: World) -> Iterator[Person]:
-    yield from world.present()
-    if world.player is not None:
-        yield world.player
+def _names_there(world: World) -> set[str]:
+    here = world.at(world.player_location)
+    return {one.name for one in here if one.is_discovered or one.is_player}
 
 
-def _events(
-    chapter: Session, first: int, last: int, known: _Names, now: World
-) -> Iterator[dict[str, Any]]:
+def _events(attempt: Attempt, first: int, known: _Names, now: World) -> Iterator[dict[str, Any]]:
     """Yield what memory tells of the stretch. The player was there, and so was who took part."""
     player = now.player
+    # Another attempt at the last turn may have deltas of its own.
     blocks = MemoryBlock.objects.filter(
-        session=chapter,
-        type=MemoryBlock.Type.TURN_DELTA,
-        from_prompt_index=first,
-        to_prompt_index=last,
+        attempt=attempt, type=MemoryBlock.Type.TURN_DELTA, from_prompt_index=first
     )
     for block in blocks:
         for event in block.json_payload.get(_EVENTS) or []:
