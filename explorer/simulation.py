@@ -7,8 +7,8 @@ The thresholds are those of the specification, section 10.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import Field
@@ -22,6 +22,7 @@ from agents.modes import compose_for, world_of
 from agents.prompting.declarations import Agent
 from agents.prompting.layer_sources import own_pieces, prompt_file
 from agents.prompting.layers import Layer, Piece
+from agents.prompting.own_settings import in_chapter
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.tools import AnswerTool, ToolArguments
 from agents.providers.exceptions import ProviderError
@@ -29,13 +30,14 @@ from agents.running.database import in_database
 from agents.running.job_kinds import JobKind
 from agents.running.results import ask_for_result
 from agents.running.watch import Watch
-from explorer.learned import Lesson, Relationship
+from explorer.learned import Lesson, Relationship, shorten
 from explorer.places import WHOLE_ANSWER_TOKENS
 from explorer.setup import LINE_LIMIT, exploration_of
 from memory.fold.folding import fold_chapter
 from memory.fold.present import present
 from sessions.exceptions import ChapterError
 from sessions.models import Attempt, Session
+from sessions.world import taken_before, turns_before
 from world.changes import MOVED, SIMULATED
 from world.names import is_named_in
 from world.state import Person, World
@@ -91,8 +93,52 @@ def ask_for_simulation(attempt: Attempt) -> None:
 
 
 def _plan(attempt: Attempt) -> list[Unseen]:
+    """Return what the attempt's move leaves to work out. What a simulation of an earlier move works
+    out, and no run has taken yet, is not worked out again."""
+    told: dict[str, int] = {}
+    for job in _waiting(attempt):
+        if job.result is not None:
+            told |= _places_in(job.result)
+        elif job.attempt is not None:
+            tick = world_of(job.attempt).tick
+            told |= {one.place: tick for one in _unseen_after(job.attempt, told)}
+    return _unseen_after(attempt, told)
+
+
+def _waiting(attempt: Attempt) -> Iterable[Job]:
+    """Return the simulations of earlier moves that may still bring something, in order."""
+    jobs = Job.objects.filter(
+        session_id=attempt.session_id,
+        kind=SIMULATION,
+        attempt__in=turns_before(attempt).order_by().values("chosen"),
+        status__in=(Job.Status.QUEUED, Job.Status.RUNNING, Job.Status.DONE),
+    )
+    taken = taken_before(attempt).order_by().values("result")
+    waiting = jobs.exclude(pk__in=taken).order_by("to_prompt_index")
+    return waiting.select_related("attempt__session", "attempt__turn")
+
+
+def _places_in(result: Mapping[str, Any]) -> dict[str, int]:
+    """Return the ticks up to which this result tells of its places. The result may come from a
+    file, so its form is not sure."""
+    places = result.get("places")
+    read = [one for one in places if isinstance(one, dict)] if isinstance(places, list) else []
+    return {
+        one["place"]: one["tick"]
+        for one in read
+        if isinstance(one.get("place"), str) and isinstance(one.get("tick"), int)
+    }
+
+
+def _unseen_after(attempt: Attempt, told: Mapping[str, int]) -> list[Unseen]:
+    """Return the places to simulate after the attempt. `told` has the ticks up to which earlier
+    simulations tell of places."""
     world: World = world_of(attempt)
-    return find_unseen(world, _open_threads(attempt))
+    places = {
+        name: replace(one, unseen_since=max(one.unseen_since, told.get(name, 0)))
+        for name, one in world.places.items()
+    }
+    return find_unseen(replace(world, places=places), _open_threads(attempt))
 
 
 def _open_threads(attempt: Attempt) -> list[str]:
@@ -161,7 +207,9 @@ async def simulate(job: Job, watch: Watch) -> None:
         except (ProviderError, ChapterError) as error:
             logger.warning("job %s: a place is skipped: %s", job.pk, type(error).__name__)
             skipped.append(one.place)
-    await in_database(finish_with_result, job, {"places": places, "skipped": skipped})
+    result = {"places": places, "skipped": skipped}
+    shorten(result, [part for one in places for part in one.values() if isinstance(part, list)])
+    await in_database(finish_with_result, job, result)
 
 
 def _read(job: Job) -> tuple[Attempt, World, list[Unseen]]:
@@ -173,22 +221,25 @@ def _read(job: Job) -> tuple[Attempt, World, list[Unseen]]:
 
 async def _simulate(job: Job, attempt: Attempt, world: World, one: Unseen) -> dict[str, Any]:
     result: dict[str, Any] = {"place": one.place, "tick": world.tick}
-    about = {"OUT_OF_SIGHT": [Piece(_told(attempt.session, world, one))]}
+    chapter = attempt.session
+    about = {"OUT_OF_SIGHT": [Piece(_told(chapter, world, one))]}
     if not one.is_full:
+        summary = in_chapter(SUMMARY_AGENT, chapter)
         reply = await call_model(
-            SUMMARY_AGENT, job.session_id, _composing(SUMMARY_AGENT, attempt, about), job_id=job.pk
+            summary, job.session_id, _composing(summary, attempt, about), job_id=job.pk
         )
         text = " ".join(reply.text.split())[:_LONGEST_SUMMARY]
         witnesses = [person.name for person in one.people]
         return result | {"events": [_event(text, one, witnesses)]}
+    dialogue, reporter = in_chapter(DIALOGUE_AGENT, chapter), in_chapter(REPORT_AGENT, chapter)
     talk = await call_model(
-        DIALOGUE_AGENT, job.session_id, _composing(DIALOGUE_AGENT, attempt, about), job_id=job.pk
+        dialogue, job.session_id, _composing(dialogue, attempt, about), job_id=job.pk
     )
     heard = about | {"CONVERSATION": [Piece(talk.text)]}
     report = await ask_for_call(
-        REPORT_AGENT,
+        reporter,
         job.session_id,
-        _composing(REPORT_AGENT, attempt, heard),
+        _composing(reporter, attempt, heard),
         REPORT,
         job_id=job.pk,
     )

@@ -9,8 +9,9 @@ from agents.models import Job
 from agents.providers.base import ToolCall
 from agents.providers.exceptions import ProviderUnreachable
 from agents.providers.scripted import Script, ScriptedProvider
-from explorer.simulation import SIMULATION, find_unseen
+from explorer.simulation import SIMULATION, SUMMARY_AGENT, find_unseen
 from explorer.tests.playing import begin, calls, events_of, move, play, scripted, wait, world_of
+from sessions.models import Session
 from storyengine.api.tests.calling import RunJobs, address, call
 from world.state import Person, Place, World
 
@@ -125,3 +126,50 @@ def test_a_failure_skips_the_place_and_says_so(
 
     lines = [text for role, text in events_of(chapter, 2) if role == "system"]
     assert lines == ["What happened at The Mill meanwhile could not be worked out."]
+
+
+def test_what_waits_to_be_taken_is_not_worked_out_again(
+    scripted: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = begin()
+    scripted.enqueue(calls("", wait("Late", 12), move("The Landing")), "Black water.")
+    play(chapter)
+    # The player is quicker than the worker.
+    scripted.enqueue(calls("", move("The Ferry Inn")), "The fire.")
+    play(chapter)
+    assert Job.objects.filter(kind=SIMULATION).count() == 1
+    scripted.enqueue("They quarrel about flour.")
+    run_jobs()
+    # What is long enough after it is worked out by a job of its own.
+    scripted.enqueue(calls("", wait("Later", 12), move("The Landing")), "Black water.")
+    play(chapter)
+    assert Job.objects.filter(kind=SIMULATION).count() == 2
+
+
+def test_a_result_of_another_form_does_not_stop_play(
+    scripted: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = begin()
+    scripted.enqueue(calls("", wait("Late", 12), move("The Landing")), "Black water.", "Still.")
+    play(chapter)
+    play(chapter)
+    scripted.enqueue("They quarrel about flour.")
+    run_jobs()
+    # Another reply leaves the result for other attempts, which might be able to take it.
+    Job.objects.filter(kind=SIMULATION).update(result={"places": [7]})
+    scripted.enqueue(calls("", move("The Ferry Inn")), "The fire.")
+    call("POST", address(chapter, "reroll"), {})
+    assert world_of(chapter).player_location == "The Ferry Inn"
+
+
+def test_the_model_that_the_chapter_has_chosen_works_it_out(
+    scripted: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = begin()
+    own = {SUMMARY_AGENT.model_setting: {"max_output_tokens": 300}}
+    Session.objects.filter(pk=chapter.pk).update(model_settings=own)
+    scripted.enqueue(calls("", wait("Late", 12), move("The Landing")), "Black water.")
+    play(chapter)
+    scripted.enqueue("They quarrel about flour.")
+    run_jobs()
+    assert scripted.history[-1].max_output_tokens < 4_000
