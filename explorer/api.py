@@ -9,9 +9,8 @@ from ninja import Body, Router
 from agents.mode_fields import save_mode_setup
 from agents.modes import world_after, world_now
 from explorer.scenario_file import read_scenario, write_scenario
-from explorer.setup import Exploration, exploration_of
+from explorer.setup import Exploration, check_exploration, exploration_of
 from sessions.access import get_chapter
-from sessions.exceptions import WrongState
 from sessions.models import Session
 from world.document import write_world
 
@@ -52,6 +51,5 @@ def get_world(request: HttpRequest, session_id: UUID, turn: int | None = None) -
 
 def _exploration(session_id: UUID) -> Session:
     chapter = get_chapter(session_id)
-    if chapter.mode != "explorer":
-        raise WrongState("This chapter is no exploration, so it has no world. Nothing was changed.")
+    check_exploration(chapter)
     return chapter

@@ -4,12 +4,11 @@ takes part. It never has a secret: neither hidden people nor what anybody knows.
 from typing import Any
 
 from explorer.setup import exploration_of, title_of
-from explorer.state import world_of_setup
+from explorer.state import public_text_of, world_of_setup
 from sessions.cast import CastText
 from sessions.exceptions import InvalidInput
-from sessions.limits import PUBLIC_TEXT_CHAR_LIMIT
+from sessions.limits import MAX_PEOPLE
 from sessions.models import Session
-from world.state import Person
 
 NOTHING_TO_EXPLORE = (
     "There is nothing to explore yet. Describe the world, or name at least one place, or choose a "
@@ -24,6 +23,11 @@ def lock_of(chapter: Session) -> dict[str, Any]:
         raise InvalidInput(NOTHING_TO_EXPLORE)
     world = world_of_setup(setup)
     known = [one for one in world.people.values() if one.is_discovered]
+    if len(known) > MAX_PEOPLE + 1:
+        raise InvalidInput(
+            f"At most {MAX_PEOPLE} people whom you know can take part, and here are "
+            f"{len(known) - 1}. Nothing was lost; remove some of them or hide them until you meet."
+        )
     places = [_described(one.name, one.description) for one in world.places.values()]
     title = title_of(chapter)
     return {
@@ -34,7 +38,11 @@ def lock_of(chapter: Session) -> dict[str, Any]:
             "themes": [],
             "rules_of_reality": [],
             "factions_or_powers": [],
-            "key_lore": [_described(one.name, one.description) for one in known],
+            # Where people are at the beginning is no canon, because they go elsewhere.
+            "key_lore": [
+                _described(f"{one.name} (at first at {one.location})", one.description)
+                for one in known
+            ],
             "safety_or_boundaries": [],
         },
         "chapter": {
@@ -48,7 +56,7 @@ def lock_of(chapter: Session) -> dict[str, Any]:
             "chapter_goals": [],
         },
         "agents": [],
-        "canon_locks": [f"{one.name} is at {one.location}." for one in known],
+        "canon_locks": [],
         "assumptions": [],
     }
 
@@ -62,17 +70,9 @@ def cast_of(chapter: Session) -> list[CastText]:
     player = world.player
     assert player is not None, "Every exploration has a player."
     pronouns = "" if setup.player else setup.persona.pronouns
-    first = CastText(player.name, pronouns, _public(player))
-    return [first, *(CastText(one.name, "", _public(one)) for one in known)]
+    first = CastText(player.name, pronouns, public_text_of(player))
+    return [first, *(CastText(one.name, "", public_text_of(one)) for one in known)]
 
 
 def _described(name: str, description: str) -> str:
     return f"{name}: {' '.join(description.split())}" if description else name
-
-
-def _public(one: Person) -> str:
-    """Return the first line of what others see of a person, as long as the cast can show."""
-    line = " ".join(one.description.split())
-    if len(line) <= PUBLIC_TEXT_CHAR_LIMIT:
-        return line
-    return line[: PUBLIC_TEXT_CHAR_LIMIT - 1].rsplit(" ", 1)[0] + "…"

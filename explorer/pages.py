@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from agents.mode_fields import save_mode_setup
 from explorer.ready import begin_ready, find_ready
 from explorer.scenario_file import MOST_BYTES, parse_scenario, write_scenario
-from explorer.setup import PersonSetup, PlaceSetup, exploration_of
+from explorer.setup import PersonSetup, PlaceSetup, check_exploration, exploration_of
 from sessions.access import get_chapter
 from sessions.exceptions import InvalidInput
 from sessions.text import with_line_feeds
@@ -27,16 +27,24 @@ def _changing(change: Callable[..., None], anchor: str) -> Callable[..., HttpRes
 
     @require_POST
     def view(request: HttpRequest, session_id: uuid.UUID, **numbers: int) -> HttpResponse:
-        def apply(setup: Setup) -> None:
-            try:
-                change(setup, **numbers)
-            except IndexError:
-                raise InvalidInput("It is gone already. Nothing was changed.") from None
-
-        save_mode_setup(session_id, apply)
+        _save(session_id, lambda setup: change(setup, **numbers))
         return HttpResponseRedirect(f"{reverse('pages:world', args=[session_id])}#{anchor}")
 
     return view
+
+
+def _save(session_id: uuid.UUID, change: Callable[[Setup], None]) -> None:
+    """Save what the function makes of the setup. Raises InvalidInput if it changes an entry that is
+    not there any more, and WrongState for a chapter of another way to play."""
+    check_exploration(get_chapter(session_id))
+
+    def apply(setup: Setup) -> None:
+        try:
+            change(setup)
+        except LookupError:
+            raise InvalidInput("It is gone already. Nothing was changed.") from None
+
+    save_mode_setup(session_id, apply)
 
 
 def _free(names: list[str], stem: str) -> str:
@@ -117,7 +125,7 @@ def rename_place(request: HttpRequest, session_id: uuid.UUID, place: int) -> Htt
         if setup["starting_place"] == before:
             setup["starting_place"] = name
 
-    save_mode_setup(session_id, rename)
+    _save(session_id, rename)
     return nothing_new()
 
 
@@ -130,9 +138,12 @@ def begin(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def use_ready(request: HttpRequest, session_id: uuid.UUID, name: str) -> HttpResponse:
-    """Put a finished scenario in place of what Tab 1 has."""
-    content = find_ready(name).setup.model_dump(mode="json")
-    save_mode_setup(session_id, content)
+    """Put a finished scenario in place of what Tab 1 has. The user's own person and the narrator's
+    style stay."""
+    before = exploration_of(get_chapter(session_id))
+    kept = {"persona": before.persona, "style": before.style}
+    setup = find_ready(name).setup.model_copy(update=kept)
+    save_mode_setup(session_id, setup.model_dump(mode="json"))
     return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
 
 

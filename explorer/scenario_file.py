@@ -16,6 +16,7 @@ from explorer.setup import (
     PlaceSetup,
     Text,
 )
+from sessions.exceptions import InvalidInput
 from world.state import Source
 
 MOST_BYTES = 1_000_000
@@ -99,7 +100,13 @@ def parse_scenario(content: bytes, *, before: Exploration) -> Exploration:
 
 
 def write_scenario(setup: Exploration) -> dict[str, Any]:
-    """Return the scenario of this setup, in the form that `read_scenario` reads."""
+    """Return the scenario of this setup, in the form that `read_scenario` reads. Raises
+    InvalidInput for a setup that is larger than a file can be."""
+    if max(len(setup.places), len(setup.people)) > MOST_IN_FILE:
+        raise InvalidInput(
+            f"A scenario file has at most {MOST_IN_FILE} places and as many people, and this "
+            "chapter has more. Export the chapter itself instead; nothing was changed."
+        )
     scenario = _Scenario(
         title=setup.title,
         description=setup.description,
@@ -124,12 +131,23 @@ def _as_setup(read: _Scenario) -> dict[str, Any]:
 
 def _in_file(place: tuple[str | int, ...]) -> tuple[str | int, ...]:
     """Return the path of a field in a file, for a field of the setup."""
-    names = {"places": "locations", "people": "characters", "is_player": "isPlayer"}
+    names = {
+        "places": "locations",
+        "people": "characters",
+        "is_player": "isPlayer",
+        "starting_place": "playerStartingLocation",
+    }
     return tuple(names.get(part, part) if isinstance(part, str) else part for part in place)
 
 
 def _person(one: PersonSetup) -> _Person:
     told = one.model_dump(exclude={"knowledge", "relationships"})
-    facts = [_Fact(content=fact.content, source=fact.source) for fact in one.knowledge]
-    ties = [_Tie(name=tie.name, description=tie.description) for tie in one.relationships]
+    facts = [
+        _Fact(content=fact.content, source=fact.source) for fact in one.knowledge if fact.content
+    ]
+    ties = [
+        _Tie(name=tie.name, description=tie.description)
+        for tie in one.relationships[:MOST_IN_FILE]
+        if tie.name
+    ]
     return _Person(**told, knowledge=facts, relationships=ties)

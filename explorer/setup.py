@@ -1,6 +1,7 @@
 """What Tab 1 of an exploration has: the scenario with its places and people, and the user's own
 person."""
 
+from collections.abc import Iterator
 from typing import Annotated, Self
 
 from pydantic import (
@@ -13,11 +14,13 @@ from pydantic import (
 )
 
 from agents.mode_fields import setup_of
+from agents.modes import mode_of
 from sessions.cast import clean_person
-from sessions.exceptions import ChapterError
+from sessions.exceptions import ChapterError, WrongState
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, PUBLIC_TEXT_CHAR_LIMIT
 from sessions.models import Session
 from sessions.roster import Character, character
+from sessions.speaker_marks import person_as_read
 from world.names import normalized
 from world.state import Source
 
@@ -27,10 +30,13 @@ TEXT_LIMIT, LINE_LIMIT, MOST_FACTS, MOST_ALIASES = 5_000, 500, 50, 10
 # The name of the user's person, as long as the user gives none.
 PLAYER = "The traveller"
 START = "The beginning"
+_NO_NAME = "a place needs a name with a letter or a digit"
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, max_length=AGENT_NAME_CHAR_LIMIT)]
 Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LINE_LIMIT)]
 Text = Annotated[str, StringConstraints(max_length=TEXT_LIMIT)]
+# The place of a field, and what is wrong with it.
+Problem = tuple[tuple[str | int, ...], str]
 
 
 def _none_if_empty(value: object) -> object:
@@ -103,30 +109,44 @@ class Exploration(Part):
 
     def problems(self) -> list[tuple[tuple[str | int, ...], str]]:
         """Return what does not fit together, each with the place of the field."""
-        players = [at for at, one in enumerate(self.people) if one.is_player]
-        found: list[tuple[tuple[str | int, ...], str]] = [
-            (("people", at, "is_player"), "only one of the people can be the player")
-            for at in players[1:]
-        ]
+        return [*self._problems_of_places(), *self._problems_of_people()]
+
+    def _problems_of_places(self) -> Iterator[Problem]:
         forms: set[str] = set()
         for at, place in enumerate(self.places):
             form = normalized(place.name)
             if not form or form in forms:
-                why = "two places have this name" if form else "a place needs a name"
-                found.append((("places", at, "name"), why))
+                why = "two places have this name" if form else _NO_NAME
+                yield ("places", at, "name"), why
             forms.add(form)
-        cast: list[Character] = []
+        # What is only named becomes a place too.
+        if self.starting_place and not normalized(self.starting_place):
+            yield ("starting_place",), _NO_NAME
+        for at, one in enumerate(self.people):
+            if one.location and not normalized(one.location):
+                yield ("people", at, "location"), _NO_NAME
+
+    def _problems_of_people(self) -> Iterator[Problem]:
+        players = [at for at, one in enumerate(self.people) if one.is_player]
+        for at in players[1:]:
+            yield ("people", at, "is_player"), "only one of the people can be the player"
         named: list[tuple[tuple[str | int, ...], str]] = [
             (("people", at, "name"), one.name) for at, one in enumerate(self.people)
         ]
         if not players:
             named.append((("persona", "name"), self.persona.name))
+        taken: dict[str, Character] = {}
+        forms: set[str] = set()
         for where, name in named:
-            # Names are held to the rules of Tab 1, so that nobody is taken for somebody else.
-            if problem := _problem_of(cast, name):
-                found.append((where, problem))
-            cast.append(character(0, name))
-        return found
+            # Names are held to the rules of Tab 1, so that nobody is taken for somebody else, and
+            # also to those by which the world finds people.
+            reading, form = person_as_read(name), normalized(name)
+            if problem := _problem_of(taken.get(reading), name):
+                yield where, problem
+            elif form in forms:
+                yield where, f"somebody else is called “{name}”, articles and case aside"
+            taken[reading] = character(0, name)
+            forms |= {form} - {""}
 
     @property
     def player(self) -> PersonSetup | None:
@@ -145,19 +165,23 @@ class Exploration(Part):
         only named."""
         names = [one.name for one in self.places]
         names += [self.first_place, *(one.location for one in self.people if one.location)]
+        names += [self.starting_place] if self.starting_place else []
         by_form: dict[str, str] = {}
         for name in names:
             by_form.setdefault(normalized(name), name)
         return list(by_form.values())
 
-    def canonical(self, place: str) -> str:
-        """Return the name of this place as it was named first."""
-        wanted = normalized(place)
-        return next(one for one in self.named_places() if normalized(one) == wanted)
+
+def check_exploration(chapter: Session) -> None:
+    """Raise WrongState for a chapter of another way to play."""
+    if mode_of(chapter).setup is not Exploration:
+        raise WrongState("This chapter is no exploration, so it has no world. Nothing was changed.")
 
 
 def exploration_of(chapter: Session) -> Exploration:
-    """Return the chapter's scenario."""
+    """Return the chapter's scenario. Raises WrongState for a chapter of another way to play, and
+    BadSetup for stored fields that do not fit."""
+    check_exploration(chapter)
     setup = setup_of(chapter)
     assert isinstance(setup, Exploration)
     return setup
@@ -169,10 +193,10 @@ def title_of(chapter: Session) -> str:
     return exploration_of(chapter).title or named
 
 
-def _problem_of(cast: list[Character], name: str) -> str:
-    """Return why nobody beside these people can have the name, or ""."""
+def _problem_of(namesake: Character | None, name: str) -> str:
+    """Return why nobody can have the name, or "". `namesake` is who reads as the same person."""
     try:
-        told = clean_person(cast, name=name)["name"]
+        told = clean_person([namesake] if namesake else [], name=name)["name"]
     except ChapterError as error:
         return str(error)
     return "" if told == name else f"the name “{name}” has to be written as “{told}”"

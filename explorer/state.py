@@ -10,14 +10,21 @@ from agents.modes import HandedOn, chance_of, world_now, world_of
 from agents.prompting.sandwich import Subject
 from agents.prompting.tools import ProposedChange
 from explorer.setup import Exploration, PersonSetup, PlaceSetup, exploration_of
+from sessions.limits import PUBLIC_TEXT_CHAR_LIMIT
 from sessions.models import Attempt, Change, Session
+from sessions.speaker_marks import holds_mark
 from sessions.world import NewChange
 from world import changes
 from world.document import read_world, write_world
+from world.names import normalized
 from world.state import Known, Person, Place, World
 
 # A user's words take this many steps of the clock, and a move takes these.
 WORDS_TICKS, MOVE_TICKS = 1, 5
+# How much of what happened the next chapter gets: the newest.
+HANDED_ON_HAPPENINGS = 200
+# The name under which a request keeps its world.
+_WORLD = "explorer.world"
 
 
 def initial_world(chapter: Session) -> World:
@@ -32,10 +39,16 @@ def world_of_setup(setup: Exploration) -> World:
     """Return the world that a scenario describes."""
     described = {one.name: one.description for one in setup.places}
     places = {name: Place(name, described.get(name, "")) for name in setup.named_places()}
-    people = {one.name: _person(setup, one) for one in setup.people}
+    canonical = {normalized(name): name for name in places}
+    start = setup.first_place
+
+    def at(place: str) -> str:
+        return canonical[normalized(place or start)]
+
+    people = {one.name: _person(one, at(one.location)) for one in setup.people}
     if setup.player is None:
-        persona, at = setup.persona, setup.canonical(setup.first_place)
-        player = Person(persona.name, persona.seen_as, location=at, is_player=True)
+        persona = setup.persona
+        player = Person(persona.name, persona.seen_as, location=at(""), is_player=True)
         people = {player.name: player, **people}
     return World(places, people, narrative_time=setup.narrative_time)
 
@@ -65,22 +78,24 @@ def _go_on_from(before: World, world: World) -> World:
     )
 
 
-def _person(setup: Exploration, one: PersonSetup) -> Person:
+def _person(one: PersonSetup, location: str) -> Person:
+    # A line that was added on Tab 1 and left empty is nothing to know.
     knowledge = tuple(
         Known(f"start.{one.name}.{at}", known.content, 0, known.source, known.source_character)
         for at, known in enumerate(one.knowledge)
+        if known.content
     )
     return Person(
         one.name,
         one.description,
         one.goals,
-        setup.canonical(one.location or setup.first_place),
+        location,
         one.is_player,
         one.is_discovered or one.is_player,
         one.encounter_chance,
         tuple(one.aliases),
         knowledge,
-        {tie.name: tie.description for tie in one.relationships},
+        {tie.name: tie.description for tie in one.relationships if tie.name},
     )
 
 
@@ -104,10 +119,23 @@ def begins(attempt: Attempt) -> list[NewChange]:
 
 
 def world_for(subject: Subject) -> World:
-    """Return the world that a request is about: in an attempt, with the changes of its run."""
-    attempt = subject.attempt
-    world: World = world_of(attempt) if attempt else world_now(subject.chapter)
+    """Return the world that a request is about: in an attempt, with the changes of its run. It is
+    folded once for all layers of the request."""
+    world: World | None = subject.worked_out.get(_WORLD)
+    if world is None:
+        attempt = subject.attempt
+        world = world_of(attempt) if attempt else world_now(subject.chapter)
+        subject.worked_out[_WORLD] = world
     return world
+
+
+def public_text_of(person: Person) -> str:
+    """Return the first line of what others see of a person, as long as the cast can show it. It is
+    "" if it would look in requests as if the user or the program had said it."""
+    line = " ".join(person.description.split())
+    if len(line) > PUBLIC_TEXT_CHAR_LIMIT:
+        line = line[: PUBLIC_TEXT_CHAR_LIMIT - 1].rsplit(" ", 1)[0] + "…"
+    return "" if holds_mark(line) else line
 
 
 def offered_of(attempt: Attempt, world: World) -> dict[str, bool]:
@@ -132,7 +160,9 @@ def hands_on(before: Session, chapter: Session) -> HandedOn:
     what happened, and what the people know and are to each other."""
     world: World = world_at_end(before)
     setup = _as_setup(world, exploration_of(before))
-    return HandedOn(setup.model_dump(mode="json"), write_world(world))
+    # Everything that ever happened would become too much for one chapter after the other.
+    newest = replace(world, happenings=world.happenings[-HANDED_ON_HAPPENINGS:])
+    return HandedOn(setup.model_dump(mode="json"), write_world(newest))
 
 
 def _as_setup(world: World, setup: Exploration) -> Exploration:

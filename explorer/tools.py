@@ -19,13 +19,14 @@ from agents.prompting.tools import (
 )
 from explorer.places import question, resolve
 from explorer.setup import LINE_LIMIT, MOST_PEOPLE
-from explorer.state import MOVE_TICKS, apply_proposed, offered_of
+from explorer.state import MOVE_TICKS, apply_proposed, offered_of, public_text_of
 from sessions.cast import clean_person
 from sessions.exceptions import ChapterError
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, PUBLIC_TEXT_CHAR_LIMIT
 from sessions.models import PERSON, Attempt
 from sessions.roster import character
 from world.changes import KNOWN_AS, MET, MOVED, PLACE, TIME
+from world.names import normalized
 from world.state import World
 
 MOST_TICKS = 1_000
@@ -90,11 +91,15 @@ def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
     player = world.player
     if player is None:
         return ToolResult("There is no player in this world, so nobody can move.")
+    if not normalized(arguments.destination):
+        return ToolResult("The destination has no name. Name the place where the player goes.")
     place, changes = resolve(arguments.destination, world, context.answer)
     if not place:
         return ToolResult("This world has too many places already. Go to one of those it has.")
     if place == player.location:
-        return ToolResult(f"The player is at {place} already. {_who_is_here(world, context)}")
+        # Another name of this place is remembered all the same.
+        here = f"The player is at {place} already. {_who_is_here(world, context)}"
+        return ToolResult(here, changes)
     present = {one.name: one for one in world.present()}
     found = [(name, world.find_person(name)) for name in arguments.accompaniedBy]
     along = [one.name for _, one in found if one is not None and one.name in present]
@@ -144,7 +149,7 @@ def meeting(world: World, name: str) -> tuple[ProposedChange, ...]:
     """Return the changes by which the player meets somebody of this world who was hidden, and who
     joins the cast."""
     person = world.people[name]
-    public = " ".join(person.description.split())[:PUBLIC_TEXT_CHAR_LIMIT].strip()
+    public = public_text_of(person)
     return (
         ProposedChange(PERSON, {"name": person.name, "pronouns": "", "public_text": public}),
         ProposedChange(MET, {"name": person.name}),

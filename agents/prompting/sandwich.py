@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
 from django.conf import settings
 
@@ -35,6 +36,8 @@ class Subject:
 
     `budget_tokens` is the most tokens of the whole request, for sources that need this number.
     `own_pieces` has, by the name of a layer, the pieces that belong to only this request.
+    `worked_out` has what the sources of a mode have worked out for several layers of this request,
+    such as the world, by names of the mode's own.
     """
 
     chapter: Session
@@ -45,6 +48,7 @@ class Subject:
     audience: Audience | None = None
     waiting: Sequence[MemoryBlock] = ()
     own_pieces: Mapping[str, Sequence[Piece]] = field(default_factory=dict)
+    worked_out: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def last_prompt(self) -> int:

@@ -38,9 +38,17 @@ def choices_of(setup: dict[str, Any]) -> ScenarioChoices:
     people = setup.get("people", [])
     return ScenarioChoices(
         next((one for one in people if one.get("is_player")), None),
-        [one.get("name", "") for one in setup.get("places", [])],
+        _place_names(setup),
         ready_scenarios(),
     )
+
+
+def _place_names(setup: dict[str, Any]) -> list[str]:
+    """Return the places of the list, and then those that people or the start only name."""
+    named = [one.get("name", "") for one in setup.get("places", [])]
+    named += [one.get("location", "") for one in setup.get("people", [])]
+    named.append(setup.get("starting_place", ""))
+    return [name for name in dict.fromkeys(named) if name]
 
 
 @register.simple_tag
