@@ -4,12 +4,15 @@ takes part. It never has a secret: neither hidden people nor what anybody knows.
 from typing import Any
 
 from explorer.setup import exploration_of, title_of
-from explorer.state import public_text_of, world_of_setup
+from explorer.state import in_short, public_text_of, world_of_setup
 from sessions.cast import CastText
 from sessions.exceptions import InvalidInput
 from sessions.limits import MAX_PEOPLE
 from sessions.models import Session
 
+# The most characters with which all places and people together are described. The narrator reads
+# more of the place where the player is, and of the people who are present.
+MOST_DESCRIBED = 12_000
 NOTHING_TO_EXPLORE = (
     "There is nothing to explore yet. Describe the world, or name at least one place, or choose a "
     "finished scenario."
@@ -28,7 +31,8 @@ def lock_of(chapter: Session) -> dict[str, Any]:
             f"At most {MAX_PEOPLE} people whom you know can take part, and here are "
             f"{len(known) - 1}. Nothing was lost; remove some of them or hide them until you meet."
         )
-    places = [_described(one.name, one.description) for one in world.places.values()]
+    room = MOST_DESCRIBED // (len(world.places) + len(known))
+    places = [_described(one.name, one.description, room) for one in world.places.values()]
     title = title_of(chapter)
     return {
         "memory_type": "world_chapter_lock",
@@ -40,7 +44,7 @@ def lock_of(chapter: Session) -> dict[str, Any]:
             "factions_or_powers": [],
             # Where people are at the beginning is no canon, because they go elsewhere.
             "key_lore": [
-                _described(f"{one.name} (at first at {one.location})", one.description)
+                _described(f"{one.name} (at first at {one.location})", one.description, room)
                 for one in known
             ],
             "safety_or_boundaries": [],
@@ -74,5 +78,6 @@ def cast_of(chapter: Session) -> list[CastText]:
     return [first, *(CastText(one.name, "", public_text_of(one)) for one in known)]
 
 
-def _described(name: str, description: str) -> str:
-    return f"{name}: {' '.join(description.split())}" if description else name
+def _described(name: str, description: str, room: int) -> str:
+    told = in_short(description, room)
+    return f"{name}: {told}" if told else name

@@ -19,7 +19,7 @@ from agents.prompting.layers import Piece, Tier, Trim
 from agents.prompting.recalled import RECALLED_PASSAGES
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from explorer.setup import exploration_of, title_of
-from explorer.state import offered_of, world_for
+from explorer.state import in_short, offered_of, world_for
 from explorer.tools import TOOLS
 from sessions.attempts import Writer
 from sessions.exceptions import InvalidInput
@@ -31,6 +31,8 @@ LAST_KNOWN, LAST_HAPPENINGS = 3, 5
 # The most tokens of a step that streams. The source is section 8 of the specification.
 STREAMED_TOKENS = 2_048
 NARRATOR = "explorer.narrator"
+# The most characters about all people present together. A small window gives less room.
+_MOST_ABOUT_PRESENT = 60_000
 _NOBODY_ELSE = "(No one else is here)"
 
 
@@ -77,8 +79,10 @@ def time(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def present(subject: Subject, tier: Tier) -> list[Piece]:
-    world = world_for(subject)
-    people = [_described(one) for one in world.present()]
+    here = world_for(subject).present()
+    # So many characters are about a quarter of the tokens.
+    room = min(_MOST_ABOUT_PRESENT, subject.budget_tokens or _MOST_ABOUT_PRESENT)
+    people = [_described(one, room // len(here)) for one in here]
     lines = ["CHARACTERS PRESENT (SYSTEM STATE):", *(people or [_NOBODY_ELSE])]
     note = file_piece("explorer.present_note").text
     return [Piece("\n".join([*lines, note]))]
@@ -111,9 +115,12 @@ def lately(world: World) -> list[str]:
     return [text for _, text in zip(range(LAST_HAPPENINGS), seen, strict=False)][::-1]
 
 
-def _described(one: Person) -> str:
-    line = f"- {one.name}: {' '.join(one.description.split())}".rstrip(" :")
-    known = [known.content for known in one.knowledge[-LAST_KNOWN:]]
+def _described(one: Person, room: int) -> str:
+    """Return what the narrator is told of a person, in about so many characters: the description in
+    one half of them, and the newest that the person knows in the other."""
+    line = f"- {one.name}: {in_short(one.description, room // 2)}".rstrip(" :")
+    newest = (known.content for known in one.knowledge[-LAST_KNOWN:])
+    known = [told for one in newest if (told := in_short(one, room // (2 * LAST_KNOWN)))]
     return f"{line}\n    Knows: {'; '.join(known)}" if known else line
 
 

@@ -23,6 +23,8 @@ from world.state import Known, Person, Place, World
 WORDS_TICKS, MOVE_TICKS = 1, 5
 # How much of what happened the next chapter gets: the newest.
 HANDED_ON_HAPPENINGS = 200
+# What is shortened to fewer characters says nothing.
+_LEAST_SAID = 20
 # The name under which a request keeps its world.
 _WORLD = "explorer.world"
 
@@ -132,10 +134,17 @@ def world_for(subject: Subject) -> World:
 def public_text_of(person: Person) -> str:
     """Return the first line of what others see of a person, as long as the cast can show it. It is
     "" if it would look in requests as if the user or the program had said it."""
-    line = " ".join(person.description.split())
-    if len(line) > PUBLIC_TEXT_CHAR_LIMIT:
-        line = line[: PUBLIC_TEXT_CHAR_LIMIT - 1].rsplit(" ", 1)[0] + "…"
+    line = in_short(person.description, PUBLIC_TEXT_CHAR_LIMIT)
     return "" if holds_mark(line) else line
+
+
+def in_short(text: str, limit: int) -> str:
+    """Return the text as one line of at most so many characters, or "" if that is too little to say
+    anything."""
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    return line[: limit - 1].rsplit(" ", 1)[0] + "…" if limit >= _LEAST_SAID else ""
 
 
 def offered_of(attempt: Attempt, world: World) -> dict[str, bool]:

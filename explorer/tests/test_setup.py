@@ -167,3 +167,17 @@ class TestPlayed:
         following = Session.objects.get(pk=begun["session_id"])
         [last] = world_of(following).happenings
         assert "The Landing" in last.description
+
+    def test_a_world_with_very_long_texts_can_be_played(self, scripted: Any) -> None:
+        text = "It is wide and cold here. " * 190
+        places = [{"name": f"Place {at}", "description": text} for at in range(90)]
+        people = [
+            {"name": f"Person {at}", "description": text, "knowledge": [{"content": "y" * 500}] * 5}
+            for at in range(35)
+        ]
+        chapter = begin({"description": text, "places": places, "people": people})
+        scripted.enqueue("It goes on.")
+        play(chapter)
+        sent = "".join(message.content for message in scripted.history[-1].messages)
+        assert len(sent) < 120_000
+        assert all(one["name"] in sent for one in (*places, *people))
