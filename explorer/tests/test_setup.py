@@ -6,13 +6,13 @@ import pytest
 from django.test import Client
 from pydantic import ValidationError
 
-from explorer import state
+from agents.modes import world_of as world_of_attempt
 from explorer.setup import Exploration, PersonSetup, exploration_of
 from explorer.state import public_text_of, world_of_setup
 from explorer.templatetags.exploration import choices_of
 from explorer.tests.playing import TAVERN, begin, calls, discover, move, play, scripted, world_of
 from memory.models import MemoryBlock
-from sessions.models import Session
+from sessions.models import Attempt, Session
 from storyengine.api.tests.calling import address, call
 from world.state import Person
 
@@ -58,7 +58,12 @@ def test_a_large_world_is_read_in_time_that_grows_with_its_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read: list[str] = []
-    monkeypatch.setattr("explorer.setup.person_as_read", lambda name: read.append(name) or name)
+
+    def reading(name: str) -> str:
+        read.append(name)
+        return name
+
+    monkeypatch.setattr("explorer.setup.person_as_read", reading)
     Exploration.model_validate({"people": [{"name": f"Person {at}"} for at in range(300)]})
     assert len(read) == 301
 
@@ -92,7 +97,7 @@ class TestPlayed:
     def test_more_people_than_the_cast_can_have_are_refused(self) -> None:
         made = call("POST", "/api/session", {"mode": "explorer"}).json()
         chapter = Session.objects.get(pk=made["session_id"])
-        people = [{"name": f"Person {at}"} for at in range(101)]
+        people: list[dict[str, Any]] = [{"name": f"Person {at}"} for at in range(101)]
         assert call("PUT", address(chapter, "setup"), {"people": people}).status_code == 200
         refused = call("POST", address(chapter, "lock"))
         assert refused.status_code == 422
@@ -138,8 +143,12 @@ class TestPlayed:
         chapter = begin()
         scripted.enqueue("A fire.")
         folded: list[Any] = []
-        whole = state.world_of
-        monkeypatch.setattr(state, "world_of", lambda one: folded.append(one) or whole(one))
+
+        def fold(attempt: Attempt) -> Any:
+            folded.append(attempt)
+            return world_of_attempt(attempt)
+
+        monkeypatch.setattr("explorer.state.world_of", fold)
         play(chapter)
         assert len(folded) == 1
 
@@ -170,8 +179,10 @@ class TestPlayed:
 
     def test_a_world_with_very_long_texts_can_be_played(self, scripted: Any) -> None:
         text = "It is wide and cold here. " * 190
-        places = [{"name": f"Place {at}", "description": text} for at in range(90)]
-        people = [
+        places: list[dict[str, Any]] = [
+            {"name": f"Place {at}", "description": text} for at in range(90)
+        ]
+        people: list[dict[str, Any]] = [
             {"name": f"Person {at}", "description": text, "knowledge": [{"content": "y" * 500}] * 5}
             for at in range(35)
         ]
