@@ -1,0 +1,86 @@
+"""Tab 1 of an exploration: its lists are changed by buttons that work without scripts."""
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from explorer.setup import Exploration, exploration_of
+from sessions.models import Session
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def chapter(client: Client) -> Session:
+    client.post("/chapters/new", {"mode": "explorer"})
+    return Session.objects.get()
+
+
+def press(client: Client, chapter: Session, where: str) -> Exploration:
+    answer = client.post(f"/modes/explorer/{chapter.pk}/{where}")
+    assert answer.status_code == 302, answer.content
+    return exploration_of(Session.objects.get())
+
+
+def test_places_and_people_are_added_and_removed(client: Client, chapter: Session) -> None:
+    press(client, chapter, "places")
+    setup = press(client, chapter, "places")
+    assert [one.name for one in setup.places] == ["A new place", "A new place 2"]
+    press(client, chapter, "people")
+    press(client, chapter, "people/0/facts")
+    setup = press(client, chapter, "people")
+    assert [one.name for one in setup.people] == ["Somebody new", "Somebody new 2"]
+    assert len(setup.people[0].knowledge) == 1
+    press(client, chapter, "people/0/facts/0/remove")
+    setup = press(client, chapter, "people/1/remove")
+    assert [(one.name, one.knowledge) for one in setup.people] == [("Somebody new", [])]
+
+
+def test_what_is_gone_already_is_refused_and_changes_nothing(
+    client: Client, chapter: Session
+) -> None:
+    answer = client.post(f"/modes/explorer/{chapter.pk}/places/3/remove")
+    assert answer.status_code == 422
+    assert "gone already" in answer.content.decode()
+
+
+def test_a_place_that_is_renamed_is_renamed_wherever_it_is_named(
+    client: Client, chapter: Session
+) -> None:
+    press(client, chapter, "places")
+    press(client, chapter, "people")
+    save_address = f"/modes/explorer/{chapter.pk}/places/0/name"
+    place = {"setup.people.0.location": "A new place", "setup.starting_place": "A new place"}
+    assert client.post(f"/chapters/{chapter.pk}/world/save", place).status_code == 302
+    assert exploration_of(Session.objects.get()).people[0].location == "A new place"
+    assert client.post(save_address, {"setup.places.0.name": "The Mill"}).status_code == 204
+    setup = exploration_of(Session.objects.get())
+    assert setup.named_places() == ["The Mill"]
+
+
+def test_one_of_the_people_can_be_the_player(client: Client, chapter: Session) -> None:
+    press(client, chapter, "people")
+    setup = press(client, chapter, "people/0/be")
+    assert setup.player is not None
+    assert setup.player.name == "Somebody new"
+    assert press(client, chapter, "oneself").player is None
+
+
+def test_a_scenario_comes_from_a_file_and_goes_into_one(client: Client, chapter: Session) -> None:
+    content = json.dumps({"title": "Mine", "locations": [{"name": "Here"}]}).encode()
+    sent = SimpleUploadedFile("scenario.json", content)
+    address = f"/modes/explorer/{chapter.pk}/scenario"
+    assert client.post(f"{address}/import", {"file": sent}).status_code == 302
+    written = json.loads(client.get(address).content)
+    assert (written["title"], written["locations"][0]["name"]) == ("Mine", "Here")
+    bad = SimpleUploadedFile("scenario.json", b"{")
+    assert client.post(f"{address}/import", {"file": bad}).status_code == 422
+
+
+def test_every_field_of_tab_1_has_a_label(client: Client, chapter: Session) -> None:
+    press(client, chapter, "ready/last-ferry")
+    html = client.get(f"/chapters/{chapter.pk}/world").content.decode()
+    for part in ("The Ferry Inn", "Osk Brandt", "(hidden)", "every other turn"):
+        assert part in html
