@@ -165,10 +165,10 @@
     box.focus();
   });
   document.addEventListener("click", (event) => {
-    const act = event.target.closest("[data-suggests]");
-    if (!act) return;
+    const link = event.target.closest("[data-suggests]");
+    if (!link) return;
     event.preventDefault();
-    putIn(act.dataset.suggests || document.getElementById("suggested-words").textContent);
+    putIn(link.dataset.suggests);
   });
 
   // A reply that broke off brings back whom it was asked of; under words that are being typed for

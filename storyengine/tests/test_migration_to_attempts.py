@@ -389,7 +389,7 @@ def check_memory_drafts_jobs_and_calls_name_the_attempts_that_they_are_of(old: O
         # These calls have no stored prompts. test_migration_to_stored_prompts.py tests calls that
         # have some.
         assert row.pop("raw_input_ref") == []
-        row |= {"step": 1, "tool_calls": [], "agent": "character"}
+        row |= {"step": 1, "tool_calls": [], "agent": "character", "sent_options": {}}
         if of_trial:
             row["attempt_id"], row["job_id"] = calls[pk]["attempt_id"], None
         assert calls.pop(pk) == row

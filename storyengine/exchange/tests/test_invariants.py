@@ -253,7 +253,7 @@ def person_apart(chapter: Chapter) -> None:
 
 
 def crowd(chapter: Chapter) -> None:
-    add_people(chapter, 21)
+    add_people(chapter, 101)
 
 
 def two_broken(chapter: Chapter) -> None:
@@ -421,7 +421,7 @@ IN_VERSION_2: list[tuple[Change, str]] = [
     (nobody_takes_part, "must be 1 to n without a gap"),
     (person_without_name, "chapter.cast[3] is a person without a slot, who must have a name"),
     (person_apart, "chapter.cast[3] is a person without a slot, who must have a name and take"),
-    (crowd, "chapter.cast has more than 20 people without a slot"),
+    (crowd, "chapter.cast has more than 100 people without a slot"),
     (two_broken, "chapter.unanswered_attempts may hold one attempt at most"),
     (reroll_of_nothing, "chapter.unanswered_attempts[0].turn must be a turn for a reroll"),
     (reroll_of_turn_nought, "chapter.unanswered_attempts[0].turn must be a turn for a reroll"),

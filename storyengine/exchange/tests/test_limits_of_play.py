@@ -48,16 +48,19 @@ CHANGE, EVENT, BLOCK, JOB = "c" * 60, "e" * 40, "b" * 40, "j" * 40
 
 class Carried(ToolArguments):
     held: dict[str, int] = {}
+    rest: str = ""
 
 
 def object_of(characters: int) -> dict[str, Any]:
-    """Return an object whose JSON has at most this number of characters and as many keys as
-    possible."""
+    """Return an object whose JSON has at most this number of characters, and as many keys as
+    possible or allowed."""
     held: dict[str, int] = {}
-    size = len(json.dumps({"held": held}))
-    while (size := size + len(f'"{len(held)}": 1, ')) <= characters:
+    size = len(json.dumps({"held": held, "rest": ""}))
+    # The object has the keys of its fields too.
+    while len(held) < MAX_KEYS - 2 and (size + len(f'"{len(held)}": 1, ')) <= characters:
+        size += len(f'"{len(held)}": 1, ')
         held[str(len(held))] = 1
-    return {"held": held}
+    return {"held": held, "rest": "x" * (characters - size)}
 
 
 def keyed(count: int) -> dict[str, Any]:

@@ -370,5 +370,5 @@ class TestDrafts:
     ) -> None:
         for number in range(10):
             add_draft(ended, f"Draft text {number}.")
-        with django_assert_max_num_queries(17):
+        with django_assert_max_num_queries(18):
             get_page(client, ended, "draft")

@@ -75,7 +75,7 @@ class TestOnTab2:
     def test_it_says_how_long_such_calls_take(
         self, client: Client, behind: Session, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("agents.flows.memory_calls._seconds_of_a_call", lambda: 42)
+        monkeypatch.setattr("agents.flows.memory_calls._seconds_of_a_call", lambda _: 42)
         [notice] = all_of(get_page(client, behind, "play"), "div", "notices")
         assert "3 calls of the model, each of about 40 seconds." in notice.words
         question = get_page(client, behind, "confirm-end")

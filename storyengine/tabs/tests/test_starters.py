@@ -43,7 +43,9 @@ class TestCards:
     def test_each_starter_has_one_with_its_cast(self, client: Client) -> None:
         cards = all_of(read(client, "/"), "article", "starter")
         assert len(cards) == 3
-        for card, starter in zip(cards, all_starters(), strict=True):
+        # A world to explore takes the place of the last one.
+        assert "A world to explore" in cards[-1].words
+        for card, starter in zip(cards[:-1], all_starters()[:-1], strict=True):
             told = [starter.title, starter.kind, starter.premise]
             told += [text for one in starter.characters for text in (one.name, one.hint)]
             for text in told:

@@ -241,7 +241,7 @@ class TestTheTrial:
         assert after == f"Mara, who laughs. {HOSTILE}"
         assert by_id(html, "change-label").words == "What was changed: AGENT_IDENTITY"
         figures = [one.words for one in all_of(html, "dt")]
-        assert figures == ["Model", "Ended", *_FIGURES] * 2
+        assert figures == ["Model", "Output limit", "Ended", *_FIGURES] * 2
         assert HOSTILE not in html
         read(html)
 
@@ -265,7 +265,7 @@ class TestTheTrial:
         self, client: Client, played: Session, django_assert_max_num_queries: Any
     ) -> None:
         trial = run_one(client, played)
-        with django_assert_max_num_queries(13):
+        with django_assert_max_num_queries(14):
             page_of(client, played, trial)
 
 
