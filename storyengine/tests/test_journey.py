@@ -78,7 +78,8 @@ def expect_panel(page: Page, slot: int) -> None:
 
 def set_up(page: Page) -> None:
     page.goto("/")
-    page.get_by_role("button", name="chapter").first.click()
+    page.get_by_role("link", name="Start your first chapter").click()
+    page.get_by_role("button", name="Begin").first.click()
     page.get_by_label("World, kind of story, tone").fill(WORLD)
     page.get_by_label("This chapter, this place").fill("Night. The lighthouse is dark.")
     page.get_by_label("Agents in this chapter").select_option("3")

@@ -295,7 +295,7 @@ class TestColours:
 
 def line_of(page: Page, chapter: ChapterClient) -> Locator:
     """Return the chapter's line on the home page."""
-    link = page.locator(f".line-title a[href*='{chapter.session_id}']")
+    link = page.locator(f"a[href*='{chapter.session_id}']")
     return page.locator(".chapter-line").filter(has=link)
 
 
