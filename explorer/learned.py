@@ -5,7 +5,7 @@ late result.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -51,30 +51,44 @@ def brings(attempt: Attempt, told: Sequence[Told]) -> dict[str, Any] | None:
         return None
     now, there = _stretch(attempt, told[0].first)
     known = _Names(now, there)
+    entries = entries_of(
+        [lesson for one in told for lesson in one.fields.learned],
+        [tie for one in told for tie in one.fields.relationships],
+        who=known.there,
+        others=known.of_world,
+    )
     payload: dict[str, list[Any]] = {
-        "learned": [
-            {
-                "who": name,
-                "content": lesson.what,
-                "source": lesson.source,
-                "from": known.of_world(lesson.from_whom),
-            }
-            for one in told
-            for lesson in one.fields.learned
-            if (name := known.there(lesson.who))
-        ][:_MOST],
-        "relationships": [
-            {"who": name, "name": other, "description": tie.description}
-            for one in told
-            for tie in one.fields.relationships
-            if (name := known.there(tie.who))
-            and (other := known.of_world(tie.name))
-            and name != other
-        ][:_MOST],
+        **{name: some[:_MOST] for name, some in entries.items()},
         "events": list(_events(attempt, told[0].first, known, now))[:_MOST],
     }
     shorten(payload, list(payload.values()))
     return payload if any(payload.values()) else None
+
+
+def entries_of(
+    lessons: Iterable[Lesson],
+    ties: Iterable[Relationship],
+    *,
+    who: Callable[[str], str],
+    others: Callable[[str], str],
+) -> dict[str, list[Any]]:
+    """Return what was learned and what people became, as the change REMEMBERED has it.
+
+    `who` and `others` return the name of a person as the world has it, or "" for somebody who could
+    not learn anything or be named. Entries of such people are left out.
+    """
+    return {
+        "learned": [
+            {"who": name, "content": one.what, "source": one.source, "from": others(one.from_whom)}
+            for one in lessons
+            if (name := who(one.who))
+        ],
+        "relationships": [
+            {"who": name, "name": other, "description": one.description}
+            for one in ties
+            if (name := who(one.who)) and (other := others(one.name)) and name != other
+        ],
+    }
 
 
 def shorten(payload: Mapping[str, Any], lists: Sequence[list[Any]]) -> None:

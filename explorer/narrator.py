@@ -5,19 +5,19 @@ after the history, before the player's newest words, where models look most; it 
 each step, so that the narrator sees what its own tools have changed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 
-from agents.prompting.declarations import Agent, memory_layer
+from agents.prompting.declarations import RECENT_CONTEXT, Agent, memory_layer
 from agents.prompting.layer_sources import (
     file_piece,
     own_pieces,
     present_memory,
     prompt_file,
-    recent_context,
 )
-from agents.prompting.layers import Piece, Tier, Trim
+from agents.prompting.layers import Piece, Tier
 from agents.prompting.recalled import RECALLED_PASSAGES
-from agents.prompting.sandwich import LayerDeclaration, Subject
+from agents.prompting.sandwich import LayerDeclaration, Source, Subject
 from explorer.setup import exploration_of, title_of
 from explorer.state import in_short, offered_of, world_for
 from explorer.tools import TOOLS
@@ -112,7 +112,7 @@ def lately(world: World) -> list[str]:
         for one in reversed(world.happenings)
         if player is not None and player.name in one.witnesses
     )
-    return [text for _, text in zip(range(LAST_HAPPENINGS), seen, strict=False)][::-1]
+    return list(islice(seen, LAST_HAPPENINGS))[::-1]
 
 
 def _described(one: Person, room: int) -> str:
@@ -124,11 +124,11 @@ def _described(one: Person, room: int) -> str:
     return f"{line}\n    Knows: {'; '.join(known)}" if known else line
 
 
-def _system(name: str, source: Callable[[Subject, Tier], Sequence[Piece]]) -> LayerDeclaration:
+def _system(name: str, source: Source) -> LayerDeclaration:
     return LayerDeclaration(name, source, role="system", has_heading=False)
 
 
-def _now(name: str, source: Callable[[Subject, Tier], Sequence[Piece]]) -> LayerDeclaration:
+def _now(name: str, source: Source) -> LayerDeclaration:
     return LayerDeclaration(name, source, has_heading=False)
 
 
@@ -141,15 +141,7 @@ NARRATOR_LAYERS = (
     _system("EXAMPLES", prompt_file("explorer.examples")),
     _system("PLAYER", persona),
     memory_layer("STRUCTURED_MEMORY", present_memory, is_kept=True),
-    LayerDeclaration(
-        "RECENT_CONTEXT",
-        recent_context,
-        trim=Trim.CONDENSE,
-        gives_way=1,
-        step=3,
-        floor=1,
-        is_kept=True,
-    ),
+    RECENT_CONTEXT,
     RECALLED_PASSAGES,
     # The heading marks the part of the message that turns change.
     LayerDeclaration("WORLD_NOW", place),

@@ -9,6 +9,8 @@ from pydantic.alias_generators import to_camel
 
 from agents.exceptions import BadSetup
 from explorer.setup import (
+    MOST_ALIASES,
+    MOST_FACTS,
     Exploration,
     Line,
     Name,
@@ -17,6 +19,7 @@ from explorer.setup import (
     Text,
 )
 from sessions.exceptions import InvalidInput
+from sessions.limits import TITLE_CHAR_LIMIT
 from world.state import Source
 
 MOST_BYTES = 1_000_000
@@ -55,13 +58,13 @@ class _Person(_Part):
     is_player: bool = False
     is_discovered: bool = True
     encounter_chance: float | None = Field(None, ge=0, le=1)
-    knowledge: list[_Fact] = Field([], max_length=50)
+    knowledge: list[_Fact] = Field([], max_length=MOST_FACTS)
     relationships: list[_Tie] = Field([], max_length=MOST_IN_FILE)
-    aliases: list[Name] = Field([], max_length=10)
+    aliases: list[Name] = Field([], max_length=MOST_ALIASES)
 
 
 class _Scenario(_Part):
-    title: str = Field("", max_length=120)
+    title: str = Field("", max_length=TITLE_CHAR_LIMIT)
     description: Text = ""
     initial_narrative_time: Line = ""
     locations: list[_Location] = Field([], max_length=MOST_IN_FILE)

@@ -17,7 +17,12 @@ from agents.mode_fields import setup_of
 from agents.modes import mode_of
 from sessions.cast import clean_person
 from sessions.exceptions import ChapterError, WrongState
-from sessions.limits import AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, PUBLIC_TEXT_CHAR_LIMIT
+from sessions.limits import (
+    AGENT_NAME_CHAR_LIMIT,
+    PRONOUNS_CHAR_LIMIT,
+    PUBLIC_TEXT_CHAR_LIMIT,
+    TITLE_CHAR_LIMIT,
+)
 from sessions.models import Session
 from sessions.roster import Character, character
 from sessions.speaker_marks import person_as_read
@@ -92,7 +97,9 @@ class Persona(Part):
 class Exploration(Part):
     """The setup of an exploration. A place that is named but not listed is added."""
 
-    title: Annotated[str, StringConstraints(strip_whitespace=True, max_length=120)] = ""
+    title: Annotated[str, StringConstraints(strip_whitespace=True, max_length=TITLE_CHAR_LIMIT)] = (
+        ""
+    )
     description: Text = ""
     narrative_time: Line = ""
     places: list[PlaceSetup] = Field([], max_length=MOST_PLACES)

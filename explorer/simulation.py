@@ -30,7 +30,7 @@ from agents.running.database import in_database
 from agents.running.job_kinds import JobKind
 from agents.running.results import ask_for_result
 from agents.running.watch import Watch
-from explorer.learned import Lesson, Relationship, shorten
+from explorer.learned import Lesson, Relationship, entries_of, shorten
 from explorer.places import WHOLE_ANSWER_TOKENS
 from explorer.setup import LINE_LIMIT, exploration_of
 from memory.fold.folding import fold_chapter
@@ -309,17 +309,8 @@ def _kept(report: SimulationReport, world: World, one: Unseen) -> dict[str, Any]
         to, who = world.find_place(move.destination), name_of(move.character)
         if who and to is not None and to.name != one.place:
             movements.append({"who": who, "to": to.name})
-    learned = [
-        {"who": who, "content": it.what, "source": it.source, "from": name_of(it.from_whom)}
-        for it in report.learned
-        if (who := name_of(it.who))
-    ]
-    ties = [
-        {"who": who, "name": other, "description": it.description}
-        for it in report.relationships
-        if (who := name_of(it.who)) and (other := name_of(it.name)) and who != other
-    ]
-    return {"events": events, "movements": movements, "learned": learned, "relationships": ties}
+    entries = entries_of(report.learned, report.relationships, who=name_of, others=name_of)
+    return {"events": events, "movements": movements, **entries}
 
 
 SIMULATION_JOB = JobKind(run=simulate)

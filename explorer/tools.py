@@ -3,7 +3,6 @@
 Their names and their arguments are those of the specification of this way to play.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
@@ -184,13 +183,9 @@ def _who_is_here(world: World, context: ToolContext) -> str:
     if hidden:
         told += (
             " ACTION REQUIRED: call discoverCharacter for each of these undiscovered characters "
-            f"before you narrate: {_listed(hidden)}."
+            f"before you narrate: {', '.join(hidden)}."
         )
     return told
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
 
 
 TOOLS = (

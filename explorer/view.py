@@ -82,10 +82,6 @@ class PlayersView:
         return next(last, "")
 
 
-def players_view(world: World) -> PlayersView:
-    return PlayersView(world)
-
-
 def _came(known: Known) -> str:
     if known.source == "told":
         return f"{known.source_character} told you" if known.source_character else "you were told"

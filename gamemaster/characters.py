@@ -2,17 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 
-from agents.prompting.declarations import Agent, instructions, memory_layer
+from agents.prompting.declarations import (
+    RECENT_CONTEXT,
+    Agent,
+    instructions,
+    memory_layer,
+)
 from agents.prompting.layer_sources import (
     character_memory,
     file_piece,
     identity,
     own_pieces,
     prompt_file,
-    recent_context,
     speaker,
 )
-from agents.prompting.layers import Piece, Tier, Trim
+from agents.prompting.layers import Piece, Tier
 from agents.prompting.recalled import RECALLED_PASSAGES
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from sessions.attempts import Writer
@@ -74,15 +78,7 @@ CHARACTER_LAYERS = (
     ),
     LayerDeclaration("AGENT_IDENTITY", identity),
     memory_layer("STRUCTURED_MEMORY", character_memory, is_kept=True),
-    LayerDeclaration(
-        "RECENT_CONTEXT",
-        recent_context,
-        trim=Trim.CONDENSE,
-        gives_way=1,
-        step=3,
-        floor=1,
-        is_kept=True,
-    ),
+    RECENT_CONTEXT,
     RECALLED_PASSAGES,
     LayerDeclaration("USER_PROMPT", own_pieces("USER_PROMPT")),
     LayerDeclaration("YOUR_REPLY", your_reply),

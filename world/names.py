@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from sessions.limits import AGENT_NAME_CHAR_LIMIT
+
 _ARTICLES = frozenset({"a", "an", "the"})
 _PREPOSITIONS = frozenset(
     {
@@ -16,7 +18,6 @@ _PREPOSITIONS = frozenset(
 _APOSTROPHES = "'\N{RIGHT SINGLE QUOTATION MARK}"
 # The most words in the canonical name of a new place.
 _MOST_WORDS = 4
-_LONGEST_NAME = 60
 
 
 def normalized(name: str) -> str:
@@ -32,7 +33,9 @@ def canonical_name(description: str) -> str:
     prepositions, in title case, and of at most four words."""
     words = _words(description)
     told = [one for one in words if one.casefold() not in _ARTICLES | _PREPOSITIONS] or words
-    return " ".join(word[:1].upper() + word[1:] for word in told[:_MOST_WORDS])[:_LONGEST_NAME]
+    return " ".join(word[:1].upper() + word[1:] for word in told[:_MOST_WORDS])[
+        :AGENT_NAME_CHAR_LIMIT
+    ]
 
 
 def is_named_in(text: str, name: str) -> bool:

@@ -14,6 +14,7 @@ from agents.prompting.layer_sources import (
     present_memory,
     process_map,
     prompt_file,
+    recent_context,
     roster,
     session_state,
     title,
@@ -133,6 +134,18 @@ def memory_layer(name: str, source: Source, *, is_kept: bool = False) -> LayerDe
         is_memory=True,
     )
 
+
+# The layer of the latest turns, word for word. It is shortened before it loses turns, and keeps the
+# latest one.
+RECENT_CONTEXT = LayerDeclaration(
+    "RECENT_CONTEXT",
+    recent_context,
+    trim=Trim.CONDENSE,
+    gives_way=1,
+    step=3,
+    floor=1,
+    is_kept=True,
+)
 
 _SESSION_STATE = LayerDeclaration("SESSION_STATE", session_state)
 

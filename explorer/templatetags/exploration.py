@@ -6,7 +6,7 @@ from typing import Any
 from django import template
 
 from explorer.ready import ReadyScenario, ready_scenarios
-from explorer.view import PlayersView, players_view
+from explorer.view import PlayersView
 from world.state import World
 
 register = template.Library()
@@ -62,7 +62,7 @@ def chances_with(chance: float | None) -> list[tuple[str, str]]:
 
 @register.simple_tag
 def view_of(world: World) -> PlayersView:
-    return players_view(world)
+    return PlayersView(world)
 
 
 @register.simple_tag
