@@ -3,17 +3,16 @@
 import json
 import logging
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic
 
 from agents.calling import rates
-from agents.calling.calls import Reply, let_through, make_call
+from agents.calling.calls import Reply, make_call
 from agents.calling.model_access import is_small_model, model_name
-from agents.calling.next_calls import let_next_reply_through
+from agents.calling.next_calls import let_call_through
 from agents.calling.objects import NotInForm, repair_layers
-from agents.calling.prepared_calls import Compose, PreparedCall, prepare_call
+from agents.calling.prepared_calls import Compose, prepare_call
 from agents.exceptions import PromptTooLong
 from agents.facts.model_facts import facts_of
 from agents.prompting.declarations import Agent
@@ -26,7 +25,6 @@ from agents.prompting.forms.schemas import (
 from agents.prompting.layers import Layer, Piece, text_layer
 from agents.prompting.prompt_files import render_prompt
 from agents.prompting.tools import AnswerTool, ArgumentsT
-from agents.running.database import in_database
 
 logger = logging.getLogger(__name__)
 
@@ -90,11 +88,12 @@ class _Asking(Generic[ArgumentsT]):
             job_id=self.job_id,
             step=self.step,
         )
-        call = await self._let_through(prepare)
+        is_of_reply = self.attempt_id is not None
+        call = await let_call_through(self.session_id, prepare, is_of_reply=is_of_reply)
         try:
             await make_call(call, validate=self._read)
         finally:
-            if self.attempt_id is not None:
+            if is_of_reply:
                 rates.reply_is_over(self.session_id)
         assert self._arguments is not None, "A checked answer has arguments."
         return self._arguments
@@ -121,11 +120,6 @@ class _Asking(Generic[ArgumentsT]):
     @property
     def _is_native(self) -> bool:
         return facts_of(model_name(self.agent)).tools
-
-    async def _let_through(self, prepare: Callable[[], PreparedCall]) -> PreparedCall:
-        if self.attempt_id is not None:
-            return await let_next_reply_through(self.session_id, prepare)
-        return await in_database(let_through, self.session_id, prepare)
 
     def _read(self, reply: Reply) -> None:
         """Check the answer. Raises InvalidReply, so that the record of the call says what is

@@ -18,10 +18,10 @@ from django.db import Error as DatabaseError
 
 from agents.calling import rates
 from agents.calling.answers_by_call import ask_for_call
-from agents.calling.calls import OnText, Reply, let_through, make_call
+from agents.calling.calls import OnText, Reply, make_call
 from agents.calling.model_access import model_name
-from agents.calling.next_calls import let_next_reply_through
-from agents.calling.prepared_calls import Compose, PreparedCall, prepare_call
+from agents.calling.next_calls import let_call_through
+from agents.calling.prepared_calls import Compose, prepare_call
 from agents.facts.model_facts import facts_of
 from agents.modes import find_agent
 from agents.prompting.declarations import Agent
@@ -178,7 +178,7 @@ class ToolWriting:
         )
         answer = reader_for(self._form, self.agent.tools)
         show = _Shown(self._parts, on_text)
-        call = await self._let_through(prepare)
+        call = await let_call_through(self.session_id, prepare, is_of_reply=self._is_reply)
         try:
             reply = await make_call(call, on_text=lambda piece: show.add(answer.take(piece)))
         finally:
@@ -192,12 +192,6 @@ class ToolWriting:
     @property
     def _is_reply(self) -> bool:
         return self.attempt_id is not None
-
-    async def _let_through(self, prepare: Callable[[], PreparedCall]) -> PreparedCall:
-        """Return the prepared call after the checks of consent and caps."""
-        if self._is_reply:
-            return await let_next_reply_through(self.session_id, prepare)
-        return await in_database(let_through, self.session_id, prepare)
 
     def _layers(self) -> list[Layer]:
         """Return the layers of the request, with the tools after the instructions and the earlier

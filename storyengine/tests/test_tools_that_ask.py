@@ -168,10 +168,10 @@ def test_a_refused_question_ends_no_reply(
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
 ) -> None:
-    async def refuse(*_about: object) -> None:
+    async def refuse(*_about: object, is_of_reply: bool) -> None:
         raise error
 
-    monkeypatch.setattr(answers_by_call, "let_next_reply_through", refuse)
+    monkeypatch.setattr(answers_by_call, "let_call_through", refuse)
     provider.enqueue(lights(), looks(), "I know her.")
     played(chapter)
     assert sighted(chapter) == [FALLBACK]
