@@ -212,15 +212,19 @@ def _check_source(
 def _check_attempt(attempt: AttemptEntry, chapter: Chapter, place: str) -> None:
     _check_writer(attempt, chapter, place)
     _check_changes(attempt.changes, chapter, f"{place}.changes")
+    makes_own_events = mode_named(chapter.mode).outcome is not reply
     # An event may lack a speaker only if the attempt has no actor, or if the mode itself makes the
     # events of its attempts.
-    may_be_narrated = attempt.actor is None or mode_named(chapter.mode).outcome is not reply
+    may_be_narrated = attempt.actor is None or makes_own_events
     for at, event in enumerate(attempt.events):
         _check_event(event, chapter, f"{place}.events[{at}]", may_be_narrated=may_be_narrated)
     roles = [event.role for event in attempt.events]
     # An attempt without words of the user has no event of the user.
-    begin = ["user", "agent"] if attempt.words else ["agent"]
-    if roles[: len(begin)] != begin or "user" in roles[1:]:
+    words = roles[:1] if attempt.words else []
+    told = roles[len(words) :]
+    # A mode that makes its own events may tell a change of the world before anybody speaks.
+    is_told = told[:1] == ["agent"] or (makes_own_events and bool(told))
+    if words not in ([], ["user"]) or "user" in told or not is_told:
         refuse(f"{place}.events", "must begin with the words of the prompt and a reply to them")
     if attempt.words and attempt.events[0].text != attempt.words:
         refuse(f"{place}.events[0].text", "must be the words of the attempt")

@@ -1,0 +1,121 @@
+"""The narrator's request has the headings of the specification in its order, in two parts.
+
+`narrators_prompt.txt` shows the requests of a turn with two steps. Of the instructions it has only
+the first lines, so that other wording does not change it; the world stands there word for word.
+STORYENGINE_TEST_WRITE=1 writes the file anew, for somebody to read what has changed.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from agents.providers.base import ModelRequest
+from agents.providers.scripted import ScriptedProvider
+from explorer.tests.playing import TAVERN, begin, calls, discover, move, play, scripted, wait
+
+pytestmark = pytest.mark.django_db(transaction=True)
+__all__ = ["scripted"]
+
+FIXTURE = Path(__file__).with_name("narrators_prompt.txt")
+# The headings of the specification's section 14, in its order: what no turn changes, and what turns
+# change.
+LASTING = (
+    "You are the narrator and game master",
+    "SCENARIO:",
+    "YOUR ROLE:",
+    "Tools:",
+    "CRITICAL RULE — DISCOVERING CHARACTERS:",
+    "IMPORTANT:",
+    "EXAMPLES:",
+)
+OF_THE_TURN = (
+    "CURRENT LOCATION:",
+    "OTHER KNOWN LOCATIONS:",
+    "TIME:",
+    "CHARACTERS PRESENT (SYSTEM STATE):",
+    "(NOTE: ",
+    "HIDDEN (",
+    "RECENT EVENTS:",
+)
+
+
+def test_the_request_is_the_fixture(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    scripted.enqueue(
+        "The fire smokes. Osk counts his cups.",
+        calls("You take your coat.", move("the landing", "Osk", time="Late evening")),
+        calls("", discover("Marta Quill", "A tall woman at the bell."), wait("Midnight", 30)),
+        "She does not turn round.",
+    )
+    play(chapter, "I warm my hands.")
+    play(chapter, "I go down to the landing with Osk.")
+
+    shown = "\n\n".join(
+        f"=== step {step} ===\n{shown_of(request)}"
+        for step, request in enumerate(scripted.history[1:], 1)
+    )
+    if os.environ.get("STORYENGINE_TEST_WRITE") == "1":
+        FIXTURE.write_text(shown + "\n", encoding="utf-8")
+    assert shown == FIXTURE.read_text(encoding="utf-8").rstrip("\n")
+
+
+def test_the_headings_stand_in_the_order_of_the_specification(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    scripted.enqueue(calls("", move("The Landing")), "Black water.")
+    play(chapter)
+
+    for request in scripted.history:
+        system = request.messages[0].content
+        assert positions(system, LASTING) == sorted(positions(system, LASTING))
+        assert not any(heading in system for heading in OF_THE_TURN[:3])
+    moved = scripted.history[1].messages[1].content
+    assert positions(moved, OF_THE_TURN) == sorted(positions(moved, OF_THE_TURN))
+    assert moved.index(OF_THE_TURN[-1]) < moved.index("I look around.")
+    # What no turn changes is the same in both steps, so that a server can keep it.
+    assert scripted.history[0].messages[0] == scripted.history[1].messages[0]
+
+
+def test_nothing_to_say_is_said_with_the_words_of_the_specification(
+    scripted: ScriptedProvider,
+) -> None:
+    chapter = begin({"description": "An empty world.", "starting_place": "The Attic"})
+    scripted.enqueue("Dust.")
+    play(chapter)
+
+    asked = scripted.history[0].messages[1].content
+    assert "OTHER KNOWN LOCATIONS: None yet" in asked
+    assert "TIME: Unknown (tick 1)" in asked
+    assert "CHARACTERS PRESENT (SYSTEM STATE):\n(No one else is here)" in asked
+    assert "HIDDEN (" not in asked
+    assert "RECENT EVENTS" not in asked
+
+
+def test_of_each_person_the_newest_three_facts_are_told(scripted: ScriptedProvider) -> None:
+    osk = {"name": "Osk", "knowledge": [{"content": f"Fact {number}."} for number in range(5)]}
+    chapter = begin({**TAVERN, "people": [osk]})
+    scripted.enqueue("A fire.")
+    play(chapter)
+
+    assert (
+        "- Osk\n    Knows: Fact 2.; Fact 3.; Fact 4.\n" in scripted.history[0].messages[1].content
+    )
+
+
+def positions(text: str, headings: tuple[str, ...]) -> list[int]:
+    return [text.index(heading) for heading in headings]
+
+
+def shown_of(request: ModelRequest) -> str:
+    """Return the messages of a request, with only the first lines of the instructions."""
+    return "\n\n".join(
+        f"--- {message.role} ---\n"
+        + (first_lines(message.content) if message.role == "system" else message.content.strip())
+        + "".join(f"\n[calls {one.name} {one.arguments}]" for one in message.tool_calls)
+        for message in request.messages
+    )
+
+
+def first_lines(text: str) -> str:
+    return "\n".join(part.split("\n")[0] for part in re.split(r"\n\n+", text))
