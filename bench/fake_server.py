@@ -74,6 +74,7 @@ class _Call:
     received_at: float
     first_token_ms: float | None = None
     words: list[str] = field(default_factory=list)
+    tool_calls: tuple[dict[str, Any], ...] = ()
     was_limited: bool = False
     client_left: bool = False
 
@@ -245,7 +246,10 @@ class FakeServer:
             timing = Timing(timing.first_token_ms + DELAY_MS, timing.tokens_per_second)
         texts = [text for _role, text in messages]
         call = _Call(body, agent, texts, fault, timing, received_at)
-        text = MARKUP if fault == "markup" else self.replies.text_for(agent, call.messages)
+        answer = self.replies.answer_to(agent, body, call.messages)
+        if fault not in ("markup", "empty", "badjson"):
+            call.tool_calls = answer.tool_calls
+        text = MARKUP if fault == "markup" else answer.text
         if fault == "badjson":
             text = text[: len(text) // 2]
         call.take_words("" if fault == "empty" else text)
@@ -295,7 +299,7 @@ async def _stream(call: _Call, reader: asyncio.StreamReader, writer: asyncio.Str
     await events.open()
     chunk = {"id": "chat-1", "object": "chat.completion.chunk", "created": 0, "model": call.model}
 
-    async def send(delta: dict[str, str], finish: str | None = None) -> None:
+    async def send(delta: dict[str, Any], finish: str | None = None) -> None:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
         await events.send(json.dumps({**chunk, "choices": [choice]}))
 
@@ -310,6 +314,9 @@ async def _stream(call: _Call, reader: asyncio.StreamReader, writer: asyncio.Str
             call.first_token_ms = call.elapsed_ms()
     if is_cut:
         return False
+    if call.tool_calls:
+        await asyncio.sleep(call.seconds_until(len(words)))
+        await send({"tool_calls": [{"index": at, **one} for at, one in enumerate(call.tool_calls)]})
     await send({}, _finish_reason(call))
     if (call.body.get("stream_options") or {}).get("include_usage"):
         await events.send(json.dumps({**chunk, "choices": [], "usage": call.usage()}))
@@ -322,7 +329,9 @@ async def _send_whole(call: _Call, writer: asyncio.StreamWriter) -> bool:
     await asyncio.sleep(call.seconds_until(len(call.words)))
     if call.fault == "cut":
         return False
-    message = {"role": "assistant", "content": "".join(call.words)}
+    message: dict[str, Any] = {"role": "assistant", "content": "".join(call.words) or None}
+    if call.tool_calls:
+        message["tool_calls"] = list(call.tool_calls)
     choice = {"index": 0, "message": message, "finish_reason": _finish_reason(call)}
     answer = {"id": "chat-1", "object": "chat.completion", "created": 0, "model": call.model}
     await send_json(writer, {**answer, "choices": [choice], "usage": call.usage()})
@@ -330,7 +339,9 @@ async def _send_whole(call: _Call, writer: asyncio.StreamWriter) -> bool:
 
 
 def _finish_reason(call: _Call) -> str:
-    return "length" if call.was_limited else "stop"
+    if call.was_limited:
+        return "length"
+    return "tool_calls" if call.tool_calls else "stop"
 
 
 def _text_of(content: Any) -> str:

@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
 from bench.session_data import Pair, RecordedSession, beat_text, reply_text
+from bench.world_replies import ModelAnswer, answer_to, lessons_in
 
 COLORS = ("red", "orange", "yellow", "green", "blue", "indigo", "violet")
 UNRECORDED_REPLY_WORDS = 70
@@ -71,7 +72,8 @@ class ModelReplies:
     `chapter_words` is the most words of one call of agent 9. If no reply was recorded for a
     character, the server makes one up. This reply has `reply_words` words, and ends with the
     paragraphs of `reply_end`, which a test may change while the server runs. A test may also name
-    texts that come instead of an agent's next replies (`instead`).
+    texts that come instead of an agent's next replies (`instead`), and answers that come instead of
+    the next ones of agents with tools (`with_tools`).
     """
 
     def __init__(
@@ -86,6 +88,18 @@ class ModelReplies:
         self._reply_words = reply_words
         self.reply_end = reply_end
         self.instead: dict[int, list[str]] = {}
+        self.with_tools: list[ModelAnswer] = []
+
+    def answer_to(
+        self, agent: int, body: Mapping[str, Any], messages: Sequence[str]
+    ) -> ModelAnswer:
+        """Return the answer to this request."""
+        if agent == 1 and not self.instead.get(agent):
+            if body.get("tools") and self.with_tools:
+                return self.with_tools.pop(0)
+            if answer := answer_to(body):
+                return answer
+        return ModelAnswer(self.text_for(agent, messages))
 
     def text_for(self, agent: int, messages: Sequence[str]) -> str:
         if instead := self.instead.get(agent):
@@ -94,7 +108,8 @@ class ModelReplies:
         if agent == 0:
             return json.dumps(self._lock(prompt))
         if agent == 8:
-            return json.dumps(_delta(messages[-1] if messages else ""))
+            delta = _delta(messages[-1] if messages else "")
+            return json.dumps(delta | lessons_in(prompt, delta["range"]["to_marker"]))
         if agent == 9:
             return self._prose(prompt)
         return self._speech(prompt)

@@ -40,7 +40,7 @@ from sessions.models import Session
 from storyengine.api.tests.calling import address, call
 
 # The number of explorations that are played. The weekly run plays more.
-FEW = 40 if os.environ.get("STORYENGINE_TEST_STRIDE") == "1" else 4
+FEW = 25 if os.environ.get("STORYENGINE_TEST_STRIDE") == "1" else 4
 EXPLORATIONS = int(os.environ.get("STORYENGINE_TEST_CHAPTERS", FEW))
 YOU, INN, LANDING, MILL = "Edda Linn", "The Ferry Inn", "The Landing", "The Mill"
 PEOPLE = {"Osk": INN, "Marta Quill": LANDING, "Tove": INN, "Ib": MILL, "Runa": MILL}
@@ -220,12 +220,12 @@ class Play(RuleBasedStateMachine):
     def the_world_is_the_one_that_the_chosen_attempts_made(self) -> None:
         now = world_at(self.chapter)
         assert in_short(now) == self.world_before(len(self.turns)).as_shown()
-        for number, step in enumerate(self.turns, 1):
-            assert world_at(self.chapter, number) == step.chosen.shown
-            assert now == step.chosen.shown or number < len(self.turns)
+        if self.turns:
+            assert now == self.turns[-1].chosen.shown
 
     def teardown(self) -> None:
-        assert not self.teller.queue
+        for number, step in enumerate(self.turns, 1):
+            assert world_at(self.chapter, number) == step.chosen.shown
 
     def mark(self) -> int:
         return next(self.numbers)

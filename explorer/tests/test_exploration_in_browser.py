@@ -1,0 +1,103 @@
+"""The scripted exploration in a real browser: the transcript with its lines, and the column with
+what the player sees."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from bench.exploration import INN, LANDING, LINES, LOFT, MILL, SCENARIO
+from bench.program import wait_until
+from bench.world_replies import ModelAnswer
+from storyengine.tabs.tests.in_browser import browser as browser
+from storyengine.tabs.tests.in_browser import expect_idle
+from storyengine.tabs.tests.in_browser import page as page
+from storyengine.tests.browsing import SCREENSHOTS
+from storyengine.tests.running import ScriptedProgram, run_scripted_program
+
+pytestmark = [pytest.mark.browser, pytest.mark.processes]
+
+# So long the model server takes for each step while a test stops the reply.
+SLOW_MS = 4_000
+
+
+@pytest.fixture(scope="module")
+def program(browser: Browser) -> Iterator[ScriptedProgram]:
+    with run_scripted_program() as running:
+        yield running
+
+
+def test_an_exploration_is_played_on_its_page(page: Page, program: ScriptedProgram) -> None:
+    begin(page)
+    transcript, column = page.locator("#transcript"), page.locator(".view")
+    expect(page.locator(".view-place")).to_have_text(INN)
+    expect(column).to_contain_text("Pia Brandt")
+
+    say(page, 1, LINES[0])
+    say(page, 2, LINES[1])
+    # What changed stands as a short line before the paragraphs, and somebody was met by name.
+    expect(page.locator(".view-place")).to_have_text(MILL)
+    expect(transcript).to_contain_text("You go to The Mill. Late evening.")
+    expect(transcript).to_contain_text("You meet Tove.")
+    expect(column).to_contain_text("Tove")
+    say(page, 3, LINES[2])
+    expect(page.locator(".view-when")).to_have_text("Midnight")
+    say(page, 4, LINES[3])
+    expect(page.locator(".view-place")).to_have_text(LOFT)
+    say(page, 5, LINES[4])
+    expect(page.locator(".view-place")).to_have_text(LANDING)
+    expect(column).to_contain_text("Marta Quill")
+
+    # Another reply takes the move back.
+    program.model.replies.with_tools = [ModelAnswer("You think better of it and stay.")]
+    page.locator("#another-reply").click()
+    expect(transcript).to_contain_text("You think better of it and stay.")
+    expect_idle(page)
+    expect(page.locator(".view-place")).to_have_text(LOFT)
+    expect(column).not_to_contain_text("Marta Quill")
+    # The earlier reply brings it back, and the later one takes it back again.
+    page.locator("#choose-earlier").click()
+    expect(page.locator(".view-place")).to_have_text(LANDING)
+    page.locator("#choose-later").click()
+    expect(page.locator(".view-place")).to_have_text(LOFT)
+
+    # Continue has a number and no words.
+    page.get_by_role("button", name="Continue").click()
+    expect(transcript).to_contain_text("So it goes: (The player waits")
+    expect_idle(page)
+    say(page, 7, LINES[6])
+    expect(page.locator(".view-place")).to_have_text(INN)
+
+    # A stop in the middle of the steps leaves the world as it was.
+    before = len(program.model.calls)
+    program.model.timing.first_token_ms = SLOW_MS
+    page.locator("#prompt-text").fill(LINES[1])
+    page.locator("#prompt-text").press("Enter")
+    wait_until(lambda: len(program.model.calls) > before, "the first step", seconds=60)
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("[data-send]")).to_be_visible()
+    program.model.timing.first_token_ms = 0
+    expect(page.locator(".view-place")).to_have_text(INN)
+    page.reload()
+    expect(page.locator(".view-place")).to_have_text(INN)
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / "exploration-1280.png", full_page=True)
+    page.set_viewport_size({"width": 390, "height": 664})
+    page.screenshot(path=SCREENSHOTS / "exploration-390.png")
+    expect(page.locator(".view-fold")).to_contain_text(INN)
+
+
+def begin(page: Page) -> None:
+    """Make an exploration, start it, and open its play."""
+    made = page.request.post("/api/session", data={"mode": "explorer"}).json()
+    address = f"/api/session/{made['session_id']}"
+    assert page.request.put(f"{address}/scenario", data=SCENARIO).ok
+    assert page.request.post(f"{address}/lock", headers={"Prefer": "wait=20"}).ok
+    page.goto(f"/chapters/{made['session_id']}/play")
+
+
+def say(page: Page, number: int, words: str) -> None:
+    page.locator("#prompt-text").fill(words)
+    page.locator("#prompt-text").press("Enter")
+    expect(page.locator("#transcript")).to_contain_text(f"{number}) {words}")
+    expect_idle(page)
