@@ -23,6 +23,7 @@ from sessions.attempts import (
     set_broken_aside,
 )
 from sessions.breaking import run_of
+from sessions.edits import events_with_text, whole_reply
 from sessions.events import NewEvent, reply, write_events
 from sessions.exceptions import InvalidInput, KeyReused, UnknownTurn, WrongState
 from sessions.limits import REPLY_CHAR_LIMIT
@@ -119,7 +120,7 @@ def edit_reply(
     key = clean_key(submission_key)
     if earlier := chapter.attempts.filter(submission_key=key).first():
         is_this = earlier.kind == Attempt.Kind.EDIT and earlier.turn_id == turn.pk
-        if not is_this or reply_of(earlier).text != text:
+        if not is_this or whole_reply(earlier) != text:
             raise KeyReused(KEY_REUSED)
         return earlier
     check_changeable(chapter, number)
@@ -150,7 +151,7 @@ def edit_reply(
     # The changes are copied before the events are written, because a person who appears in the
     # changes can be a witness of the events.
     copy_changes(source, source.run_id, edit)
-    write_events(edit, _with_text(source, text))
+    write_events(edit, events_with_text(source, text))
     _choose(chapter, turn, edit)
     return edit
 
@@ -243,20 +244,3 @@ def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case
         default="next_agent_slot",
         output_field=models.PositiveSmallIntegerField(),
     )
-
-
-def _with_text(source: Attempt, text: str) -> list[NewEvent]:
-    """Return copies of the events of `source`, with `text` as the text of the reply. The user's
-    words are left out."""
-    last = reply_of(source)
-    return [
-        NewEvent(
-            text if one == last else one.text,
-            one.agent_slot,
-            one.kind,
-            one.shown,
-            one.witnesses,
-            one.role,
-        )
-        for one in source.events.exclude(role=Event.Role.USER).order_by("position")
-    ]

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.test import Client
 
 from agents.providers.base import ToolCall
 from agents.providers.scripted import Script, ScriptedProvider
@@ -210,3 +211,41 @@ def test_a_secret_stands_in_no_prompt_while_its_holder_is_elsewhere(
 
     with_secret = ["MARKER" in str(request.messages) for request in scripted.history]
     assert with_secret == [False, False, False, True]
+
+
+def test_an_edit_changes_the_whole_reply_and_leaves_the_lines_between(
+    scripted: ScriptedProvider,
+) -> None:
+    chapter = begin()
+    scripted.enqueue(
+        calls("You open the door.", move("The Landing")),
+        calls("The cold takes your breath.\n\nYou wait.", discover("Marta Quill")),
+        "She nods.",
+    )
+    play(chapter)
+    world = world_of(chapter)
+
+    for text, told in [
+        (
+            "A door.\n\nCold.\n\nWaiting.\n\nA nod.\n\nAnother.",
+            ["A door.", LINE, "Cold.\n\nWaiting.", MEETING, "A nod.\n\nAnother."],
+        ),
+        ("A door.\n\nCold.", ["A door.", LINE, "Cold.", MEETING]),
+        ("Nothing but this.", ["Nothing but this.", LINE, MEETING]),
+    ]:
+        answer = call("POST", address(chapter, "turns/1/edit"), {"text": text})
+        assert answer.status_code == 201, answer.content
+        assert [text for _, text in events_of(chapter, 1)[1:]] == told
+    assert world_of(chapter) == world
+
+
+LINE, MEETING = "You go to The Landing. Night.", "You meet Marta Quill."
+
+
+def test_the_edit_of_a_reply_with_lines_shows_all_of_it(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    scripted.enqueue(calls("You open the door.", move("The Landing")), "Black water.")
+    play(chapter)
+
+    shown = Client().get(f"/chapters/{chapter.pk}/play/edit/1").content.decode()
+    assert "You open the door.\n\nBlack water.</textarea>" in shown

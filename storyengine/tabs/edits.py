@@ -10,6 +10,7 @@ from agents.flows.choosing import edit_reply
 from sessions.access import get_chapter
 from sessions.attempts import check_changeable
 from sessions.committing import find_turn, reply_of
+from sessions.edits import whole_reply
 from sessions.limits import REPLY_CHAR_LIMIT
 from storyengine.tabs.play import answer_play, read_attempt_id
 from storyengine.web.header import header_context
@@ -29,7 +30,7 @@ def show_edit(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpR
     context = header_context(chapter, "play") | {
         "number": number,
         "attempt_id": chosen.pk,
-        "text": reply.text,
+        "text": whole_reply(chosen),
         "speaker": chapter.character(reply.agent_slot) if reply.agent_slot else None,
         "limit": REPLY_CHAR_LIMIT,
         "submission_key": str(uuid.uuid4()),

@@ -27,6 +27,13 @@ def test_only_whole_words_name_somebody() -> None:
     assert not is_named_in("Nothing.", " ")
 
 
+def test_a_name_may_begin_a_sentence_and_is_no_other_word_in_small_letters() -> None:
+    assert is_named_in("The ringer nods.", "the ringer")
+    assert is_named_in("It is THE RINGER.", "the ringer")
+    assert is_named_in("WILL!", "Will")
+    assert not is_named_in("She will go.", "Will")
+
+
 def test_vowels_that_are_written_as_marks_tell_names_apart() -> None:
     # A fair and goods, which differ only in their vowel signs.
     assert normalized("मेला") != normalized("माल")
