@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from agents.prompting.memory_additions import MemoryAddition, Told
-from explorer.setup import LINE_LIMIT
+from explorer.setup_parts import LINE_LIMIT
 from explorer.state import apply_change, initial_world
 from memory.models import MemoryBlock
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, CHANGE_CHAR_LIMIT

@@ -8,7 +8,7 @@ each step, so that the narrator sees what its own tools have changed.
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from agents.prompting.declarations import RECENT_CONTEXT, Agent, memory_layer
+from agents.prompting.declarations import Agent, memory_layer
 from agents.prompting.layer_sources import (
     file_piece,
     own_pieces,
@@ -18,7 +18,8 @@ from agents.prompting.layer_sources import (
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.recalled import RECALLED_PASSAGES
 from agents.prompting.sandwich import LayerDeclaration, Source, Subject
-from explorer.setup import exploration_of, title_of
+from explorer.guiding import HISTORY, LORE, TALK
+from explorer.setup import setup_for, title_of
 from explorer.state import in_short, offered_of, world_for
 from explorer.tools import TOOLS
 from sessions.attempts import Writer
@@ -38,7 +39,7 @@ _NOBODY_ELSE = "(No one else is here)"
 
 def opening(subject: Subject, tier: Tier) -> list[Piece]:
     """Return the title and the description of the scenario."""
-    setup = exploration_of(subject.chapter)
+    setup = setup_for(subject)
     title = title_of(subject.chapter) or "The story"
     described = setup.description.strip() or "A place to explore."
     return [file_piece("explorer.opening", title=title, description=described)]
@@ -46,7 +47,7 @@ def opening(subject: Subject, tier: Tier) -> list[Piece]:
 
 def persona(subject: Subject, tier: Tier) -> list[Piece]:
     """Return who the player is, and how the narrator should tell."""
-    setup = exploration_of(subject.chapter)
+    setup = setup_for(subject)
     player, own = setup.player, setup.persona
     name, text = (player.name, player.description) if player else (own.name, own.description)
     lines = [f"THE PLAYER is {name}."]
@@ -140,8 +141,9 @@ NARRATOR_LAYERS = (
     _system("CONSTRAINTS", prompt_file("explorer.constraints")),
     _system("EXAMPLES", prompt_file("explorer.examples")),
     _system("PLAYER", persona),
+    TALK,
     memory_layer("STRUCTURED_MEMORY", present_memory, is_kept=True),
-    RECENT_CONTEXT,
+    *HISTORY,
     RECALLED_PASSAGES,
     # The heading marks the part of the message that turns change.
     LayerDeclaration("WORLD_NOW", place),
@@ -150,6 +152,7 @@ NARRATOR_LAYERS = (
     _now("CHARACTERS_PRESENT", present),
     _now("HIDDEN_CHARACTERS", hidden),
     _now("RECENT_EVENTS", recent_events),
+    LORE,
     LayerDeclaration("PLAYERS_WORDS", own_pieces("PLAYERS_WORDS")),
 )
 

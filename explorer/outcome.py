@@ -46,11 +46,11 @@ def _events(attempt: Attempt, text: str) -> Iterator[NewEvent]:
     for piece in text_and_changes(attempt, text):
         if isinstance(piece, str):
             yield NewEvent(piece)
-        elif told := _told(piece, player):
+        elif told := told_change(piece, player):
             yield told
 
 
-def _told(change: Change, player: str) -> NewEvent | None:
+def told_change(change: Change, player: str) -> NewEvent | None:
     """Return the line that tells the change, or None if it is not told."""
     payload = change.payload
     if change.kind == MOVED and change.cause == "moveToLocation":

@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.mode_fields import save_mode_setup
+from explorer.guidance import OPEN_FIELDS
 from explorer.ready import begin_ready, find_ready
 from explorer.scenario_file import MOST_BYTES, parse_scenario, write_scenario
 from explorer.setup import PersonSetup, PlaceSetup, check_exploration, exploration_of
@@ -97,6 +98,22 @@ def _add_fact(setup: Setup, person: int) -> None:
     setup["people"][person]["knowledge"].append({"content": ""})
 
 
+def _add_talk(setup: Setup) -> None:
+    setup["talk"].append({})
+
+
+def _remove_talk(setup: Setup, example: int) -> None:
+    setup["talk"].pop(example)
+
+
+def _add_lore(setup: Setup) -> None:
+    setup["lorebook"]["entries"].append({})
+
+
+def _remove_lore(setup: Setup, entry: int) -> None:
+    setup["lorebook"]["entries"].pop(entry)
+
+
 def _remove_fact(setup: Setup, person: int, fact: int) -> None:
     setup["people"][person]["knowledge"].pop(fact)
 
@@ -107,6 +124,10 @@ add_person = _changing(_add_person, "people")
 remove_person = _changing(_remove_person, "people")
 be_person = _changing(_be_person, "people")
 be_oneself = _changing(_be_oneself, "persona")
+add_talk = _changing(_add_talk, "talk")
+remove_talk = _changing(_remove_talk, "talk")
+add_lore = _changing(_add_lore, "lore")
+remove_lore = _changing(_remove_lore, "lore")
 add_fact = _changing(_add_fact, "people")
 remove_fact = _changing(_remove_fact, "people")
 
@@ -138,10 +159,10 @@ def begin(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def use_ready(request: HttpRequest, session_id: uuid.UUID, name: str) -> HttpResponse:
-    """Put a finished scenario in place of what Tab 1 has. The user's own person and the narrator's
-    style stay."""
+    """Put a finished scenario in place of what Tab 1 has. What a scenario has no field for stays:
+    the user's own person, the narrator's style, and what guides the narrator."""
     before = exploration_of(get_chapter(session_id))
-    kept = {"persona": before.persona, "style": before.style}
+    kept = {field: getattr(before, field) for field in ("persona", "style", *OPEN_FIELDS)}
     setup = find_ready(name).setup.model_copy(update=kept)
     save_mode_setup(session_id, setup.model_dump(mode="json"))
     return HttpResponseRedirect(reverse("pages:world", args=[session_id]))

@@ -8,16 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.alias_generators import to_camel
 
 from agents.exceptions import BadSetup
-from explorer.setup import (
-    MOST_ALIASES,
-    MOST_FACTS,
-    Exploration,
-    Line,
-    Name,
-    PersonSetup,
-    PlaceSetup,
-    Text,
-)
+from explorer.setup import MOST_ALIASES, MOST_FACTS, Exploration, PersonSetup, PlaceSetup
+from explorer.setup_parts import Line, Name, Text
 from sessions.exceptions import InvalidInput
 from sessions.limits import TITLE_CHAR_LIMIT
 from world.state import Source

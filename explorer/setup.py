@@ -4,21 +4,16 @@ person."""
 from collections.abc import Iterator
 from typing import Annotated, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from agents.mode_fields import setup_of
 from agents.modes import mode_of
+from agents.prompting.sandwich import Subject
+from explorer.guidance import MOST_TALK, AuthorsNote, Lorebook, TalkExample
+from explorer.setup_parts import Line, Name, Part, Text, none_if_empty
 from sessions.cast import clean_person
 from sessions.exceptions import ChapterError, WrongState
 from sessions.limits import (
-    AGENT_NAME_CHAR_LIMIT,
     PRONOUNS_CHAR_LIMIT,
     PUBLIC_TEXT_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
@@ -31,26 +26,16 @@ from world.state import Source
 
 # The most places and people of a world, with those that appear in play. A file has fewer.
 MOST_PLACES = MOST_PEOPLE = 1_000
-TEXT_LIMIT, LINE_LIMIT, MOST_FACTS, MOST_ALIASES = 5_000, 500, 50, 10
+MOST_FACTS, MOST_ALIASES = 50, 10
 # The name of the user's person, as long as the user gives none.
 PLAYER = "The traveller"
 START = "The beginning"
+# The name under which a request keeps its setup.
+_SETUP = "explorer.setup"
 _NO_NAME = "a place needs a name with a letter or a digit"
 
-Name = Annotated[str, StringConstraints(strip_whitespace=True, max_length=AGENT_NAME_CHAR_LIMIT)]
-Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LINE_LIMIT)]
-Text = Annotated[str, StringConstraints(max_length=TEXT_LIMIT)]
 # The place of a field, and what is wrong with it.
 Problem = tuple[tuple[str | int, ...], str]
-
-
-def _none_if_empty(value: object) -> object:
-    """Return None for the empty choice of a form."""
-    return None if value == "" else value
-
-
-class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class PlaceSetup(Part):
@@ -77,7 +62,7 @@ class PersonSetup(Part):
     location: Name = ""
     is_player: bool = False
     is_discovered: bool = True
-    encounter_chance: Annotated[float | None, BeforeValidator(_none_if_empty)] = Field(
+    encounter_chance: Annotated[float | None, BeforeValidator(none_if_empty)] = Field(
         None, ge=0, le=1
     )
     knowledge: list[KnownSetup] = Field([], max_length=MOST_FACTS)
@@ -107,6 +92,9 @@ class Exploration(Part):
     starting_place: Name = ""
     persona: Persona = Persona()
     style: Text = ""
+    note: AuthorsNote = AuthorsNote()
+    talk: list[TalkExample] = Field([], max_length=MOST_TALK)
+    lorebook: Lorebook = Lorebook()
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -191,6 +179,14 @@ def exploration_of(chapter: Session) -> Exploration:
     check_exploration(chapter)
     setup = setup_of(chapter)
     assert isinstance(setup, Exploration)
+    return setup
+
+
+def setup_for(subject: Subject) -> Exploration:
+    """Return the scenario for a request. It is read once for all layers of the request."""
+    setup: Exploration | None = subject.worked_out.get(_SETUP)
+    if setup is None:
+        setup = subject.worked_out[_SETUP] = exploration_of(subject.chapter)
     return setup
 
 

@@ -32,7 +32,8 @@ from agents.running.results import ask_for_result
 from agents.running.watch import Watch
 from explorer.learned import Lesson, Relationship, entries_of, shorten
 from explorer.places import WHOLE_ANSWER_TOKENS
-from explorer.setup import LINE_LIMIT, exploration_of
+from explorer.setup import exploration_of
+from explorer.setup_parts import LINE_LIMIT
 from memory.fold.folding import fold_chapter
 from memory.fold.present import present
 from sessions.exceptions import ChapterError

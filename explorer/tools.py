@@ -17,7 +17,8 @@ from agents.prompting.tools import (
     ToolResult,
 )
 from explorer.places import question, resolve
-from explorer.setup import LINE_LIMIT, MOST_PEOPLE
+from explorer.setup import MOST_PEOPLE
+from explorer.setup_parts import LINE_LIMIT
 from explorer.state import MOVE_TICKS, apply_proposed, offered_of, public_text_of
 from sessions.cast import clean_person
 from sessions.exceptions import ChapterError

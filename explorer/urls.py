@@ -17,6 +17,10 @@ urlpatterns = [
     path("<uuid:session_id>/oneself", pages.be_oneself, name="be-oneself"),
     path(f"{_PERSON}/remove", pages.remove_person, name="remove-person"),
     path(f"{_PERSON}/be", pages.be_person, name="be-person"),
+    path("<uuid:session_id>/talk", pages.add_talk, name="add-talk"),
+    path("<uuid:session_id>/talk/<int:example>/remove", pages.remove_talk, name="remove-talk"),
+    path("<uuid:session_id>/lore", pages.add_lore, name="add-lore"),
+    path("<uuid:session_id>/lore/<int:entry>/remove", pages.remove_lore, name="remove-lore"),
     path(f"{_PERSON}/facts", pages.add_fact, name="add-fact"),
     path(f"{_PERSON}/facts/<int:fact>/remove", pages.remove_fact, name="remove-fact"),
 ]

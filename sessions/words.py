@@ -56,6 +56,15 @@ def words_of(text: str) -> list[str]:
     return words
 
 
+def whole_words(text: str) -> list[str]:
+    """Return all words of the text in order, so that texts can be compared whatever their case. A
+    word ends at an apostrophe, and each character of a script without blanks stands alone."""
+    words: list[str] = []
+    for run in _runs(text):
+        words += run if is_unspaced(run) else filter(None, run.casefold().split("'"))
+    return words
+
+
 def _runs(text: str) -> Iterator[str]:
     plain = unicodedata.normalize("NFKC", text).lower().replace("\u2019", "'")
     return (found[0] for found in _WORD.finditer(plain))

@@ -27,7 +27,9 @@ _LONG = 400
 _TOGETHER = 8
 # The most hashes in one query, because databases limit their number.
 _AT_A_TIME = 1_000
-_LEFT_OUT = "left_out"
+# The fields whose lines are stored as texts too. A long chapter leaves out hundreds of blocks, and
+# mostly the same ones in each request.
+_LINES = ("left_out", "record")
 _DEFAULTS = {one.name: one.default for one in fields(SentLayer) if one.default is not MISSING}
 
 
@@ -68,7 +70,7 @@ def read_layers_of(artifacts: Sequence[LLMArtifact]) -> dict[uuid.UUID, tuple[Se
         name
         for one in artifacts
         for entry in one.layers
-        for names in (entry.get("parts", ()), entry.get(_LEFT_OUT, ()))
+        for names in (entry.get(field, ()) for field in ("parts", *_LINES))
         for name in names
     }
     texts = _read_texts(artifacts[0].session_id, named, "text") if artifacts else {}
@@ -85,18 +87,17 @@ def _entry_of(layer: SentLayer, texts: dict[str, str]) -> dict[str, Any]:
 
     Values with fields of their own, such as tool calls, become dictionaries.
     """
-    values = {name: getattr(layer, name) for name in _DEFAULTS if name != _LEFT_OUT}
+    values = {name: getattr(layer, name) for name in _DEFAULTS if name not in _LINES}
     unusual = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
     gathered = list(_gathered(layer.parts, layer.separator))
     names = [_hash(text) for text in gathered]
     texts.update(zip(names, gathered, strict=True))
     if layer.tool_calls:
         unusual["tool_calls"] = [asdict(call) for call in layer.tool_calls]
-    if layer.left_out:
-        # A long chapter leaves out hundreds of blocks, and mostly the same ones in each request.
-        missing = list(_gathered(layer.left_out, "\n"))
-        unusual[_LEFT_OUT] = [_hash(text) for text in missing]
-        texts.update(zip(unusual[_LEFT_OUT], missing, strict=True))
+    for field in _LINES:
+        if lines := list(_gathered(getattr(layer, field), "\n")):
+            unusual[field] = [_hash(text) for text in lines]
+            texts.update(zip(unusual[field], lines, strict=True))
     return {"name": layer.name, "tokens": layer.tokens, **unusual, "parts": names}
 
 
@@ -104,9 +105,10 @@ def _layer_of(entry: Mapping[str, Any], texts: Mapping[str, str]) -> SentLayer:
     own = {name: entry[name] for name in _DEFAULTS if name in entry}
     if "tool_calls" in own:
         own["tool_calls"] = tuple(ToolCall(**call) for call in own["tool_calls"])
-    if _LEFT_OUT in own:
-        missing = (texts[name].split("\n") for name in own[_LEFT_OUT])
-        own[_LEFT_OUT] = tuple(chain.from_iterable(missing))
+    for field in _LINES:
+        if field in own:
+            lines = (texts[name].split("\n") for name in own[field])
+            own[field] = tuple(chain.from_iterable(lines))
     parts = tuple(texts[name] for name in entry.get("parts", ()))
     return SentLayer(name=entry["name"], parts=parts, **own)
 

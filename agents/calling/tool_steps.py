@@ -307,12 +307,13 @@ class ToolWriting:
 
 
 def with_tools(agent: Agent, layers: Sequence[Layer]) -> list[Layer]:
-    """Return the layers with the description of the agent's tools after the instructions."""
+    """Return the layers with the description of the agent's tools after the instructions, which are
+    the first system message."""
     if not agent.tools:
         return list(layers)
-    system = [layer for layer in layers if layer.role == "system"]
-    others = [layer for layer in layers if layer.role != "system"]
-    return [*system, tools_layer(_form_of(agent), agent.tools), *others]
+    others = next((at for at, one in enumerate(layers) if one.role != "system"), len(layers))
+    tools = tools_layer(_form_of(agent), agent.tools)
+    return [*layers[:others], tools, *layers[others:]]
 
 
 def _form_of(agent: Agent) -> ToolForm:

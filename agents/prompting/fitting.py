@@ -35,7 +35,7 @@ def assemble(
 ) -> AssembledPrompt:
     """Fit the layers into the budget, and then search for the pieces of a layer that needs it.
     Raises PromptTooLong if pieces that must stay do not fit."""
-    others = [layer for layer in layers if layer.pieces]
+    others = [layer for layer in layers if layer.pieces or layer.record]
     searched = next((layer for layer in layers if layer.search), None)
     if searched is None or searched.search is None:
         return _fit(others, budget_tokens, weight_per_token).prompt()
@@ -52,7 +52,8 @@ def assemble(
     room = (budget_tokens - TOKENS_PER_MESSAGE) * weight_per_token - fitted.weight
     most = search.most_tokens if fitted.lacks_pieces else search.most_if_all_stays
     found = search.find(fitted.standing, min(room, most * weight_per_token))
-    place = sum(bool(layer.pieces) for layer in layers[: layers.index(searched)])
+    before = layers[: layers.index(searched)]
+    place = sum(bool(layer.pieces or layer.record) for layer in before)
     return fitted.with_layer(replace(searched, pieces=tuple(found)), place).prompt()
 
 
@@ -224,4 +225,5 @@ def _as_sent(stages: _Stages, weight_per_token: float) -> SentLayer:
         dropped=len(before.pieces) - len(after.pieces),
         reason=stages.reason,
         left_out=after.sized.left_out,
+        record=before.record,
     )

@@ -80,10 +80,18 @@ class Pieces(tuple[Piece, ...]):
 
     What trimming has to know of them is worked out once, because many requests have the same
     memory, of which a long chapter has thousands of pieces. `gone` are the pieces that were dropped
-    from them.
+    from them. `record` says in a line for each text that a source could have told why it is told or
+    not.
     """
 
     gone: tuple[Piece, ...] = ()
+    record: tuple[str, ...] = ()
+
+    @classmethod
+    def with_record(cls, pieces: Iterable[Piece], record: Iterable[str]) -> "Pieces":
+        recorded = cls(pieces)
+        recorded.record = tuple(record)
+        return recorded
 
     @classmethod
     def of(cls, pieces: Iterable[Piece]) -> "Pieces":
@@ -172,13 +180,15 @@ class Pieces(tuple[Piece, ...]):
 
 def keep_last(pieces: Sequence[Piece], count: int) -> Pieces:
     """Return the pieces, with `must_stay` set on the last `count` pieces."""
+    given = Pieces.of(pieces)
     if not count:
-        return Pieces.of(pieces)
-    newest = len(pieces) - count
-    return Pieces(
+        return given
+    newest = len(given) - count
+    kept = (
         replace(piece, must_stay=True) if at >= newest and not piece.must_stay else piece
-        for at, piece in enumerate(pieces)
+        for at, piece in enumerate(given)
     )
+    return Pieces.with_record(kept, given.record)
 
 
 @dataclass(frozen=True)
@@ -209,7 +219,8 @@ class Layer:
     as makes up a multiple of this fraction of its room, for the same reason. `most_tokens` limits
     the layer to a number of tokens, even if there is room for more. `holds` is the fraction of the
     budget that the layer keeps until all layers that give way after it have been trimmed too. A
-    layer with a `search` gets its pieces when the others are fitted.
+    layer with a `search` gets its pieces when the others are fitted. A layer with a `record` is
+    kept in the record of the request even if it has no pieces.
     """
 
     name: str
@@ -224,6 +235,7 @@ class Layer:
     holds: float = 0
     separator: str = BLANK_LINE
     search: Search | None = None
+    record: tuple[str, ...] = ()
     # The tool calls in a message of the assistant, in the form of the server's protocol. The next
     # field is used in a message of a tool: it is the id of the call whose result the message has.
     tool_calls: tuple[ToolCall, ...] = ()

@@ -131,11 +131,12 @@ class LayerDeclaration:
 
     def layer(self, subject: Subject, tier: Tier) -> Layer:
         most_tokens = self.most_tokens.get(tier)
+        pieces = keep_last(self.source(subject, tier), self.floor)
         if self.is_memory:
             most_tokens = min(settings.MEMORY_TOKENS, most_tokens or settings.MEMORY_TOKENS)
         return Layer(
             self.name,
-            keep_last(self.source(subject, tier), self.floor),
+            pieces,
             role=self.role,
             has_heading=self.has_heading,
             trim=self.trim,
@@ -146,14 +147,15 @@ class LayerDeclaration:
             most_tokens=most_tokens,
             separator=self.separator,
             search=self.searching and self.searching(subject, tier),
+            record=pieces.record,
         )
 
 
 def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) -> list[Layer]:
-    """Return the layers that have pieces or may get them, in the order in which they are
-    declared."""
+    """Return the layers that have pieces, may get them or say why they have none, in the order in
+    which they are declared."""
     layers = (_layer(one, subject, tier) for one in declared if tier in one.tiers)
-    return [layer for layer in layers if layer.pieces or layer.search]
+    return [layer for layer in layers if layer.pieces or layer.search or layer.record]
 
 
 # The values on which a cached layer depends: the tier, the state of the chapter, the prompt to

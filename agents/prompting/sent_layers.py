@@ -19,7 +19,8 @@ class SentLayer:
     `parts` are the texts of the layer in their order. A layer that was dropped has no parts.
     `kept`, `shortened` and `dropped` count the pieces of the layer, and `reason` says why the layer
     was trimmed. `left_out` names the dropped pieces of memory and of the transcript by their blocks
-    and their places in these, such as "Prompts 1-7: event 1, deed 2". A layer without a `name` is a
+    and their places in these, such as "Prompts 1-7: event 1, deed 2". `record` says in a line for
+    each text that the layer could have had why it is told or not. A layer without a `name` is a
     message whose layers are not known.
     """
 
@@ -38,6 +39,7 @@ class SentLayer:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
     left_out: tuple[str, ...] = ()
+    record: tuple[str, ...] = ()
 
     @cached_property
     def body(self) -> str:

@@ -29,6 +29,7 @@ class ScenarioChoices:
 
     someone: dict[str, Any] | None
     place_names: list[str]
+    people_names: list[str]
     ready: tuple[ReadyScenario, ...]
 
 
@@ -39,6 +40,7 @@ def choices_of(setup: dict[str, Any]) -> ScenarioChoices:
     return ScenarioChoices(
         next((one for one in people if one.get("is_player")), None),
         _place_names(setup),
+        [name for one in people if (name := one.get("name"))],
         ready_scenarios(),
     )
 

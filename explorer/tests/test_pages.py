@@ -84,3 +84,48 @@ def test_every_field_of_tab_1_has_a_label(client: Client, chapter: Session) -> N
     html = client.get(f"/chapters/{chapter.pk}/world").content.decode()
     for part in ("The Ferry Inn", "Osk Brandt", "(hidden)", "every other turn"):
         assert part in html
+
+
+def test_examples_and_lore_are_added_edited_and_removed(client: Client, chapter: Session) -> None:
+    for _ in range(2):
+        press(client, chapter, "talk")
+        press(client, chapter, "lore")
+    fields = {
+        "setup.note.text": "Slow dread.",
+        "setup.note.depth": "2",
+        "setup.note.role": "system",
+        "setup.talk.1.name": "Osk",
+        "setup.talk.1.text": "Aye.",
+        "setup.lorebook.token_budget": "300",
+        "setup.lorebook.entries.1.content": "The river takes one a year.",
+        "setup.lorebook.entries.1.keywords": "river,  the water",
+        "setup.lorebook.entries.1.constant": "true",
+        "setup.lorebook.entries.1.scan_depth": "",
+        "setup.lorebook.entries.1.insertion_order": "7",
+    }
+    assert client.post(f"/chapters/{chapter.pk}/world/save", fields).status_code == 302
+    press(client, chapter, "talk/0/remove")
+    setup = press(client, chapter, "lore/0/remove")
+    assert (setup.note.text, setup.note.depth, setup.note.role) == ("Slow dread.", 2, "system")
+    assert [(one.name, one.text) for one in setup.talk] == [("Osk", "Aye.")]
+    [entry] = setup.lorebook.entries
+    assert (entry.keywords, entry.constant, entry.insertion_order, entry.scan_depth) == (
+        "river, the water",
+        True,
+        7,
+        None,
+    )
+    page = client.get(f"/chapters/{chapter.pk}/world").content.decode()
+    assert "The river takes one a year." in page
+    bad = {"setup.note.depth": "101"}
+    refused = client.post(f"/chapters/{chapter.pk}/world/save", bad)
+    assert refused.status_code == 422
+    assert "note.depth" in refused.content.decode()
+
+
+def test_a_scenario_leaves_what_it_has_no_field_for(client: Client, chapter: Session) -> None:
+    press(client, chapter, "lore")
+    client.post(f"/chapters/{chapter.pk}/world/save", {"setup.note.text": "Slow dread."})
+    setup = press(client, chapter, "ready/last-ferry")
+    assert (setup.title, setup.note.text) == ("The Last Ferry", "Slow dread.")
+    assert len(setup.lorebook.entries) == 1

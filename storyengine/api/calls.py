@@ -25,6 +25,11 @@ from storyengine.api.problems import READ, WRITE, refusals
 
 router = Router(tags=["Model calls"])
 
+_RECORD = (
+    "A line for each text that the layer could have, such as an entry of a lorebook: whether it is "
+    "in the prompt, and why."
+)
+
 
 class LayerDocument(Document):
     """A layer of a request as it was sent, and how many of its pieces were kept, shortened or
@@ -42,6 +47,7 @@ class LayerDocument(Document):
         description="What of memory and of the transcript it left out, by block and by place in "
         "the block, such as `Prompts 1-7: event 1, deed 2`.",
     )
+    record: list[str] = Field([], description=_RECORD)
 
 
 class CallFigures(Document):
@@ -161,6 +167,7 @@ class DryRunLayerDocument(Document):
     left_out: list[str] = Field(
         description="What of memory and of the transcript it would leave out, by block and place."
     )
+    record: list[str] = Field(description=_RECORD)
     text: str
 
 

@@ -39,7 +39,7 @@ def test_the_newest_come_first_with_their_figures(chapter: Session) -> None:
     assert newest["attempt_id"] == str(artifact.attempt_id)
     sent = read_layers(artifact)
     assert newest["layers"] == [
-        {name: getattr(one, name) for name in newest["layers"][0]} | {"left_out": []}
+        {name: getattr(one, name) for name in newest["layers"][0]} | {"left_out": [], "record": []}
         for one in sent
     ]
     # Two of the layers begin a message. Each other layer follows a blank line, which is two

@@ -1,0 +1,75 @@
+"""What guides the narrator beside the world, and can also be changed in play: the author's note,
+examples of how people talk, and the lorebook."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from explorer.setup_parts import Line, Name, Part, Text, none_if_empty
+
+# The fields of the setup that have these parts, and stay open in play.
+OPEN_FIELDS = ("note", "talk", "lorebook")
+NOTE_LIMIT, TALK_LIMIT = 2_000, 2_000
+MOST_TALK, MOST_LORE, MOST_KEYWORDS = 30, 100, 20
+# The most turns before which the note stands, and the most turns that are searched for keywords.
+MOST_DEPTH, MOST_SCANNED = 100, 50
+LEAST_BUDGET, MOST_BUDGET = 50, 10_000
+
+Role = Literal["system", "user", "assistant"]
+Depth = Annotated[int, Field(ge=1, le=MOST_SCANNED)]
+
+
+def _as_line(value: object) -> object:
+    """Return a list of keywords as a line, in which commas stand between them."""
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        value = ", ".join(value)
+    return " ".join(value.split()) if isinstance(value, str) else value
+
+
+Keywords = Annotated[Line, BeforeValidator(_as_line)]
+
+
+class AuthorsNote(Part):
+    """A text that stands before the last `depth` turns of the history, as a message of `role`."""
+
+    text: Annotated[str, StringConstraints(max_length=NOTE_LIMIT)] = ""
+    depth: int = Field(4, ge=0, le=MOST_DEPTH)
+    role: Role = "user"
+
+
+class TalkExample(Part):
+    """Lines that show how a person talks. Without a name, they show how everybody does."""
+
+    name: Name = ""
+    text: Annotated[str, StringConstraints(max_length=TALK_LIMIT)] = ""
+
+
+class LoreEntry(Part):
+    """A piece of lore. The narrator is told it always, or when one of the keywords comes up in the
+    last turns; if there are secondary keywords, one of them must come up too.
+
+    Keywords are separated by commas. Entries are told in the order of `insertion_order`, the
+    highest last. `scan_depth` is that of the lorebook if it is None.
+    """
+
+    name: Name = ""
+    content: Text = ""
+    keywords: Keywords = ""
+    secondary_keywords: Keywords = ""
+    constant: bool = False
+    scan_depth: Annotated[Depth | None, BeforeValidator(none_if_empty)] = None
+    insertion_order: int = Field(100, ge=0, le=1_000)
+
+
+class Lorebook(Part):
+    """The entries, with the number of turns in which keywords are looked for, the present one
+    included, and with the most tokens that all entries of a request may have."""
+
+    scan_depth: Depth = 3
+    token_budget: int = Field(1_000, ge=LEAST_BUDGET, le=MOST_BUDGET)
+    entries: list[LoreEntry] = Field([], max_length=MOST_LORE)
+
+
+def keywords_of(line: str) -> list[str]:
+    """Return the keywords of a line."""
+    return [one for part in line.split(",") if (one := part.strip())][:MOST_KEYWORDS]

@@ -1,0 +1,170 @@
+"""The layers of the narrator's request with the author's note, the examples of talk and the
+lorebook. Each has a record of why its texts are told or not.
+
+The note splits the history, because it stands before the last turns. The lore stands last in the
+part that turns change.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from agents.prompting.declarations import RECENT_CONTEXT
+from agents.prompting.layer_sources import recent_context
+from agents.prompting.layers import Piece, Pieces, Tier, keep_last
+from agents.prompting.sandwich import LayerDeclaration, Source, Subject
+from explorer.guidance import Role, TalkExample
+from explorer.lore import ScannedTurn, judge, most_scanned, tokens_of, told
+from explorer.outcome import told_change
+from explorer.setup import setup_for
+from explorer.state import world_for
+from sessions.models import PERSON, Attempt, Session
+from sessions.transcript import chosen_entries
+from world.names import normalized
+from world.state import World
+
+# The most tokens of all examples of talk. A small model has little room.
+_MOST_OF_TALK: dict[Tier, int] = {"full": 3_000, "medium": 1_500, "minimal": 500}
+# Lore and examples each have at most this part of a small window.
+_MOST_SHARE = 8
+_ROLES: tuple[Role, ...] = ("system", "user", "assistant")
+_EVERYBODY = "everybody"
+
+
+def talk(subject: Subject, tier: Tier) -> Pieces:
+    """Return the examples of how people talk. A hidden person's are left out until the turn after
+    the meeting, so that no step of a turn changes the system message."""
+    setup = setup_for(subject)
+    if not any(one.text.strip() for one in setup.talk):
+        return Pieces()
+    world, met = world_for(subject), _met_in(subject.attempt)
+    most = room = _room(subject, _MOST_OF_TALK[tier])
+    pieces, record = [], []
+    for one in setup.talk:
+        name = " ".join(one.name.split()) or _EVERYBODY
+        reason = _why_not_told(one, world, met)
+        tokens = tokens_of(one.text)
+        if not reason and tokens > room:
+            reason = f"over the budget of {most:,} tokens"
+        if not reason:
+            room -= tokens
+            pieces.append(Piece(f"{name}:\n{one.text.strip()}"))
+        record.append(f"Out: {name} ({reason})" if reason else f"In: {name}")
+    lead = [Piece("HOW PEOPLE TALK (examples of their manner; none of this has happened):")]
+    return Pieces.with_record([*lead, *pieces] if pieces else [], record)
+
+
+def lore(subject: Subject, tier: Tier) -> Pieces:
+    """Return the entries of the lorebook that are constant or triggered."""
+    lorebook = setup_for(subject).lorebook
+    if not lorebook.entries:
+        return Pieces()
+    turns = list(_last_turns(subject, most_scanned(lorebook)))
+    judged = judge(lorebook, turns, _room(subject, lorebook.token_budget))
+    pieces = [Piece(one.content.strip()) for one in told(judged)]
+    lead = [Piece("LORE (what holds in this story; it comes up because of the last turns):")]
+    return Pieces.with_record([*lead, *pieces] if pieces else [], [one.line for one in judged])
+
+
+def _note_as(role: Role) -> Source:
+    def note(subject: Subject, tier: Tier) -> Pieces:
+        """Return the author's note if it has this role."""
+        own = setup_for(subject).note
+        if own.role != role or not own.text.strip():
+            return Pieces()
+        before, after = _split(subject, tier)
+        turns = "turn" if len(after) == 1 else f"{len(after)} turns"
+        if not after:
+            where = "after the history"
+        elif before or len(after) == own.depth:
+            where = f"before the last {turns}"
+        else:
+            where = f"at the beginning of the history, which has only {turns}"
+            where = where.replace("only turn", "only one turn")
+        return Pieces.with_record([Piece(own.text.strip())], [f"In: {where}, as {role}"])
+
+    return note
+
+
+def _before_note(subject: Subject, tier: Tier) -> Sequence[Piece]:
+    return _split(subject, tier)[0]
+
+
+def _after_note(subject: Subject, tier: Tier) -> Sequence[Piece]:
+    return _split(subject, tier)[1]
+
+
+def _split(subject: Subject, tier: Tier) -> tuple[Sequence[Piece], Sequence[Piece]]:
+    """Return the turns of the history before and after the note. Without a note, all of them stand
+    before it. The latest turn always stays."""
+    turns = keep_last(recent_context(subject, tier), 1)
+    note = setup_for(subject).note
+    at = max(len(turns) - note.depth, 0) if note.text.strip() else len(turns)
+    return turns[:at], turns[at:]
+
+
+def _last_turns(subject: Subject, count: int) -> Iterator[ScannedTurn]:
+    """Yield the last turns, with what has been told of the present one: the words, and what its
+    steps have changed in the world."""
+    if not count:
+        return
+    last = subject.last_prompt
+    if count > 1 and last:
+        yield from _turns(subject.chapter, max(last - count + 2, 1), last)
+    present = [*_present_lines(subject.attempt)] if subject.attempt else []
+    yield ScannedTurn(last + 1, "\n".join(present))
+
+
+def _turns(chapter: Session, first: int, last: int) -> Iterator[ScannedTurn]:
+    texts: dict[int, list[str]] = {number: [] for number in range(first, last + 1)}
+    for entry in chosen_entries(chapter, from_prompt=first, to_prompt=last):
+        texts[entry.prompt_index].append(entry.text)
+    yield from (ScannedTurn(number, "\n".join(told)) for number, told in texts.items())
+
+
+def _present_lines(attempt: Attempt) -> Iterator[str]:
+    yield attempt.words
+    player = attempt.session.character(1).name
+    for change in attempt.changes.filter(run_id=attempt.run_id).order_by("position"):
+        if line := told_change(change, player):
+            yield line.text
+
+
+def _met_in(attempt: Attempt | None) -> frozenset[str]:
+    """Return the names of those whom the player meets in this attempt."""
+    if attempt is None:
+        return frozenset()
+    appeared = attempt.changes.filter(run_id=attempt.run_id, kind=PERSON)
+    return frozenset(payload["name"] for payload in appeared.values_list("payload", flat=True))
+
+
+def _why_not_told(one: TalkExample, world: World, met: frozenset[str]) -> str:
+    """Return why an example is left out whatever room there is, or ""."""
+    if not one.text.strip():
+        return "nothing is written in it"
+    if not one.name:
+        return ""
+    form = normalized(one.name)
+    person = next((one for one in world.people.values() if normalized(one.name) == form), None)
+    if person is None:
+        return "there is nobody of this name"
+    if person.name in met:
+        return "met in this turn, so from the next turn on"
+    return "" if person.is_discovered or person.is_player else "hidden until you meet"
+
+
+def _room(subject: Subject, most: int) -> int:
+    """Return how many of these tokens the window has room for."""
+    return min(most, subject.budget_tokens // _MOST_SHARE) if subject.budget_tokens else most
+
+
+TALK = LayerDeclaration("EXAMPLES_OF_TALK", talk, role="system", has_heading=False)
+LORE = LayerDeclaration("LORE", lore, has_heading=False)
+# The history, with the author's note in it. The turns after the note give way last.
+HISTORY = (
+    replace(RECENT_CONTEXT, source=_before_note, floor=0),
+    *(
+        LayerDeclaration("AUTHORS_NOTE", _note_as(role), role=role, has_heading=role != "assistant")
+        for role in _ROLES
+    ),
+    replace(RECENT_CONTEXT, name="LATEST_TURNS", source=_after_note, floor=0, gives_way=2),
+)
