@@ -13,7 +13,7 @@ from agents.exceptions import BadSetup
 from agents.modes import Mode, mode_of
 from agents.prompting.forms.schemas import InvalidReply, check_payload, check_storable
 from sessions.access import get_chapter, lock_chapter
-from sessions.chapters import SetupChange, save_setup
+from sessions.chapters import SetupChange, is_setup_open, save_open_setup, save_setup
 from sessions.exceptions import InvalidInput
 from sessions.limits import GIVEN_CHAR_LIMIT, MODE_SETUP_CHAR_LIMIT
 from sessions.models import Attempt, Session
@@ -43,16 +43,37 @@ def save_mode_setup(
 
     `content` may also be a function that changes the present fields in place. It is called with
     these fields while the chapter's row is locked. If the fields are not valid, nothing is saved,
-    and BadSetup is raised. Raises WrongState if Tab 1 can no longer be changed.
+    and BadSetup is raised. Once Tab 1 is closed, only open fields (`Mode.open_fields`) can be
+    changed, and only in play; otherwise WrongState is raised.
     """
     lock_chapter(session_id)
     chapter = get_chapter(session_id)
+    mode = mode_of(chapter)
     if callable(content):
         change, content = content, present_setup(chapter)
         change(content)
-    setup = check_setup(mode_of(chapter), content)
+    setup = check_setup(mode, content)
     stored = setup.model_dump(mode="json") if setup else {}
+    if not is_setup_open(chapter) and _changes_open_fields(mode, present_setup(chapter), stored):
+        return save_open_setup(session_id, stored)
     return save_setup(session_id, SetupChange(mode_setup=stored))
+
+
+def change_mode_setup(session_id: uuid.UUID, fields: dict[str, Any]) -> Session:
+    """Save these of the mode's fields, and leave the others as they are. Raises the errors of
+    `save_mode_setup`."""
+    return save_mode_setup(session_id, lambda setup: setup.update(fields))
+
+
+def open_setup(chapter: Session) -> dict[str, Any]:
+    """Return those of the mode's fields that can be changed now in play. It is empty if there are
+    none."""
+    mode = mode_of(chapter)
+    if not (mode.open_fields and chapter.is_playable):
+        return {}
+    return {
+        name: value for name, value in present_setup(chapter).items() if name in mode.open_fields
+    }
 
 
 def present_setup(chapter: Session) -> dict[str, Any]:
@@ -86,6 +107,12 @@ def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
     except ValidationError as error:
         found: list[ErrorDetails] = error.errors(include_url=False, include_input=False)
         raise BadSetup([(one["loc"], one["msg"]) for one in found]) from None
+
+
+def _changes_open_fields(mode: Mode, before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Return whether the mode has open fields, and no other field changes."""
+    closed = (before.keys() | after.keys()) - mode.open_fields
+    return bool(mode.open_fields) and all(before.get(one) == after.get(one) for one in closed)
 
 
 def check_given(mode: Mode, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -142,6 +142,12 @@ class Mode:
     memory_addition: MemoryAddition | None = None
     # The model of the fields that the mode adds to Tab 1. Each field has a default.
     setup: type[BaseModel] | None = None
+    # The names of those fields of `setup` that can also be changed in play. A change counts from
+    # the next attempt. `open_cells` is the name of a template with their cells, for Tab 2, and
+    # `open_title` is what the page calls them.
+    open_fields: frozenset[str] = frozenset()
+    open_cells: str = ""
+    open_title: str = ""
     # The model of the fields that a prompt may have besides its words; see `given_of` in
     # agents.mode_fields.
     given: type[ToolArguments] | None = None

@@ -1,6 +1,7 @@
 """Explorer: the user is one person in a living world that a narrator tells."""
 
 from agents.modes import Mode
+from explorer.guidance import OPEN_FIELDS
 from explorer.learned import ADDITION
 from explorer.lock import cast_of, lock_of
 from explorer.narrator import NARRATOR_AGENT, answers, headings, words_of
@@ -45,6 +46,9 @@ MODE = Mode(
     cast_of=cast_of,
     lock_of=lock_of,
     cells="explorer/cells.html",
+    open_fields=frozenset(OPEN_FIELDS),
+    open_cells="explorer/open_cells.html",
+    open_title="Note, voices and lore",
     panel="explorer/panel.html",
     beginnings="explorer/beginnings.html",
     card="explorer/card.html",

@@ -15,6 +15,7 @@ from explorer.ready import begin_ready, find_ready
 from explorer.scenario_file import MOST_BYTES, parse_scenario, write_scenario
 from explorer.setup import PersonSetup, PlaceSetup, check_exploration, exploration_of
 from sessions.access import get_chapter
+from sessions.chapters import is_setup_open
 from sessions.exceptions import InvalidInput
 from sessions.text import with_line_feeds
 from storyengine.web.render import go, nothing_new
@@ -24,14 +25,21 @@ Setup = dict[str, Any]
 
 def _changing(change: Callable[..., None], anchor: str) -> Callable[..., HttpResponse]:
     """Return a view that changes the setup by a function of the setup and of the numbers in the
-    address, and leads back to Tab 1."""
+    address, and leads back to Tab 1, or in play to Tab 2."""
 
     @require_POST
     def view(request: HttpRequest, session_id: uuid.UUID, **numbers: int) -> HttpResponse:
         _save(session_id, lambda setup: change(setup, **numbers))
-        return HttpResponseRedirect(f"{reverse('pages:world', args=[session_id])}#{anchor}")
+        return HttpResponseRedirect(f"{_page_of(session_id)}#{anchor}")
 
     return view
+
+
+def _page_of(session_id: uuid.UUID) -> str:
+    """Return the address of the page on which the setup can be changed."""
+    if is_setup_open(get_chapter(session_id)):
+        return reverse("pages:world", args=[session_id])
+    return f"{reverse('pages:play', args=[session_id])}?open=cells"
 
 
 def _save(session_id: uuid.UUID, change: Callable[[Setup], None]) -> None:

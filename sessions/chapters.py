@@ -124,6 +124,19 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
     return chapter
 
 
+@transaction.atomic
+def save_open_setup(session_id: uuid.UUID, mode_setup: dict[str, Any]) -> Session:
+    """Save the fields of the mode on Tab 1 in play. The caller has checked that the mode leaves
+    what changes open. Raises WrongState if the chapter is not in play."""
+    Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
+    chapter = get_chapter(session_id)
+    if not chapter.is_playable:
+        raise WrongState("This chapter is not in play, so this cannot be changed. Nothing was.")
+    chapter.tab1.mode_setup = mode_setup
+    chapter.tab1.save(update_fields=["mode_setup"])
+    return chapter
+
+
 def is_setup_open(chapter: Session) -> bool:
     """Return whether Tab 1 can be changed.
 

@@ -67,6 +67,12 @@ def view_of(world: World) -> PlayersView:
     return PlayersView(world)
 
 
+@register.filter
+def names_in(world: World) -> list[str]:
+    """Return the names of the people whom the player knows, the player included."""
+    return [one.name for one in world.people.values() if one.is_discovered or one.is_player]
+
+
 @register.simple_tag
 def finished() -> tuple[ReadyScenario, ...]:
     return ready_scenarios()

@@ -11,7 +11,7 @@ from ninja.responses import Status
 
 from agents.flows.next_chapter import reset_and_hand_on
 from agents.flows.warmup import warm_next_reply
-from agents.mode_fields import save_mode_setup, setup_of
+from agents.mode_fields import change_mode_setup, save_mode_setup, setup_of
 from sessions.access import get_chapter
 from sessions.chapters import (
     SetupChange,
@@ -31,12 +31,21 @@ from storyengine.api.documents import (
     Tab1Document,
     tab1_document,
 )
-from storyengine.api.preconditions import IfMatch, check_match, lock_for_change, tag_of
+from storyengine.api.preconditions import (
+    IfMatch,
+    check_match,
+    check_values_match,
+    lock_for_change,
+    tag_of,
+    tag_of_values,
+)
 from storyengine.api.problems import CALL, READ, WRITE, refusals
 from storyengine.api.reading import answer_created, read_session, read_sessions
 from storyengine.api.starters import begin
 
 router = Router(tags=["Chapters"])
+
+_SETUP = "/session/{uuid:session_id}/setup"
 
 
 @router.get("/session", response={200: SessionList, **refusals(422)})
@@ -143,25 +152,61 @@ def put_tab1(
     return document
 
 
-@router.get("/session/{uuid:session_id}/setup", response={200: dict[str, Any], **CALL})
-def get_setup(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
+@router.get(_SETUP, response={200: dict[str, Any], **CALL})
+def get_setup(request: HttpRequest, session_id: UUID, response: HttpResponse) -> dict[str, Any]:
     """Return the fields that the chapter's mode adds to Tab 1. If the mode adds none, the answer is
-    empty."""
-    setup = setup_of(get_chapter(session_id))
-    return setup.model_dump(mode="json") if setup else {}
+    empty. The header ETag is for `If-Match`."""
+    setup = _setup_of(session_id)
+    response["ETag"] = tag_of_values(setup)
+    return setup
 
 
-@router.put("/session/{uuid:session_id}/setup", response={200: dict[str, Any], **WRITE})
+@router.put(_SETUP, response={200: dict[str, Any], **WRITE, **refusals(412)})
+@transaction.atomic
 def put_setup(
-    request: HttpRequest, session_id: UUID, body: Annotated[dict[str, Any], Body()]
+    request: HttpRequest,
+    session_id: UUID,
+    response: HttpResponse,
+    body: Annotated[dict[str, Any], Body()],
+    if_match: IfMatch = "",
 ) -> dict[str, Any]:
     """Save the fields that the chapter's mode adds to Tab 1.
 
     They can be saved until the chapter is locked, or until the first prompt if the mode has no
-    lock. A field that is left out gets its default.
+    lock. A field that is left out gets its default. With `If-Match`, nothing is saved if somebody
+    has changed a field since it was read. In play, only fields that the mode leaves open may
+    differ.
     """
-    saved: dict[str, Any] = save_mode_setup(session_id, body).tab1.mode_setup
-    return saved
+    lock_for_change(session_id)
+    check_values_match(if_match, _setup_of(session_id))
+    save_mode_setup(session_id, body)
+    return get_setup(request, session_id, response)
+
+
+@router.patch(_SETUP, response={200: dict[str, Any], **WRITE, **refusals(412)})
+@transaction.atomic
+def patch_setup(
+    request: HttpRequest,
+    session_id: UUID,
+    response: HttpResponse,
+    body: Annotated[dict[str, Any], Body()],
+    if_match: IfMatch = "",
+) -> dict[str, Any]:
+    """Save some of the fields that the chapter's mode adds to Tab 1, and leave the others as they
+    are.
+
+    In play too, the fields that the mode leaves open can be saved; the change counts from the next
+    attempt. Of an exploration these are `note`, `talk` and `lorebook`.
+    """
+    lock_for_change(session_id)
+    check_values_match(if_match, _setup_of(session_id))
+    change_mode_setup(session_id, body)
+    return get_setup(request, session_id, response)
+
+
+def _setup_of(session_id: UUID) -> dict[str, Any]:
+    setup = setup_of(get_chapter(session_id))
+    return setup.model_dump(mode="json") if setup else {}
 
 
 @router.put(

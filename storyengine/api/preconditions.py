@@ -1,8 +1,10 @@
 """Lets a client save something only if nobody has changed it since the client read it."""
 
 import hashlib
+import json
 import uuid
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from django.utils import timezone
 from ninja import Header
@@ -35,7 +37,12 @@ class ChangedSince(ChapterError):
 
 def tag_of(document: Document) -> str:
     """Return the ETag of a document."""
-    return f'"{hashlib.sha256(document.model_dump_json().encode()).hexdigest()[:24]}"'
+    return _tag(document.model_dump_json())
+
+
+def tag_of_values(values: Mapping[str, Any]) -> str:
+    """Return the ETag of a JSON object."""
+    return _tag(json.dumps(values, sort_keys=True))
 
 
 def lock_for_change(session_id: uuid.UUID) -> None:
@@ -44,8 +51,21 @@ def lock_for_change(session_id: uuid.UUID) -> None:
 
 
 def check_match(if_match: str, document: Document) -> None:
-    """Raise ChangedSince if the client has read another document. A proxy or a compressed answer
-    may have made the tag a weak one."""
-    tags = [tag.strip().removeprefix("W/") for tag in if_match.split(",")]
-    if if_match and "*" not in tags and tag_of(document) not in tags:
+    """Raise ChangedSince if the client has read another document."""
+    _check(if_match, tag_of(document))
+
+
+def check_values_match(if_match: str, values: Mapping[str, Any]) -> None:
+    """Raise ChangedSince if the client has read another JSON object."""
+    _check(if_match, tag_of_values(values))
+
+
+def _check(if_match: str, tag: str) -> None:
+    # A proxy or a compressed answer may have made the client's tag a weak one.
+    tags = [one.strip().removeprefix("W/") for one in if_match.split(",")]
+    if if_match and "*" not in tags and tag not in tags:
         raise ChangedSince
+
+
+def _tag(content: str) -> str:
+    return f'"{hashlib.sha256(content.encode()).hexdigest()[:24]}"'

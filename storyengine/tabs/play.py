@@ -23,6 +23,7 @@ from sessions.chapters import (
     show_thoughts,
 )
 from sessions.exceptions import InvalidInput
+from storyengine.tabs.open_cells import open_cells_context
 from storyengine.tabs.play_page import (
     PlayPage,
     play_context,
@@ -46,6 +47,8 @@ def show_play(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     play."""
     page = read_play(session_id)
     context = play_context(page) | _to_put_in(request, page)
+    if page.shape == "playing":
+        context |= open_cells_context(page.chapter)
     if page.shape == "locking":
         context |= locking_context(page.chapter, page.jobs)
     return show(request, "play/play.html", context)

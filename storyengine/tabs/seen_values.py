@@ -211,7 +211,12 @@ def values_of_tab1(chapter: Session) -> dict[str, str]:
     if before := followed(chapter):
         chosen = persons_before(chapter, before)
         values |= {f"before_{slot}": str(chosen.get(slot) or "") for slot in SLOTS}
-    return values | dict(_places(present_setup(chapter), PREFIX))
+    return values | values_of_setup(present_setup(chapter))
+
+
+def values_of_setup(setup: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values of a mode's setup, by the names of their fields."""
+    return dict(_places(setup, PREFIX))
 
 
 def _places(found: Any, place: str) -> list[tuple[str, str]]:

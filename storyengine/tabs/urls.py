@@ -13,6 +13,7 @@ from storyengine.tabs import (
     forks,
     library,
     models,
+    open_cells,
     play,
     reading,
     receipts,
@@ -42,6 +43,7 @@ of_a_chapter: list[URLPattern] = [
     # Tab 2
     path("play", play.show_play, name="play"),
     path("play/status", play.status, name="play-status"),
+    path("play/setup", open_cells.save, name="save-open-setup"),
     path("play/panel", play.choose, name="panel"),
     path("play/reply-length", play.save_reply_length, name="reply-length"),
     path("play/keep", play.keep, name="keep"),

@@ -1,0 +1,200 @@
+"""What guides the narrator can be changed in play, on Tab 2 and through the API."""
+
+import json
+import threading
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.providers.base import ModelRequest
+from agents.providers.scripted import ScriptedProvider
+from explorer.setup import exploration_of
+from explorer.tests.playing import TAVERN, begin, calls, move, play, scripted
+from sessions.chapters import is_setup_open
+from sessions.models import Session
+from storyengine.api.tests.calling import address, call
+from storyengine.tabs.seen_values import mark_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+__all__ = ["scripted"]
+
+NOTE = {"text": "NOTE-NEW", "depth": 1, "role": "user"}
+
+
+def setup_now(chapter: Session) -> dict[str, Any]:
+    found: dict[str, Any] = call("GET", address(chapter, "setup")).json()
+    return found
+
+
+def save_in_play(client: Client, chapter: Session, fields: dict[str, str], **headers: str) -> Any:
+    return client.post(f"/chapters/{chapter.pk}/play/setup", fields, headers=headers)
+
+
+def seen(value: str) -> dict[str, str]:
+    return {"HX-Request": "true", "X-Seen": mark_of(value)}
+
+
+class TestApi:
+    def test_an_open_field_changes_and_counts_from_the_next_attempt(
+        self, scripted: ScriptedProvider
+    ) -> None:
+        chapter = begin()
+        scripted.enqueue("A fire.", "Smoke.")
+        play(chapter)
+        changed = call("PATCH", address(chapter, "setup"), {"note": NOTE})
+        assert changed.status_code == 200, changed.content
+        assert changed.json()["note"] == NOTE
+        play(chapter)
+        first, second = ("".join(m.content for m in one.messages) for one in scripted.history)
+        assert "NOTE-NEW" not in first
+        assert "NOTE-NEW" in second
+
+    def test_a_running_reply_goes_on_as_it_began(self, scripted: ScriptedProvider) -> None:
+        chapter = begin({**TAVERN, "note": {"text": "NOTE-OLD"}})
+
+        def answer(request: ModelRequest) -> Any:
+            saved: list[int] = []
+            thread = threading.Thread(
+                target=lambda: saved.append(
+                    call("PATCH", address(chapter, "setup"), {"note": NOTE}).status_code
+                )
+            )
+            thread.start()
+            thread.join()
+            assert saved == [200]
+            return "The wheel turns."
+
+        scripted.enqueue(calls("", move("The Mill")))
+        scripted.fallback = answer
+        play(chapter)
+        play(chapter)
+        texts = ["".join(m.content for m in one.messages) for one in scripted.history]
+        # The note is changed while the second step is written; the third call is the next attempt.
+        assert ["NOTE-OLD" in text for text in texts] == [True, True, False]
+        assert ["NOTE-NEW" in text for text in texts] == [False, False, True]
+
+    @pytest.mark.parametrize(
+        ("fields", "status"),
+        [
+            ({"note": {"text": "x" * 2_001}}, 422),
+            ({"lorebook": {"entries": [{"content": "x" * 5_001}]}}, 422),
+            ({"lorebook": {"entries": [{}] * 101}}, 422),
+            ({"talk": [{}] * 31}, 422),
+            ({"note": {"role": "tool"}}, 422),
+            ({"nothing": 1}, 422),
+            ({"title": "Another"}, 409),
+            ({"note": {"text": "Both."}, "people": []}, 409),
+        ],
+    )
+    def test_what_is_refused_changes_nothing(self, fields: dict[str, Any], status: int) -> None:
+        chapter = begin()
+        before = setup_now(chapter)
+        assert call("PATCH", address(chapter, "setup"), fields).status_code == status
+        assert setup_now(chapter) == before
+
+    def test_the_whole_setup_can_be_put_if_only_open_fields_differ(self) -> None:
+        chapter = begin()
+        whole = setup_now(chapter)
+        assert call("PUT", address(chapter, "setup"), whole | {"note": NOTE}).status_code == 200
+        assert call("PUT", address(chapter, "setup"), whole | {"style": "Dry."}).status_code == 409
+        assert setup_now(chapter)["note"] == NOTE
+
+    def test_what_somebody_else_has_changed_is_not_overwritten(self, client: Client) -> None:
+        chapter = begin()
+        where = f"/api{address(chapter, 'setup').removeprefix('/api')}"
+        tag = client.get(where).headers["ETag"]
+
+        def patch(text: str, tag: str) -> int:
+            body = json.dumps({"note": {"text": text}})
+            return client.patch(
+                where, body, content_type="application/json", headers={"If-Match": tag}
+            ).status_code
+
+        assert patch("Mine.", tag) == 200
+        assert patch("Stale.", tag) == 412
+        assert setup_now(chapter)["note"]["text"] == "Mine."
+        assert patch("Fresh.", client.get(where).headers["ETag"]) == 200
+
+    def test_a_chapter_that_has_ended_takes_no_change(self, scripted: ScriptedProvider) -> None:
+        chapter = begin()
+        play(chapter)
+        call("POST", address(chapter, "end"), {})
+        refused = call("PATCH", address(chapter, "setup"), {"note": NOTE})
+        assert refused.status_code == 409
+
+    def test_another_way_to_play_leaves_nothing_open(self) -> None:
+        made = call("POST", "/api/session", {}).json()
+        chapter = Session.objects.get(pk=made["session_id"])
+        assert call("PATCH", address(chapter, "setup"), {"note": NOTE}).status_code == 422
+
+
+class TestPage:
+    def test_the_cells_stand_beside_the_transcript(self, client: Client) -> None:
+        chapter = begin({**TAVERN, "note": {"text": "NOTE-OLD"}})
+        page = client.get(f"/chapters/{chapter.pk}/play").content.decode()
+        assert "NOTE-OLD" in page
+        assert "js/conflict" in page
+        assert "Add an entry" in page
+        # The names of hidden people are no business of the player's.
+        assert "Marta Quill" not in page
+
+    def test_a_field_saves_itself_and_gets_a_mark(self, client: Client) -> None:
+        chapter = begin()
+        saved = save_in_play(client, chapter, {"setup.note.text": "Dread."}, **seen(""))
+        assert saved.status_code == 204
+        assert saved.headers["X-Seen"] == mark_of("Dread.")
+        assert exploration_of(Session.objects.get()).note.text == "Dread."
+        assert not is_setup_open(Session.objects.get())
+
+    def test_what_another_window_changed_is_asked_about(self, client: Client) -> None:
+        chapter = begin({**TAVERN, "note": {"text": "Theirs."}})
+        refused = save_in_play(client, chapter, {"setup.note.text": "Mine."}, **seen("Older."))
+        assert refused.status_code == 412
+        assert "Theirs." in refused.content.decode()
+        assert exploration_of(Session.objects.get()).note.text == "Theirs."
+
+    def test_without_scripts_a_whole_form_is_saved(self, client: Client) -> None:
+        chapter = begin()
+        fields = {"setup.note.text": "Dread.", "setup.note.depth": "0", "seen_values": "{}"}
+        saved = save_in_play(client, chapter, fields)
+        assert saved.status_code == 302
+        assert saved.headers["Location"].endswith("/play?open=cells")
+        page = client.get(saved.headers["Location"]).content.decode()
+        assert 'id="open-cells" open' in page
+        assert exploration_of(Session.objects.get()).note.depth == 0
+
+    def test_entries_are_added_and_removed_in_play(self, client: Client) -> None:
+        chapter = begin()
+        pages = f"/modes/explorer/{chapter.pk}"
+        added = client.post(f"{pages}/lore")
+        assert added.headers["Location"] == f"/chapters/{chapter.pk}/play?open=cells#lore"
+        assert len(exploration_of(Session.objects.get()).lorebook.entries) == 1
+        client.post(f"{pages}/lore/0/remove")
+        assert not exploration_of(Session.objects.get()).lorebook.entries
+        # What is not open stays closed.
+        assert client.post(f"{pages}/places").status_code == 409
+
+    @pytest.mark.parametrize("field", ["setup.title", "setup.people.0.name"])
+    def test_a_closed_field_is_refused_here(self, client: Client, field: str) -> None:
+        chapter = begin()
+        refused = save_in_play(client, chapter, {field: "Another"}, **seen(""))
+        assert refused.status_code == 423
+        assert exploration_of(Session.objects.get()).title == "The Last Ferry"
+
+    def test_a_value_that_is_not_allowed_is_refused_at_its_field(self, client: Client) -> None:
+        chapter = begin()
+        refused = save_in_play(client, chapter, {"setup.note.depth": "many"}, **seen("4"))
+        assert refused.status_code == 422
+        assert "note.depth" in refused.content.decode()
+
+    def test_an_ended_chapter_shows_no_cells(
+        self, client: Client, scripted: ScriptedProvider
+    ) -> None:
+        chapter = begin()
+        play(chapter)
+        call("POST", address(chapter, "end"), {})
+        page = client.get(f"/chapters/{chapter.pk}/play").content.decode()
+        assert "open-cells" not in page
+        refused = save_in_play(client, chapter, {"setup.note.text": "Late."}, **seen(""))
+        assert refused.status_code == 423
