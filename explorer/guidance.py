@@ -1,5 +1,5 @@
 """What guides the narrator beside the world, and can also be changed in play: the author's note,
-examples of how people talk, and the lorebook."""
+examples of how people talk, and the lorebook. The rules on the output are in output_rules."""
 
 from typing import Annotated, Literal
 
@@ -7,8 +7,8 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 from explorer.setup_parts import Line, Name, Part, Text, none_if_empty
 
-# The fields of the setup that have these parts, and stay open in play.
-OPEN_FIELDS = ("note", "talk", "lorebook")
+# The fields of the setup that stay open in play.
+OPEN_FIELDS = ("note", "talk", "lorebook", "output_rules")
 NOTE_LIMIT, TALK_LIMIT = 2_000, 2_000
 MOST_TALK, MOST_LORE, MOST_KEYWORDS = 30, 100, 20
 # The most turns before which the note stands, and the most turns that are searched for keywords.

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from agents.modes import world_of
 from agents.providers.exceptions import EmptyReply
+from explorer.output_rules import ORIGINAL, OutputRule, apply_rules
+from explorer.setup import exploration_of
 from explorer.tools import meeting
 from sessions.events import NewEvent
 from sessions.models import Attempt, Change, Event
@@ -22,20 +24,21 @@ NAMED = "named"
 
 
 def concludes(attempt: Attempt, text: str) -> list[NewChange]:
-    """Return the meetings with hidden people at the player's place whom the text names although no
-    tool discovered them."""
+    """Return the meetings with hidden people at the player's place whom the text that comes out of
+    the rules names although no tool discovered them."""
     world: World = world_of(attempt)
+    told = "\n\n".join(one.text for one in _passages(attempt, text))
     return [
         NewChange(change.kind, change.payload, cause=NAMED, after_chars=len(text))
         for one in world.hidden()
-        if any(is_named_in(text, name) for name in (one.name, *one.aliases))
+        if any(is_named_in(told, name) for name in (one.name, *one.aliases))
         for change in meeting(world, one.name)
     ]
 
 
 def outcome(attempt: Attempt, text: str) -> Sequence[NewEvent]:
-    """Return the text, and between its paragraphs a line for each thing that a step changed. Raises
-    EmptyReply without text."""
+    """Return what comes out of the text by the chapter's rules, and between its passages a line for
+    each thing that a step changed. Raises EmptyReply without text."""
     if not text.strip():
         raise EmptyReply("The narrator acted and told nothing. Nothing was lost; try again.")
     return list(_events(attempt, text))
@@ -43,11 +46,24 @@ def outcome(attempt: Attempt, text: str) -> Sequence[NewEvent]:
 
 def _events(attempt: Attempt, text: str) -> Iterator[NewEvent]:
     player = attempt.session.character(1).name
+    rules = exploration_of(attempt.session).output_rules
     for piece in text_and_changes(attempt, text):
         if isinstance(piece, str):
-            yield NewEvent(piece)
+            yield _passage(rules, piece)
         elif told := told_change(piece, player):
             yield told
+
+
+def _passages(attempt: Attempt, text: str) -> list[NewEvent]:
+    rules = exploration_of(attempt.session).output_rules
+    pieces = text_and_changes(attempt, text)
+    return [_passage(rules, piece) for piece in pieces if isinstance(piece, str)]
+
+
+def _passage(rules: Sequence[OutputRule], written: str) -> NewEvent:
+    """Return the event of a passage. It keeps what the model wrote if something else came out."""
+    told = apply_rules(rules, written)
+    return NewEvent(told, shown=None if told == written else {ORIGINAL: written})
 
 
 def told_change(change: Change, player: str) -> NewEvent | None:

@@ -122,6 +122,14 @@ def _remove_lore(setup: Setup, entry: int) -> None:
     setup["lorebook"]["entries"].pop(entry)
 
 
+def _add_rule(setup: Setup) -> None:
+    setup["output_rules"].append({})
+
+
+def _remove_rule(setup: Setup, rule: int) -> None:
+    setup["output_rules"].pop(rule)
+
+
 def _remove_fact(setup: Setup, person: int, fact: int) -> None:
     setup["people"][person]["knowledge"].pop(fact)
 
@@ -136,6 +144,8 @@ add_talk = _changing(_add_talk, "talk")
 remove_talk = _changing(_remove_talk, "talk")
 add_lore = _changing(_add_lore, "lore")
 remove_lore = _changing(_remove_lore, "lore")
+add_rule = _changing(_add_rule, "rules")
+remove_rule = _changing(_remove_rule, "rules")
 add_fact = _changing(_add_fact, "people")
 remove_fact = _changing(_remove_fact, "people")
 

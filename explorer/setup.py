@@ -10,6 +10,7 @@ from agents.mode_fields import setup_of
 from agents.modes import mode_of
 from agents.prompting.sandwich import Subject
 from explorer.guidance import MOST_TALK, AuthorsNote, Lorebook, TalkExample
+from explorer.output_rules import MOST_RULES, OutputRule
 from explorer.setup_parts import Line, Name, Part, Text, none_if_empty
 from sessions.cast import clean_person
 from sessions.exceptions import ChapterError, WrongState
@@ -95,6 +96,7 @@ class Exploration(Part):
     note: AuthorsNote = AuthorsNote()
     talk: list[TalkExample] = Field([], max_length=MOST_TALK)
     lorebook: Lorebook = Lorebook()
+    output_rules: list[OutputRule] = Field([], max_length=MOST_RULES)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -196,7 +196,8 @@ def patch_setup(
     are.
 
     In play too, the fields that the mode leaves open can be saved; the change counts from the next
-    attempt. Of an exploration these are `note`, `talk` and `lorebook`.
+    attempt. Of an exploration these are `note`, `talk`, `lorebook` and
+    `output_rules`.
     """
     lock_for_change(session_id)
     check_values_match(if_match, _setup_of(session_id))

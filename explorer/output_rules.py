@@ -1,0 +1,102 @@
+"""Rules that change the narrator's finished text: a pattern, and what replaces each match.
+
+Patterns run in RE2, whose time grows with the length of the text alone. What came out is what the
+page, memory and later requests have; the event keeps the original beside it.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Annotated, Any
+
+import re2
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator
+
+from explorer.setup_parts import Part
+
+MOST_RULES, RULE_LIMIT = 20, 500
+# The most instructions of a pattern, and the most characters and matches of a passage. A rule is
+# not applied to a longer passage, nor if it would make one.
+_MOST_INSTRUCTIONS, _MOST_CHARACTERS, _MOST_MATCHES = 20_000, 20_000, 5_000
+# A reference to a group, a line break or a backslash in a replacement.
+_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+# The key under which an event keeps the text that the model wrote (`Event.shown`).
+ORIGINAL = "original"
+
+
+@lru_cache(maxsize=256)
+def _compile(pattern: str) -> Any:
+    """Return the compiled pattern. Raises ValueError with the reason why it is none."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(pattern, options)
+    except (re2.error, UnicodeError) as error:
+        said = error.args[0] if error.args else ""
+        reason = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        raise ValueError(f"this is no pattern of RE2: {reason[:200]}") from None
+    if compiled.programsize > _MOST_INSTRUCTIONS:
+        raise ValueError("this pattern is too large; repeat fewer things in it")
+    return compiled
+
+
+class OutputRule(Part):
+    """A rule. In the replacement, a backslash with 0 stands for the match, with 1 to 9 for a group,
+    with n for a line break, and with another one for a backslash. A rule without a pattern does
+    nothing."""
+
+    pattern: Annotated[str, StringConstraints(max_length=RULE_LIMIT)] = ""
+    replacement: Annotated[str, StringConstraints(max_length=RULE_LIMIT)] = Field(
+        "", validate_default=True
+    )
+
+    @field_validator("pattern")
+    @classmethod
+    def _check_pattern(cls, pattern: str) -> str:
+        _compile(pattern)
+        return pattern
+
+    @field_validator("replacement")
+    @classmethod
+    def _check_replacement(cls, replacement: str, info: ValidationInfo) -> str:
+        pattern = info.data.get("pattern")
+        groups = _compile(pattern).groups if pattern else 9
+        for found in _ESCAPE.finditer(replacement):
+            sign = found[1]
+            if sign.isascii() and sign.isdigit():
+                if int(sign) > groups:
+                    raise ValueError(f"the pattern has no group {sign}")
+            elif sign not in ("n", "\\"):
+                raise ValueError("a backslash stands before 0 to 9, n or another backslash")
+        return replacement
+
+
+def apply_rules(rules: Sequence[OutputRule], passage: str) -> str:
+    """Return what comes out of a passage, one rule after the other. A rule that would leave nothing
+    of the passage is not applied to it."""
+    for rule in rules:
+        if rule.pattern and len(passage) <= _MOST_CHARACTERS:
+            changed = _apply(rule, passage).strip()
+            if changed and len(changed) <= _MOST_CHARACTERS:
+                passage = changed
+    return passage
+
+
+def _apply(rule: OutputRule, passage: str) -> str:
+    parts, end = [], 0
+    for count, match in enumerate(_compile(rule.pattern).finditer(passage)):
+        if count == _MOST_MATCHES:
+            break
+        parts += [passage[end : match.start()], _filled(rule.replacement, match)]
+        end = match.end()
+    return "".join([*parts, passage[end:]])
+
+
+def _filled(replacement: str, match: Any) -> str:
+    def fill(found: re.Match[str]) -> str:
+        sign = found[1]
+        if sign.isdigit():
+            return match.group(int(sign)) or ""
+        return "\n" if sign == "n" else sign
+
+    return _ESCAPE.sub(fill, replacement)
