@@ -61,7 +61,7 @@ def lore(subject: Subject, tier: Tier) -> Pieces:
     turns = list(_last_turns(subject, most_scanned(lorebook)))
     judged = judge(lorebook, turns, _room(subject, lorebook.token_budget))
     pieces = [Piece(one.content.strip()) for one in told(judged)]
-    lead = [Piece("LORE (what holds in this story; it comes up because of the last turns):")]
+    lead = [Piece("LORE (what holds in this story):")]
     return Pieces.with_record([*lead, *pieces] if pieces else [], [one.line for one in judged])
 
 

@@ -149,6 +149,11 @@ def test_an_entry_has_caps(fields: dict[str, object]) -> None:
 
 def test_a_lorebook_has_caps() -> None:
     assert len(Lorebook.model_validate({"entries": [{}] * 100}).entries) == 100
-    for fields in ({"entries": [{}] * 101}, {"token_budget": 49}, {"token_budget": 10_001}):
+    refused: list[dict[str, object]] = [
+        {"entries": [{}] * 101},
+        {"token_budget": 49},
+        {"token_budget": 10_001},
+    ]
+    for fields in refused:
         with pytest.raises(ValidationError):
             Lorebook.model_validate(fields)

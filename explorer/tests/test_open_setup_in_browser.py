@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import page as page
@@ -13,7 +13,10 @@ from storyengine.tests.running import ScriptedProgram
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
-SIZES = {"1280": {"width": 1280, "height": 900}, "390": {"width": 390, "height": 664}}
+SIZES = {
+    "1280": ViewportSize(width=1280, height=900),
+    "390": ViewportSize(width=390, height=664),
+}
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ class TestPlayed:
         assert refused.status_code == 422
         assert "output_rules.0.pattern" in refused.content.decode()
         assert "missing )" in refused.content.decode()
-        many = {"output_rules": [{}] * 21}
+        many: dict[str, Any] = {"output_rules": [{}] * 21}
         assert call("PATCH", address(chapter, "setup"), many).status_code == 422
         fields = {"setup.output_rules.0.pattern": "[z"}
         page = client.post(

@@ -23,7 +23,7 @@ EXPECTED = {
     "/api/session/{session_id}/fork": {"post"},
     "/api/session/{session_id}": {"get", "patch", "delete"},
     "/api/session/{session_id}/tab1": {"get", "put"},
-    "/api/session/{session_id}/setup": {"get", "put"},
+    "/api/session/{session_id}/setup": {"get", "put", "patch"},
     "/api/session/{session_id}/scenario": {"get", "put"},
     "/api/session/{session_id}/world": {"get"},
     "/api/session/{session_id}/lock": {"post"},
