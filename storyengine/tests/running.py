@@ -135,6 +135,7 @@ def run_scripted_program(
             "OPENAI_API_KEY": "unused",
             "STORYENGINE_CONTEXT_WINDOW": str(context_window),
             "STORYENGINE_MAX_OUTPUT": str(max_output),
+            "STORYENGINE_MODEL": "agent-1",
             **{f"STORYENGINE_MODEL_AGENT_{n}": f"agent-{n}" for n in range(10)},
         }
         if data_folder is not None:
