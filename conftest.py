@@ -21,6 +21,7 @@ from agents.running.jobs import due_jobs
 from agents.running.work import work_on
 from agents.servers.caps import NO_CAPS
 from agents.tests.replies import answer_in_form
+from sessions.tests.weekly import left_to_the_week
 from storyengine.tests.both_stacks import on_both_stacks
 from storyengine.tests.running import RunningProgram
 
@@ -42,9 +43,14 @@ _LONG = {"browser", "processes", "real_model"}
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that run on both stacks, and sort the long tests to the front. A long test
-    mostly waits, so other processes can run the short tests meanwhile."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only the weekly run tries, mark the tests that run on both stacks, and sort
+    the long tests to the front. A long test mostly waits, so other processes can run the short
+    tests meanwhile."""
+    if left := left_to_the_week([item for item in items if isinstance(item, pytest.Function)]):
+        config.hook.pytest_deselected(items=left)
+        ids = {id(item) for item in left}
+        items[:] = [item for item in items if id(item) not in ids]
     for test in on_both_stacks([item for item in items if isinstance(item, pytest.Function)]):
         test.add_marker("servers")
     items.sort(key=lambda item: _LONG.isdisjoint(mark.name for mark in item.iter_markers()))

@@ -11,15 +11,16 @@ from bench.fold_play import LARGE, SMALL, Tallies, play_chapter
 from bench.fold_reading import Asking, Tally, check_prompt
 from bench.fold_saga_play import play_saga
 from bench.fold_story import Change, Kind, Story, Subject, Turn
+from sessions.tests.weekly import few
 
 KEY = Subject(Kind.HOLDER, "holder of the key", "The key is now with", ("Mara", "Tobin"))
 
 
 @pytest.mark.django_db
-def test_prompts_of_a_chapter_of_50_turns_tell_the_truth() -> None:
+def test_prompts_of_a_short_chapter_tell_the_truth() -> None:
     # The windows of the chapter's models must not stay in the settings.
     with override_settings():
-        tallies = play_chapter(50, subjects=20, cast=4, seed=15)
+        tallies = play_chapter(few(25, 50), subjects=20, cast=4, seed=15)
     assert [example for tally in tallies.values() for example in tally.examples] == []
     found = figures(tallies)
     assert [figure for figure in found if not figure.passed] == []
@@ -29,7 +30,7 @@ def test_prompts_of_a_chapter_of_50_turns_tell_the_truth() -> None:
 @pytest.mark.django_db
 def test_prompts_of_a_story_of_three_chapters_tell_the_truth() -> None:
     with override_settings():
-        tallies = play_saga(3, 16, subjects=16, seed=7)
+        tallies = play_saga(3, few(8, 16), subjects=16, seed=7)
     assert [example for tally in tallies.values() for example in tally.examples] == []
     found = figures(tallies)
     assert [figure for figure in found if not figure.passed] == []

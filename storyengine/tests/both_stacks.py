@@ -17,12 +17,13 @@ The first stack runs each case of each function. With STORYENGINE_TEST_STRIDE=1,
 run, the second stack does so too.
 """
 
-import os
 import re
 import zlib
 from collections.abc import Collection, Mapping
 
 import pytest
+
+from sessions.tests.weekly import is_weekly
 
 # The marks of tests that behave the same with each database and each broker. These tests look at
 # pages, run the embedded model, or check requests that are refused before anything is stored.
@@ -57,8 +58,7 @@ def on_both_stacks(tests: Collection[pytest.Function]) -> list[pytest.Function]:
 
 def _is_left_to_the_week(name: str) -> bool:
     """Return whether only the weekly run tries the function on the second stack."""
-    is_weekly = os.environ.get("STORYENGINE_TEST_STRIDE") == "1"
-    in_front = name.startswith(_IN_FRONT) and not is_weekly
+    in_front = name.startswith(_IN_FRONT) and not is_weekly()
     return in_front and zlib.crc32(name.encode()) % _ONE_IN != 0
 
 
@@ -74,7 +74,7 @@ def _meets_servers(test: pytest.Function) -> bool:
 def _that_may_differ(cases: list[pytest.Function]) -> list[pytest.Function]:
     one = cases[0]
     if (
-        os.environ.get("STORYENGINE_TEST_STRIDE") == "1"
+        is_weekly()
         or one.nodeid.startswith(_OF_SERVERS)
         or any(not _marks_of(case).isdisjoint({"processes", "each_case"}) for case in cases)
         or _commits(one)

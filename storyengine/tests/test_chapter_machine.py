@@ -35,6 +35,7 @@ from sessions.breaking import stop_attempt
 from sessions.chapters import delete_chapter
 from sessions.models import Turn
 from sessions.states import State
+from sessions.tests.weekly import few
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
@@ -57,9 +58,9 @@ from storyengine.tests.lighthouse.tide import TIDE
 # chapters. The option `--hypothesis-seed` repeats the chapters of a run:
 # STORYENGINE_TEST_CHAPTERS=200 pytest storyengine/tests/test_chapter_machine.py --hypothesis-seed=8
 ON_SERVERS = bool(os.environ.get("STORYENGINE_TEST_DATABASE_URL"))
-WEEKLY, EACH_TIME = (12, 2) if ON_SERVERS else (40, 5)
-FEW = WEEKLY if os.environ.get("STORYENGINE_TEST_STRIDE") == "1" else EACH_TIME
-CHAPTERS = int(os.environ.get("STORYENGINE_TEST_CHAPTERS", FEW))
+CHAPTERS = int(
+    os.environ.get("STORYENGINE_TEST_CHAPTERS", few(2, 12) if ON_SERVERS else few(3, 40))
+)
 # The largest number of copies of a chapter. It is small, because making a copy takes longer than
 # any other step.
 COPIES = 4

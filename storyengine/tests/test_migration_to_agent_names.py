@@ -10,7 +10,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from agents.models import LLMArtifact, TokenCalibration
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.weekly, pytest.mark.django_db(transaction=True)]
 
 BEFORE = [("agents", "0017_job_finished_deltas")]
 

@@ -22,7 +22,7 @@ from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.tests.test_round_trip import exported
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.weekly, pytest.mark.django_db(transaction=True)]
 
 BEFORE = [
     ("story_sessions", "0003_accepted_calls_and_importing"),

@@ -13,7 +13,7 @@ from sessions.models import Session
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.weekly, pytest.mark.django_db(transaction=True)]
 
 BEFORE = [("story_sessions", "0005_attempts_only")]
 CONFIG = {"tab1_char_limit": 5_000, "tab2_char_limit": 60_000, "prompt_char_limit": 5_000}

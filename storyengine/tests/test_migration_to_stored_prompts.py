@@ -19,7 +19,7 @@ from agents.models import LLMArtifact, PromptText
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.weekly, pytest.mark.django_db(transaction=True)]
 
 BEFORE = ("agents", "0013_attempts_only")
 MIGRATION = import_module("agents.migrations.0015_prompts_stored_once")

@@ -11,7 +11,11 @@ from django.utils import timezone
 
 from sessions.models import Session
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]
+pytestmark = [
+    pytest.mark.weekly,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.servers,
+]
 
 BEFORE = [("story_sessions", "0019_reply_length")]
 # The title of each chapter, with the title of its origin. A fork may be stored before its origin.

@@ -195,6 +195,7 @@ def test_every_word_of_memory_stands_in_the_prompt_of_a_large_window_60_turns_la
     assert "left-out" not in what_it_saw(chapter.pk, chapter.prompt_index)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("llm", ["openai", "embedded"])
 def test_a_small_window_has_three_quarters_of_the_oldest(
     form: str, llm: str, provider: ScriptedProvider, settings: Settings, run_jobs: RunJobs
@@ -259,6 +260,7 @@ def quoting_delta(chunk: str) -> dict[str, Any]:
     return turn_delta(first, last, major_events=told, state_changes=[light])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("window", "llm", "most_lost"),
     [(128_000, "openai", 0), (8_192, "openai", 5), (8_192, "embedded", 5)],

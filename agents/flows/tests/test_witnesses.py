@@ -52,6 +52,7 @@ from sessions.models import THOUGHT, Attempt, Session, Turn
 from sessions.record import chosen_events
 from sessions.states import State
 from sessions.tests.factories import add_reply, add_turn, make_active_chapter
+from sessions.tests.weekly import few
 from sessions.world import NewChange, add_changes, changes_that_count
 
 pytestmark = pytest.mark.django_db
@@ -113,6 +114,7 @@ def chapter(provider: ScriptedProvider) -> Session:
     return chapter
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("llm", "model", "tier"), MODELS)
 def test_a_word_for_two_of_three_reaches_no_prompt_of_the_third(
     chapter: Session,
@@ -465,7 +467,7 @@ def remember_all() -> None:
 
 
 @pytest.mark.usefixtures("_scenes")
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@settings(max_examples=few(4, 24), suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
 def test_prompts_tell_what_was_witnessed_and_ruled_and_nothing_else(
     steps: list[tuple[str, int, set[int] | None, int]],

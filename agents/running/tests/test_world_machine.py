@@ -29,6 +29,7 @@ from sessions.exceptions import WrongState
 from sessions.models import Attempt, Session
 from sessions.states import State
 from sessions.tests.factories import act, make_active_chapter
+from sessions.tests.weekly import few
 from sessions.world import (
     NewChange,
     changes_that_count,
@@ -467,6 +468,8 @@ def test_the_world_is_that_of_a_chapter_in_which_only_the_chosen_were_made(
     run_state_machine_as_test(
         Play,
         settings=settings(
-            max_examples=30, stateful_step_count=40, suppress_health_check=list(HealthCheck)
+            max_examples=few(10, 60),
+            stateful_step_count=40,
+            suppress_health_check=list(HealthCheck),
         ),
     )

@@ -271,6 +271,7 @@ def comes_back(chapter: Session) -> None:
     assert json.loads(export_chapter(copy.pk).to_json())["chapter"] == json.loads(file)["chapter"]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("deed", AT_A_LIMIT, ids=lambda deed: deed.__name__)
 def test_at_a_limit_it_comes_back_and_beyond_it_is_refused(
     chapter: Session, deed: Callable[[Session, int], None]

@@ -406,6 +406,7 @@ def no_seed(content: Any) -> None:
     content["seed"] = "luck"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("spoil", "refusal"),
     [

@@ -52,6 +52,7 @@ def check_pages(client: Client, chapter: Session) -> None:
     assert client.get(f"/api/session/{chapter.pk}/calls").status_code == 200
 
 
+@pytest.mark.weekly
 @pytest.mark.django_db(transaction=True)
 class TestAfterTheUpdate:
     @pytest.fixture
