@@ -10,8 +10,8 @@ stacks. So the second stack runs one case of a function, and also:
 - each case in the folders of tests that are about the database or the broker itself
 - each case of a function with the mark `each_case`, if the values have names that hide them
 
-Pages, the API, and the gates before both call functions whose own tests run on both stacks. So of
-their functions only one in four runs on the second stack.
+Pages, the API, files, and the gates before them call functions whose own tests run on both stacks.
+So of their functions only one in four runs on the second stack, and all that start the program.
 
 The first stack runs each case of each function. With STORYENGINE_TEST_STRIDE=1, as in the weekly
 run, the second stack does so too.
@@ -33,7 +33,10 @@ _ONE_STACK = {"browser", "real_model", "one_stack"}
 _DATABASE = {"db", "transactional_db", "live_server"}
 _COMMITTING = {"transactional_db", "live_server"}
 _OF_SERVERS = ("storyengine/stack/", "storyengine/backups/", "chaos/")
-_IN_FRONT = tuple(f"storyengine/{name}/" for name in ("access", "api", "operations", "tabs"))
+_IN_FRONT = tuple(
+    f"storyengine/{name}/"
+    for name in ("access", "api", "books", "exchange", "operations", "tabs", "tests")
+)
 _ONE_IN = 4
 # PostgreSQL holds a text to the length of its column, of which the shortest has 40 characters.
 _PLAIN_TEXT = re.compile(r"[\n -~]{0,40}")
@@ -51,7 +54,7 @@ def on_both_stacks(tests: Collection[pytest.Function]) -> list[pytest.Function]:
     return [
         case
         for name, cases in functions.items()
-        if not _is_left_to_the_week(name)
+        if _starts_program(cases) or not _is_left_to_the_week(name)
         for case in _that_may_differ(cases)
     ]
 
@@ -60,6 +63,10 @@ def _is_left_to_the_week(name: str) -> bool:
     """Return whether only the weekly run tries the function on the second stack."""
     in_front = name.startswith(_IN_FRONT) and not is_weekly()
     return in_front and zlib.crc32(name.encode()) % _ONE_IN != 0
+
+
+def _starts_program(cases: Collection[pytest.Function]) -> bool:
+    return any("processes" in _marks_of(case) for case in cases)
 
 
 def _meets_servers(test: pytest.Function) -> bool:
@@ -76,7 +83,8 @@ def _that_may_differ(cases: list[pytest.Function]) -> list[pytest.Function]:
     if (
         is_weekly()
         or one.nodeid.startswith(_OF_SERVERS)
-        or any(not _marks_of(case).isdisjoint({"processes", "each_case"}) for case in cases)
+        or _starts_program(cases)
+        or any("each_case" in _marks_of(case) for case in cases)
         or _commits(one)
     ):
         return cases
