@@ -7,7 +7,7 @@ from agents.modes import world_of
 from agents.providers.exceptions import EmptyReply
 from explorer.output_rules import ORIGINAL, OutputRule, apply_rules
 from explorer.setup import exploration_of
-from explorer.tools import meeting
+from explorer.tools import meeting, room_in_cast
 from sessions.events import NewEvent
 from sessions.models import Attempt, Change, Event
 from sessions.world import NewChange, text_and_changes
@@ -28,11 +28,16 @@ def concludes(attempt: Attempt, text: str) -> list[NewChange]:
     the rules names although no tool discovered them."""
     world: World = world_of(attempt)
     told = "\n\n".join(one.text for one in _passages(attempt, text))
-    return [
-        NewChange(change.kind, change.payload, cause=NAMED, after_chars=len(text))
+    named = [
+        one.name
         for one in world.hidden()
         if any(is_named_in(told, name) for name in (one.name, *one.aliases))
-        for change in meeting(world, one.name)
+    ]
+    room = room_in_cast(attempt) if named else 0
+    return [
+        NewChange(change.kind, change.payload, cause=NAMED, after_chars=len(text))
+        for at, name in enumerate(named)
+        for change in meeting(world, name, joins=at < room)
     ]
 
 

@@ -3,6 +3,7 @@
 Their names and their arguments are those of the specification of this way to play.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
@@ -22,7 +23,7 @@ from explorer.setup_parts import LINE_LIMIT
 from explorer.state import MOVE_TICKS, apply_proposed, offered_of, public_text_of
 from sessions.cast import clean_person
 from sessions.exceptions import ChapterError
-from sessions.limits import AGENT_NAME_CHAR_LIMIT, PUBLIC_TEXT_CHAR_LIMIT
+from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_PEOPLE_IN_PLAY, PUBLIC_TEXT_CHAR_LIMIT
 from sessions.models import PERSON, Attempt
 from sessions.roster import character
 from world.changes import KNOWN_AS, MET, MOVED, PLACE, TIME
@@ -69,16 +70,40 @@ class DiscoverCharacter(ToolArguments):
 
 def readable(attempt: Attempt) -> dict[str, Any]:
     """Return what the tools may read: the world with the changes of all steps before, which hidden
-    people are offered at this turn, and how many changes of the run the world has already."""
+    people are offered at this turn, how many changes of the run the world has already, and how many
+    more people can join the cast."""
     world: World = world_of(attempt)
     steps = attempt.changes.filter(run_id=attempt.run_id, step__gt=0)
-    return {"world": world, "offered": offered_of(attempt, world), "applied": steps.count()}
+    return {
+        "world": world,
+        "offered": offered_of(attempt, world),
+        "applied": steps.count(),
+        "cast_room": room_in_cast(attempt),
+    }
+
+
+def room_in_cast(attempt: Attempt) -> int:
+    """Return how many more people can join the chapter's cast in play. Beyond that, people are in
+    the world alone."""
+    numbers = {one["number"] for one in attempt.session.people_in_play()}
+    return max(MAX_PEOPLE_IN_PLAY - len(numbers), 0)
 
 
 def _world(context: ToolContext) -> World:
     """Return the world with the changes of the calls before in the same step."""
     world: World = context.readable["world"]
-    return apply_proposed(world, context.changes[context.readable["applied"] :])
+    return apply_proposed(world, _new_changes(context))
+
+
+def _new_changes(context: ToolContext) -> Sequence[ProposedChange]:
+    """Return the changes of the calls before in the same step."""
+    return context.changes[context.readable["applied"] :]
+
+
+def _may_join(context: ToolContext) -> bool:
+    """Return whether one more person can join the cast."""
+    joined = sum(one.kind == PERSON for one in _new_changes(context))
+    return joined < int(context.readable["cast_room"])
 
 
 def which_place(arguments: MoveToLocation, context: ToolContext) -> Question | None:
@@ -131,7 +156,7 @@ def discover(arguments: DiscoverCharacter, context: ToolContext) -> ToolResult:
     world = _world(context)
     known = world.find_person(arguments.characterName)
     if known is None:
-        return _introduce(arguments, world)
+        return _introduce(arguments, world, joins=_may_join(context))
     if known.is_player:
         return ToolResult(f"{known.name} is the player, whom nobody has to discover.")
     if known.is_discovered:
@@ -142,21 +167,20 @@ def discover(arguments: DiscoverCharacter, context: ToolContext) -> ToolResult:
             f"{known.name} is not to be found here now. Go on without this person, and do not "
             "invent another one of this name."
         )
-    return ToolResult(f"The player has discovered {known.name}.", meeting(world, known.name))
+    changes = meeting(world, known.name, joins=_may_join(context))
+    return ToolResult(f"The player has discovered {known.name}.", changes)
 
 
-def meeting(world: World, name: str) -> tuple[ProposedChange, ...]:
+def meeting(world: World, name: str, *, joins: bool) -> tuple[ProposedChange, ...]:
     """Return the changes by which the player meets somebody of this world who was hidden, and who
-    joins the cast."""
+    joins the cast if there is room."""
     person = world.people[name]
-    public = public_text_of(person)
-    return (
-        ProposedChange(PERSON, {"name": person.name, "pronouns": "", "public_text": public}),
-        ProposedChange(MET, {"name": person.name}),
-    )
+    cast = {"name": person.name, "pronouns": "", "public_text": public_text_of(person)}
+    met = ProposedChange(MET, {"name": person.name})
+    return (ProposedChange(PERSON, cast), met) if joins else (met,)
 
 
-def _introduce(arguments: DiscoverCharacter, world: World) -> ToolResult:
+def _introduce(arguments: DiscoverCharacter, world: World, *, joins: bool) -> ToolResult:
     """Create a new person at the player's place."""
     if len(world.people) >= MOST_PEOPLE:
         return ToolResult("This world has too many people already. Go on with those it has.")
@@ -172,7 +196,8 @@ def _introduce(arguments: DiscoverCharacter, world: World) -> ToolResult:
         "goals": arguments.goals,
         "location": world.player_location,
     }
-    changes = (ProposedChange(PERSON, person), ProposedChange(MET, met))
+    joining = (ProposedChange(PERSON, person),) if joins else ()
+    changes = (*joining, ProposedChange(MET, met))
     return ToolResult(f"The player has discovered {person['name']}.", changes)
 
 

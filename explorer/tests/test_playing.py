@@ -249,3 +249,22 @@ def test_the_edit_of_a_reply_with_lines_shows_all_of_it(scripted: ScriptedProvid
 
     shown = Client().get(f"/chapters/{chapter.pk}/play/edit/1").content.decode()
     assert "You open the door.\n\nBlack water.</textarea>" in shown
+
+
+def test_people_can_be_met_when_the_cast_is_full(
+    scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("explorer.tools.MAX_PEOPLE_IN_PLAY", 1)
+    monkeypatch.setattr("sessions.world.MAX_PEOPLE_IN_PLAY", 1)
+    chapter = begin()
+    scripted.enqueue(
+        calls("", discover("Guard"), discover("Child"), move("The Landing")),
+        "The ringer is here.",
+    )
+
+    play(chapter)
+
+    assert {"Guard", "Child", "Marta Quill"} <= {
+        one.name for one in world_of(chapter).people.values() if one.is_discovered
+    }
+    assert [one["name"] for one in chapter.people_in_play()] == ["Guard"]
