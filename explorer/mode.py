@@ -7,6 +7,7 @@ from explorer.lock import cast_of, lock_of
 from explorer.narrator import NARRATOR_AGENT, answers, headings, words_of
 from explorer.outcome import EVENT_KINDS, concludes, outcome
 from explorer.places import RESOLVER_AGENT
+from explorer.retelling import RETELLING_LAYERS
 from explorer.setup import Exploration
 from explorer.simulation import (
     DIALOGUE_AGENT,
@@ -26,6 +27,7 @@ MODE = Mode(
     title="Explore a world",
     sentence="You are one person in a story. You say what you do, and a narrator tells the rest.",
     agents=(NARRATOR_AGENT, RESOLVER_AGENT, SUMMARY_AGENT, DIALOGUE_AGENT, REPORT_AGENT),
+    added_layers=RETELLING_LAYERS,
     answers=answers,
     own_pieces=words_of,
     cues=headings,
