@@ -89,6 +89,7 @@ class ModelReplies:
         self.reply_end = reply_end
         self.instead: dict[int, list[str]] = {}
         self.with_tools: list[ModelAnswer] = []
+        self._answers = 0
 
     def answer_to(
         self, agent: int, body: Mapping[str, Any], messages: Sequence[str]
@@ -97,7 +98,8 @@ class ModelReplies:
         if agent == 1 and not self.instead.get(agent):
             if body.get("tools") and self.with_tools:
                 return self.with_tools.pop(0)
-            if answer := answer_to(body):
+            self._answers += 1
+            if answer := answer_to(body, acts=self._answers % 2 == 0):
                 return answer
         return ModelAnswer(self.text_for(agent, messages))
 

@@ -7,7 +7,8 @@ tells the rest of the words back:
 
 `[go place; time; people]` moves, `[wait time; ticks]` lets time pass, `[meet name; introduction]`
 discovers, and `[tell text]` puts this text at the end of the reply. So the answer to a request
-depends on the request alone, however often it is sent.
+depends on the request alone, however often it is sent. With `[perhaps]` among the words, every
+other reply does nothing of it.
 """
 
 import json
@@ -22,6 +23,7 @@ _PERSON = re.compile(r"^- (.+?):", re.MULTILINE)
 _AVAILABLE = re.compile(r"^AVAILABLE LOCATIONS: (.*)$", re.MULTILINE)
 _LORE_PERSON = re.compile(r"^- (.+?) \(at first at ", re.MULTILINE)
 _WORDS = "## PLAYERS_WORDS\n"
+_PERHAPS = "[perhaps]"
 _SURE = 0.9
 
 
@@ -33,8 +35,11 @@ class ModelAnswer:
     tool_calls: tuple[dict[str, Any], ...] = ()
 
 
-def answer_to(body: Mapping[str, Any]) -> ModelAnswer | None:
-    """Return the answer of an agent of an exploration, or None for another agent's request."""
+def answer_to(body: Mapping[str, Any], *, acts: bool = True) -> ModelAnswer | None:
+    """Return the answer of an agent of an exploration, or None for another agent's request.
+
+    Without `acts`, a reply to words with `[perhaps]` does nothing.
+    """
     tools = {str(one["function"]["name"]) for one in body.get("tools") or ()}
     messages = [str(one.get("content") or "") for one in body["messages"]]
     if "resolveLocation" in tools:
@@ -45,7 +50,10 @@ def answer_to(body: Mapping[str, Any]) -> ModelAnswer | None:
     if not asked:
         return _out_of_sight("\n".join(messages))
     done = sum(one["role"] == "tool" for one in body["messages"])
-    return _narrate(asked.rsplit(_WORDS, 1)[1], done, has_tools="moveToLocation" in tools)
+    words = asked.rsplit(_WORDS, 1)[1]
+    if _PERHAPS in words and not (acts or done):
+        words = _ACTION.sub("", words)
+    return _narrate(words, done, has_tools="moveToLocation" in tools)
 
 
 def lessons_in(prompt: str, number: str) -> dict[str, Any]:
@@ -82,7 +90,7 @@ def _narrate(words: str, done: int, *, has_tools: bool) -> ModelAnswer:
     calls = [one for one in actions if one[0] != "tell"]
     if has_tools and done < len(calls):
         return called(_call_of(*calls[done]))
-    spoken = " ".join(_ACTION.sub("", words).split())
+    spoken = " ".join(_ACTION.sub("", words).replace(_PERHAPS, "").split())
     ends = [told for name, told in actions if name == "tell"]
     return ModelAnswer("\n\n".join([f"So it goes: {spoken}", "The water is louder now.", *ends]))
 

@@ -252,8 +252,10 @@ def _body_of(words: Words) -> dict[str, Any]:
 
 def _was_shown(events: Sequence[dict[str, Any]], shown: str) -> bool:
     """Return whether the stream showed the texts of the reply's events in their order. The shown
-    text must begin with the first event's text and end with the last event's text."""
-    texts = [event["text"] for event in events if event["role"] != "user"]
+    text must begin with the first event's text and end with the last event's text. Events of the
+    program, such as a move, are no text of the stream."""
+    texts = [event["text"] for event in events if event["role"] == "agent"]
+    shown = shown.strip()
     at = 0
     for text in texts:
         at = shown.find(text, at) + len(text)

@@ -11,6 +11,7 @@ from typing import Any
 from chaos.follow_ups import late_results, turns_alone
 from chaos.journal import Journal, Violation
 from chaos.states import AFTER_PLAY, BEFORE_PLAY, BEING_STORED, IN_PLAY, WORK_OF_STATE
+from chaos.worlds import nobody_is_double, secrets_are_kept, simulations_are_told, world_is_a_fold
 
 Rows = dict[str, Any]
 Rule = Callable[[Rows, float], Iterator[str]]
@@ -232,6 +233,10 @@ RULES: dict[str, Rule] = {
     "late results are taken once": late_results,
     "who acts alone does so once": turns_alone,
     "prompts are there": prompts_as_sent,
+    "the world is a fold": world_is_a_fold,
+    "nobody is double": nobody_is_double,
+    "secrets are kept": secrets_are_kept,
+    "simulations are told": simulations_are_told,
 }
 
 

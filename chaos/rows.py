@@ -12,6 +12,8 @@ import django
 from django.db import connection, transaction
 from django.utils import timezone
 
+from chaos.worlds import as_rows, mark_of
+
 if TYPE_CHECKING:
     from sessions.models import Session
 
@@ -49,6 +51,7 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
         "is_remembered": has_stage(chapter.mode, Stage.MEMORY),
         "has_outcome": mode.outcome is not reply,
         "most_turns_alone": mode.most_turns_alone,
+        **_world_rows(chapter),
         "session_id": str(chapter.pk),
         "state": chapter.state,
         "prompt_index": chapter.prompt_index,
@@ -80,6 +83,17 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
     }
 
 
+def _world_rows(chapter: "Session") -> dict[str, Any]:
+    """Return the world of a chapter that has one, as it is and as it was at the beginning."""
+    from agents.modes import mode_of, world_now
+
+    if not chapter.attempts.exists():
+        return {"world": None, "first_world": None}
+    world = as_rows(world_now(chapter))
+    first = as_rows(mode_of(chapter).initial_state(chapter)) if world else None
+    return {"world": world, "first_world": first}
+
+
 def _event_rows(chapter: "Session") -> list[dict[str, Any]]:
     return [
         {
@@ -101,6 +115,7 @@ def _block_rows(chapter: "Session") -> list[dict[str, Any]]:
             "audience": block.audience,
             "from_prompt_index": block.from_prompt_index,
             "to_prompt_index": block.to_prompt_index,
+            "text": mark_of(json.dumps(block.json_payload, ensure_ascii=False)),
         }
         for block in chapter.memory_blocks.all()
     ]
@@ -111,6 +126,7 @@ def _change_rows(chapter: "Session") -> list[dict[str, Any]]:
         {
             "attempt_id": str(change.attempt_id),
             "run_id": change.run_id and str(change.run_id),
+            "position": change.position,
             "kind": change.kind,
             "payload": change.payload,
             "result": change.result and str(change.result),
@@ -144,17 +160,21 @@ def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
 
 
 def _call_rows(chapter: "Session") -> list[dict[str, Any]]:
-    """Return the model calls. Each has the hash of the messages that were sent, and the hash of the
-    messages that its stored layers give."""
+    """Return the model calls. Each has the hash of the messages that were sent, the hash of the
+    messages that its stored layers give, and the text of these messages if it has a secret."""
     from agents.calling.stored_prompts import hash_messages, read_messages
 
     rows = []
     for call in chapter.llm_artifacts.all():
+        text = ""
         try:
-            joined = hash_messages(read_messages(call))
+            messages = read_messages(call)
+            joined = hash_messages(messages)
+            text = mark_of("\n".join(message.content for message in messages))
         except KeyError as missing:
             joined = f"no text {missing}"
-        rows.append({"call_id": str(call.pk), "sent": call.input_hash, "joined": joined})
+        one = {"call_id": str(call.pk), "sent": call.input_hash, "joined": joined, "text": text}
+        rows.append(one)
     return rows
 
 

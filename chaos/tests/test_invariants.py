@@ -61,7 +61,7 @@ def job_row(kind: str, status: str, first: int = 0, last: int = 0) -> Rows:
 def block_row(kind: str, first: int, last: int, attempt_id: str | None) -> Rows:
     places = {"from_prompt_index": first, "to_prompt_index": last}
     audience = None if kind == "world_chapter_lock" else [1, 2, 3]
-    return {"type": kind, "attempt_id": attempt_id, "audience": audience, **places}
+    return {"type": kind, "attempt_id": attempt_id, "audience": audience, "text": "", **places}
 
 
 def chapter_rows(prompts: int = 9) -> Rows:
@@ -101,7 +101,9 @@ def chapter_rows(prompts: int = 9) -> Rows:
         ],
         "attempts": [attempt for attempt, *_events in played],
         "jobs": [job_row("lock", "done"), job_row("summarize", "done", 1, 7)],
-        "calls": [{"call_id": "call-1", "sent": "e3b0", "joined": "e3b0"}],
+        "calls": [{"call_id": "call-1", "sent": "e3b0", "joined": "e3b0", "text": ""}],
+        "world": None,
+        "first_world": None,
     }
 
 
