@@ -68,15 +68,15 @@ LINES = (
     "I tell them what I have seen.",
     "",
     "I look at the lantern on the counter.",
-    "I sleep. [wait Noon; 8]",
-    "I go to the landing once more. [go the landing; Noon; Osk Brandt]",
-    "I ask the ringer for the rope.",
+    "I sleep by the fire. [wait Noon; 8]",
+    "I ask Osk for bread.",
+    "I count the coats.",
     "",
-    "I let the rope go.",
+    "I look for the passenger list.",
     "I listen to the water.",
-    "I go back with Osk. [go the ferry inn; Afternoon; Osk Brandt]",
+    "I say that I shall stay.",
     "I pay Osk for the night.",
-    "I close the door behind me.",
+    "I close the door.",
 )
 
 

@@ -4,7 +4,7 @@ A payload is a JSON object. Names in it are names of places and people as the wo
 change that names somebody or something the world does not have leaves this part out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -108,20 +108,42 @@ def _met(world: World, payload: Payload, ref: str) -> World:
 
 def _learned(world: World, payload: Payload, ref: str) -> World:
     """Somebody learns something: `who`, `content`, `source`, `from`."""
-    person = world.find_person(payload["who"])
-    content = payload["content"].strip()
-    if person is None or not content or content in {one.content for one in person.knowledge}:
-        return world
-    source = payload.get("source", "told")
-    known = Known(
-        f"{ref}.{len(person.knowledge)}" if ref else str(len(person.knowledge)),
-        content,
-        world.tick,
-        source if source in SOURCES else "told",
-        payload.get("from", ""),
-    )
-    person = replace(person, knowledge=(*person.knowledge, known))
-    return replace(world, people={**world.people, person.name: person})
+    return _learn(world, [(ref, payload)])
+
+
+def _learn(world: World, lessons: Iterable[tuple[str, Payload]]) -> World:
+    """Let people learn these things, each with its own `ref`. Nobody learns the same twice.
+
+    A person may know thousands of things, so all lessons of a person are compared with them at
+    once.
+    """
+    learned: dict[str, tuple[list[Known], set[str]]] = {}
+    for ref, payload in lessons:
+        person = world.find_person(payload["who"])
+        content = payload["content"].strip()
+        if person is None or not content:
+            continue
+        if person.name not in learned:
+            contents = {one.content for one in person.knowledge}
+            learned[person.name] = list(person.knowledge), contents
+        knowledge, contents = learned[person.name]
+        if content in contents:
+            continue
+        contents.add(content)
+        source = payload.get("source", "told")
+        one = Known(
+            f"{ref}.{len(knowledge)}" if ref else str(len(knowledge)),
+            content,
+            world.tick,
+            source if source in SOURCES else "told",
+            payload.get("from", ""),
+        )
+        knowledge.append(one)
+    people = {
+        name: replace(world.people[name], knowledge=tuple(knowledge))
+        for name, (knowledge, _) in learned.items()
+    }
+    return replace(world, people={**world.people, **people}) if people else world
 
 
 def _tied(world: World, payload: Payload, ref: str) -> World:
@@ -138,24 +160,36 @@ def _tied(world: World, payload: Payload, ref: str) -> World:
 def _happened(world: World, payload: Payload, ref: str) -> World:
     """Something happens: `description`, `location`, `witnesses`, and `is_learned` if the witnesses
     know it from now on."""
+    return _learn(_happens(world, payload), _seen(world, payload, ref))
+
+
+def _happens(world: World, payload: Payload) -> World:
+    witnesses = _witnesses(world, payload)
+    return _remember(world, payload["description"], payload.get("location", ""), witnesses)
+
+
+def _seen(world: World, payload: Payload, ref: str) -> Iterator[tuple[str, Payload]]:
+    """Yield what the witnesses of something learn by it, each with its own `ref`."""
+    witnesses = _witnesses(world, payload) if payload.get("is_learned") else []
+    for at, name in enumerate(witnesses):
+        seen = {"who": name, "content": payload["description"], "source": "witnessed"}
+        yield f"{ref}.{at}", seen
+
+
+def _witnesses(world: World, payload: Payload) -> list[str]:
     found = (world.find_person(name) for name in payload["witnesses"])
-    witnesses = [one.name for one in found if one is not None]
-    text = payload["description"]
-    world = _remember(world, text, payload.get("location", ""), witnesses)
-    if payload.get("is_learned"):
-        for at, name in enumerate(witnesses):
-            seen = {"who": name, "content": text, "source": "witnessed"}
-            world = _learned(world, seen, f"{ref}.{at}")
-    return world
+    return [one.name for one in found if one is not None]
 
 
 def _remembered(world: World, payload: Payload, ref: str) -> World:
     """What memory tells of a stretch of play: `events`, `learned` and `relationships`, each as the
     changes of these kinds have them. Everybody in `events` knows of them already."""
+    lessons: list[tuple[str, Payload]] = []
     for at, event in enumerate(payload.get("events", ())):
-        world = _happened(world, event, f"{ref}.e{at}")
-    for at, lesson in enumerate(payload.get("learned", ())):
-        world = _learned(world, lesson, f"{ref}.l{at}")
+        world = _happens(world, event)
+        lessons += _seen(world, event, f"{ref}.e{at}")
+    lessons += [(f"{ref}.l{at}", one) for at, one in enumerate(payload.get("learned", ()))]
+    world = _learn(world, lessons)
     for tie in payload.get("relationships", ()):
         world = _tied(world, tie, ref)
     return world
