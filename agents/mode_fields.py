@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any
 
 from django.db import transaction
@@ -51,7 +52,10 @@ def save_mode_setup(
     mode = mode_of(chapter)
     if callable(content):
         change, content = content, present_setup(chapter)
+        before = deepcopy(content)
         change(content)
+        if mode.tidies_setup is not None:
+            mode.tidies_setup(before, content)
     setup = check_setup(mode, content)
     stored = setup.model_dump(mode="json") if setup else {}
     if not is_setup_open(chapter) and _changes_open_fields(mode, present_setup(chapter), stored):

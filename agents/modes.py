@@ -148,6 +148,9 @@ class Mode:
     open_fields: frozenset[str] = frozenset()
     open_cells: str = ""
     open_title: str = ""
+    # Called when some of these fields are saved, with all fields as JSON before and now. It may
+    # change the present ones, for example where one field names another.
+    tidies_setup: Callable[[dict[str, Any], dict[str, Any]], None] | None = None
     # The model of the fields that a prompt may have besides its words; see `given_of` in
     # agents.mode_fields.
     given: type[ToolArguments] | None = None

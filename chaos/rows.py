@@ -6,7 +6,9 @@ JSON object with the time `read_at`, and with `chapters` in the form that chaos.
 
 import json
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import django
 from django.db import connection, transaction
@@ -136,8 +138,13 @@ def _change_rows(chapter: "Session") -> list[dict[str, Any]]:
 
 
 def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
-    """Return the attempts, each with the number of its finished model calls."""
-    finished = list(chapter.llm_artifacts.filter(error="").values_list("attempt_id", flat=True))
+    """Return the attempts, each with the number of its finished model calls. Of a reply in steps,
+    it is the number of calls of the step that took the most."""
+    calls = chapter.llm_artifacts.filter(error="").values_list("attempt_id", "agent", "step")
+    finished: dict[UUID, int] = {}
+    for (attempt_id, *_), count in Counter(calls).items():
+        if attempt_id is not None:
+            finished[attempt_id] = max(finished.get(attempt_id, 0), count)
     return [
         {
             "attempt_id": str(attempt.pk),
@@ -153,7 +160,7 @@ def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
             "committed_at": attempt.committed_at and attempt.committed_at.timestamp(),
             "number": attempt.turn.number if attempt.turn else None,
             "lease_until": attempt.lease_until.timestamp(),
-            "finished_calls": finished.count(attempt.pk),
+            "finished_calls": finished.get(attempt.pk, 0),
         }
         for attempt in chapter.attempts.select_related("turn")
     ]

@@ -8,7 +8,7 @@ from explorer.narrator import NARRATOR_AGENT, answers, headings, words_of
 from explorer.outcome import EVENT_KINDS, concludes, outcome
 from explorer.places import RESOLVER_AGENT
 from explorer.retelling import RETELLING_LAYERS
-from explorer.setup import Exploration
+from explorer.setup import Exploration, follow_new_names
 from explorer.simulation import (
     DIALOGUE_AGENT,
     REPORT_AGENT,
@@ -45,6 +45,7 @@ MODE = Mode(
     after_commit=ask_for_simulation,
     hands_on=hands_on,
     setup=Exploration,
+    tidies_setup=follow_new_names,
     cast_of=cast_of,
     lock_of=lock_of,
     cells="explorer/cells.html",

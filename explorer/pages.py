@@ -18,18 +18,30 @@ from sessions.access import get_chapter
 from sessions.chapters import is_setup_open
 from sessions.exceptions import InvalidInput
 from sessions.text import with_line_feeds
-from storyengine.web.render import go, nothing_new
+from storyengine.web.render import go
+from storyengine.web.saved_first import save_first
 
 Setup = dict[str, Any]
+# The fields by which the user tells the entries of lists apart, with the numbers of the addresses.
+_SHOWN = (
+    *("places.{place}.name", "people.{person}.name", "people.{person}.knowledge.{fact}.content"),
+    *("talk.{example}.text", "lorebook.entries.{entry}.content", "output_rules.{rule}.pattern"),
+)
 
 
 def _changing(change: Callable[..., None], anchor: str) -> Callable[..., HttpResponse]:
     """Return a view that changes the setup by a function of the setup and of the numbers in the
-    address, and leads back to Tab 1, or in play to Tab 2."""
+    address, and leads back to Tab 1, or in play to Tab 2. What was typed is saved before."""
 
     @require_POST
     def view(request: HttpRequest, session_id: uuid.UUID, **numbers: int) -> HttpResponse:
-        _save(session_id, lambda setup: change(setup, **numbers))
+        save_first(request, session_id)
+
+        def apply(setup: Setup) -> None:
+            _check_seen(request, setup, **numbers)
+            change(setup, **numbers)
+
+        _save(session_id, apply)
         return HttpResponseRedirect(f"{_page_of(session_id)}#{anchor}")
 
     return view
@@ -40,6 +52,30 @@ def _page_of(session_id: uuid.UUID) -> str:
     if is_setup_open(get_chapter(session_id)):
         return reverse("pages:world", args=[session_id])
     return f"{reverse('pages:play', args=[session_id])}?open=cells"
+
+
+def _check_seen(request: HttpRequest, setup: Setup, **numbers: int) -> None:
+    """Raise InvalidInput if the entries that the numbers name are others than the page showed,
+    because another window has changed the list."""
+    for pattern in _SHOWN:
+        try:
+            field = pattern.format(**numbers)
+        except KeyError:
+            continue
+        stored = _value_at(setup, field)
+        shown = with_line_feeds(request.POST.get(f"setup.{field}", stored))
+        if shown.strip() != stored.strip():
+            raise InvalidInput(
+                f"Another window has changed this list, and “{stored[:60]}” stands here now. "
+                "Nothing was removed or added; load the page anew."
+            )
+
+
+def _value_at(setup: Setup, field: str) -> str:
+    found: Any = setup
+    for part in field.split("."):
+        found = found[int(part)] if isinstance(found, list) else found[part]
+    return str(found)
 
 
 def _save(session_id: uuid.UUID, change: Callable[[Setup], None]) -> None:
@@ -148,24 +184,6 @@ add_rule = _changing(_add_rule, "rules")
 remove_rule = _changing(_remove_rule, "rules")
 add_fact = _changing(_add_fact, "people")
 remove_fact = _changing(_remove_fact, "people")
-
-
-@require_POST
-def rename_place(request: HttpRequest, session_id: uuid.UUID, place: int) -> HttpResponse:
-    """Save the name of a place, also where people and the start name it."""
-    name = with_line_feeds(request.POST.get(f"setup.places.{place}.name", "")).strip()
-
-    def rename(setup: Setup) -> None:
-        before = setup["places"][place]["name"]
-        setup["places"][place]["name"] = name
-        for one in setup["people"]:
-            if one["location"] == before:
-                one["location"] = name
-        if setup["starting_place"] == before:
-            setup["starting_place"] = name
-
-    _save(session_id, rename)
-    return nothing_new()
 
 
 @require_POST

@@ -2,7 +2,7 @@
 person."""
 
 from collections.abc import Iterator
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
@@ -167,6 +167,17 @@ class Exploration(Part):
         for name in names:
             by_form.setdefault(normalized(name), name)
         return list(by_form.values())
+
+
+def follow_new_names(before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Let people, and the start, be where they were if only the names of places have changed."""
+    names = [[one["name"] for one in setup["places"]] for setup in (before, now)]
+    if len(names[0]) != len(names[1]):
+        return
+    renamed = {old: new.strip() for old, new in zip(*names, strict=True) if old != new}
+    for one in now["people"]:
+        one["location"] = renamed.get(one["location"], one["location"])
+    now["starting_place"] = renamed.get(now["starting_place"], now["starting_place"])
 
 
 def check_exploration(chapter: Session) -> None:

@@ -11,7 +11,6 @@ urlpatterns = [
     path("<uuid:session_id>/scenario/import", pages.import_scenario, name="import-scenario"),
     path("<uuid:session_id>/scenario", pages.export_scenario, name="export-scenario"),
     path("<uuid:session_id>/places", pages.add_place, name="add-place"),
-    path(f"{_PLACE}/name", pages.rename_place, name="rename-place"),
     path(f"{_PLACE}/remove", pages.remove_place, name="remove-place"),
     path("<uuid:session_id>/people", pages.add_person, name="add-person"),
     path("<uuid:session_id>/oneself", pages.be_oneself, name="be-oneself"),

@@ -52,7 +52,7 @@ def events_with_text(source: Attempt, text: str) -> list[NewEvent]:
 
 def _is_said_alike(one: Event, last: Event) -> bool:
     is_alike = (one.agent_slot, one.kind) == (last.agent_slot, last.kind)
-    return is_alike and not (one.shown or last.shown) and one.witnesses == last.witnesses
+    return is_alike and one.witnesses == last.witnesses
 
 
 def _paragraphs(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Tab 1 of an exploration: its lists are changed by buttons that work without scripts."""
 
 import json
+import re
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -8,6 +9,7 @@ from django.test import Client
 
 from explorer.setup import Exploration, exploration_of
 from sessions.models import Session
+from storyengine.tabs.tests.reading import fields_of, get_page
 
 pytestmark = pytest.mark.django_db
 
@@ -51,11 +53,11 @@ def test_a_place_that_is_renamed_is_renamed_wherever_it_is_named(
 ) -> None:
     press(client, chapter, "places")
     press(client, chapter, "people")
-    save_address = f"/modes/explorer/{chapter.pk}/places/0/name"
+    save_address = f"/chapters/{chapter.pk}/world/save"
     place = {"setup.people.0.location": "A new place", "setup.starting_place": "A new place"}
-    assert client.post(f"/chapters/{chapter.pk}/world/save", place).status_code == 302
+    assert client.post(save_address, place).status_code == 302
     assert exploration_of(Session.objects.get()).people[0].location == "A new place"
-    assert client.post(save_address, {"setup.places.0.name": "The Mill"}).status_code == 204
+    assert client.post(save_address, {"setup.places.0.name": "The Mill"}).status_code == 302
     setup = exploration_of(Session.objects.get())
     assert setup.named_places() == ["The Mill"]
 
@@ -129,3 +131,49 @@ def test_a_scenario_leaves_what_it_has_no_field_for(client: Client, chapter: Ses
     setup = press(client, chapter, "ready/last-ferry")
     assert (setup.title, setup.note.text) == ("The Last Ferry", "Slow dread.")
     assert len(setup.lorebook.entries) == 1
+
+
+def test_a_button_without_scripts_keeps_what_was_typed(client: Client, chapter: Session) -> None:
+    press(client, chapter, "places")
+    press(client, chapter, "people")
+    form = fields_of(get_page(client, chapter, "world"), "setup")
+    form |= {"setup.title": "Mine", "setup.places.0.name": "The Mill"}
+    answer = client.post(f"/modes/explorer/{chapter.pk}/people", form)
+    assert answer.status_code == 302
+    setup = exploration_of(Session.objects.get())
+    assert (setup.title, setup.places[0].name, len(setup.people)) == ("Mine", "The Mill", 2)
+
+
+def test_a_button_does_not_overwrite_what_another_window_has_changed(
+    client: Client, chapter: Session
+) -> None:
+    form = fields_of(get_page(client, chapter, "world"), "setup")
+    client.post(f"/chapters/{chapter.pk}/world/save", {"setup.title": "Theirs"})
+    answer = client.post(f"/modes/explorer/{chapter.pk}/people", form | {"setup.title": "Mine"})
+    assert answer.status_code == 412
+    setup = exploration_of(Session.objects.get())
+    assert (setup.title, setup.people) == ("Theirs", [])
+
+
+def test_a_list_that_another_window_has_changed_loses_nothing(
+    client: Client, chapter: Session
+) -> None:
+    for _ in range(3):
+        press(client, chapter, "people")
+    form = fields_of(get_page(client, chapter, "world"), "setup")
+    press(client, chapter, "people/0/remove")
+    press(client, chapter, "people")
+    answer = client.post(f"/modes/explorer/{chapter.pk}/people/1/remove", form)
+    assert answer.status_code == 422
+    assert "Another window" in answer.content.decode()
+    left = [one.name for one in exploration_of(Session.objects.get()).people]
+    assert left == ["Somebody new 2", "Somebody new 3", "Somebody new"]
+
+
+def test_enter_in_a_field_presses_no_button_of_a_list(client: Client, chapter: Session) -> None:
+    press(client, chapter, "places")
+    html = client.get(f"/chapters/{chapter.pk}/world").content.decode()
+    form = html[html.index('<form id="setup"') :]
+    first, second = re.findall(r"<button[^>]*>", form)[:2]
+    assert "formaction" not in first + second
+    assert "disabled" in second

@@ -129,9 +129,8 @@ class TestPlayed:
 
     def test_pages_refuse_what_is_gone_and_chapters_of_other_ways(self, client: Client) -> None:
         made = call("POST", "/api/session", {"mode": "explorer"}).json()
-        name = {"setup.places.7.name": "Mill"}
         pages = f"/modes/explorer/{made['session_id']}"
-        assert client.post(f"{pages}/places/7/name", name).status_code == 422
+        assert client.post(f"{pages}/places/7/remove").status_code == 422
         other = f"/modes/explorer/{call('POST', '/api/session', {}).json()['session_id']}"
         assert client.post(f"{other}/places").status_code == 409
         assert client.post(f"{other}/ready/last-ferry").status_code == 409

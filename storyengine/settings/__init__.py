@@ -195,6 +195,9 @@ X_FRAME_OPTIONS = "DENY"
 # of up to four bytes. storyengine.access.body_limit refuses larger bodies before Django reads them,
 # and sets a lower limit for all other forms.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4_100_000
+# Without scripts, a form of Tab 1 has all values of a scenario: at most 100 people with up to 60
+# values each, and 100 places.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000
 
 # The most seconds of a job. The longest job is a narration of 5,000 words, which a small model on a
 # slow machine may write for nearly an hour. Celery only sends notices of jobs, which are rows in

@@ -25,12 +25,12 @@ from sessions.roster import SLOTS
 from sessions.text import with_line_feeds
 from storyengine.tabs.setup_cells import PREFIX
 from storyengine.web.render import HttpRequest
+from storyengine.web.saved_first import SEEN_VALUES
 
 # The header with the mark of the value that the window has seen, and in the answer with the mark of
 # the value that is stored now.
 HEADER = "X-Seen"
-# The hidden field of a form, with the marks of its values as a JSON object.
-FIELD = "seen_values"
+FIELD = SEEN_VALUES
 # The hidden field of a form that is saved as a whole, with one mark.
 FORM_FIELD = "seen"
 # What the pages call the fields.
