@@ -29,6 +29,7 @@ LASTING = (
     "CRITICAL RULE — DISCOVERING CHARACTERS:",
     "IMPORTANT:",
     "EXAMPLES:",
+    "THE PLAYER is",
 )
 OF_THE_TURN = (
     "CURRENT LOCATION:",
@@ -41,8 +42,24 @@ OF_THE_TURN = (
 )
 
 
+# What the user writes for the narrator beside the scenario.
+GUIDED = {
+    **TAVERN,
+    "style": "In the present tense.",
+    "note": {"text": "Slow dread.", "depth": 1},
+    "talk": [{"name": "Osk", "text": "Two cups. I counted two cups."}],
+    "lorebook": {
+        "entries": [
+            {"content": "The river takes one a year.", "constant": True},
+            {"content": "The bell is cracked.", "keywords": "bell, landing"},
+            {"content": "Nobody mills at night.", "keywords": "mill"},
+        ]
+    },
+}
+
+
 def test_the_request_is_the_fixture(scripted: ScriptedProvider) -> None:
-    chapter = begin()
+    chapter = begin(GUIDED)
     scripted.enqueue(
         "The fire smokes. Osk counts his cups.",
         calls("You take your coat.", move("the landing", "Osk", time="Late evening")),
