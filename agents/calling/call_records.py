@@ -15,6 +15,7 @@ from agents.calling.stored_prompts import read_layers_of
 from agents.models import Job, LLMArtifact
 from agents.modes import find_agent
 from agents.prompting.declarations import Agent
+from agents.prompting.layer_words import layer_in_words
 from agents.prompting.sent_layers import SentLayer, characters_of, join_layers, shared_characters
 from agents.providers.base import Message
 from agents.servers.roles import TITLES_FOR_WRITERS
@@ -330,4 +331,5 @@ def _use_of(attempt: Attempt, count: int, *, is_chosen: bool) -> str:
 
 
 def _trial_of(attempt: Attempt) -> str:
-    return f"trial with {(attempt.changed_layer or {}).get('layer_name')} changed"
+    name = str((attempt.changed_layer or {}).get("layer_name", ""))
+    return f"trial with {layer_in_words(name)} changed"

@@ -28,6 +28,7 @@ from agents.models import LLMArtifact
 from agents.modes import agent_of
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.forms.tool_forms import TOOLS
+from agents.prompting.layer_words import layer_in_words
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.sent_layers import SentLayer
 from agents.running.database import in_database
@@ -108,7 +109,7 @@ class TriedReply:
 
     def find_layer(self, number: int) -> TriedLayer:
         if not 1 <= number <= len(self.layers):
-            raise InvalidInput("There is no such layer in this prompt. Nothing was sent.")
+            raise InvalidInput("This prompt has no such part. Nothing was sent.")
         return self.layers[number - 1]
 
 
@@ -288,10 +289,12 @@ def _open_trial(
             "The reply was written again meanwhile. Nothing was sent; look at the new one first."
         )
     changed = tried.find_layer(layer_number)
-    text = clean_text(text, limit=changed.limit, label=f"The layer {changed.name}")
+    text = clean_text(
+        text, limit=changed.limit, label=f"The new text of {layer_in_words(changed.name)}"
+    )
     if text == changed.text:
         raise InvalidInput(
-            "Nothing is changed in this layer, so nothing was sent. "
+            "Nothing is changed in this text, so nothing was sent. "
             "Change it, or have the reply written again on Tab 2."
         )
     check_allowed(session_id, agent_of(tried.attempt))
@@ -352,7 +355,7 @@ def _compose_trial(trial: Attempt) -> list[Layer]:
     layers = compose_reply(trial)
     same = [place for place, one in enumerate(layers) if one.name == sent[-1].sent.name]
     if at >= len(same):
-        raise WrongState("The layer that was changed is no longer in this prompt.")
+        raise WrongState("The part that was changed is no longer in this prompt.")
     text = change["text"]
     layers[same[at] : same[at] + 1] = [sent[-1].changed_to(text)] if text else []
     return layers

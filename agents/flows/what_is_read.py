@@ -3,18 +3,13 @@
 from dataclasses import dataclass
 
 from agents.flows.composing import compose_reply
+from agents.prompting.layer_words import layer_in_words
 from agents.prompting.layers import Layer
 from sessions.exceptions import ChapterError
 from sessions.models import Attempt
 
-# The names of layers in the words of the pages, in the order in which a page lists them. A layer
-# without a name here counts among the words only.
-_IN_WORDS = {
-    "AGENT_IDENTITY": "the identity",
-    "STRUCTURED_MEMORY": "the memory",
-    "RECENT_CONTEXT": "the latest prompts with their replies",
-    "USER_PROMPT": "your prompt",
-}
+# The layers that the page names. Any other layer counts among the words only.
+_NAMED = ("AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "USER_PROMPT", "PLAYERS_WORDS")
 
 
 @dataclass(frozen=True)
@@ -31,7 +26,7 @@ def what_is_read(attempt: Attempt) -> WhatIsRead | None:
         layers = compose_reply(attempt)
     except ChapterError:
         return None
-    named = [_IN_WORDS[layer.name] for layer in layers if layer.name in _IN_WORDS]
+    named = [layer_in_words(layer.name) for layer in layers if layer.name in _NAMED]
     *others, last = named or ["the request"]
     parts = f"{', '.join(others)} and {last}" if others else last
     return WhatIsRead(sum(map(_count_words, layers)), parts)

@@ -40,7 +40,7 @@ from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
 EDITED = "The chosen reply was edited by hand from this one"
-TRIAL = "trial with AGENT_IDENTITY changed"
+TRIAL = "trial with the identity changed"
 pytestmark = pytest.mark.django_db
 
 

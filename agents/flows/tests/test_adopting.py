@@ -68,7 +68,7 @@ class TestAdopting:
         assert len(provider.history) == 3
         behind = calls_behind_prompt(chapter, 2)
         assert [call.use for call in behind.calls] == [
-            *("Another reply", "The chosen reply, a trial with AGENT_IDENTITY changed")
+            *("Another reply", "The chosen reply, a trial with the identity changed")
         ]
         trial_now = read_trial(chapter.pk, trial.pk)
         assert (trial_now.is_adopted, trial_now.can_adopt) == (True, False)

@@ -129,7 +129,7 @@ class TestRunning:
         attempt = tried(chapter, provider)
         behind = calls_behind_prompt(chapter, 2)
         assert [call.use for call in behind.calls] == [
-            *("The reply", "A trial with AGENT_IDENTITY changed, not used")
+            *("The reply", "A trial with the identity changed, not used")
         ]
         trial = behind.calls[-1]
         assert (trial.artifact.attempt_id, trial.artifact.job_id) == (attempt.pk, None)
@@ -182,7 +182,7 @@ class TestRunning:
         assert trial.call is not None
         assert trial.call.artifact.error == "No line."
         assert [call.use for call in calls_behind_prompt(chapter, 2).calls] == [
-            *("The reply", "A trial with AGENT_IDENTITY changed")
+            *("The reply", "A trial with the identity changed")
         ]
         with pytest.raises(WrongState):
             adopt_trial(chapter.pk, attempt.pk)
@@ -290,7 +290,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("number", [0, 9])
     def test_an_unknown_layer(self, chapter: Session, number: int) -> None:
-        with pytest.raises(InvalidInput, match="no such layer"):
+        with pytest.raises(InvalidInput, match="no such part"):
             try_again(chapter, number=number)
 
     def test_what_no_longer_fits_is_refused_before_anything_is_spent(

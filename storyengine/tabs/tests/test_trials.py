@@ -141,7 +141,7 @@ class TestChoosing:
     def test_an_unchanged_layer_is_refused(self, client: Client, played: Session) -> None:
         response = run(client, played)
         assert response.status_code == 422
-        assert "Nothing is changed in this layer" in response.content.decode()
+        assert "Nothing is changed in this text" in response.content.decode()
 
     def test_without_permission_the_words_stay_and_the_way_is_shown(
         self, client: Client, played: Session, provider: ScriptedProvider
@@ -239,7 +239,7 @@ class TestTheTrial:
         before, after = (one.text for one in all_of(html, "pre", "as-sent"))
         assert before.endswith("A ferrywoman.")
         assert after == f"Mara, who laughs. {HOSTILE}"
-        assert by_id(html, "change-label").words == "What was changed: AGENT_IDENTITY"
+        assert by_id(html, "change-label").words == "What was changed: the identity"
         figures = [one.words for one in all_of(html, "dt")]
         assert figures == ["Model", "Output limit", "Ended", *_FIGURES] * 2
         assert HOSTILE not in html
@@ -247,7 +247,7 @@ class TestTheTrial:
 
     def test_what_was_left_out_is_said(self, client: Client, played: Session) -> None:
         trial = run_one(client, played, "")
-        assert "This layer was left out" in page_of(client, played, trial)
+        assert "This part was left out" in page_of(client, played, trial)
 
     def test_a_failure_is_told_and_leads_back_to_the_words(
         self, client: Client, played: Session, provider: ScriptedProvider
@@ -329,7 +329,7 @@ class TestUsingIt:
             html = client.get(address(played, "prompt-calls", 1)).content.decode()
             return [one.words for one in all_of(html, "strong", "call-use")]
 
-        changed = "trial with AGENT_IDENTITY changed"
+        changed = "trial with the identity changed"
         assert listed() == ["The reply", f"A {changed}, not used"]
         adopt_trial(played.pk, trial.pk)
         assert listed() == ["Another reply", f"The chosen reply, a {changed}"]
