@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from agents.modes import agents_in, all_agents
+from agents.modes import Mode, agents_in, all_agents, all_modes
 from agents.prompting.declarations import Agent
 from agents.servers.choices import (
     Choice,
@@ -17,6 +17,12 @@ from sessions.models import Session
 
 # What writers call the agents of the engine.
 TITLES_FOR_WRITERS = {"world_lock": "The beginning", "memory": "Memory", "narrator": "Narrator"}
+# What these agents do, as the end of a sentence.
+_WORK_FOR_WRITERS = {
+    "world_lock": "reads your world before play",
+    "memory": "writes down what happened",
+    "narrator": "tells the chapter",
+}
 
 
 @dataclass(frozen=True)
@@ -48,11 +54,18 @@ class Role:
 
     @property
     def numbers(self) -> str:
-        """The numbers of the agents in words, or the name of an agent without a number."""
-        labels = [str(agent.label) for agent in self.agents]
-        if len(labels) == 1:
-            return f"Agent {labels[0]}"
-        return f"Agents {labels[0]} to {labels[-1]}"
+        """The numbers of the agents in words, and what they do. Of an agent without a number, the
+        way to play that has it."""
+        first, last = self.agents[0], self.agents[-1]
+        if first is not last:
+            work = ", who answer in play" if first.is_character else ""
+            return f"Agents {first.label} to {last.label}{work}"
+        if first.agent_id is None:
+            return next(
+                (f"In “{one.title}”" for one in all_modes() if _has(one, first)), first.name
+            )
+        work = _WORK_FOR_WRITERS.get(first.name, "")
+        return f"Agent {first.label}, who {work}" if work else f"Agent {first.label}"
 
 
 def all_roles(*, each: bool = False) -> list[Role]:
@@ -88,6 +101,10 @@ def _roles(
             Role(group, choice_of(group[0]), before(group[0]), len(groups) > 1) for group in groups
         ]
     return roles
+
+
+def _has(mode: Mode, agent: Agent) -> bool:
+    return agent.name in {one.name for one in mode.agents}
 
 
 def role_with(key: str, roles: Iterable[Role]) -> Role | None:

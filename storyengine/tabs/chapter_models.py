@@ -23,9 +23,10 @@ from agents.calling.model_test import TestResult, try_model
 from agents.exceptions import ConsentMissing
 from agents.facts.prices import price_of
 from agents.prompting.budget import output_limit
+from agents.prompting.declarations import Agent
 from agents.prompting.own_settings import NOTHING_SET, OwnSettings
 from agents.servers.changing import MODEL_CHAR_LIMIT
-from agents.servers.choices import EMBEDDED, Server, refresh_choices
+from agents.servers.choices import ALL, EMBEDDED, Server, choice_of, refresh_choices
 from agents.servers.keys import KeysUnreadable
 from agents.servers.roles import Role, role_with, roles_in
 from sessions.access import get_chapter, get_chapter_with_cast
@@ -48,9 +49,12 @@ def show_models(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Store what the chapter sets for a role, or take it back."""
+    """Store what the chapter sets for a role or for all its agents, or take it back."""
     own = NOTHING_SET if "back" in request.POST else _read(request)
-    _save(request, session_id, own)
+    if request.POST.get("agent") == ALL:
+        _save_for_all(request, session_id, own)
+    else:
+        _save(request, session_id, own)
     address = reverse("pages:chapter-models", args=[session_id])
     return HttpResponseRedirect(f"{address}?each=1" if "each" in request.POST else address)
 
@@ -63,6 +67,37 @@ def _save(request: HttpRequest, session_id: uuid.UUID, own: OwnSettings) -> None
     sent = replace(own, server=role.choice.server.name if own.model else "")
     check_form_seen(request, (role.keys, role.agents[0].own), (role.keys, sent))
     save_models(session_id, dict.fromkeys(role.keys, own))
+
+
+@transaction.atomic
+def _save_for_all(request: HttpRequest, session_id: uuid.UUID, own: OwnSettings) -> None:
+    """Store a model and a temperature for all agents of the chapter that can have them. What is
+    left empty stays as it is for each of them, and so does everything else that is set."""
+    chapter = lock_values(session_id)
+    refresh_choices()
+    roles = roles_in(chapter)
+    agents = [agent for role in roles for agent in role.agents]
+    present = {agent.model_setting: agent.own for agent in agents}
+    if own.model and len(_servers(roles)) != 1:
+        raise InvalidInput(
+            "One model can be set for all agents only if they use one server. Nothing was changed."
+        )
+    if "back" in request.POST:
+        changes = dict.fromkeys(present, NOTHING_SET)
+    else:
+        changes = {agent.model_setting: _with_given(agent, own) for agent in agents}
+    check_form_seen(request, sorted(present.items()), sorted(changes.items()))
+    save_models(session_id, changes)
+
+
+def _with_given(agent: Agent, own: OwnSettings) -> OwnSettings:
+    changed, server = agent.own, choice_of(agent).server.name
+    if own.model and server != EMBEDDED:
+        changed = replace(changed, model=own.model, server=server)
+    facts = known_facts(replace(agent, own=changed))
+    if own.temperature is not None and facts.accepts_temperature:
+        changed = replace(changed, temperature=own.temperature)
+    return changed
 
 
 @require_POST
@@ -116,9 +151,14 @@ def _page(
     header = header_context(chapter, "models")
     roles = [_entry(role, tested, result) for role in roles_in(chapter, each=each)]
     servers = [_server_entry(one, listed) for one in _servers([one["role"] for one in roles])]
+    agents = [agent for one in roles for agent in one["role"].agents]
+    settings = {agent.model_setting: agent.own for agent in agents}
     return {
         **header,
         "roles": roles,
+        "seen_for_all": form_mark(sorted(settings.items())),
+        "is_any_set": any(own.as_stored() for own in settings.values()),
+        "takes_temperature": any(known_facts(agent).accepts_temperature for agent in agents),
         "each": each,
         "are_together": any(len(one["role"].agents) > 1 for one in roles),
         "servers": servers,

@@ -2,6 +2,7 @@
 
 from decimal import Decimal, InvalidOperation
 from typing import Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpResponse, HttpResponseRedirect
@@ -58,7 +59,8 @@ from storyengine.web.render import HttpRequest, show
 @require_safe
 def show_models(request: HttpRequest) -> HttpResponse:
     listed, each = request.GET.get("list", ""), "each" in request.GET
-    return show(request, "models/models.html", _page(listed=listed, each=each))
+    page = _page(listed=listed, each=each, is_added="added" in request.GET)
+    return show(request, "models/models.html", page)
 
 
 @require_POST
@@ -82,19 +84,29 @@ def choose(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def test(request: HttpRequest) -> HttpResponse:
+    """Test the model of a role, or the choice for all agents with an agent that goes by it."""
     refresh_choices()
-    each = "each" in request.POST
-    role = role_with(request.POST.get("agent", ""), all_roles(each=each))
+    key, each = request.POST.get("agent", ""), "each" in request.POST
+    roles = all_roles(each=each)
+    if key == ALL:
+        role = next((role for role in roles if role.choice.source == "all"), None)
+        missing = "Each agent has a choice of its own, so that no agent uses this one."
+    else:
+        role = role_with(key, roles)
+        missing = "There is no agent with this name."
     if role is None:
-        raise InvalidInput("There is no agent with this name. Nothing was tested.")
+        raise InvalidInput(f"{missing} Nothing was tested.")
+    tested = key if key == ALL else role.key
     result = try_model(role.agents[0])
-    return show(request, "models/models.html", _page(each=each, tested=role.key, result=result))
+    return show(request, "models/models.html", _page(each=each, tested=tested, result=result))
 
 
 @require_POST
 def add(request: HttpRequest) -> HttpResponse:
-    add_server(request.POST.get("title", ""), request.POST.get("address", ""))
-    return _back()
+    """Add a server, and show its models beside the choice for all agents."""
+    server = add_server(request.POST.get("title", ""), request.POST.get("address", ""))
+    asked = urlencode({"list": server.name, "added": "1"})
+    return HttpResponseRedirect(f"{reverse('pages:models')}?{asked}")
 
 
 @require_POST
@@ -146,7 +158,8 @@ def _page(
     *,
     listed: str = "",
     each: bool = False,
-    tested: str = "",
+    is_added: bool = False,
+    tested: str | None = None,
     result: TestResult | None = None,
 ) -> dict[str, Any]:
     refresh_choices()
@@ -155,9 +168,13 @@ def _page(
     names: list[str] = next((one["names"] for one in servers if one["names"]), [])
     known = {one["server"].address for one in servers}
     roles = [_role_entry(role, tested, result) for role in all_roles(each=each)]
+    added = next((one for one in servers if is_added and one["server"].name == listed), None)
     return {
         "roles": roles,
+        "added": added,
         "for_all": choice_for_all(),
+        "picked": _picked(added),
+        "tested_for_all": {"result": result if tested == ALL else None},
         "seen_for_all": form_mark(((ALL,), _as_chosen(choice_for_all()))),
         "each": each,
         "are_together": any(len(one["role"].agents) > 1 for one in roles),
@@ -176,7 +193,17 @@ def _page(
     }
 
 
-def _role_entry(role: Role, tested: str, result: TestResult | None) -> dict[str, Any]:
+def _picked(added: dict[str, Any] | None) -> dict[str, str]:
+    """Return what the form for all agents has: a server that was just added, with its only model if
+    it has one, or else the present choice."""
+    if added is not None and added["is_allowed"]:
+        names = added["names"] or []
+        return {"server": added["server"].name, "model": names[0] if len(names) == 1 else ""}
+    server, model = _as_chosen(choice_for_all()) or ("", "")
+    return {"server": server, "model": model}
+
+
+def _role_entry(role: Role, tested: str | None, result: TestResult | None) -> dict[str, Any]:
     agent, choice = role.agents[0], role.choice
     return {
         "role": role,

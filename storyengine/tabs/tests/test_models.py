@@ -50,9 +50,46 @@ def test_the_page_says_what_counts_without_the_choice(client: Client, settings: 
     settings.MODEL = "plain"
     assert "plain counts: the environment names it" in page()
     choose_models({"": ("environment", "for-all")})
-    assert "for-all counts: it is chosen for all others" in page()
+    assert "for-all counts: it is chosen for all agents" in page()
     choose_models({"": ("embedded", "")})
-    assert "the embedded model counts: it is chosen for all others" in page()
+    assert "the embedded model counts: it is chosen for all agents" in page()
+
+
+def test_a_server_that_was_added_is_offered_for_all_agents(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storyengine.tabs.models.names_at", lambda _server: ["the-only-model"])
+    sent = {"title": "LM Studio", "address": "http://127.0.0.1:1234/v1"}
+    page = client.post("/models/servers/add", sent, follow=True).content.decode()
+    assert "LM Studio is added." in page
+    assert "It has 1 model." in page
+    form = page[page.index('id="for-all"') : page.index('class="roles"')]
+    assert '<option value="lm-studio" selected>' in form
+    assert 'value="the-only-model"' in form
+    far = {"title": "Far", "address": "https://far.example/v1"}
+    page = client.post("/models/servers/add", far, follow=True).content.decode()
+    assert "Nothing is sent there yet." in page
+    assert '<option value="far" selected>' not in page
+
+
+def test_the_choice_for_all_agents_is_tested_with_an_agent_that_goes_by_it(
+    client: Client, provider: ScriptedProvider
+) -> None:
+    assert client.post("/models/test", {"agent": ""}).status_code == 422
+    choose_models({"": ("environment", "for-all"), "AGENT_0": ("environment", "own")})
+    provider.enqueue("Ready.")
+    page = client.post("/models/test", {"agent": ""}).content.decode()
+    assert provider.history[-1].model == "for-all"
+    form = page[page.index('id="for-all"') : page.index('class="roles"')]
+    assert "Works." in form
+    assert page.count("Works.") == 1
+
+
+def test_agents_of_another_way_to_play_are_named_by_it(client: Client) -> None:
+    page = client.get("/models/").content.decode()
+    assert "In “Explore a world”" in page
+    assert "Agent 9, who tells the chapter" in page
+    assert "explorer.narrator" not in page
 
 
 def test_the_test_of_one_character_keeps_the_characters_apart(
@@ -211,6 +248,30 @@ class TestModelsOfAChapter:
         assert set(Session.objects.get().model_settings) == {"AGENT_2"}
         assert "2 Agent Orange" in client.get(address).content.decode()
 
+    def test_one_thing_is_set_for_all_agents_and_nothing_else_changes(
+        self, client: Client, address: str
+    ) -> None:
+        client.post(f"{address}/save", {"agent": "AGENT_9", "max_output_tokens": "300"})
+        client.post(f"{address}/save", {"agent": "", "model": "mine", "temperature": "0.5"})
+        stored = Session.objects.get().model_settings
+        assert {"AGENT_0", "AGENT_1", "AGENT_3", "AGENT_8", "AGENT_9"} <= set(stored)
+        assert all(one["model"] == "mine" and one["temperature"] == 0.5 for one in stored.values())
+        assert stored["AGENT_9"]["max_output_tokens"] == 300
+        client.post(f"{address}/save", {"agent": "", "temperature": "0.7"})
+        assert Session.objects.get().model_settings["AGENT_8"]["model"] == "mine"
+        client.post(f"{address}/save", {"agent": "", "back": "1"})
+        assert Session.objects.get().model_settings == {}
+
+    def test_no_model_is_set_for_agents_of_several_servers(
+        self, client: Client, address: str
+    ) -> None:
+        client.post("/models/servers/add", {"title": "Mine", "address": "http://127.0.0.1:1/v1"})
+        choose_models({"AGENT_9": ("mine", "m")})
+        answer = client.post(f"{address}/save", {"agent": "", "model": "other"})
+        assert answer.status_code == 422
+        assert Session.objects.get().model_settings == {}
+        assert 'id="model-all"' not in client.get(address).content.decode()
+
     @pytest.mark.parametrize(
         "wrong",
         [{"temperature": "warm"}, {"max_output_tokens": "99.5"}, {"top_p": "nan"}, {"agent": "x"}],
@@ -315,20 +376,20 @@ class TestTwoWindows:
         self, client: Client, chapter: Session
     ) -> None:
         address = f"/chapters/{chapter.pk}/models"
-        sent = {"agent": "AGENT_1", "seen": self.marks(client, address)[0]}
+        sent = {"agent": "AGENT_1", "seen": self.marks(client, address)[1]}
         assert client.post(f"{address}/save", {**sent, "model": "mine"}).status_code == 302
         assert client.post(f"{address}/save", {**sent, "model": "mine"}).status_code == 302
         assert client.post(f"{address}/save", {**sent, "temperature": "0.5"}).status_code == 412
         chapter.refresh_from_db()
         assert chapter.model_settings["AGENT_1"]["model"] == "mine"
-        sent["seen"] = self.marks(client, address)[0]
+        sent["seen"] = self.marks(client, address)[1]
         assert client.post(f"{address}/save", {**sent, "back": "1"}).status_code == 302
 
     def test_characters_that_another_window_set_apart_stay_apart(
         self, client: Client, chapter: Session
     ) -> None:
         address = f"/chapters/{chapter.pk}/models"
-        apart = self.marks(client, f"{address}?each=1")[0]
+        apart = self.marks(client, f"{address}?each=1")[1]
         sent = {"agent": "AGENT_1", "seen": apart, "model": "mine"}
         assert client.post(f"{address}/save", sent).status_code == 412
 
