@@ -101,8 +101,10 @@
   const isTouch = matchMedia("(hover: none) and (pointer: coarse)").matches;
   box.enterKeyHint = isTouch ? "enter" : "send";
   visualViewport?.addEventListener("resize", () => {
-    const isTyping = document.activeElement === box && visualViewport.scale === 1;
-    if (isTouch && isTyping) form.scrollIntoView({ block: "nearest" });
+    // The fields of the search and of an edited reply are hidden by a keyboard as the box is.
+    const field = document.activeElement === box ? form : document.activeElement;
+    const isTyping = field.matches("form, textarea, input") && visualViewport.scale === 1;
+    if (isTouch && isTyping) field.scrollIntoView({ block: "nearest" });
   });
   box.addEventListener("keydown", (event) => {
     if (isTouch || event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;

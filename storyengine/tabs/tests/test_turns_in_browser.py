@@ -230,6 +230,23 @@ class TestOnAPhone:
         expect(phone.locator("#prompt-text")).to_be_in_viewport(ratio=1)
         expect(phone.locator("[data-send]")).to_be_in_viewport(ratio=1)
 
+    def test_with_the_keyboard_open_the_other_fields_are_in_view(
+        self, phone: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "The tide turns. " * 60)
+        open_play(phone, chapter)
+        phone.locator("#search-link").tap()
+        expect(phone.locator("#search-words")).to_be_focused()
+        phone.set_viewport_size({"width": 390, "height": 320})
+        expect(phone.locator("#search-words")).to_be_in_viewport(ratio=1)
+        phone.set_viewport_size({"width": 390, "height": 664})
+        phone.locator("[data-closes-search]").tap()
+        phone.locator("#turn-1 summary").tap()
+        phone.locator("[data-edits]:visible").tap()
+        expect(phone.locator("#edited-text")).to_be_focused()
+        phone.set_viewport_size({"width": 390, "height": 320})
+        expect(phone.locator("#edited-text")).to_be_in_viewport(ratio=0.9)
+
     def test_the_reason_of_a_failure_is_in_view_wherever_one_reads(
         self, phone: Page, program: ScriptedProgram, chapter: ChapterClient
     ) -> None:
