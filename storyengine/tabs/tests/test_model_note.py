@@ -28,7 +28,7 @@ def test_every_tab_says_with_which_limits_and_why(
 ) -> None:
     settings.MAX_OUTPUT = 1_500
     [note] = notes(client, chapter, tab)
-    assert f"Not a known model: {UNKNOWN}" in note
+    assert f"Sizes assumed for {UNKNOWN}" in note
     assert "8,192 tokens (a cautious default)" in note
     assert "1,500 (as you have set it)" in note
     assert "STORYENGINE_MODELS_FILE" in note
