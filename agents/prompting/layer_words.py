@@ -4,7 +4,7 @@ themselves."""
 # A layer that is not named here has a name that reads well in small letters, such as WORLD_NOW.
 _IN_WORDS = {
     "SYSTEM": "the rules",
-    "PROCESS_MAP": "how a chapter comes about",
+    "PROCESS_MAP": "the course of a chapter",
     "PROTOCOLS": "the form of prompts and replies",
     "CAST": "the cast",
     "AGENT_IDENTITY": "the identity",
