@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from sessions.layer_words import layer_in_words
 from sessions.limits import TAB2_CHAR_LIMIT
 from sessions.models import THOUGHT, Attempt, Event, Session
 from sessions.record import chosen_events, committed_attempts, other_events
@@ -24,7 +25,7 @@ Perceived = Callable[[Collection[int]], bool]
 _SEPARATOR = "\n\n"
 _FEW_PROMPTS = 200
 # How an attempt was made, by its kind. The braces stand for the layer that a trial changed.
-_MADE = {Attempt.Kind.EDIT: "edited by hand", Attempt.Kind.TRIAL: "with another {}"}
+_MADE = {Attempt.Kind.EDIT: "edited by hand", Attempt.Kind.TRIAL: "with {} changed"}
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
@@ -196,7 +197,7 @@ def _with_attempts(
     made: dict[uuid.UUID | None, str] = {}
     for number, attempt_id, kind, layer in rows:
         by_turn.setdefault(number, []).append(attempt_id)
-        made[attempt_id] = _MADE.get(Attempt.Kind(kind), "").format(layer)
+        made[attempt_id] = _MADE.get(Attempt.Kind(kind), "").format(layer_in_words(layer or ""))
 
     def at(entry: Entry) -> int:
         turn = by_turn.get(entry.prompt_index, [])

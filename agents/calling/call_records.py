@@ -15,13 +15,13 @@ from agents.calling.stored_prompts import read_layers_of
 from agents.models import Job, LLMArtifact
 from agents.modes import find_agent
 from agents.prompting.declarations import Agent
-from agents.prompting.layer_words import layer_in_words
 from agents.prompting.sent_layers import SentLayer, characters_of, join_layers, shared_characters
 from agents.providers.base import Message
 from agents.servers.roles import TITLES_FOR_WRITERS
 from memory.drafts import telling_of
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.committing import find_turn
+from sessions.layer_words import layer_in_words
 from sessions.models import Attempt, Session
 from sessions.record import attempts_at
 from sessions.roster import SLOTS

@@ -28,7 +28,6 @@ from agents.models import LLMArtifact
 from agents.modes import agent_of
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.forms.tool_forms import TOOLS
-from agents.prompting.layer_words import layer_in_words
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.sent_layers import SentLayer
 from agents.running.database import in_database
@@ -42,6 +41,7 @@ from sessions.attempts import (
 )
 from sessions.committing import text_of
 from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownTurn, WrongState
+from sessions.layer_words import layer_in_words
 from sessions.models import Attempt, Session
 from sessions.text import clean_text, with_line_feeds
 

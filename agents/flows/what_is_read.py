@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from agents.flows.composing import compose_reply
-from agents.prompting.layer_words import layer_in_words
 from agents.prompting.layers import Layer
 from sessions.exceptions import ChapterError
+from sessions.layer_words import layer_in_words
 from sessions.models import Attempt
 
 # The layers that the page names. Any other layer counts among the words only.

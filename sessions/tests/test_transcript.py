@@ -76,7 +76,7 @@ def test_a_reply_says_how_it_was_made() -> None:
     assert [(entry.text, entry.place, entry.made) for entry in every.entries] == [
         ("beat 1", "", ""),
         ("reply 1", "1 of 3", ""),
-        ("tried", "2 of 3", "with another AGENT_IDENTITY"),
+        ("tried", "2 of 3", "with the identity changed"),
         ("by hand", "3 of 3", "edited by hand"),
     ]
     told = read_prompts(chapter, 1, 1).entries

@@ -3,7 +3,7 @@
 import re
 
 from agents.modes import all_agents
-from agents.prompting.layer_words import layer_in_words
+from sessions.layer_words import layer_in_words
 
 
 def test_pages_name_layers_in_words() -> None:

@@ -2,7 +2,7 @@
 
 from django import template
 
-from agents.prompting import layer_words
+from sessions import layer_words
 
 register = template.Library()
 register.filter("layer_in_words", layer_words.layer_in_words)
