@@ -55,15 +55,18 @@ class Detail(StrEnum):
 
 
 class Rank(IntEnum):
-    """The order in which lines are left out if a request lacks room: the lowest rank goes first."""
+    """The order in which lines are left out if a request lacks room: the lowest rank goes first.
+
+    Deeds and events go before the values that hold now. How a thread ended is such a value too.
+    """
 
     PAST = 0
     DEEDS = 1
-    CLOSED_THREADS = 2
-    OTHERS = 3
-    AROUND = 4
-    EVENTS = 5
-    RELATIONSHIPS = 6
+    OTHERS = 2
+    AROUND = 3
+    EVENTS = 4
+    RELATIONSHIPS = 5
+    CLOSED_THREADS = 6
     ITEMS = 7
     QUESTIONS = 8
     STATE = 9
