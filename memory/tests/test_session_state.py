@@ -198,6 +198,14 @@ class TestMemory:
         assert ranks["the keeper drowned"] > ranks["the bell is whole"] == Rank.CANON
         assert ranks["the bell is cracked"] == Rank.WITHDRAWN
 
+    def test_how_a_thread_ended_is_shed_after_deeds_and_events(self) -> None:
+        did = {"agent_slot": 1, "name": "Mara", "did": "knelt", "intent": "", "result": ""}
+        over = {"key": "who knocks?", "before": "open", "after": "resolved", "notes": "a branch"}
+        told = delta(**{**DELTA, "character_actions": [did], "major_events": [TOM_ACTS]})
+        lines = memory_lines(fold([lock(), told, delta(2, state_changes=[over])]))
+        ranks = {line.tag: line.rank for line in lines}
+        assert ranks["did"] < ranks["told"] < ranks["closed"]
+
     def test_a_thread_that_ended_moves_to_where_it_did(self) -> None:
         ended = delta(2, state_changes=[{"key": "who knocks?", "after": "resolved"}])
         lines = texts(delta(**DELTA), ended)
