@@ -109,8 +109,17 @@ def _faults_of_layers(modes: Iterable[Mode]) -> list[Fault]:
 
 def _faults_of_setups(modes: Iterable[Mode]) -> list[Fault]:
     """Return a fault for each mode whose setup has required fields, because a new chapter has no
-    values for required fields."""
-    return [
+    values for required fields, and for each open field that the setup does not have."""
+    unknown = [
+        Fault(
+            "agents.E015",
+            f"The setup of {mode.name} has no field that is called {name}, which is to stay open.",
+            "Name fields of the setup in open_fields.",
+        )
+        for mode in modes
+        for name in sorted(mode.open_fields - set(mode.setup.model_fields if mode.setup else ()))
+    ]
+    return unknown + [
         Fault(
             "agents.E008",
             f"The setup of {mode.name} has fields without a default: {', '.join(required)}.",

@@ -63,10 +63,12 @@ def save_mode_setup(
     return save_setup(session_id, SetupChange(mode_setup=stored))
 
 
+@transaction.atomic
 def change_mode_setup(session_id: uuid.UUID, fields: dict[str, Any]) -> Session:
     """Save these of the mode's fields, and leave the others as they are. Raises the errors of
     `save_mode_setup`."""
-    return save_mode_setup(session_id, lambda setup: setup.update(fields))
+    lock_chapter(session_id)
+    return save_mode_setup(session_id, present_setup(get_chapter(session_id)) | fields)
 
 
 def open_setup(chapter: Session) -> dict[str, Any]:
@@ -110,7 +112,12 @@ def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
         return mode.setup.model_validate(content)
     except ValidationError as error:
         found: list[ErrorDetails] = error.errors(include_url=False, include_input=False)
-        raise BadSetup([(one["loc"], one["msg"]) for one in found]) from None
+        raise BadSetup([(one["loc"], _said(one["msg"])) for one in found]) from None
+
+
+def _said(message: str) -> str:
+    """Return what a validator of the mode says, without pydantic's words before it."""
+    return message.removeprefix("Value error, ")
 
 
 def _changes_open_fields(mode: Mode, before: dict[str, Any], after: dict[str, Any]) -> bool:

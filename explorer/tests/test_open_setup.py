@@ -83,6 +83,7 @@ class TestApi:
             ({"talk": [{}] * 31}, 422),
             ({"note": {"role": "tool"}}, 422),
             ({"nothing": 1}, 422),
+            ({"people": 5, "places": [{"nobody": 1}]}, 422),
             ({"title": "Another"}, 409),
             ({"note": {"text": "Both."}, "people": []}, 409),
         ],
@@ -99,6 +100,22 @@ class TestApi:
         assert call("PUT", address(chapter, "setup"), whole | {"note": NOTE}).status_code == 200
         assert call("PUT", address(chapter, "setup"), whole | {"style": "Dry."}).status_code == 409
         assert setup_now(chapter)["note"] == NOTE
+
+    def test_tab_1_has_the_fields_too_before_and_after_the_lock(self) -> None:
+        made = call("POST", "/api/session", {"mode": "explorer"}).json()
+        chapter = Session.objects.get(pk=made["session_id"])
+        saved = call("PUT", address(chapter, "tab1"), {"setup": {"style": "Dry.", "note": NOTE}})
+        assert saved.status_code == 200, saved.content
+        assert call("GET", address(chapter, "tab1")).json()["setup"]["style"] == "Dry."
+        both = {"chunk_size_prompts": 5, "setup": {"people": [{"name": "Osk"}]}}
+        assert call("PUT", address(chapter, "tab1"), both).json()["chunk_size_prompts"] == 5
+        call("POST", address(chapter, "lock"))
+        later = {"setup": {"note": {"text": "Later."}}}
+        assert call("PUT", address(chapter, "tab1"), later).status_code == 200
+        assert setup_now(chapter)["note"]["text"] == "Later."
+        for closed in ({"setup": {"style": "Wet."}}, {**later, "chunk_size_prompts": 7}):
+            assert call("PUT", address(chapter, "tab1"), closed).status_code == 409
+        assert setup_now(chapter)["style"] == "Dry."
 
     def test_what_somebody_else_has_changed_is_not_overwritten(self, client: Client) -> None:
         chapter = begin()

@@ -80,6 +80,12 @@ class Tab1Body(Body):
     chunk_size_prompts: int | None = Field(
         None, description="How many prompts a summary covers, 3 to 20. Fewer take more calls."
     )
+    setup: dict[str, Any] | None = Field(
+        None,
+        description="Fields that the way to play adds to Tab 1. A field that is not named stays as "
+        "it is. Those that the way to play leaves open can be changed in play too.",
+        examples=[{"note": {"text": "The fog never lifts.", "depth": 4, "role": "user"}}],
+    )
 
 
 _WITNESSES = (

@@ -144,10 +144,16 @@ def put_tab1(
     if_match: IfMatch = "",
 ) -> Tab1Document:
     """Save the fields of Tab 1 in the body. If one of them is refused, none is saved. With
-    `If-Match`, nothing is saved if somebody has changed Tab 1 since it was read."""
+    `If-Match`, nothing is saved if somebody has changed Tab 1 since it was read. In play, only
+    those fields in `setup` can be changed that the way to play leaves open."""
     lock_for_change(session_id)
     check_match(if_match, tab1_document(get_chapter(session_id)))
-    document = tab1_document(save_setup(session_id, SetupChange(**dict(body))))
+    setup, change = body.setup, SetupChange(**body.model_dump(exclude={"setup"}))
+    if setup is None or change != SetupChange():
+        save_setup(session_id, change)
+    if setup is not None:
+        change_mode_setup(session_id, setup)
+    document = tab1_document(get_chapter(session_id))
     response["ETag"] = tag_of(document)
     return document
 

@@ -7,6 +7,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agents.mode_fields import present_setup
+from agents.modes import find_mode
 from sessions.models import Attempt, Session
 from sessions.people import followed, persons_before
 from sessions.states import State
@@ -51,6 +53,9 @@ class Tab1Document(Tab1Texts):
         "somebody new. Empty where no chapter comes before."
     )
     chunk_size_prompts: int = Field(description="How many prompts a summary covers.")
+    setup: dict[str, Any] = Field(
+        description="The fields that the way to play adds to Tab 1; empty if it adds none."
+    )
 
 
 class EventDocument(Document):
@@ -406,6 +411,7 @@ def tab1_document(chapter: Session) -> Tab1Document:
         agent_names=chapter.agent_names,
         agent_persons_before={str(slot): number for slot, number in persons.items()},
         chunk_size_prompts=chapter.chunk_size_prompts,
+        setup=present_setup(chapter) if find_mode(chapter.mode) else chapter.tab1.mode_setup,
     )
 
 

@@ -196,6 +196,14 @@ class TestSetup:
         assert fault.id == "agents.E008"
         assert "voyager has fields without a default: season" in fault.msg
 
+    def test_an_open_field_that_there_is_not_is_named_at_the_start(
+        self, with_mode: Install
+    ) -> None:
+        with_mode(replace(SET_UP, open_fields=frozenset({"season", "tide"})))
+        [fault] = check_modes()
+        assert fault.id == "agents.E015"
+        assert "tide" in fault.msg
+
 
 class TestStages:
     def test_without_a_lock_tab_1_is_open_until_the_first_prompt(

@@ -25,6 +25,7 @@ TAB1_FIELDS = {
     "agent_identity_text_by_slot",
     "agent_persons_before",
     "chunk_size_prompts",
+    "setup",
 }
 SESSION_FIELDS = {
     *("origin_id", "origin_title", "forked_at_prompt"),
@@ -287,6 +288,7 @@ class TestTab1:
             "agent_identity_text_by_slot": {"1": "A pilot.", "2": "A priest.", "3": "A child."},
             "agent_persons_before": {},
             "chunk_size_prompts": 12,
+            "setup": {},
         }
         assert call("GET", address(chapter, "tab1")).json() == saved.json()
         again = call("PUT", address(chapter, "tab1"), saved.json())
