@@ -11,13 +11,11 @@ faults that are still queued.
 import argparse
 import asyncio
 import json
-import re
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ import uvloop
 
 from bench.call_log import CallLog
 from bench.model_replies import UNRECORDED_REPLY_WORDS, ModelReplies, agent_of
+from bench.served_call import ServedCall, Timing
 from bench.session_data import RecordedSession, load_session
 from bench.wire import EventStream, Request, read_request, send_bytes, send_json
 
@@ -53,71 +52,6 @@ FAULTS = frozenset(STATUS_FAULTS) | {
     "malformed",  # the answer is no valid JSON
     "markup",  # the reply's text has HTML
 }
-
-
-@dataclass
-class Timing:
-    first_token_ms: float = 0.0
-    tokens_per_second: float = 10_000.0
-
-
-@dataclass
-class _Call:
-    """A call of the chat API, and the answer to this call."""
-
-    body: dict[str, Any]
-    agent: int
-    messages: list[str]
-    fault: str
-    timing: Timing
-    # The value of time.perf_counter when the request arrived.
-    received_at: float
-    first_token_ms: float | None = None
-    words: list[str] = field(default_factory=list)
-    tool_calls: tuple[dict[str, Any], ...] = ()
-    was_limited: bool = False
-    client_left: bool = False
-
-    @property
-    def model(self) -> str:
-        return str(self.body.get("model", ""))
-
-    @property
-    def prompt(self) -> str:
-        return "\n".join(self.messages)
-
-    def take_words(self, text: str) -> None:
-        words = re.findall(r"\S+\s*|\s+", text)
-        limit = self.body.get("max_completion_tokens") or self.body.get("max_tokens")
-        self.was_limited = limit is not None and len(words) > int(limit)
-        self.words = words[: int(limit)] if self.was_limited and limit else words
-
-    def seconds_until(self, word: int) -> float:
-        """Return the seconds until the server should send the word with this number."""
-        due = self.timing.first_token_ms / 1_000 + word / self.timing.tokens_per_second
-        return max(self.received_at + due - time.perf_counter(), 0.0)
-
-    def elapsed_ms(self) -> float:
-        return round((time.perf_counter() - self.received_at) * 1_000, 2)
-
-    def usage(self) -> dict[str, int]:
-        tokens = {"prompt_tokens": len(self.prompt) // 4, "completion_tokens": len(self.words)}
-        return {**tokens, "total_tokens": sum(tokens.values())}
-
-    def record(self) -> dict[str, Any]:
-        return {
-            "agent": self.agent,
-            "model": self.model,
-            "stream": bool(self.body.get("stream")),
-            "format": (self.body.get("response_format") or {}).get("type"),
-            "max_tokens": self.body.get("max_completion_tokens") or self.body.get("max_tokens"),
-            "fault": self.fault,
-            "client_left": self.client_left,
-            "reply_words": len(self.words),
-            "first_token_ms": self.first_token_ms,
-            "ms": self.elapsed_ms(),
-            "at": time.time(),
-        }
 
 
 class FakeServer:
@@ -235,7 +169,7 @@ class FakeServer:
         finally:
             self.log.add(call.prompt, call.record())
 
-    def _open_call(self, body: dict[str, Any], received_at: float) -> _Call:
+    def _open_call(self, body: dict[str, Any], received_at: float) -> ServedCall:
         messages = [(str(m["role"]), _text_of(m.get("content"))) for m in body["messages"]]
         system = "\n".join(text for role, text in messages if role in ("system", "developer"))
         agent = agent_of(str(body.get("model", "")), system)
@@ -245,7 +179,7 @@ class FakeServer:
         elif fault == "delay":
             timing = Timing(timing.first_token_ms + DELAY_MS, timing.tokens_per_second)
         texts = [text for _role, text in messages]
-        call = _Call(body, agent, texts, fault, timing, received_at)
+        call = ServedCall(body, agent, texts, fault, timing, received_at)
         answer = self.replies.answer_to(agent, body, call.messages)
         if fault not in ("markup", "empty", "badjson"):
             call.tool_calls = answer.tool_calls
@@ -265,7 +199,7 @@ class FakeServer:
         return ""
 
     async def _play(
-        self, call: _Call, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, call: ServedCall, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         if status := STATUS_FAULTS.get(call.fault):
             wait = "Retry-After: 1\r\n" if status == 429 else ""
@@ -294,7 +228,9 @@ class FakeServer:
         return True
 
 
-async def _stream(call: _Call, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+async def _stream(
+    call: ServedCall, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> bool:
     events = EventStream(writer)
     await events.open()
     chunk = {"id": "chat-1", "object": "chat.completion.chunk", "created": 0, "model": call.model}
@@ -325,11 +261,11 @@ async def _stream(call: _Call, reader: asyncio.StreamReader, writer: asyncio.Str
     return True
 
 
-async def _send_whole(call: _Call, writer: asyncio.StreamWriter) -> bool:
+async def _send_whole(call: ServedCall, writer: asyncio.StreamWriter) -> bool:
     await asyncio.sleep(call.seconds_until(len(call.words)))
     if call.fault == "cut":
         return False
-    message: dict[str, Any] = {"role": "assistant", "content": "".join(call.words) or None}
+    message: dict[str, Any] = {"role": "assistant", "content": "".join(call.words)}
     if call.tool_calls:
         message["tool_calls"] = list(call.tool_calls)
     choice = {"index": 0, "message": message, "finish_reason": _finish_reason(call)}
@@ -338,7 +274,7 @@ async def _send_whole(call: _Call, writer: asyncio.StreamWriter) -> bool:
     return True
 
 
-def _finish_reason(call: _Call) -> str:
+def _finish_reason(call: ServedCall) -> str:
     if call.was_limited:
         return "length"
     return "tool_calls" if call.tool_calls else "stop"

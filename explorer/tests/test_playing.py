@@ -268,3 +268,25 @@ def test_people_can_be_met_when_the_cast_is_full(
         one.name for one in world_of(chapter).people.values() if one.is_discovered
     }
     assert [one["name"] for one in chapter.people_in_play()] == ["Guard"]
+
+
+def test_a_trial_has_a_world_of_its_own_which_its_adoption_brings(
+    scripted: ScriptedProvider,
+) -> None:
+    chapter = begin()
+    scripted.enqueue(calls("", move("The Mill")), "Flour.")
+    play(chapter)
+    tried = call("GET", address(chapter, "trial")).json()
+    role = next(one for one in tried["layers"] if one["name"] == "YOUR_ROLE")
+    scripted.enqueue(calls("", move("The Landing"), discover("the ringer")), "Black water.")
+
+    body = {"layer": role["number"], "text": "Be brief.", "call_id": tried["call_id"]}
+    trial = call("POST", address(chapter, "trial"), body, Prefer="wait=20").json()
+    assert trial["status"] == "done", trial
+    assert world_of(chapter).player_location == "The Mill"
+    adopted = call("POST", address(chapter, f"trial/{trial['trial_id']}/adopt"))
+    assert adopted.status_code == 201, adopted.content
+
+    world = world_of(chapter)
+    assert (world.player_location, world.tick) == ("The Landing", 6)
+    assert world.people["Marta Quill"].is_discovered
