@@ -101,3 +101,26 @@ def say(page: Page, number: int, words: str) -> None:
     page.locator("#prompt-text").press("Enter")
     expect(page.locator("#transcript")).to_contain_text(f"{number}) {words}")
     expect_idle(page)
+
+
+def test_the_lists_of_tab_1_change_with_what_was_just_typed(page: Page) -> None:
+    made = page.request.post("/api/session", data={"mode": "explorer"}).json()
+    page.goto(f"/chapters/{made['session_id']}/world")
+    page.locator("#setup-title").fill("The Long Night")
+    # Enter sends no form: the first of its buttons would change a list.
+    page.locator("#setup-title").press("Enter")
+    page.get_by_role("button", name="Add a place").click()
+    expect(page.locator("#place-0")).to_have_value("A new place")
+    expect(page.locator("#setup-title")).to_have_value("The Long Night")
+    page.locator("#place-0").fill("The Mill")
+    page.get_by_role("button", name="Add a person").click()
+    expect(page.locator("#person-0-name")).to_have_value("Somebody new")
+    expect(page.locator("#place-0")).to_have_value("The Mill")
+    page.locator("#person-0-place").select_option("The Mill")
+    page.locator("#place-0").fill("The Old Mill")
+    page.get_by_role("button", name="Add a place").click()
+    expect(page.locator("#place-1")).to_have_value("A new place")
+    expect(page.locator("#person-0-place")).to_have_value("The Old Mill")
+    page.get_by_role("button", name="Remove A new place").click()
+    expect(page.locator("#place-1")).to_have_count(0)
+    expect(page.locator("#place-0")).to_have_value("The Old Mill")
