@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
-from bench import fake_server
+from bench import served_call
 from bench.chapter_client import ChapterClient
 from bench.http_calls import Server, call
 from bench.session_data import Setup
@@ -147,7 +147,7 @@ def hostile(browser: Browser) -> Iterator[HostileProgram]:
         own.words = awkward_pieces(text) if 1 <= own.agent <= 7 else [text]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fake_server._Call, "take_words", cut)
+        patch.setattr(served_call.ServedCall, "take_words", cut)
         with run_scripted_program(tokens_per_second=50_000) as program:
             patch.setattr(program.model, "replies", replies)
             _fill_library(program.server, payloads)
