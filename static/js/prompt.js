@@ -97,21 +97,20 @@
     if (target.name === "witnesses") keep();
     tellPerceivers();
   });
-  // Where a finger types, Enter breaks the line: there is no Shift at hand.
+  // Where a finger types, there is no Shift: Enter breaks the line.
   const isTouch = matchMedia("(hover: none) and (pointer: coarse)").matches;
   box.enterKeyHint = isTouch ? "enter" : "send";
   visualViewport?.addEventListener("resize", () => {
-    // The fields of the search and of an edited reply are hidden by a keyboard as the box is.
-    const field = document.activeElement === box ? form : document.activeElement;
-    const isTyping = field.matches("form, textarea, input") && visualViewport.scale === 1;
-    if (isTouch && isTyping) field.scrollIntoView({ block: "nearest" });
+    // The forms of the search and of an edited reply are hidden by a keyboard as the prompt's is.
+    const typed = visualViewport.scale === 1 && document.activeElement.closest("form");
+    if (isTouch && typed) typed.scrollIntoView({ block: "nearest" });
   });
   box.addEventListener("keydown", (event) => {
     if (isTouch || event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     const send = form.querySelector("[data-send]");
     if (send && !send.disabled) form.requestSubmit(send);
-    // A second Enter, before the first has been answered, sends nothing that would have to wait.
+    // A second Enter sends nothing before the first is answered.
     else if (box.value.trim() && !(isSending && box.value === sent?.text)) notice.textContent = WAITS;
   });
 
