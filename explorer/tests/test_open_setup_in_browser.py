@@ -38,6 +38,9 @@ def begin(page: Page) -> None:
 def test_the_cells_save_themselves_beside_the_story(page: Page, width: str) -> None:
     page.set_viewport_size(SIZES[width])
     begin(page)
+    if width == "390":
+        # Before the first turn the player's view lies open over the story.
+        page.locator(".view-fold > summary").click()
     summary = page.locator("#open-cells > summary")
     summary.focus()
     page.keyboard.press("Enter")
@@ -45,6 +48,8 @@ def test_the_cells_save_themselves_beside_the_story(page: Page, width: str) -> N
     expect(page.locator("#saved-state")).to_have_text("saved")
     page.get_by_role("button", name="Add an entry").click()
     expect(page.get_by_label("What the narrator reads")).to_be_visible()
+    if width == "390":
+        page.locator(".view-fold > summary").click()
     expect(page.get_by_label("Note", exact=True)).to_have_value("The fog never lifts.")
     page.get_by_label("What the narrator reads").fill("The river takes one a year.")
     page.get_by_label("Keywords, with commas between").fill("river, water")
@@ -84,9 +89,9 @@ def test_it_works_without_scripts(without_scripts: Page) -> None:
     page.locator("#open-cells > summary").click()
     page.get_by_label("Note", exact=True).fill("Dread.")
     page.get_by_label("Turns of the story after it").fill("1")
-    page.locator("#setup").get_by_role("button", name="Save").click()
+    page.locator("#setup").get_by_role("button", name="Save").last.click()
     expect(page.get_by_label("Note", exact=True)).to_have_value("Dread.")
     page.get_by_role("button", name="Add an example").click()
     page.get_by_label("Example 1").fill("Aye.")
-    page.locator("#setup").get_by_role("button", name="Save").click()
+    page.locator("#setup").get_by_role("button", name="Save").last.click()
     expect(page.get_by_label("Example 1")).to_have_value("Aye.")
