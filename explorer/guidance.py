@@ -3,14 +3,17 @@ examples of how people talk, and the lorebook. The rules on the output are in ou
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from explorer.setup_parts import Line, Name, Part, Text, none_if_empty
+from sessions.words import whole_words
 
 # The fields of the setup that stay open in play.
 OPEN_FIELDS = ("note", "talk", "lorebook", "output_rules")
 NOTE_LIMIT, TALK_LIMIT = 2_000, 2_000
 MOST_TALK, MOST_LORE, MOST_KEYWORDS = 30, 100, 20
+# The most words of a keyword. In scripts without blanks each character is a word.
+MOST_WORDS = 20
 # The most turns before which the note stands, and the most turns that are searched for keywords.
 MOST_DEPTH, MOST_SCANNED = 100, 50
 LEAST_BUDGET, MOST_BUDGET = 50, 10_000
@@ -26,7 +29,16 @@ def _as_line(value: object) -> object:
     return " ".join(value.split()) if isinstance(value, str) else value
 
 
-Keywords = Annotated[Line, BeforeValidator(_as_line)]
+def _check_keywords(line: str) -> str:
+    keywords = keywords_of(line)
+    if len(keywords) > MOST_KEYWORDS:
+        raise ValueError(f"at most {MOST_KEYWORDS} keywords are possible, with commas between")
+    if any(len(whole_words(one)) > MOST_WORDS for one in keywords):
+        raise ValueError(f"a keyword has at most {MOST_WORDS} words; put commas between keywords")
+    return line
+
+
+Keywords = Annotated[Line, BeforeValidator(_as_line), AfterValidator(_check_keywords)]
 
 
 class AuthorsNote(Part):
@@ -72,4 +84,4 @@ class Lorebook(Part):
 
 def keywords_of(line: str) -> list[str]:
     """Return the keywords of a line."""
-    return [one for part in line.split(",") if (one := part.strip())][:MOST_KEYWORDS]
+    return [one for part in line.split(",") if (one := part.strip())]

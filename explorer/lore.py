@@ -2,37 +2,72 @@
 out. The choice depends on nothing but the lorebook, the texts and the budget."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
 from explorer.guidance import Lorebook, LoreEntry, keywords_of
 from sessions.words import whole_words
 
-# At most so many characters of a turn are searched: the first ones, because no narrator writes
-# nearly so many.
+# At most so many characters and words of a turn are searched: the first ones, because no narrator
+# writes nearly so many. A character can stand for several words.
 _MOST_OF_TURN = 20_000
 
+# The words of a keyword.
+Phrase = tuple[str, ...]
 
-@dataclass
+
+@dataclass(frozen=True)
 class ScannedTurn:
     """A turn that is searched for keywords."""
 
     number: int
     text: str
-    # The runs of words that the turn has, by the number of their words.
-    _runs: dict[int, set[tuple[str, ...]]] = field(default_factory=dict, init=False)
 
-    def __post_init__(self) -> None:
-        self._words = tuple(whole_words(self.text[:_MOST_OF_TURN]))
+    def find(self, wanted: Mapping[str, Sequence[int]], phrases: Set[Phrase]) -> set[Phrase]:
+        """Return those of the phrases whose words the turn has one after the other. `wanted` has
+        the lengths of the phrases by their first words."""
+        words = tuple(whole_words(self.text[:_MOST_OF_TURN])[:_MOST_OF_TURN])
+        return {
+            run
+            for at, word in enumerate(words)
+            for count in wanted.get(word, ())
+            if (run := words[at : at + count]) in phrases
+        }
 
-    def has(self, words: tuple[str, ...]) -> bool:
-        """Return whether the turn has these words one after the other."""
-        count = len(words)
-        if count not in self._runs:
-            starts = range(len(self._words) - count + 1)
-            self._runs[count] = {self._words[at : at + count] for at in starts}
-        return words in self._runs[count]
+
+class Scan:
+    """The last turns, each with those of the lorebook's keywords that it has."""
+
+    def __init__(self, lorebook: Lorebook, turns: Sequence[ScannedTurn]) -> None:
+        lines = (
+            line for one in lorebook.entries for line in (one.keywords, one.secondary_keywords)
+        )
+        phrases = {phrase for line in lines for phrase, _ in _phrases(line) if phrase}
+        wanted: dict[str, set[int]] = {}
+        for phrase in phrases:
+            wanted.setdefault(phrase[0], set()).add(len(phrase))
+        lengths = {word: sorted(counts) for word, counts in wanted.items()}
+        self._found = [(one.number, one.find(lengths, phrases)) for one in turns] if phrases else []
+        self._numbers = [one.number for one in turns]
+
+    def find(self, keywords: str, depth: int) -> tuple[str, int] | None:
+        """Return the keyword that comes up in the newest of the last `depth` turns, and the number
+        of this turn."""
+        wanted = _phrases(keywords)
+        for number, found in reversed(self._found[-depth:]):
+            for phrase, keyword in wanted:
+                if phrase in found:
+                    return keyword, number
+        return None
+
+    def named(self, depth: int) -> str:
+        """Return the words by which a reason names the last `depth` turns."""
+        numbers = self._numbers[-depth:]
+        if not numbers:
+            return "no turn"
+        first, last = numbers[0], numbers[-1]
+        return f"turn {last}" if first == last else f"turns {first} to {last}"
 
 
 @dataclass(frozen=True)
@@ -58,7 +93,8 @@ def judge(lorebook: Lorebook, turns: Sequence[ScannedTurn], most_tokens: int) ->
     If the entries do not all fit the budget, constant ones come first, then those with the highest
     insertion order, and then those that stand first in the lorebook.
     """
-    judged = [_judge(lorebook, entry, at, turns) for at, entry in enumerate(lorebook.entries, 1)]
+    scan = Scan(lorebook, turns)
+    judged = [_judge(lorebook, entry, at, scan) for at, entry in enumerate(lorebook.entries, 1)]
     room = most_tokens
     wanted = sorted(
         (one for one in judged if one.is_in),
@@ -107,41 +143,27 @@ def most_scanned(lorebook: Lorebook) -> int:
     return max(depths, default=0)
 
 
-def _judge(
-    lorebook: Lorebook, entry: LoreEntry, place: int, turns: Sequence[ScannedTurn]
-) -> Judged:
+def _judge(lorebook: Lorebook, entry: LoreEntry, place: int, scan: Scan) -> Judged:
     if not entry.content.strip():
         return Judged(entry, place, False, "nothing is written in it")
     if entry.constant:
         return Judged(entry, place, True, "constant")
     if not entry.keywords:
         return Judged(entry, place, False, "it is not constant and has no keywords")
-    scanned = turns[-scan_depth_of(lorebook, entry) :]
-    found = _find(entry.keywords, scanned)
+    depth = scan_depth_of(lorebook, entry)
+    found = scan.find(entry.keywords, depth)
     if found is None:
-        return Judged(entry, place, False, f"no keyword in {_named(scanned)}")
+        return Judged(entry, place, False, f"no keyword in {scan.named(depth)}")
     reason = f"keyword “{found[0]}” in turn {found[1]}"
     if not entry.secondary_keywords:
         return Judged(entry, place, True, reason)
-    second = _find(entry.secondary_keywords, scanned)
+    second = scan.find(entry.secondary_keywords, depth)
     if second is None:
-        missing = f"{reason}, but no secondary keyword in {_named(scanned)}"
+        missing = f"{reason}, but no secondary keyword in {scan.named(depth)}"
         return Judged(entry, place, False, missing)
     return Judged(entry, place, True, f"{reason}, with “{second[0]}” in turn {second[1]}")
 
 
-def _find(keywords: str, turns: Sequence[ScannedTurn]) -> tuple[str, int] | None:
-    """Return the keyword that comes up in the newest turn, and the number of this turn."""
-    wanted = [(tuple(whole_words(one)), one) for one in keywords_of(keywords)]
-    for turn in reversed(turns):
-        for words, one in wanted:
-            if words and turn.has(words):
-                return one, turn.number
-    return None
-
-
-def _named(turns: Sequence[ScannedTurn]) -> str:
-    if not turns:
-        return "no turn"
-    first, last = turns[0].number, turns[-1].number
-    return f"turn {last}" if first == last else f"turns {first} to {last}"
+def _phrases(keywords: str) -> list[tuple[Phrase, str]]:
+    """Return the words of each keyword, with the keyword as it was written."""
+    return [(tuple(whole_words(one)), one) for one in keywords_of(keywords)]

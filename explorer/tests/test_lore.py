@@ -1,5 +1,7 @@
 """Which entries of a lorebook the narrator is told: for any lorebook and any texts."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,10 +131,26 @@ def test_hostile_keywords_and_texts_take_little_time() -> None:
     assert not any(one.is_in for one in judged)
 
 
+def test_long_texts_and_keywords_take_little_memory() -> None:
+    keywords = [f"{'渡' * count}船" for count in range(1, 20)]
+    entries = [LoreEntry(content="It holds.", keywords=keywords)] * 100
+    told = turns(*["".join(map(chr, range(0x4E00, 0x4E00 + 20_000)))] * 5)
+    tracemalloc.start()
+    try:
+        judged = judge(Lorebook(entries=entries, scan_depth=50), told, 100)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert not any(one.is_in for one in judged)
+    assert most < 10_000_000
+
+
 @pytest.mark.parametrize(
     "fields",
     [
         {"keywords": "x" * 501},
+        {"keywords": ",".join("x" * 21)},
+        {"secondary_keywords": "渡" * 21},
         {"content": "x" * 5_001},
         {"name": "x" * 61},
         {"scan_depth": 0},
