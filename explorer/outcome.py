@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from agents.modes import world_of
 from agents.providers.exceptions import EmptyReply
-from explorer.output_rules import ORIGINAL, OutputRule, apply_rules
+from explorer.output_rules import OutputRule, apply_rules
 from explorer.setup import exploration_of
 from explorer.tools import meeting, room_in_cast
-from sessions.events import NewEvent
+from sessions.events import ORIGINAL, NewEvent
 from sessions.models import Attempt, Change, Event
 from sessions.world import NewChange, text_and_changes
 from world.changes import MET, MOVED, SIMULATED, TIME
@@ -27,10 +27,12 @@ def concludes(attempt: Attempt, text: str) -> list[NewChange]:
     """Return the meetings with hidden people at the player's place whom the text that comes out of
     the rules names although no tool discovered them."""
     world: World = world_of(attempt)
+    if not (hidden := world.hidden()):
+        return []
     told = "\n\n".join(one.text for one in _passages(attempt, text))
     named = [
         one.name
-        for one in world.hidden()
+        for one in hidden
         if any(is_named_in(told, name) for name in (one.name, *one.aliases))
     ]
     room = room_in_cast(attempt) if named else 0

@@ -7,6 +7,7 @@ page, memory and later requests have; the event keeps the original beside it.
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from time import thread_time
 from typing import Annotated, Any
 
 import re2
@@ -17,18 +18,22 @@ from explorer.setup_parts import Part
 MOST_RULES, RULE_LIMIT = 20, 500
 # The most instructions of a pattern, and the most characters and matches of a passage. A rule is
 # not applied to a longer passage, nor if it would make one.
-_MOST_INSTRUCTIONS, _MOST_CHARACTERS, _MOST_MATCHES = 20_000, 20_000, 5_000
+_MOST_INSTRUCTIONS, _MOST_CHARACTERS, _MOST_MATCHES = 3_000, 20_000, 5_000
+# The most memory of a pattern in bytes. RE2 uses it up only if a pattern has very many states.
+_MOST_MEMORY = 2 << 20
+# The most seconds of computing for all rules of a passage. RE2 reads a text once for each match, so
+# that a pattern whose every match looks ahead to the end would take hours.
+_MOST_SECONDS = 1.0
 # A reference to a group, a line break or a backslash in a replacement.
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
-# The key under which an event keeps the text that the model wrote (`Event.shown`).
-ORIGINAL = "original"
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _compile(pattern: str) -> Any:
     """Return the compiled pattern. Raises ValueError with the reason why it is none."""
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = _MOST_MEMORY
     try:
         compiled = re2.compile(pattern, options)
     except (re2.error, UnicodeError) as error:
@@ -72,24 +77,33 @@ class OutputRule(Part):
 
 
 def apply_rules(rules: Sequence[OutputRule], passage: str) -> str:
-    """Return what comes out of a passage, one rule after the other. A rule that would leave nothing
-    of the passage is not applied to it."""
+    """Return what comes out of a passage, one rule after the other.
+
+    A rule that would leave nothing of the passage is not applied to it. Neither is the rule in
+    which the time runs out, nor a rule after it.
+    """
+    until = thread_time() + _MOST_SECONDS
     for rule in rules:
         if rule.pattern and len(passage) <= _MOST_CHARACTERS:
-            changed = _apply(rule, passage).strip()
+            changed = _apply(rule, passage, until)
+            if changed is None:
+                break
             if changed and len(changed) <= _MOST_CHARACTERS:
                 passage = changed
     return passage
 
 
-def _apply(rule: OutputRule, passage: str) -> str:
+def _apply(rule: OutputRule, passage: str, until: float) -> str | None:
+    """Return what the rule makes of the passage, or None if the time runs out."""
     parts, end = [], 0
     for count, match in enumerate(_compile(rule.pattern).finditer(passage)):
+        if thread_time() > until:
+            return None
         if count == _MOST_MATCHES:
             break
         parts += [passage[end : match.start()], _filled(rule.replacement, match)]
         end = match.end()
-    return "".join([*parts, passage[end:]])
+    return "".join([*parts, passage[end:]]).strip()
 
 
 def _filled(replacement: str, match: Any) -> str:

@@ -1,6 +1,6 @@
 """The events of a reply that is edited by hand."""
 
-from sessions.events import NewEvent
+from sessions.events import ORIGINAL, NewEvent
 from sessions.exceptions import WrongState
 from sessions.models import THOUGHT, Attempt, Event
 
@@ -58,14 +58,22 @@ def _is_said_alike(one: Event, last: Event) -> bool:
 def _paragraphs(text: str) -> list[str]:
     """Return the paragraphs of the text, none of which is blank unless the text is. Joined, they
     are the text."""
-    found: list[str] = []
+    found: list[list[str]] = []
+    is_last_blank = False
     for part in text.split(_BETWEEN):
-        if found and not (part.strip() and found[-1].strip()):
-            found[-1] += _BETWEEN + part
+        is_blank = not part.strip()
+        if found and (is_blank or is_last_blank):
+            found[-1].append(part)
+            is_last_blank = is_last_blank and is_blank
         else:
-            found.append(part)
-    return found
+            found.append([part])
+            is_last_blank = is_blank
+    return [_BETWEEN.join(parts) for parts in found]
 
 
 def _copy(one: Event, text: str) -> NewEvent:
-    return NewEvent(text, one.agent_slot, one.kind, one.shown, one.witnesses, one.role)
+    """Return a copy with this text. A text by hand is not what came out of the original."""
+    shown = one.shown
+    if shown and text != one.text:
+        shown = {key: value for key, value in shown.items() if key != ORIGINAL} or None
+    return NewEvent(text, one.agent_slot, one.kind, shown, one.witnesses, one.role)

@@ -13,6 +13,9 @@ from sessions.models import SAID, THOUGHT, Attempt, Event
 from sessions.text import scrub_reply
 from sessions.world import everybody_at
 
+# The key under which `shown` keeps the text that a model wrote, if something else came out of it.
+ORIGINAL = "original"
+
 
 @dataclass(frozen=True)
 class NewEvent:

@@ -1,5 +1,6 @@
 """Rules on what the narrator writes: what comes out is the story, and the original is kept."""
 
+import random
 from typing import Any
 
 import pytest
@@ -66,6 +67,13 @@ def test_hostile_rules_take_little_time() -> None:
     assert apply_rules(rules, "a" * 19_999 + "x").endswith("x")
 
 
+def test_a_rule_whose_every_match_looks_ahead_to_the_end_is_given_up() -> None:
+    # Signs in no order, in which the pattern has more states than RE2 can keep.
+    text = "".join(random.Random(1).choices("ab", k=19_000))  # noqa: S311
+    hostile = rule("a(?:[ab]*a[ab]{100}c)?|b", "x")
+    assert apply_rules([rule("^", "x"), hostile, rule("b", "y")], text) == f"x{text}"
+
+
 @pytest.mark.parametrize(
     ("pattern", "replacement", "where"),
     [
@@ -121,6 +129,18 @@ class TestPlayed:
             ("system", "You go to The Mill. Night."),
             ("agent", "Flour long replacement ."),
         ]
+
+    def test_an_edit_changes_the_whole_reply(self, scripted: ScriptedProvider) -> None:
+        chapter = begin(self.rules(("x", "y")))
+        scripted.enqueue(calls("You rise, x.", move("The Mill")), "Flour x.")
+        play(chapter)
+        for text in ("You rise, y.\n\nFlour by hand.", "You sit.\n\nFlour by hand."):
+            edited = call("POST", address(chapter, "turns/1/edit"), {"text": text})
+            assert edited.status_code == 201, edited.content
+            told = Event.objects.filter(attempt__chosen_for__session=chapter, role="agent")
+            assert "\n\n".join(told.order_by("position").values_list("text", flat=True)) == text
+            originals = [{"original": "You rise, x."}, None] if "rise" in text else [None, None]
+            assert list(told.order_by("position").values_list("shown", flat=True)) == originals
 
     def test_people_are_discovered_in_what_came_out(self, scripted: ScriptedProvider) -> None:
         chapter = begin(self.rules(("Quill of the ringers", "Marta Quill"), ("Ib Quill", "Ib")))
