@@ -93,7 +93,8 @@ def test_a_chapters_own_model_is_kept_by_the_enter_key_and_writes_its_reply(
     with page.expect_navigation():
         field.press("Enter")
     expect(field).to_have_value("own-agent-1")
-    temperature = page.get_by_label("Temperature").first
+    # The first field is that of all agents.
+    temperature = page.get_by_label("Temperature").nth(1)
     expect(temperature).to_be_visible()
     temperature.fill("0.4")
     page.get_by_role("button", name="Use for Characters").click()

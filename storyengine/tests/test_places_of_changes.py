@@ -160,7 +160,9 @@ class TestInPlay:
         assert places(import_chapter(written(chapter))) == [7]
         fork = call("POST", address(chapter, "fork"), {"number": 1}, Idempotency_Key="f")
         assert places(Session.objects.get(pk=fork.json()["session_id"])) == [7]
-        edited = call("POST", address(chapter, "turns/1/edit"), {"text": "It was still."})
+        edited = call(
+            "POST", address(chapter, "turns/1/edit"), {"text": "I pull.\n\nIt was still."}
+        )
         assert edited.status_code == 201, edited.content
         assert places(chapter) == [7]
         assert [text for _, text in told(chapter)] == [

@@ -239,7 +239,7 @@ def _stream_in(page: Page, watch: Watch, hostile: HostileProgram) -> None:
     page.locator("#prompt-text").fill(typed(hostile.payloads[1]))
     page.locator("#prompt-form [data-send]").click()
     # When the reply is complete, the page announces it to screen readers.
-    expect(page.locator("#announcement")).to_contain_text("__xss(", timeout=60_000)
+    expect(page.locator("#announcement")).to_contain_text("__xss(", timeout=180_000)
     expect(page.locator("#running")).to_have_count(0)
     watch.parts += page.evaluate(FOREIGN_PARTS)
 
