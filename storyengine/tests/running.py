@@ -157,7 +157,8 @@ def run_scripted_program(
             "OPENAI_API_KEY": "unused",
             "STORYENGINE_CONTEXT_WINDOW": str(context_window),
             "STORYENGINE_MAX_OUTPUT": str(max_output),
-            "STORYENGINE_MODEL": "agent-1",
+            # The model of agents without a number. It calls tools.
+            "STORYENGINE_MODEL": "o4-mini",
             **{f"STORYENGINE_MODEL_AGENT_{n}": f"agent-{n}" for n in range(10)},
         }
         if data_folder is not None:
