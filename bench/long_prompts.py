@@ -22,6 +22,7 @@ import django
 
 from bench.long_memory import CHUNK, ROSTER, delta_payload, long_lock
 from bench.session_data import beat_text, reply_text
+from bench.stored_turns import store_with_turns
 from bench.token_figures import count_tokens
 
 if TYPE_CHECKING:
@@ -141,19 +142,13 @@ class LongChapter:
     def play_to(self, last: int) -> None:
         from memory.models import MemoryBlock
         from sessions.event_terms import make_terms, shown_language
-        from sessions.models import Attempt, Event, EventTerms, Turn
+        from sessions.models import Event, EventTerms
         from sessions.stop_words import ENGLISH
 
         numbers = range(self.session.prompt_index + 1, last + 1)
-        attempts = {number: self._attempt(number) for number in numbers}
-        Attempt.objects.bulk_create(attempts.values())
-        turns = [
-            Turn(session=self.session, number=number, chosen=attempts[number]) for number in numbers
-        ]
-        for turn in Turn.objects.bulk_create(turns):
-            turn.chosen.turn = turn
-        Attempt.objects.bulk_update(attempts.values(), ["turn"])
-        by_attempt = [self._events(attempt) for attempt in attempts.values()]
+        attempts = [self._attempt(number) for number in numbers]
+        store_with_turns(attempts, first=self.session.prompt_index + 1)
+        by_attempt = [self._events(attempt) for attempt in attempts]
         Event.objects.bulk_create(event for events in by_attempt for event in events)
         EventTerms.objects.bulk_create(
             row

@@ -14,6 +14,7 @@ import django
 
 from bench.model_replies import ModelReplies
 from bench.session_data import beat_text, reply_text
+from bench.stored_turns import store_with_turns
 
 if TYPE_CHECKING:
     from sessions.models import Session
@@ -66,7 +67,7 @@ def build_chapter(events: int) -> "Session":
 
 def _add_play(chapter: "Session", events: int, begun: datetime) -> None:
     """Add the chapter's turns, each with one attempt and two events."""
-    from sessions.models import Attempt, Event, Turn
+    from sessions.models import Attempt, Event
 
     attempts = [
         Attempt(
@@ -81,15 +82,7 @@ def _add_play(chapter: "Session", events: int, begun: datetime) -> None:
         )
         for number in range(events // 2)
     ]
-    Attempt.objects.bulk_create(attempts)
-    turns = [
-        Turn(session=chapter, number=number, chosen=attempt)
-        for number, attempt in enumerate(attempts, start=1)
-    ]
-    Turn.objects.bulk_create(turns)
-    for attempt, turn in zip(attempts, turns, strict=True):
-        attempt.turn = turn
-    Attempt.objects.bulk_update(attempts, ["turn"], batch_size=500)
+    store_with_turns(attempts)
     Event.objects.bulk_create(
         Event(
             session=chapter,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import django
 
 from bench.session_data import reply_text
+from bench.stored_turns import store_with_turns
 
 if TYPE_CHECKING:
     from sessions.models import Session
@@ -72,7 +73,7 @@ def play(chapter: "Session", turns: int) -> None:
     from django.utils import timezone
 
     from agents.modes import world_now
-    from sessions.models import Attempt, Session, Turn
+    from sessions.models import Attempt, Session
     from sessions.models import Change as ChangeRow
 
     world = world_now(chapter)
@@ -93,15 +94,7 @@ def play(chapter: "Session", turns: int) -> None:
         )
         for number in range(1, turns + 1)
     ]
-    Attempt.objects.bulk_create(attempts)
-    rows = [
-        Turn(session=chapter, number=number, chosen=attempt)
-        for number, attempt in enumerate(attempts, 1)
-    ]
-    Turn.objects.bulk_create(rows)
-    for attempt, turn in zip(attempts, rows, strict=True):
-        attempt.turn = turn
-    Attempt.objects.bulk_update(attempts, ["turn"], batch_size=500)
+    store_with_turns(attempts)
     ChangeRow.objects.bulk_create(
         ChangeRow(
             session=chapter,

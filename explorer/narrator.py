@@ -18,7 +18,7 @@ from agents.prompting.layer_sources import (
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.recalled import RECALLED_PASSAGES
 from agents.prompting.sandwich import LayerDeclaration, Source, Subject
-from explorer.guiding import HISTORY, LORE, TALK
+from explorer.guidance_layers import HISTORY, LORE, TALK
 from explorer.setup import setup_for, title_of
 from explorer.state import in_short, offered_of, world_for
 from explorer.tools import TOOLS

@@ -5,7 +5,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import transaction
-from django.http import HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -26,12 +26,10 @@ from storyengine.books.formats import FORMATS
 from storyengine.tabs.chapter_page import ChapterPage, read_page
 from storyengine.tabs.chapter_signs import read_status
 from storyengine.tabs.seen_values import (
-    HEADER,
-    ChangedElsewhere,
     Conflict,
     Sent,
+    answer_saved,
     lock_values,
-    mark_after,
     marks_of,
     values_of_narrator,
 )
@@ -79,13 +77,10 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     changed since."""
     sent = Sent.read(request)
     conflicts = _save_narrator(session_id, sent)
-    if conflicts:
-        raise ChangedElsewhere(conflicts, saved_others=not request.htmx)
-    if request.htmx:
-        response = nothing_new()
-        response[HEADER] = mark_after(values_of_narrator(get_chapter(session_id)), sent)
-        return response
-    return HttpResponseRedirect(reverse("pages:draft", args=[session_id]))
+    page = reverse("pages:draft", args=[session_id])
+    return answer_saved(
+        request, sent, conflicts, lambda: values_of_narrator(get_chapter(session_id)), page
+    )
 
 
 @transaction.atomic

@@ -4,7 +4,7 @@ import uuid
 from typing import Any
 
 from django.db import transaction
-from django.http import HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
@@ -14,18 +14,16 @@ from sessions.access import get_chapter
 from sessions.exceptions import WrongState
 from sessions.models import Session
 from storyengine.tabs.seen_values import (
-    HEADER,
-    ChangedElsewhere,
     Conflict,
     Sent,
+    answer_saved,
     lock_values,
-    mark_after,
     marks_of,
     values_of_setup,
 )
 from storyengine.tabs.setup_cells import read_cells
 from storyengine.tabs.world import SetupLocked
-from storyengine.web.render import HttpRequest, nothing_new
+from storyengine.web.render import HttpRequest
 
 
 def open_cells_context(chapter: Session) -> dict[str, Any]:
@@ -49,14 +47,14 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
             "It is not in play any more, so these words are not saved. They are still on this "
             "page: copy them before you leave it, and reopen the chapter to put them in."
         ) from error
-    if conflicts:
-        raise ChangedElsewhere(conflicts, saved_others=not request.htmx)
-    if request.htmx:
-        response = nothing_new()
-        stored = values_of_setup(open_setup(get_chapter(session_id)))
-        response[HEADER] = mark_after(stored, sent)
-        return response
-    return HttpResponseRedirect(f"{reverse('pages:play', args=[session_id])}?open=cells")
+    page = f"{reverse('pages:play', args=[session_id])}?open=cells"
+    return answer_saved(
+        request,
+        sent,
+        conflicts,
+        lambda: values_of_setup(open_setup(get_chapter(session_id))),
+        page,
+    )
 
 
 @transaction.atomic

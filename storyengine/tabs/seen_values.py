@@ -9,10 +9,11 @@ values, and their marks in a hidden field.
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.http import HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
 from agents.mode_fields import present_setup
@@ -24,7 +25,7 @@ from sessions.people import followed, persons_before
 from sessions.roster import SLOTS
 from sessions.text import with_line_feeds
 from storyengine.tabs.setup_cells import PREFIX
-from storyengine.web.render import HttpRequest
+from storyengine.web.render import HttpRequest, nothing_new
 from storyengine.web.saved_first import SEEN_VALUES
 
 # The header with the mark of the value that the window has seen, and in the answer with the mark of
@@ -185,6 +186,25 @@ def mark_after(values: Mapping[str, str], sent: Sent) -> str:
     """Return the mark of the value that was saved, or "" if the form had several."""
     saved = [mark_of(values[field]) for field in sent.fields if field in values]
     return saved[0] if len(saved) == 1 else ""
+
+
+def answer_saved(
+    request: HttpRequest,
+    sent: Sent,
+    conflicts: list[Conflict],
+    read_stored: Callable[[], Mapping[str, str]],
+    page: str,
+) -> HttpResponse:
+    """Answer a request that saved all that was sent but the conflicts. A script gets the mark of
+    the value that is stored now, and a form without scripts leads to the page at this address.
+    Raises ChangedElsewhere if there are conflicts."""
+    if conflicts:
+        raise ChangedElsewhere(conflicts, saved_others=not request.htmx)
+    if not request.htmx:
+        return HttpResponseRedirect(page)
+    response = nothing_new()
+    response[HEADER] = mark_after(read_stored(), sent)
+    return response
 
 
 def values_of_narrator(chapter: Session) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import transaction
-from django.http import HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -45,11 +45,9 @@ from sessions.roster import SLOTS, Character, default_name
 from sessions.starters import find_starter
 from sessions.states import State
 from storyengine.tabs.seen_values import (
-    HEADER,
-    ChangedElsewhere,
     Conflict,
     Sent,
-    mark_after,
+    answer_saved,
     marks_of,
     to_save_on_tab1,
     values_of_tab1,
@@ -132,13 +130,10 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
             "before you leave it. To play with them, load the page anew, choose “New story "
             "with this setup”, and put them in there."
         ) from error
-    if conflicts:
-        raise ChangedElsewhere(conflicts, saved_others=not request.htmx)
-    if request.htmx:
-        response = nothing_new()
-        response[HEADER] = mark_after(values_of_tab1(get_chapter(session_id)), sent)
-        return response
-    return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
+    page = reverse("pages:world", args=[session_id])
+    return answer_saved(
+        request, sent, conflicts, lambda: values_of_tab1(get_chapter(session_id)), page
+    )
 
 
 @transaction.atomic

@@ -72,14 +72,14 @@ def _note_as(role: Role) -> Source:
         if own.role != role or not own.text.strip():
             return Pieces()
         before, after = _split(subject, tier)
-        turns = "turn" if len(after) == 1 else f"{len(after)} turns"
+        is_one = len(after) == 1
         if not after:
             where = "after the history"
         elif before or len(after) == own.depth:
-            where = f"before the last {turns}"
+            where = f"before the last {'turn' if is_one else f'{len(after)} turns'}"
         else:
+            turns = "one turn" if is_one else f"{len(after)} turns"
             where = f"at the beginning of the history, which has only {turns}"
-            where = where.replace("only turn", "only one turn")
         return Pieces.with_record([Piece(own.text.strip())], [f"In: {where}, as {role}"])
 
     return note
