@@ -11,7 +11,13 @@ from typing import Any
 from chaos.follow_ups import late_results, turns_alone
 from chaos.journal import Journal, Violation
 from chaos.states import AFTER_PLAY, BEFORE_PLAY, BEING_STORED, IN_PLAY, WORK_OF_STATE
-from chaos.worlds import nobody_is_double, secrets_are_kept, simulations_are_told, world_is_a_fold
+from chaos.worlds import (
+    nobody_is_double,
+    secrets_are_kept,
+    simulations_are_told,
+    simulations_were_asked_for,
+    world_is_a_fold,
+)
 
 Rows = dict[str, Any]
 Rule = Callable[[Rows, float], Iterator[str]]
@@ -236,6 +242,7 @@ RULES: dict[str, Rule] = {
     "the world is a fold": world_is_a_fold,
     "nobody is double": nobody_is_double,
     "secrets are kept": secrets_are_kept,
+    "simulations were asked for": simulations_were_asked_for,
     "simulations are told": simulations_are_told,
 }
 

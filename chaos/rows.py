@@ -129,6 +129,7 @@ def _change_rows(chapter: "Session") -> list[dict[str, Any]]:
             "attempt_id": str(change.attempt_id),
             "run_id": change.run_id and str(change.run_id),
             "position": change.position,
+            "step": change.step,
             "kind": change.kind,
             "payload": change.payload,
             "result": change.result and str(change.result),

@@ -17,6 +17,8 @@ Rows = dict[str, Any]
 SECRET = re.compile(r"\[secret of (.+?)\]")
 # The kind of job that works out what happens out of sight.
 SIMULATION = "explorer.simulation"
+# A place that nobody saw for more ticks than these is due, if two people are there.
+MOST_UNSEEN = 10
 
 
 def world_is_a_fold(chapter: Rows, _read_at: float) -> Iterator[str]:
@@ -78,14 +80,41 @@ def simulations_are_told(chapter: Rows, _read_at: float) -> Iterator[str]:
             yield f"{job['job_id']} failed, instead of skipping a place"
 
 
-def _changes_that_count(chapter: Rows) -> Iterator[Rows]:
-    """Yield the changes of the chosen attempts in the order of the turns: those of the committed
-    run, and then those of acts."""
+def simulations_were_asked_for(chapter: Rows, _read_at: float) -> Iterator[str]:
+    """If the narrator moved the player in a chosen attempt, and afterwards two people are at a
+    place that was unseen for long, a job was stored with the attempt.
+
+    A job may tell of fewer places than are due. So after each job the rule counts the ticks of all
+    places anew, and it may miss one, but never blames a right chapter. A copy of a chapter has only
+    the jobs of its end.
+    """
+    if not chapter["world"] or chapter["origin_id"]:
+        return
+    asked = {job["attempt_id"] for job in chapter["jobs"] if job["kind"] == SIMULATION}
+    state = _State(chapter["first_world"])
     for attempt_id, attempt in chosen_attempts(chapter).items():
-        changes = [one for one in chapter["changes"] if one["attempt_id"] == attempt_id]
-        for run in (attempt["run_id"], None):
-            of_run = [one for one in changes if one["run_id"] == run]
-            yield from sorted(of_run, key=lambda one: int(one["position"]))
+        changes = list(_changes_of(chapter, attempt_id, attempt))
+        for change in changes:
+            state.apply(change["kind"], change["payload"])
+        if attempt_id in asked:
+            state.unseen_since = dict.fromkeys(state.places, state.tick)
+        elif any(one["kind"] == "world.moved" and one["step"] > 0 for one in changes):
+            for place in state.unseen():
+                yield f"turn {attempt['number']} left {place} unseen, and no job was stored"
+
+
+def _changes_that_count(chapter: Rows) -> Iterator[Rows]:
+    """Yield the changes of the chosen attempts in the order of the turns."""
+    for attempt_id, attempt in chosen_attempts(chapter).items():
+        yield from _changes_of(chapter, attempt_id, attempt)
+
+
+def _changes_of(chapter: Rows, attempt_id: str, attempt: Rows) -> Iterator[Rows]:
+    """Yield the changes of the attempt's committed run, and then those of acts."""
+    changes = [one for one in chapter["changes"] if one["attempt_id"] == attempt_id]
+    for run in (attempt["run_id"], None):
+        of_run = [one for one in changes if one["run_id"] == run]
+        yield from sorted(of_run, key=lambda one: int(one["position"]))
 
 
 def _plain(name: str) -> str:
@@ -94,12 +123,17 @@ def _plain(name: str) -> str:
 
 class _State:
     """What the rules compare of a world: who is where and known, what everybody has learned, the
-    places and the clock."""
+    places and the clock. `unseen_since` has for each place the tick at which the player was last
+    there, or up to which a simulation has told of it."""
 
     def __init__(self, world: Rows) -> None:
         self.tick: int = world["tick"]
         self.time: str = world["narrative_time"]
-        self.places: set[str] = set(world["places"])
+        places = world["places"]
+        self.places: set[str] = set(places)
+        self.unseen_since: dict[str, int] = {
+            name: place.get("unseen_since", 0) for name, place in places.items()
+        }
         people = world["people"]
         self.at: dict[str, str] = {name: one["location"] for name, one in people.items()}
         self.met: set[str] = {name for name, one in people.items() if one["is_discovered"]}
@@ -114,9 +148,9 @@ class _State:
                 self._pass(payload)
             case "place":
                 self.places.add(payload["name"])
+                self.unseen_since.setdefault(payload["name"], self.tick)
             case "moved":
-                self.at |= dict.fromkeys(payload["who"], payload["to"])
-                self._pass(payload)
+                self._move(payload)
             case "met":
                 self._meet(payload)
             case "remembered":
@@ -124,6 +158,25 @@ class _State:
             case "simulated":
                 for one in payload["places"]:
                     self._take(one)
+                    if self.unseen_since.get(one["place"], one["tick"]) < one["tick"]:
+                        self.unseen_since[one["place"]] = one["tick"]
+
+    def unseen(self) -> list[str]:
+        """Return the places that are due, if a move ends now."""
+        return [
+            place
+            for place, since in self.unseen_since.items()
+            if self.tick - since > MOST_UNSEEN
+            and self.at[self.player] != place
+            and list(self.at.values()).count(place) > 1
+        ]
+
+    def _move(self, payload: Rows) -> None:
+        seen = {*(self.at[name] for name in payload["who"]), payload["to"]}
+        self.at |= dict.fromkeys(payload["who"], payload["to"])
+        self._pass(payload)
+        if self.player in payload["who"]:
+            self.unseen_since |= dict.fromkeys(seen & self.places, self.tick)
 
     def _pass(self, payload: Rows) -> None:
         self.tick += payload.get("ticks", 0)

@@ -6,9 +6,8 @@ from uuid import UUID
 from django.http import HttpRequest
 from ninja import Body, Router
 
-from agents.mode_fields import save_mode_setup
 from agents.modes import world_after, world_now
-from explorer.scenario_file import read_scenario, write_scenario
+from explorer.scenario_file import read_scenario, replace_scenario, write_scenario
 from explorer.setup import Exploration, check_exploration, exploration_of
 from sessions.access import get_chapter
 from sessions.models import Session
@@ -33,8 +32,7 @@ def put_scenario(
     is named but not listed is added. Without `isPlayer` the persona of Tab 1 is the player.
     422 names the fields that do not fit, and nothing is changed. 409 after the lock.
     """
-    setup = read_scenario(body, before=exploration_of(_exploration(session_id)))
-    saved = save_mode_setup(session_id, setup.model_dump(mode="json"))
+    saved = replace_scenario(session_id, lambda before: read_scenario(body, before=before))
     return write_scenario(Exploration.model_validate(saved.tab1.mode_setup))
 
 

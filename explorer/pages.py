@@ -10,9 +10,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.mode_fields import save_mode_setup
-from explorer.guidance import OPEN_FIELDS
 from explorer.ready import begin_ready, find_ready
-from explorer.scenario_file import MOST_BYTES, parse_scenario, write_scenario
+from explorer.scenario_file import (
+    MOST_BYTES,
+    parse_scenario,
+    replace_scenario,
+    write_scenario,
+)
 from explorer.setup import PersonSetup, PlaceSetup, check_exploration, exploration_of
 from sessions.access import get_chapter
 from sessions.chapters import is_setup_open
@@ -197,10 +201,7 @@ def begin(request: HttpRequest, name: str) -> HttpResponse:
 def use_ready(request: HttpRequest, session_id: uuid.UUID, name: str) -> HttpResponse:
     """Put a finished scenario in place of what Tab 1 has. What a scenario has no field for stays:
     the user's own person, the narrator's style, and what guides the narrator."""
-    before = exploration_of(get_chapter(session_id))
-    kept = {field: getattr(before, field) for field in ("persona", "style", *OPEN_FIELDS)}
-    setup = find_ready(name).setup.model_copy(update=kept)
-    save_mode_setup(session_id, setup.model_dump(mode="json"))
+    replace_scenario(session_id, find_ready(name).put_into)
     return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
 
 
@@ -211,8 +212,7 @@ def import_scenario(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse
     if sent is None:
         raise InvalidInput("No file was chosen. Nothing was changed.")
     content = sent.read(MOST_BYTES + 1)
-    setup = parse_scenario(content, before=exploration_of(get_chapter(session_id)))
-    save_mode_setup(session_id, setup.model_dump(mode="json"))
+    replace_scenario(session_id, lambda before: parse_scenario(content, before=before))
     return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
 
 

@@ -3,8 +3,9 @@ file in the folder `scenarios`."""
 
 import json
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 from django.db import transaction
 
@@ -24,7 +25,16 @@ FOLDER = Path(__file__).resolve().parent / "scenarios"
 @dataclass(frozen=True)
 class ReadyScenario:
     name: str
-    setup: Exploration
+    content: dict[str, Any]
+
+    @cached_property
+    def setup(self) -> Exploration:
+        return self.put_into(Exploration())
+
+    def put_into(self, before: Exploration) -> Exploration:
+        """Return the setup with this scenario in place of the one before. What a scenario has no
+        field for stays."""
+        return read_scenario(self.content, before=before)
 
     @property
     def title(self) -> str:
@@ -45,10 +55,7 @@ class ReadyScenario:
 def ready_scenarios() -> tuple[ReadyScenario, ...]:
     """Return the finished scenarios, in the order of their file names."""
     return tuple(
-        ReadyScenario(
-            path.stem.split("-", 1)[1],
-            read_scenario(json.loads(path.read_text(encoding="utf-8")), before=Exploration()),
-        )
+        ReadyScenario(path.stem.split("-", 1)[1], json.loads(path.read_text(encoding="utf-8")))
         for path in sorted(FOLDER.glob("*.json"))
     )
 

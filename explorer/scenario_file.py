@@ -2,16 +2,30 @@
 play. Only names are required."""
 
 import json
+import uuid
+from collections.abc import Callable
 from typing import Any
 
+from django.db import transaction
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from agents.exceptions import BadSetup
-from explorer.setup import MOST_ALIASES, MOST_FACTS, Exploration, PersonSetup, PlaceSetup
+from agents.mode_fields import save_mode_setup
+from explorer.setup import (
+    MOST_ALIASES,
+    MOST_FACTS,
+    Exploration,
+    PersonSetup,
+    PlaceSetup,
+    exploration_of,
+)
 from explorer.setup_parts import Line, Name, Text
-from sessions.exceptions import InvalidInput
+from sessions.access import get_chapter, lock_chapter
+from sessions.chapters import LOCKED, is_setup_open
+from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import TITLE_CHAR_LIMIT
+from sessions.models import Session
 from world.state import Source
 
 MOST_BYTES = 1_000_000
@@ -62,6 +76,20 @@ class _Scenario(_Part):
     locations: list[_Location] = Field([], max_length=MOST_IN_FILE)
     characters: list[_Person] = Field([], max_length=MOST_IN_FILE)
     player_starting_location: Name = ""
+
+
+@transaction.atomic
+def replace_scenario(session_id: uuid.UUID, read: Callable[[Exploration], Exploration]) -> Session:
+    """Save what the function reads, which is given the present setup. No other save comes between.
+
+    Raises WrongState after the lock, and BadSetup if the function does.
+    """
+    lock_chapter(session_id)
+    chapter = get_chapter(session_id)
+    before = exploration_of(chapter)
+    if not is_setup_open(chapter):
+        raise WrongState(LOCKED)
+    return save_mode_setup(session_id, read(before).model_dump(mode="json"))
 
 
 def read_scenario(content: dict[str, Any], *, before: Exploration) -> Exploration:

@@ -9,7 +9,14 @@ from sessions.layer_words import layer_in_words
 from sessions.models import Attempt
 
 # The layers that the page names. Any other layer counts among the words only.
-_NAMED = ("AGENT_IDENTITY", "STRUCTURED_MEMORY", "RECENT_CONTEXT", "USER_PROMPT", "PLAYERS_WORDS")
+_NAMED = (
+    "AGENT_IDENTITY",
+    "STRUCTURED_MEMORY",
+    "RECENT_CONTEXT",
+    "LATEST_TURNS",
+    "USER_PROMPT",
+    "PLAYERS_WORDS",
+)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ def change(number: int, position: int, kind: str, payload: Rows, run: str = "") 
         "attempt_id": f"attempt-{number}",
         "run_id": run or f"run-{number}",
         "position": position,
+        "step": 1,
         "kind": kind,
         "payload": payload,
         "result": None,
@@ -65,11 +66,13 @@ def explored() -> Rows:
     people["You"]["location"] = people["Osk"]["location"] = "The Mill"
     people["Marta"]["is_discovered"] = True
     people["Osk"]["knowledge"] = [{"content": "The wheel broke."}]
-    chapter["world"] = world(people=people, tick=5, narrative_time="Night")
+    places = {name: {"unseen_since": 5} for name in world()["places"]}
+    chapter["world"] = world(people=people, places=places, tick=5, narrative_time="Night")
     now = f"## WORLD_NOW\nCHARACTERS PRESENT (SYSTEM STATE):\n- Marta: A ringer.\n  Knows: {SECRET}"
     chapter["calls"].append({"call_id": "c", "sent": "", "joined": "", "text": now})
     done = job_row("explorer.simulation", "done")
-    chapter["jobs"].append({**done, "result": {"places": [{"place": "The Inn"}], "skipped": []}})
+    result = {"places": [{"place": "The Inn", "tick": 5}], "skipped": []}
+    chapter["jobs"].append({**done, "result": result})
     return chapter
 
 
@@ -86,6 +89,32 @@ def double(chapter: Rows) -> None:
     """Add somebody of the same name to both worlds."""
     for name in ("world", "first_world"):
         chapter[name]["people"]["the osk"] = person("The Inn")
+
+
+def unseen(chapter: Rows) -> None:
+    """Add two people at a place where nobody goes."""
+    for name in ("world", "first_world"):
+        chapter[name]["people"] |= {"Ib": person("The Loft"), "Runa": person("The Loft")}
+        chapter[name]["places"]["The Loft"] = {"unseen_since": 0}
+
+
+def let_it_last(chapter: Rows, ticks: int) -> None:
+    """Let the move last for so many ticks."""
+    chapter["changes"][2]["payload"]["ticks"] = chapter["world"]["tick"] = ticks
+    for name in ("The Inn", "The Mill"):
+        chapter["world"]["places"][name]["unseen_since"] = ticks
+
+
+def test_a_simulation_that_was_due_is_missed_only_if_none_was_asked_for() -> None:
+    chapter = explored()
+    unseen(chapter)
+    let_it_last(chapter, 11)
+    assert broken_rules(chapter) == {"simulations were asked for"}
+    chapter["jobs"][-1]["attempt_id"] = "attempt-2"
+    assert broken_rules(chapter) == set()
+    chapter["jobs"].pop()
+    let_it_last(chapter, 10)
+    assert broken_rules(chapter) == set()
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,10 @@ def test_a_bad_file_names_the_field_and_changes_nothing(
 
 
 def test_after_the_lock_it_is_refused() -> None:
-    assert put(begin(TAVERN), SCENARIO).status_code == 409
+    chapter = begin(TAVERN)
+    assert put(chapter, SCENARIO).status_code == 409
+    same = call("GET", address(chapter, "scenario")).json()
+    assert put(chapter, same).status_code == 409
 
 
 def test_a_chapter_of_another_way_to_play_has_none(client: Client) -> None:
