@@ -37,7 +37,7 @@ help: ## list these commands
 run: .venv/installed staticfiles/staticfiles.json ## start the program; Ctrl-C stops it
 	@arguments=$$(python manage.py prepare) && exec python -m storyengine.stack.processes $$arguments
 
-test: .venv/installed-dev ## run the whole test suite; needs no server
+test: .venv/installed-dev ## run the tests of each change; needs no server
 	@$(TEST_ENVIRONMENT) python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder $(PYTEST)
 
 check: .venv/installed-dev ## lint, types, import contracts, migrations, licences, production settings, beside them the tests

@@ -7,6 +7,7 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -21,7 +22,7 @@ from agents.running.jobs import due_jobs
 from agents.running.work import work_on
 from agents.servers.caps import NO_CAPS
 from agents.tests.replies import answer_in_form
-from sessions.tests.weekly import left_to_the_week
+from sessions.tests.weekly import LONG, left_to_the_week
 from storyengine.tests.both_stacks import on_both_stacks
 from storyengine.tests.running import RunningProgram
 
@@ -38,22 +39,23 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("untimed")
 
-# The marks of tests that start processes and mostly wait for these processes.
-_LONG = {"browser", "processes", "real_model"}
-
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only the weekly run tries, mark the tests that run on both stacks, and sort
     the long tests to the front. A long test mostly waits, so other processes can run the short
-    tests meanwhile."""
-    if left := left_to_the_week([item for item in items if isinstance(item, pytest.Function)]):
+    tests meanwhile.
+
+    Nothing is left out of tests that were named on the command line."""
+    functions = [item for item in items if isinstance(item, pytest.Function)]
+    is_whole = [Path(argument).resolve() for argument in config.args] == [config.rootpath]
+    if left := left_to_the_week(functions) if is_whole else []:
         config.hook.pytest_deselected(items=left)
         ids = {id(item) for item in left}
         items[:] = [item for item in items if id(item) not in ids]
     for test in on_both_stacks([item for item in items if isinstance(item, pytest.Function)]):
         test.add_marker("servers")
-    items.sort(key=lambda item: _LONG.isdisjoint(mark.name for mark in item.iter_markers()))
+    items.sort(key=lambda item: LONG.isdisjoint(mark.name for mark in item.iter_markers()))
 
 
 @pytest.hookimpl(wrapper=True)

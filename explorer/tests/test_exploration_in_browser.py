@@ -15,7 +15,7 @@ from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tests.browsing import SCREENSHOTS
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
-pytestmark = [pytest.mark.browser, pytest.mark.processes]
+pytestmark = [pytest.mark.browser, pytest.mark.processes, pytest.mark.each_run]
 
 # So long the model server takes for each step while a test stops the reply.
 SLOW_MS = 4_000

@@ -25,7 +25,7 @@ from bench.http_calls import StreamEvent, call, stream
 from bench.program import wait_until
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.each_run]
 
 RECOVERY_SECONDS = 90
 QUARREL = "Osk Brandt quarrels with Pia Brandt."

@@ -169,6 +169,7 @@ class TestReceipts:
         before = [one.match for one in read_receipts(chapter, draft).receipts]
         assert found == [*before[1:], before[0]]
 
+    @pytest.mark.weekly
     @settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
     @given(data=st.data())
     def test_however_often_it_is_edited(self, data: st.DataObject) -> None:

@@ -4,22 +4,37 @@ from typing import Any, cast
 
 import pytest
 
-from sessions.tests.weekly import few, left_to_the_week
+from sessions.tests.weekly import FRONT_ONE_IN, LONG_ONE_IN, few, left_to_the_week
+
+PAGES = "storyengine/tabs/tests/test_it.py"
+MEMORY = "memory/tests/test_it.py"
+
+
+class Mark:
+    def __init__(self, name: str) -> None:
+        self.name = name
 
 
 class Case:
     """What the choice reads of a test."""
 
-    def __init__(self, value: object, *marks: str) -> None:
-        self.nodeid = f"sessions/tests/test_it.py::test_it[{value}]"
+    fixturenames: tuple[str, ...] = ()
+
+    def __init__(self, name: str, *marks: str, file: str = MEMORY) -> None:
+        self.nodeid = f"{file}::{name}"
         self._marks = marks
 
-    def get_closest_marker(self, name: str) -> Any:
-        return name if name in self._marks else None
+    def iter_markers(self) -> list[Mark]:
+        return [Mark(name) for name in self._marks]
 
 
-def left(*cases: Case) -> list[Case]:
-    return cast(list[Case], left_to_the_week(cast(list[pytest.Function], cases)))
+def tried(*cases: Case) -> list[Case]:
+    left = left_to_the_week(cast(list[Any], cases))
+    return [case for case in cases if case not in cast(list[Any], left)]
+
+
+def functions(*marks: str, file: str = MEMORY) -> list[Case]:
+    return [Case(f"test_{number}", *marks, file=file) for number in range(600)]
 
 
 @pytest.fixture(autouse=True)
@@ -27,24 +42,45 @@ def _no_weekly_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STORYENGINE_TEST_STRIDE", raising=False)
 
 
-def test_of_a_sweep_one_case_in_six_is_tried_in_whichever_order_they_come() -> None:
-    cases = [Case(number, "sweep") for number in range(13)]
-    tried = set(cases) - set(left(*cases))
-    assert len(tried) == 3
-    assert tried == set(cases) - set(left(*cases[::-1]))
+def test_of_a_function_with_the_database_one_case_is_tried_in_whichever_order_they_come() -> None:
+    cases = [Case(f"test_it[{number}]", "django_db") for number in range(13)]
+    assert len(tried(*cases)) == 1
+    assert tried(*cases) == tried(*cases[::-1])
 
 
-def test_of_a_short_sweep_one_case_is_tried() -> None:
-    assert len(left(Case(1, "sweep"), Case(2, "sweep"))) == 1
+@pytest.mark.parametrize("marks", [(), ("django_db", "each_case"), ("browser", "each_run")])
+def test_of_others_each_case_is_tried(marks: tuple[str, ...]) -> None:
+    cases = [Case(f"test_it[{number}]", *marks) for number in range(13)]
+    assert tried(*cases) == cases
 
 
-def test_other_tests_are_tried_and_weekly_ones_are_not() -> None:
-    other, weekly = Case(1), Case(2, "weekly")
-    assert left(other, weekly) == [weekly]
+@pytest.mark.parametrize(
+    ("marks", "file", "one_in"),
+    [
+        (("browser",), PAGES, LONG_ONE_IN),
+        (("processes", "django_db"), MEMORY, LONG_ONE_IN),
+        (("django_db",), PAGES, FRONT_ONE_IN),
+        (("django_db",), MEMORY, 1),
+        ((), PAGES, 1),
+        (("browser", "each_run"), PAGES, 1),
+    ],
+)
+def test_of_long_functions_and_those_in_front_a_part_is_tried(
+    marks: tuple[str, ...], file: str, one_in: int
+) -> None:
+    cases = functions(*marks, file=file)
+    share = len(tried(*cases)) / len(cases)
+    assert 0.8 / one_in <= share <= min(1.2 / one_in, 1)
+
+
+def test_weekly_ones_are_not_tried() -> None:
+    other, weekly = Case("test_it"), Case("test_also", "weekly")
+    assert tried(other, weekly) == [other]
     assert few(3, 9) == 3
 
 
 def test_the_weekly_run_tries_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STORYENGINE_TEST_STRIDE", "1")
-    assert left(Case(1, "sweep"), Case(2, "sweep"), Case(3, "weekly")) == []
+    cases = [*functions("browser"), *functions("weekly"), *functions("django_db", file=PAGES)]
+    assert tried(*cases) == cases
     assert few(3, 9) == 9

@@ -1,23 +1,36 @@
 """Chooses the tests that each run tries and those that it leaves to the weekly run.
 
 The weekly run tries each case of each test: STORYENGINE_TEST_STRIDE=1 make test. A run after each
-change has to be quick. So it leaves out
+change has to be quick, so it tries
 
-- of a function with the mark `sweep`, which tries one rule with many values, all but one case in
-  `ONE_IN`
-- each test with the mark `weekly`: it tries a migration, which nobody changes any more
+- each function that needs neither the database nor a process, with all its cases
+- of a function that needs the database, one case, or all if the function has the mark `each_case`
+- of the functions that need the database and ask pages, the API or files, one in `FRONT_ONE_IN`;
+  what these call has tests of its own
+- of the functions that start a browser, the program or the embedded model, one in `LONG_ONE_IN`
+- each function with the mark `each_run`, which is what must never break
+- no function with the mark `weekly`, which takes long, or tries a migration that nobody changes
 
-and of a play that chance makes, it plays `few` instead of many.
+and of a play that chance makes, it plays `few` instead of many. Of modules that are named on the
+command line nothing is left out: whoever changes something runs the tests of it whole.
 """
 
-import math
 import os
 import zlib
 from collections.abc import Collection
 
 import pytest
 
-ONE_IN = 6
+LONG_ONE_IN, FRONT_ONE_IN = 8, 3
+# The marks of tests that start processes and mostly wait for these processes.
+LONG = frozenset({"browser", "processes", "real_model"})
+# The folders whose code stands in front of the others: gates, pages, the API and files.
+FRONT = tuple(
+    f"storyengine/{name}/"
+    for name in ("access", "api", "books", "exchange", "operations", "tabs", "tests")
+)
+# The fixtures of pytest-django that a test requests if it reads or writes rows.
+DATABASE = frozenset({"db", "transactional_db", "live_server"})
 
 
 def is_weekly() -> bool:
@@ -33,16 +46,53 @@ def few(each_time: int, weekly: int) -> int:
 def left_to_the_week(tests: Collection[pytest.Function]) -> list[pytest.Function]:
     if is_weekly():
         return []
-    sweeps: dict[str, list[pytest.Function]] = {}
-    left = []
+    functions: dict[str, list[pytest.Function]] = {}
     for test in tests:
-        if test.get_closest_marker("weekly"):
-            left.append(test)
-        elif test.get_closest_marker("sweep"):
-            sweeps.setdefault(test.nodeid.partition("[")[0], []).append(test)
-    for cases in sweeps.values():
-        # A checksum of the case's name puts the cases in an order. So the choice is the same in
-        # every run and in every process, and it is not always the first and simplest case.
-        cases.sort(key=lambda case: (zlib.crc32(case.nodeid.encode()), case.nodeid))
-        left += cases[math.ceil(len(cases) / ONE_IN) :]
-    return left
+        functions.setdefault(function_of(test), []).append(test)
+    return [
+        case
+        for name, cases in functions.items()
+        for case in (cases if _is_left(name, cases[0]) else _left_cases(cases))
+    ]
+
+
+def function_of(test: pytest.Function) -> str:
+    return test.nodeid.partition("[")[0]
+
+
+def marks_of(test: pytest.Function) -> set[str]:
+    return {mark.name for mark in test.iter_markers()}
+
+
+def needs_database(test: pytest.Function) -> bool:
+    return "django_db" in marks_of(test) or not DATABASE.isdisjoint(test.fixturenames)
+
+
+def checksum(name: str) -> int:
+    """Return a number by which the choice is the same in every run and in every process, and is not
+    always the first and simplest one."""
+    return zlib.crc32(name.encode())
+
+
+def choose_case(cases: Collection[pytest.Function]) -> pytest.Function:
+    return min(cases, key=lambda case: (checksum(case.nodeid), case.nodeid))
+
+
+def _is_left(name: str, test: pytest.Function) -> bool:
+    marks = marks_of(test)
+    if "each_run" in marks:
+        return False
+    if "weekly" in marks:
+        return True
+    if not LONG.isdisjoint(marks):
+        return checksum(name) % LONG_ONE_IN != 0
+    return name.startswith(FRONT) and needs_database(test) and checksum(name) % FRONT_ONE_IN != 0
+
+
+def _left_cases(cases: list[pytest.Function]) -> list[pytest.Function]:
+    marks = marks_of(cases[0])
+    needs_much = needs_database(cases[0]) or not LONG.isdisjoint(marks)
+    if not needs_much or not marks.isdisjoint({"each_case", "each_run"}):
+        return []
+    chosen = choose_case(cases)
+    return [case for case in cases if case is not chosen]

@@ -10,33 +10,36 @@ stacks. So the second stack runs one case of a function, and also:
 - each case in the folders of tests that are about the database or the broker itself
 - each case of a function with the mark `each_case`, if the values have names that hide them
 
-Pages, the API, files, and the gates before them call functions whose own tests run on both stacks.
-So of their functions only one in four runs on the second stack, and all that start the program.
+What runs whole is `sessions`, where rows are claimed, locked and committed, the runner of
+`agents/running`, the folders about the servers themselves, and what starts the program. Everything
+else calls these: of its functions one in four runs on the second stack.
 
-The first stack runs each case of each function. With STORYENGINE_TEST_STRIDE=1, as in the weekly
-run, the second stack does so too.
+A run leaves the rest to the weekly run, with STORYENGINE_TEST_STRIDE=1 (`sessions/tests/weekly.py`
+says what it leaves on both stacks).
 """
 
 import re
-import zlib
 from collections.abc import Collection, Mapping
 
 import pytest
 
-from sessions.tests.weekly import is_weekly
+from sessions.tests.weekly import (
+    checksum,
+    choose_case,
+    function_of,
+    is_weekly,
+    marks_of,
+    needs_database,
+)
 
 # The marks of tests that behave the same with each database and each broker. These tests look at
 # pages, run the embedded model, or check requests that are refused before anything is stored.
 _ONE_STACK = {"browser", "real_model", "one_stack"}
-# The fixtures of pytest-django that a test requests if it reads or writes rows, and those whose
-# rows are committed.
-_DATABASE = {"db", "transactional_db", "live_server"}
+# The fixtures of pytest-django with which a test's rows are committed.
 _COMMITTING = {"transactional_db", "live_server"}
 _OF_SERVERS = ("storyengine/stack/", "storyengine/backups/", "chaos/")
-_IN_FRONT = tuple(
-    f"storyengine/{name}/"
-    for name in ("access", "api", "books", "exchange", "operations", "tabs", "tests")
-)
+# The folders whose functions all run on the second stack, and of how many others one does.
+_WHOLE = ("sessions/", "agents/running/", *_OF_SERVERS)
 _ONE_IN = 4
 # PostgreSQL holds a text to the length of its column, of which the shortest has 40 characters.
 _PLAIN_TEXT = re.compile(r"[\n -~]{0,40}")
@@ -50,7 +53,7 @@ def on_both_stacks(tests: Collection[pytest.Function]) -> list[pytest.Function]:
     functions: dict[str, list[pytest.Function]] = {}
     for test in tests:
         if _meets_servers(test):
-            functions.setdefault(test.nodeid.partition("[")[0], []).append(test)
+            functions.setdefault(function_of(test), []).append(test)
     return [
         case
         for name, cases in functions.items()
@@ -61,20 +64,17 @@ def on_both_stacks(tests: Collection[pytest.Function]) -> list[pytest.Function]:
 
 def _is_left_to_the_week(name: str) -> bool:
     """Return whether only the weekly run tries the function on the second stack."""
-    in_front = name.startswith(_IN_FRONT) and not is_weekly()
-    return in_front and zlib.crc32(name.encode()) % _ONE_IN != 0
+    return not (is_weekly() or name.startswith(_WHOLE)) and checksum(name) % _ONE_IN != 0
 
 
 def _starts_program(cases: Collection[pytest.Function]) -> bool:
-    return any("processes" in _marks_of(case) for case in cases)
+    return any("processes" in marks_of(case) for case in cases)
 
 
 def _meets_servers(test: pytest.Function) -> bool:
-    marks = _marks_of(test)
+    marks = marks_of(test)
     return (
-        test.nodeid.startswith(_OF_SERVERS)
-        or not marks.isdisjoint({"processes", "django_db"})
-        or not _DATABASE.isdisjoint(test.fixturenames)
+        test.nodeid.startswith(_OF_SERVERS) or "processes" in marks or needs_database(test)
     ) and marks.isdisjoint(_ONE_STACK)
 
 
@@ -84,13 +84,11 @@ def _that_may_differ(cases: list[pytest.Function]) -> list[pytest.Function]:
         is_weekly()
         or one.nodeid.startswith(_OF_SERVERS)
         or _starts_program(cases)
-        or any("each_case" in _marks_of(case) for case in cases)
+        or any("each_case" in marks_of(case) for case in cases)
         or _commits(one)
     ):
         return cases
-    # A checksum of the case's name chooses the case. So the choice is the same in every run and in
-    # every process, and it is not always the first and simplest case.
-    chosen = min(cases, key=lambda case: (zlib.crc32(case.nodeid.encode()), case.nodeid))
+    chosen = choose_case(cases)
     return [case for case in cases if case is chosen or _may_differ(case)]
 
 
@@ -123,7 +121,3 @@ def is_at_an_edge(value: object) -> bool:
         case list() | tuple() | set() | frozenset():
             return any(map(is_at_an_edge, value))
     return False
-
-
-def _marks_of(test: pytest.Function) -> set[str]:
-    return {mark.name for mark in test.iter_markers()}

@@ -264,7 +264,6 @@ class TestCopies:
         assert waiting.kind == "lighthouse.learned"
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_is_played_each_lesson_of_a_chosen_attempt_is_taken_once(
     chapter: Session, seed: int

@@ -162,7 +162,6 @@ class TestEveryModel:
         is_gone = not model._default_manager.filter(pk=record.pk).exists()
         assert is_gone == (model is ProviderConsent)
 
-    @pytest.mark.sweep
     def test_the_number_of_queries_does_not_grow(
         self,
         client: Client,

@@ -59,7 +59,7 @@ from storyengine.tests.lighthouse.tide import TIDE
 # STORYENGINE_TEST_CHAPTERS=200 pytest storyengine/tests/test_chapter_machine.py --hypothesis-seed=8
 ON_SERVERS = bool(os.environ.get("STORYENGINE_TEST_DATABASE_URL"))
 CHAPTERS = int(
-    os.environ.get("STORYENGINE_TEST_CHAPTERS", few(2, 12) if ON_SERVERS else few(3, 40))
+    os.environ.get("STORYENGINE_TEST_CHAPTERS", few(2, 12) if ON_SERVERS else few(2, 40))
 )
 # The largest number of copies of a chapter. It is small, because making a copy takes longer than
 # any other step.

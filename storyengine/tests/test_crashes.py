@@ -16,7 +16,7 @@ from bench.program import wait_until
 from bench.session_data import setup_of, synthetic_session
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.each_run]
 
 # The lease of a dead worker runs out after 20 seconds, and the sweep runs every 15 seconds.
 RECOVERY_SECONDS = 90

@@ -95,7 +95,6 @@ class TestBehindThePassword:
                 assert_says_nothing(response, f"{verb} {address} as {accepted}")
         assert everything_stored() == before
 
-    @pytest.mark.sweep
     @pytest.mark.parametrize("verb", VERBS)
     def test_nor_under_asgi_as_it_is_served(self, whole: WholeChapter, verb: str) -> None:
         before = everything_stored()

@@ -213,6 +213,7 @@ def reset(page: Page) -> None:
     assert page.url != before
 
 
+@pytest.mark.each_run
 def test_a_chapter_from_setup_to_download(page: Page, program: ScriptedProgram) -> None:
     set_up(page)
     lock(page)

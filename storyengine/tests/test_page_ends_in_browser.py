@@ -59,6 +59,7 @@ def pages(client: Client) -> Pages:
     return pages_in_all_states(client)
 
 
+@pytest.mark.weekly
 def test_each_ends_soon_after_the_last_thing_on_it_and_none_is_wider_than_the_window(
     pages: Pages,
 ) -> None:

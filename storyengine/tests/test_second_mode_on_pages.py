@@ -310,7 +310,6 @@ class TestStages:
         install(monkeypatch, settings, voyager=replace(VOYAGER, stages=request.param))
         return frozenset(request.param)
 
-    @pytest.mark.sweep
     @pytest.mark.parametrize("state", ["begun", "played", "ended"])
     def test_no_button_is_refused(
         self,

@@ -49,7 +49,6 @@ class TestAWordForTwoOfThree:
     def known_to(self, slot: int) -> set[str]:
         return PLANTED if slot == 2 else set()
 
-    @pytest.mark.sweep
     def test_prompts_in_every_tier(self, chapter: Session, slot: int) -> None:
         keeper = find_agent("lighthouse.keeper")
         assert keeper is not None
@@ -66,7 +65,6 @@ class TestAWordForTwoOfThree:
         warmed = " ".join(piece.text for layer in start for piece in layer.pieces)
         assert planted_in(shown) == planted_in(warmed) == self.known_to(slot)
 
-    @pytest.mark.sweep
     def test_prompts_and_trials_in_all_their_steps(
         self, chapter: Session, provider: ScriptedProvider, form: ToolForm, slot: int
     ) -> None:

@@ -158,6 +158,7 @@ def test_an_accepted_catch_up_takes_one_call_with_each_prompt(
     assert covered(behind) == 28
 
 
+@pytest.mark.weekly
 def test_what_play_adds_while_memory_catches_up_is_not_asked_for(
     provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
@@ -267,6 +268,7 @@ def test_a_copy_has_accepted_nothing(behind: Session) -> None:
     assert copy_setup(behind.pk).accepted_calls == 0
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("model", ["o4-mini", "a-model-nobody-knows"])
 def test_the_estimate_is_about_what_the_calls_then_take(
     provider: ScriptedProvider,

@@ -179,6 +179,7 @@ def what_it_saw(chapter_id: UUID, prompt: int) -> str:
 TWELVE = [marked_delta(7 * number + 1, 7 * number + 7) for number in range(12)]
 
 
+@pytest.mark.weekly
 def test_every_word_of_memory_stands_in_the_prompt_of_a_large_window_60_turns_later(
     form: str, provider: ScriptedProvider, settings: Settings, run_jobs: RunJobs
 ) -> None:
@@ -195,7 +196,7 @@ def test_every_word_of_memory_stands_in_the_prompt_of_a_large_window_60_turns_la
     assert "left-out" not in what_it_saw(chapter.pk, chapter.prompt_index)
 
 
-@pytest.mark.sweep
+@pytest.mark.weekly
 @pytest.mark.parametrize("llm", ["openai", "embedded"])
 def test_a_small_window_has_three_quarters_of_the_oldest(
     form: str, llm: str, provider: ScriptedProvider, settings: Settings, run_jobs: RunJobs
@@ -209,6 +210,7 @@ def test_a_small_window_has_three_quarters_of_the_oldest(
     assert len(told & oldest) >= 0.75 * len(oldest), sorted(oldest - told)
 
 
+@pytest.mark.weekly
 def test_the_record_and_the_page_name_what_a_small_window_left_out(
     provider: ScriptedProvider, settings: Settings, run_jobs: RunJobs
 ) -> None:
@@ -260,7 +262,6 @@ def quoting_delta(chunk: str) -> dict[str, Any]:
     return turn_delta(first, last, major_events=told, state_changes=[light])
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("window", "llm", "most_lost"),
     [(128_000, "openai", 0), (8_192, "openai", 5), (8_192, "embedded", 5)],

@@ -114,7 +114,6 @@ def chapter(provider: ScriptedProvider) -> Session:
     return chapter
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize(("llm", "model", "tier"), MODELS)
 def test_a_word_for_two_of_three_reaches_no_prompt_of_the_third(
     chapter: Session,

@@ -113,6 +113,7 @@ def compose_next(chapter: Session, slot: int, words: str) -> None:
     assert words in told
 
 
+@pytest.mark.weekly
 def test_every_prompt_of_a_chapter_with_long_identities_fits(
     chapter: Session, provider: ScriptedProvider, run_jobs: Callable[[], int]
 ) -> None:

@@ -468,7 +468,7 @@ def test_the_world_is_that_of_a_chapter_in_which_only_the_chosen_were_made(
     run_state_machine_as_test(
         Play,
         settings=settings(
-            max_examples=few(10, 60),
+            max_examples=few(5, 60),
             stateful_step_count=40,
             suppress_health_check=list(HealthCheck),
         ),

@@ -92,6 +92,7 @@ def test_wrong_passwords_pause_no_program(client: Client) -> None:
     assert client.get("/api/openapi.json", headers=RIGHT).status_code == 200
 
 
+@pytest.mark.weekly
 def test_right_ones_forgive_no_wrong_ones(client: Client) -> None:
     """The right token does not reset the number of wrong ones, because a program with the right
     token may have the same address as somebody who guesses."""

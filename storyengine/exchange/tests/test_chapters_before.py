@@ -215,7 +215,6 @@ class TestMemory:
         assert not ask(third, "sank")
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_unwitnessed_is_ever_found(seed: int) -> None:
     """Stories with people who move, leave and come, each turn with a word of its own: everybody

@@ -68,7 +68,6 @@ def chapter(provider: ScriptedProvider) -> Session:
 
 
 class TestContents:
-    @pytest.mark.sweep
     @pytest.mark.parametrize("number", [1, 7, 10, 14])
     def test_it_is_the_chapter_in_which_only_those_turns_were_played(
         self, chapter: Session, run_jobs: RunJobs, number: int
@@ -315,7 +314,6 @@ def repeat_the_secret(request: ModelRequest) -> str:
     return json.dumps(turn_delta(canon_locks=sworn))
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize("number", [3, 8])
 @pytest.mark.parametrize("tier", ["full", "medium", "minimal"])
 def test_what_one_character_may_not_know_is_in_no_prompt_of_its_in_the_fork(

@@ -432,7 +432,6 @@ IN_VERSION_2: list[tuple[Change, str]] = [
 ]
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize(("change", "message"), IN_EVERY_VERSION + IN_VERSION_2)
 def test_what_does_not_fit_together(change: Change, message: str) -> None:
     file = json.loads(export_chapter(make_whole_chapter().pk).to_json())

@@ -105,6 +105,7 @@ class TestSpending:
         assert behind is not None
         assert behind.calls == 2 * len(groups)
 
+    @pytest.mark.weekly
     def test_a_copy_by_file_has_accepted_nothing(self, imported: Session) -> None:
         Session.objects.update(accepted_calls=300)
         content = export_chapter(imported.pk).to_json()
@@ -141,6 +142,7 @@ class Writer(threading.Thread):
 
 @pytest.mark.django_db(transaction=True)
 class TestOthers:
+    @pytest.mark.weekly
     def test_between_two_writes_of_somebody_else_only_a_few_pieces_are_stored(self) -> None:
         """Another writer never waits long, however long the imported chapter is.
         `test_largest_import.py` measures how long."""

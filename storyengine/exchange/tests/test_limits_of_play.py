@@ -271,7 +271,6 @@ def comes_back(chapter: Session) -> None:
     assert json.loads(export_chapter(copy.pk).to_json())["chapter"] == json.loads(file)["chapter"]
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize("deed", AT_A_LIMIT, ids=lambda deed: deed.__name__)
 def test_at_a_limit_it_comes_back_and_beyond_it_is_refused(
     chapter: Session, deed: Callable[[Session, int], None]
@@ -287,6 +286,7 @@ def test_at_a_limit_it_comes_back_and_beyond_it_is_refused(
     comes_back(chapter)
 
 
+@pytest.mark.weekly
 def test_all_of_it_in_one_chapter_comes_back(chapter: Session) -> None:
     for deed in AT_A_LIMIT:
         deed(chapter, 0)

@@ -32,6 +32,7 @@ from sessions.tests.factories import (
     make_cast,
     make_chapter,
 )
+from sessions.tests.weekly import few
 from sessions.transcript import read_transcript
 from storyengine.exchange import exporting, importing
 from storyengine.exchange.exporting import export_chapter
@@ -100,7 +101,7 @@ def test_an_imported_chapter_is_found_by_the_same_terms_and_its_file_has_none() 
     assert b'latern"' not in export_chapter(chapter.pk).to_json()
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=few(15, 60), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_chapter_comes_back_the_same(data: st.DataObject) -> None:
     chapter = build_chapter(data)

@@ -142,7 +142,6 @@ def damage_mode(story: dict[str, Any]) -> None:
     story["chapters"][1]["chapter"]["mode"] = "nobody_knows"
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("damage", "said"),
     [

@@ -126,7 +126,6 @@ IN_VERSION_1: list[tuple[Change, str]] = [
 ]
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize(("change", "message"), IN_EVERY_VERSION + IN_VERSION_1)
 def test_what_does_not_fit_together_in_version_1(change: Change, message: str) -> None:
     file = as_version_1(json.loads(export_chapter(make_whole_chapter().pk).to_json()))

@@ -406,7 +406,6 @@ def no_seed(content: Any) -> None:
     content["seed"] = "luck"
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("spoil", "refusal"),
     [

@@ -350,7 +350,6 @@ OLD_FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
 }
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize(("change", "message"), FIELDS.values(), ids=FIELDS)
 def test_a_field_that_is_wrong_is_named(change: Callable[[File], None], message: str) -> None:
     file = good_file()
@@ -358,7 +357,6 @@ def test_a_field_that_is_wrong_is_named(change: Callable[[File], None], message:
     assert message in refusal(as_bytes(file))
 
 
-@pytest.mark.sweep
 @pytest.mark.parametrize(("change", "message"), OLD_FIELDS.values(), ids=OLD_FIELDS)
 def test_a_field_that_is_wrong_in_version_1_is_named(
     change: Callable[[File], None], message: str

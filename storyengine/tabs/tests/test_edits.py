@@ -199,6 +199,7 @@ class TestSaving:
             assert htmx.post(address(chapter, "save-edit", 8), sent).status_code in (409, 422)
         assert chapter.turns.get(number=8).attempts.count() == 1
 
+    @pytest.mark.weekly
     @pytest.mark.parametrize("character", ["\r\n", "\N{HIRAGANA LETTER A}", "\N{WATER WAVE}"])
     @pytest.mark.parametrize("more", [0, 1])
     def test_the_longest_reply_fits_and_words_that_are_too_long_come_back(
