@@ -118,6 +118,14 @@ def chapter_before(chapter: Session) -> Session | None:
     return before.first()
 
 
+def chapter_after(chapter: Session) -> Session | None:
+    """Return the chapter that the story goes by just after this one, or None after the last."""
+    after = Session.objects.filter(
+        story=chapter.story_id, is_chosen=True, place__gt=chapter.place
+    ).order_by("place")
+    return after.first()
+
+
 def _next_place(story: Story) -> int:
     """Return the place behind all chapters of the story, also behind deleted ones, because these
     may come back."""

@@ -16,8 +16,10 @@ from memory.receipts.paragraphs import Kind
 from sessions.access import get_chapter
 from sessions.exceptions import WrongState
 from sessions.models import Session
-from sessions.stories import get_story, title_of
+from sessions.states import State
+from sessions.stories import chapter_after, get_story, title_of
 from storyengine.books.book import Block, blocks_of, readable
+from storyengine.tabs.addresses import address_of
 from storyengine.web.numbers import number_up_to
 from storyengine.web.render import HttpRequest, nothing_new, show
 from storyengine.web.templatetags.prose import with_tags
@@ -55,7 +57,7 @@ class ReadBlock:
 @dataclass(frozen=True)
 class ReadingPage:
     """A draft as a book. `before` and `after` are the chapters beside it in its story that have a
-    draft."""
+    draft. `untold` is the next chapter of the story if it has no draft yet."""
 
     chapter: Session
     draft: NarrativeDraft
@@ -63,11 +65,22 @@ class ReadingPage:
     story_title: str
     before: Session | None
     after: Session | None
+    untold: Session | None
     choices: list[Choice]
 
     @property
     def title(self) -> str:
         return self.chapter.title
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether the reader can begin the next chapter here."""
+        is_last = not (self.after or self.untold)
+        return is_last and self.chapter.state == State.ENDED
+
+    @property
+    def untold_address(self) -> str:
+        return address_of(self.untold) if self.untold else ""
 
     @property
     def blocks(self) -> list[ReadBlock]:
@@ -96,13 +109,15 @@ def read_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     in_story = told_chapters(chapter.story)
     keys = [one.pk for one in in_story]
     at = keys.index(chapter.pk) if chapter.pk in keys else None
+    after = in_story[at + 1] if at is not None and at + 1 < len(in_story) else None
     page = ReadingPage(
         chapter=chapter,
         draft=draft,
         number=drafts.index(draft.pk) + 1,
         story_title=title_of(chapter.story) if len(in_story) > 1 else "",
         before=in_story[at - 1] if at else None,
-        after=in_story[at + 1] if at is not None and at + 1 < len(in_story) else None,
+        after=after,
+        untold=None if after else chapter_after(chapter),
         choices=_choices(request),
     )
     return show(request, "chapter/reading.html", {"page": page})

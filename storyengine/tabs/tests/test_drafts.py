@@ -189,6 +189,17 @@ class TestReading:
         [before] = all_of(get_page(client, second, "read"), "a", rel="prev")
         assert before.attributes["href"] == address(told, "read")
 
+    def test_the_last_one_leads_to_the_next_chapter(self, client: Client, told: Session) -> None:
+        add_draft(told, "First of all.")
+        begin = reverse("pages:next-chapter", args=[told.story_id])
+        assert begin in get_page(client, told, "read")
+        client.post(begin)
+        second = Session.objects.exclude(pk=told.pk).get()
+        page = get_page(client, told, "read")
+        assert begin not in page
+        [following] = all_of(page, "a", rel="next")
+        assert following.attributes["href"] == address(second, "world")
+
     def test_a_choice_is_kept_without_a_script(self, client: Client, told: Session) -> None:
         add_draft(told, "First of all.")
         here = address(told, "read") + "?draft=1"
