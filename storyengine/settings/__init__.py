@@ -280,7 +280,12 @@ CHAPTER_CALLS_PER_MINUTE = read_int("STORYENGINE_CHAPTER_CALLS_PER_MINUTE", 300,
 # With a password, the program runs on a server, where other programs read its log. Without a
 # password, a person reads the log.
 LOG_FORMAT = read_choice("STORYENGINE_LOG_FORMAT", "json" if PASSWORD else "text", ("json", "text"))
-_LOG_HANDLERS = read_log_handlers(DATA_FOLDER, LOG_FORMAT, debug=DEBUG)
+_LOG_HANDLERS = read_log_handlers(
+    DATA_FOLDER,
+    LOG_FORMAT,
+    debug=DEBUG,
+    has_files=read_bool("STORYENGINE_LOG_FILES", default=True),
+)
 # The log has the ids of rows and the classes of errors, and never text of a story.
 LOGGING = {
     "version": 1,

@@ -10,11 +10,13 @@ _NAMES = {"serve": "web", "worker": "worker", "run_embedded_model": "model"}
 _LARGEST_BYTES = 2_000_000
 
 
-def read_log_handlers(data_folder: Path, log_format: str, *, debug: bool) -> dict[str, Any]:
+def read_log_handlers(
+    data_folder: Path, log_format: str, *, debug: bool, has_files: bool
+) -> dict[str, Any]:
     """Return the log handlers: one for the console, one that counts events, and one for a log file.
 
-    Only the main processes have the handler for a file. The file is in `data_folder`/logs and has
-    lines of JSON.
+    Only the main processes have the handler for a file, and only if `has_files`. The file is in
+    `data_folder`/logs and has lines of JSON.
     """
     console: dict[str, Any] = {"class": "logging.StreamHandler", "formatter": log_format}
     if log_format == "text" and not debug:
@@ -24,7 +26,7 @@ def read_log_handlers(data_folder: Path, log_format: str, *, debug: bool) -> dic
         "counts": {"class": "storyengine.operations.counts.CountingHandler"},
     }
     name = next((name for word, name in _NAMES.items() if word in sys.argv[1:]), "")
-    if name and "pytest" not in sys.modules:
+    if has_files and name and "pytest" not in sys.modules:
         folder = data_folder / "logs"
         folder.mkdir(parents=True, exist_ok=True)
         handlers["file"] = {

@@ -24,7 +24,14 @@ each_service = pytest.mark.parametrize("service", SERVICES.values(), ids=SERVICE
 
 
 def test_it_has_what_an_installation_needs() -> None:
-    assert {"web", "worker", "backup", "postgres", "redis"} <= set(SERVICES)
+    assert {"proxy", "web", "worker", "backup", "postgres", "redis"} <= set(SERVICES)
+
+
+def test_more_web_processes_and_workers_can_be_started() -> None:
+    """A name or a port that is given can be had by one container alone."""
+    for name in ("web", "worker"):
+        assert not {"container_name", "hostname", "ports"} & set(SERVICES[name])
+        assert SERVICES[name]["environment"]["STORYENGINE_LOG_FILES"] == "false"
 
 
 @each_service
@@ -103,8 +110,9 @@ def test_no_password_stands_in_for_one_that_is_not_set() -> None:
 
 
 def test_only_what_serves_pages_is_published() -> None:
-    assert {name for name, service in SERVICES.items() if "ports" in service} == {"web", "embedded"}
-    for name in ("web", "embedded"):
+    published = {name for name, service in SERVICES.items() if "ports" in service}
+    assert published == {"proxy", "alone", "embedded"}
+    for name in ("web", "alone", "embedded"):
         # The file sets this address itself. If the host's environment could change it, the program
         # might listen where Docker cannot reach it.
         assert SERVICES[name]["environment"]["STORYENGINE_HOST"] == "0.0.0.0"  # noqa: S104
@@ -172,7 +180,8 @@ def images_named() -> list[str]:
 
 def test_every_image_is_pinned_by_digest_beside_its_readable_tag() -> None:
     images = images_named()
-    assert {one.partition(":")[0] for one in images} == {"python", "postgres", "redis"}
+    kinds = {one.partition(":")[0] for one in images}
+    assert kinds == {"python", "postgres", "redis", "nginx"}
     for one in images:
         assert re.fullmatch(r"[a-z]+:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}", one), one
 
