@@ -61,6 +61,15 @@ def provider_at(server: Server) -> Provider:
     return _openai_provider(server.address, key_for(server), server.provider, title)
 
 
+def is_on_its_way(agent: Agent) -> bool:
+    """Return whether the agent's model is the embedded one, and is being fetched or loaded. The
+    function makes a query only for this model."""
+    if choice_of(agent).server.name != EMBEDDED or _substitute is not None:
+        return False
+    server = read_embedded_server()
+    return is_coming(server) and not is_ready(server)
+
+
 def host_for(agent: Agent) -> str:
     """Return the host to which the agent's texts are sent, or "" if they stay on this machine."""
     return _substitute.host if _substitute is not None else choice_of(agent).server.host

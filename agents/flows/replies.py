@@ -4,7 +4,8 @@ import asyncio
 import contextvars
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 
 from agents.calling.calls import Reply, let_reply_through
+from agents.calling.model_access import is_on_its_way
 from agents.calling.prepared_calls import PreparedCall, prepare_call
 from agents.calling.rates import reply_is_over
 from agents.calling.tool_steps import Step, ToolWriting
@@ -19,6 +21,7 @@ from agents.flows.committing import SUMMARY_PAUSE_SECONDS, commit_reply, leave_e
 from agents.flows.composing import compose_question, compose_reply, cues_of
 from agents.flows.continuing import write_whole
 from agents.flows.late_results import follow_up_latest_turn, take_waiting_results
+from agents.flows.model_waiting import Later
 from agents.flows.reply_texts import ReplyReader, reader_of
 from agents.flows.second_replies import ask_once_more
 from agents.flows.summarizing import queue_due_summary
@@ -66,6 +69,8 @@ ComposeStep = Callable[[Attempt], list[Layer]]
 # How a reply is written: by one call, which was counted beforehand, or in several steps, each of
 # which checks and counts its own call.
 Writing = PreparedCall | ToolWriting
+# A writing, or one that waits for the embedded model, or the error by which the attempt fails.
+Begun = Writing | Later[Writing] | Exception
 
 
 class _EndedElsewhere(Exception):
@@ -227,7 +232,7 @@ async def store_and_start(
 
 
 async def _store_and_write(
-    open_and_prepare: "Callable[[], tuple[OpenedAttempt, Writing | Exception | None]]",
+    open_and_prepare: Callable[[], tuple[OpenedAttempt, Begun | None]],
     stored: "asyncio.Future[OpenedAttempt]",
     is_in_worker: bool,
 ) -> None:
@@ -270,12 +275,12 @@ async def write_to_end(open_attempt: Open) -> None:
 
 def _open_and_prepare(
     open_attempt: Open, prepare: Prepare, compose_step: ComposeStep
-) -> tuple[OpenedAttempt, Writing | Exception | None]:
+) -> tuple[OpenedAttempt, Begun | None]:
     """Store the attempt, and return it with the call or the steps that write it.
 
-    The second value may also be an error, by which the attempt fails. It is None if the attempt
-    need not run. If the database fails after the attempt was stored, fail the attempt and raise
-    DatabaseError.
+    The second value may also wait for the model, or be an error, by which the attempt fails. It is
+    None if the attempt need not run. If the database fails after the attempt was stored, fail the
+    attempt and raise DatabaseError.
     """
     refresh_choices()
     opened = open_attempt()
@@ -285,14 +290,21 @@ def _open_and_prepare(
     try:
         take_waiting_results(attempt)
         _store_first_changes(attempt)
-        if agent_of(attempt).tools:
-            return opened, _in_steps(attempt, compose_step)
-        return opened, let_reply_through(attempt.session_id, partial(prepare, attempt))
+        begin = partial(_begin_writing, attempt, prepare, compose_step)
+        if is_on_its_way(agent := agent_of(attempt)):
+            return opened, Later(agent, begin)
+        return opened, begin()
     except DatabaseError:
         fail_attempt(attempt, error=INTERRUPTED, partial_text="")
         raise
     except Exception as error:  # noqa: BLE001  (raised again where the attempt is ended by it)
         return opened, error
+
+
+def _begin_writing(attempt: Attempt, prepare: Prepare, compose_step: ComposeStep) -> Writing:
+    if agent_of(attempt).tools:
+        return _in_steps(attempt, compose_step)
+    return let_reply_through(attempt.session_id, partial(prepare, attempt))
 
 
 def _store_first_changes(attempt: Attempt) -> None:
@@ -325,7 +337,7 @@ def _in_steps(attempt: Attempt, compose: ComposeStep) -> ToolWriting:
     )
 
 
-async def _write_reply(attempt: Attempt, writing: Writing | Exception, live: LiveReply) -> None:
+async def _write_reply(attempt: Attempt, writing: Begun, live: LiveReply) -> None:
     """Write the reply and end the attempt. If the database cannot be reached, the attempt ends when
     its lease runs out."""
     try:
@@ -335,24 +347,21 @@ async def _write_reply(attempt: Attempt, writing: Writing | Exception, live: Liv
     except Exception as error:  # noqa: BLE001  (nobody asks for the result of this task)
         await _fail_unforeseen(attempt, live, error)
     finally:
-        if isinstance(writing, PreparedCall):
-            reply_is_over(attempt.session_id)
         if LIVE_REPLIES.get(attempt.pk) is live:
             del LIVE_REPLIES[attempt.pk]
         live.finish()
 
 
-async def _write_or_fail(attempt: Attempt, writing: Writing | Exception, live: LiveReply) -> None:
+async def _write_or_fail(attempt: Attempt, writing: Begun, live: LiveReply) -> None:
     """Write and commit the reply, or fail the attempt. May raise DatabaseError."""
     try:
         with keep_claim(attempt, live):
             if isinstance(writing, Exception):
                 raise writing
-            if not attempt.is_trial:
-                await settle_warmup(attempt.session_id, attempt.actor)
-            text = await _write(attempt, writing, live)
-            if events := await in_database_patiently(commit_reply, attempt, text):
-                live.committed = ReplyEnded(attempt, events=events)
+            if isinstance(writing, Later):
+                writing = await writing.when_ready()
+            with _counted(attempt, writing):
+                await _write_and_commit(attempt, writing, live)
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
         await in_database_patiently(
@@ -367,6 +376,24 @@ async def _write_or_fail(attempt: Attempt, writing: Writing | Exception, live: L
     except asyncio.CancelledError:
         await in_database(_settle_cancelled, attempt, live.text)
         raise
+
+
+@contextmanager
+def _counted(attempt: Attempt, writing: Writing) -> Iterator[None]:
+    """Stop counting the call of the reply at the end. Steps count their own calls."""
+    try:
+        yield
+    finally:
+        if isinstance(writing, PreparedCall):
+            reply_is_over(attempt.session_id)
+
+
+async def _write_and_commit(attempt: Attempt, writing: Writing, live: LiveReply) -> None:
+    if not attempt.is_trial:
+        await settle_warmup(attempt.session_id, attempt.actor)
+    text = await _write(attempt, writing, live)
+    if events := await in_database_patiently(commit_reply, attempt, text):
+        live.committed = ReplyEnded(attempt, events=events)
 
 
 async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> str:

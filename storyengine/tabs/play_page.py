@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from agents.calling.consent import is_allowed, provider_host
+from agents.calling.model_access import is_on_its_way
 from agents.flows.ending import Setback, find_setback
 from agents.flows.memory_calls import MemoryBehind, find_memory_behind
 from agents.flows.what_is_read import WhatIsRead, what_is_read
@@ -171,6 +172,11 @@ class PlayPage:
     @property
     def running(self) -> UnfinishedAttempt | None:
         return self.pending if self.pending and self.pending.attempt.is_running else None
+
+    @cached_property
+    def is_model_coming(self) -> bool:
+        """Whether the running reply waits until the embedded model is there."""
+        return self.running is not None and is_on_its_way(agent_of(self.running.attempt))
 
     @cached_property
     def reading(self) -> WhatIsRead | None:

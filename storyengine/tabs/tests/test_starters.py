@@ -144,7 +144,11 @@ class TestReadingAhead:
         assert client.get("/model-status").headers["HX-Trigger"] == "model-ready"
 
     def test_sent_at_once_the_page_says_what_is_being_read(
-        self, client: Client, played: Session, settings: Settings
+        self,
+        client: Client,
+        played: Session,
+        settings: Settings,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         settings.LLM = "embedded"
         open_prompt(played.pk, actor=1, words="Go on.", submission_key="k")
@@ -155,6 +159,9 @@ class TestReadingAhead:
             r"prompt, about \d{3} words, then answers",
             waits.words,
         )
+        monkeypatch.setattr("storyengine.tabs.play_page.is_on_its_way", lambda _agent: True)
+        [waits] = all_of(read(client, address(played, "play")), "span", "reply-wait")
+        assert waits.words.startswith("The model is not loaded yet.")
 
 
 class TestChangeFirst:

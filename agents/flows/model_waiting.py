@@ -1,0 +1,34 @@
+"""Lets a reply wait while the embedded model is being fetched or loaded.
+
+Jobs wait by being postponed. A reply waits in its run, so that its lease is renewed and the user
+can stop it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from agents.calling.model_access import is_on_its_way
+from agents.prompting.declarations import Agent
+from agents.running.database import in_database
+
+Prepared = TypeVar("Prepared")
+
+# The seconds between two looks at the model.
+LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Later(Generic[Prepared]):
+    """Something that is prepared once the agent's model is there."""
+
+    agent: Agent
+    prepare: Callable[[], Prepared]
+
+    async def when_ready(self) -> Prepared:
+        """Wait until the model is there, or until it is clear that it does not come. Then prepare,
+        which raises ModelNotReady if the model did not come."""
+        while await in_database(is_on_its_way, self.agent):
+            await asyncio.sleep(LOOK_SECONDS)
+        return await in_database(self.prepare)
