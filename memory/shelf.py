@@ -3,12 +3,10 @@ order."""
 
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from django.db.models import (
-    Count,
     Exists,
-    Max,
     OuterRef,
     Q,
     QuerySet,
@@ -57,39 +55,36 @@ _GROUP_OF_STATE: Mapping[str, Group] = {
     State.ENDED: Group.ENDED,
     State.NARRATING: Group.ENDED,
 }
-_SORTED_BY: Mapping[str, tuple[str, str]] = {
-    "": ("-last_played", "pk"),
-    Order.TITLE: ("sort_title", "pk"),
-    Order.BEGUN: ("-created_at", "pk"),
-    Order.LENGTH: ("-prompts", "pk"),
-}
+# A count of stories ends here, so that it costs the same however many there are.
+COUNTED = 1_000
 _SHOWN = Q(chapters__deleted_at=None) & ~Q(chapters__state=State.IMPORTING)
 
 
 def find_stories(words: str = "", group: str = "", order: str = "") -> QuerySet[Story]:
     """Return the stories that have all of the words and a chapter of the group. Without a group,
     all stories but the archived ones are found."""
-    own_title = NullIf("title", Value(""))
-    chapters = Session.objects.filter(story=OuterRef("pk")).order_by(*BY_PLACE)
-    first_title = Subquery(chapters.values("title")[:1])
-    stories = Story.objects.annotate(
-        last_played=Max("chapters__last_played_at", filter=_SHOWN),
-        prompts=Sum("chapters__prompt_index", filter=_SHOWN & Q(chapters__is_chosen=True)),
-        shown=Count("chapters", filter=_SHOWN),
-        sort_title=Lower(Coalesce(own_title, first_title)),
-    ).filter(shown__gt=0, archived_at__isnull=group != Group.ARCHIVED)
-    if group and group != Group.ARCHIVED:
-        stories = stories.filter(Exists(_in_group(group)))
+    stories = _stories_of(group)
     if words:
         stories = stories.filter(pk__in=_stories_with(words))
-    return stories.order_by(*_SORTED_BY[order])
+    return _SORTED[order](stories)
 
 
-def count_stories() -> Counter[str]:
-    """Return how many stories each group has, and under "" how many are not archived. A story whose
-    chapters are in several groups counts in each of them."""
+def count_stories(stories: QuerySet[Story]) -> int:
+    """Return the number of the stories, which `find_stories` has found, but at most one more than
+    COUNTED."""
+    return stories.order_by()[: COUNTED + 1].count()
+
+
+def count_groups() -> Mapping[str, int]:
+    """Return how many stories each group has, and under "" how many are not archived, each at most
+    one more than COUNTED. A story whose chapters are in several groups counts in each of them."""
     chapters = Session.objects.annotate(is_told=_has_draft()).order_by()
-    rows = chapters.values_list("story", "state", "is_told", "story__archived_at").distinct()
+    rows = list(
+        chapters.values_list("story", "state", "is_told", "story__archived_at")[: COUNTED + 1]
+    )
+    if len(rows) > COUNTED:
+        # There is one count for each group, so that no group with few stories is missed.
+        return {group: count_stories(_stories_of(group)) for group in ("", *Group)}
     found: set[tuple[str, uuid.UUID]] = set()
     for story, state, is_told, archived_at in rows:
         if archived_at is not None:
@@ -97,6 +92,55 @@ def count_stories() -> Counter[str]:
             continue
         found |= {("", story), (group_of(state, is_told=is_told), story)}
     return Counter(group for group, _ in found)
+
+
+def _stories_of(group: str) -> QuerySet[Story]:
+    """Return the stories with a chapter of this group, in no order."""
+    stories = Story.objects.filter(archived_at__isnull=group != Group.ARCHIVED)
+    if group in ("", Group.ARCHIVED):
+        return stories.filter(Exists(Session.objects.filter(story=OuterRef("pk"))))
+    return stories.filter(Exists(_in_group(group)))
+
+
+def _by_play(stories: QuerySet[Story]) -> QuerySet[Story]:
+    """Sort the stories by the chapter of each that was played last. The index of chapters has this
+    order, so that the database reads only as many chapters as are shown."""
+    played_at = OuterRef("chapters__last_played_at")
+    is_later = Q(last_played_at__gt=played_at) | Q(
+        last_played_at=played_at, pk__gt=OuterRef("chapters__pk")
+    )
+    later = Session.objects.filter(is_later, story=OuterRef("pk"))
+    # These conditions stand in one call of `filter`, so that all are about the same chapter. The
+    # states are named, because Django writes a subquery for `~Q` about one of several chapters.
+    shown = [state for state in State if state != State.IMPORTING]
+    latest = stories.filter(~Exists(later), chapters__deleted_at=None, chapters__state__in=shown)
+    return latest.order_by("-chapters__last_played_at", "pk")
+
+
+def _by_title(stories: QuerySet[Story]) -> QuerySet[Story]:
+    chapters = Session.objects.filter(story=OuterRef("pk")).order_by(*BY_PLACE)
+    first_title = Subquery(chapters.values("title")[:1])
+    title = Lower(Coalesce(NullIf("title", Value("")), first_title))
+    return stories.order_by(title, "pk")
+
+
+def _by_beginning(stories: QuerySet[Story]) -> QuerySet[Story]:
+    return stories.order_by("-created_at", "pk")
+
+
+def _by_length(stories: QuerySet[Story]) -> QuerySet[Story]:
+    is_counted = _SHOWN & Q(chapters__is_chosen=True)
+    return stories.alias(prompts=Sum("chapters__prompt_index", filter=is_counted)).order_by(
+        "-prompts", "pk"
+    )
+
+
+_SORTED: Mapping[str, Callable[[QuerySet[Story]], QuerySet[Story]]] = {
+    "": _by_play,
+    Order.TITLE: _by_title,
+    Order.BEGUN: _by_beginning,
+    Order.LENGTH: _by_length,
+}
 
 
 def group_of(state: str, *, is_told: bool) -> Group:

@@ -40,6 +40,11 @@ KEPT_AFTER_DELETION = timedelta(days=1)
 # A removal takes several transactions, so it begins only when nobody can bring the chapter back any
 # more, not even a process that has waited for a lock or whose clock is slow.
 _REMOVED_AFTER = KEPT_AFTER_DELETION + timedelta(minutes=15)
+# Each sweep looks at so many stories for those without chapters, and the next sweep of the process
+# goes on behind the last one of them. So a sweep costs the same however many stories there are.
+LOOKED_AT = 500
+_BEFORE_ALL = uuid.UUID(int=0)
+_looked_until = _BEFORE_ALL
 
 
 @dataclass(frozen=True)
@@ -197,11 +202,23 @@ def remove_deleted() -> int:
     keys = list(due.values_list("pk", flat=True))
     for key in keys:
         remove_in_pieces(due.filter(pk=key))
-    # A story is stored together with its first chapter, so no new story is empty. The stories are
-    # looked for first, because even a deletion that finds nothing makes other writers wait.
-    if empty := list(Story.objects.filter(chapters=None).values_list("pk", flat=True)):
-        Story.objects.filter(pk__in=empty, chapters=None).delete()
+    _remove_empty()
     return len(keys)
+
+
+def _remove_empty() -> None:
+    """Remove those of the next LOOKED_AT stories that have no chapter left.
+
+    A story is stored together with its first chapter, so no new story is empty. The stories are
+    looked for first, because even a deletion that finds nothing makes other writers wait.
+    """
+    global _looked_until
+    after = Story.objects.filter(pk__gt=_looked_until).order_by("pk")
+    keys = list(after.values_list("pk", flat=True)[:LOOKED_AT])
+    _looked_until = keys[-1] if len(keys) == LOOKED_AT else _BEFORE_ALL
+    empty = Story.objects.filter(pk__in=keys, chapters=None)
+    if found := list(empty.values_list("pk", flat=True)):
+        Story.objects.filter(pk__in=found, chapters=None).delete()
 
 
 def _hidden() -> QuerySet[Session]:

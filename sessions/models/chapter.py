@@ -55,6 +55,15 @@ class Story(models.Model):
 
     class Meta:
         verbose_name_plural = "stories"
+        indexes: ClassVar = [
+            # The order of the shelf by beginning, and the stories that were put away.
+            models.Index(F("created_at").desc(), "story_id", name="story_begun"),
+            models.Index(
+                fields=["archived_at"],
+                condition=Q(archived_at__isnull=False),
+                name="story_archived",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.title or f"Story {self.story_id}"
@@ -153,6 +162,21 @@ class Session(models.Model):
                 fields=["story", "place"],
                 condition=Q(is_chosen=True, deleted_at=None),
                 name="one_chosen_chapter_per_place",
+            ),
+        ]
+        indexes: ClassVar = [
+            # The shelf reads chapters by this index, from the one that was played last.
+            models.Index(
+                F("last_played_at").desc(),
+                "story",
+                condition=Q(deleted_at=None),
+                name="chapter_played_last",
+            ),
+            # The shelf counts by this index, and the sweep finds the few chapters that wait for a
+            # summary or that are being imported.
+            models.Index(fields=["state", "story"], name="chapter_by_state"),
+            models.Index(
+                fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="chapter_deleted"
             ),
         ]
 

@@ -235,11 +235,29 @@ class TestDeletion:
         remove_deleted()
         assert not Story.objects.exists()
 
+    def test_empty_stories_are_found_a_few_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(stories, "LOOKED_AT", 2)
+        monkeypatch.setattr(stories, "_looked_until", uuid.UUID(int=0))
+        chapters = [make_chapter() for _ in range(5)]
+        for chapter in chapters[:4]:
+            delete_chapter(chapter.pk)
+        left = [Story.objects.count()]
+        for _ in range(3):
+            remove_deleted()
+            left.append(Story.objects.count())
+        assert left[0] == 5
+        assert left[1] in (3, 4)
+        assert left[3] == 1
+        # The next sweep begins from the first story again.
+        delete_chapter(chapters[4].pk)
+        remove_deleted()
+        assert not Story.objects.exists()
+
     def test_a_sweep_that_finds_nothing_keeps_no_writer_waiting(
         self, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
         make_chapter()
-        with django_assert_num_queries(2) as made:
+        with django_assert_num_queries(3) as made:
             remove_deleted()
         assert all(query["sql"].startswith("SELECT") for query in made)
 

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 from django.core.paginator import Page, Paginator
@@ -13,12 +14,22 @@ from django.urls import reverse
 
 from memory.drafts import chosen_drafts
 from memory.models import NarrativeDraft
-from memory.shelf import Group, Order, count_stories, find_stories, group_of
+from memory.shelf import (
+    COUNTED,
+    Group,
+    Order,
+    count_groups,
+    count_stories,
+    find_stories,
+    group_of,
+)
 from sessions.limits import SEARCH_CHAR_LIMIT
 from sessions.models import SAID, Event, Session, Story
 from sessions.stories import BY_PLACE, Deletion, title_of
 
 STORIES_A_PAGE = 20
+# The most digits of the number of a page that are read.
+_DIGITS = 7
 # The characters of the prose, or of what was said last, from which a line of the shelf is taken.
 _WORDS_READ = 300
 
@@ -164,6 +175,41 @@ class Choice:
     is_present: bool
     count: int | None = None
 
+    @property
+    def is_more(self) -> bool:
+        """Whether there are more than are counted."""
+        return (self.count or 0) > COUNTED
+
+    @property
+    def counted(self) -> int:
+        return min(self.count or 0, COUNTED)
+
+
+class ShelfPages(Paginator):  # type: ignore[type-arg]  # Django's class takes no type argument
+    """The pages of the stories. If there are very many, only those up to the page that is shown,
+    and the next one, are counted, so that no page counts all of them."""
+
+    def __init__(self, stories: QuerySet[Story], page: str | None) -> None:
+        super().__init__(stories, STORIES_A_PAGE)
+        self._stories = stories
+        self._asked = int(page[:_DIGITS]) if page and page.isdecimal() else 1
+
+    @cached_property
+    def count(self) -> int:
+        counted = count_stories(self._stories)
+        if counted <= COUNTED:
+            return counted
+        begun = max(self._asked, 1) * STORIES_A_PAGE
+        if begun < counted or self._stories[begun : begun + 1]:
+            return max(counted, begun + 1)
+        # The page is the last one, or lies behind it.
+        return self._stories.order_by().count()
+
+    @property
+    def is_more(self) -> bool:
+        """Whether the number of pages is not known."""
+        return self.count > COUNTED
+
 
 @dataclass(frozen=True)
 class Shelf:
@@ -180,9 +226,9 @@ class Shelf:
 
 
 def read_shelf(asked: Asked, page: str | None) -> Shelf:
-    counts = count_stories()
+    counts = count_groups()
     found = find_stories(asked.words, asked.group, asked.order)
-    pages = Paginator(found, STORIES_A_PAGE).get_page(page)
+    pages = ShelfPages(found, page).get_page(page)
     groups = [
         Choice(name, asked.address(state=group), group == asked.group, counts[group])
         for group, name in _GROUP_NAMES.items()
