@@ -39,6 +39,7 @@ from sessions.attempts import (
     open_trial,
     why_not_changeable,
 )
+from sessions.breaking import recover_dead_attempts
 from sessions.committing import text_of
 from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownTurn, WrongState
 from sessions.layer_words import layer_in_words
@@ -281,7 +282,10 @@ def _open_trial(
     key = clean_key(submission_key)
     trials = get_chapter(session_id).attempts.filter(kind=Attempt.Kind.TRIAL, submission_key=key)
     earlier = trials.first()
-    if earlier is not None and not (earlier.is_broken or earlier.has_died):
+    if earlier is not None and earlier.has_died and recover_dead_attempts(session_id):
+        # Whether it has died is decided by the database's clock.
+        earlier.refresh_from_db()
+    if earlier is not None and not earlier.is_broken:
         return _answer_again(earlier, call_id, layer_number, text)
     tried = read_reply(session_id, prompt_index)
     if call_id not in ("", str(tried.call.artifact.pk)):

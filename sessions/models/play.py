@@ -103,7 +103,11 @@ class Attempt(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            models.Index(fields=["status", "lease_until"], name="attempt_lease"),
+            # What runs is a few rows. No column of this index changes when a lease is renewed, so
+            # PostgreSQL writes the renewed row beside the old one and changes no index.
+            models.Index(
+                fields=["session"], condition=models.Q(status="running"), name="attempt_running"
+            ),
             # With this index the database quickly finds the pending attempt, which every page of a
             # chapter needs.
             models.Index(fields=["session", "status"], name="attempt_pending"),
@@ -123,8 +127,8 @@ class Attempt(models.Model):
 
     @property
     def has_died(self) -> bool:
-        """Whether the lease of the running attempt has run out, so that its process counts as
-        dead."""
+        """Whether the lease of the running attempt seems to have run out by the clock of this
+        machine. `recover_dead_attempts` decides by the clock of the database."""
         return self.is_running and self.lease_until < timezone.now()
 
     @property

@@ -56,3 +56,29 @@ def test_a_process_whose_clock_is_wrong_neither_loses_nor_breaks_an_attempt(
     with monkeypatch.context() as there:
         there.setattr(timezone, "now", lambda: right() + wrong_by)
         assert recover_dead_attempts() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no such updates")
+def test_a_renewal_changes_no_index() -> None:
+    """PostgreSQL counts the updates that stayed on their page and changed no index. After the first
+    ones, which fill the free part of the page, the old versions of the row make room."""
+    attempt = open_prompt(make_active_chapter().pk, actor=1, words="Go.", submission_key="").attempt
+    before = counted_updates()
+    for count in range(200):
+        assert renew_attempts([(attempt, "word " * count)]) == set()
+    updates, hot = (now - then for now, then in zip(counted_updates(), before, strict=True))
+    assert updates >= 200
+    assert hot > 0.8 * updates
+
+
+def counted_updates() -> tuple[int, int]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+        cursor.execute("SELECT 1")
+        cursor.execute(
+            "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = %s",
+            [Attempt._meta.db_table],
+        )
+        updates, hot = cursor.fetchone()
+        return int(updates), int(hot)
