@@ -56,23 +56,30 @@ _GROUP_OF_STATE: Mapping[str, Group] = {
     State.NARRATING: Group.ENDED,
 }
 # A count of stories ends here, so that it costs the same however many there are.
-COUNTED = 1_000
+COUNTED = 500
+_ALL = slice(None)
 _SHOWN = Q(chapters__deleted_at=None) & ~Q(chapters__state=State.IMPORTING)
 
 
-def find_stories(words: str = "", group: str = "", order: str = "") -> QuerySet[Story]:
-    """Return the stories that have all of the words and a chapter of the group. Without a group,
-    all stories but the archived ones are found."""
-    stories = _stories_of(group)
-    if words:
-        stories = stories.filter(pk__in=_stories_with(words))
-    return _SORTED[order](stories)
+def find_stories(
+    words: str = "", group: str = "", order: str = "", *, places: slice = _ALL
+) -> list[Story]:
+    """Return the stories that have all of the words and a chapter of the group: those at these
+    places of the order. Without a group, all stories but the archived ones are found."""
+    if not order:
+        return _by_play(words, group, places)
+    return list(_SORTED[order](_found(words, group))[places])
 
 
-def count_stories(stories: QuerySet[Story]) -> int:
-    """Return the number of the stories, which `find_stories` has found, but at most one more than
-    COUNTED."""
-    return stories.order_by()[: COUNTED + 1].count()
+def count_stories(words: str = "", group: str = "", *, most: int | None = COUNTED + 1) -> int:
+    """Return the number of the stories that `find_stories` finds, but at most `most`."""
+    if words or most is None or group in ("", Group.ARCHIVED):
+        return _found(words, group)[:most].count()
+    # A chapter is counted for its story if the story has no earlier one in the group. The index
+    # of states leads to these chapters, so that stories of other groups are not read.
+    earlier = _chapters_in(group).filter(story=OuterRef("story"), pk__lt=OuterRef("pk"))
+    chapters = _chapters_in(group).filter(~Exists(earlier), story__archived_at=None)
+    return chapters.order_by()[:most].count()
 
 
 def count_groups() -> Mapping[str, int]:
@@ -84,7 +91,8 @@ def count_groups() -> Mapping[str, int]:
     )
     if len(rows) > COUNTED:
         # There is one count for each group, so that no group with few stories is missed.
-        return {group: count_stories(_stories_of(group)) for group in ("", *Group)}
+        most = COUNTED + 1
+        return {group: count_stories(group=group, most=most) for group in ("", *Group)}
     found: set[tuple[str, uuid.UUID]] = set()
     for story, state, is_told, archived_at in rows:
         if archived_at is not None:
@@ -94,27 +102,31 @@ def count_groups() -> Mapping[str, int]:
     return Counter(group for group, _ in found)
 
 
-def _stories_of(group: str) -> QuerySet[Story]:
-    """Return the stories with a chapter of this group, in no order."""
-    stories = Story.objects.filter(archived_at__isnull=group != Group.ARCHIVED)
-    if group in ("", Group.ARCHIVED):
-        return stories.filter(Exists(Session.objects.filter(story=OuterRef("pk"))))
-    return stories.filter(Exists(_in_group(group)))
-
-
-def _by_play(stories: QuerySet[Story]) -> QuerySet[Story]:
-    """Sort the stories by the chapter of each that was played last. The index of chapters has this
-    order, so that the database reads only as many chapters as are shown."""
-    played_at = OuterRef("chapters__last_played_at")
-    is_later = Q(last_played_at__gt=played_at) | Q(
-        last_played_at=played_at, pk__gt=OuterRef("chapters__pk")
+def _found(words: str, group: str) -> QuerySet[Story]:
+    """Return the stories that `find_stories` finds, in no order."""
+    of_group = _chapters_in(group) if group != Group.ARCHIVED else Session.objects.all()
+    stories = Story.objects.filter(
+        Exists(of_group.filter(story=OuterRef("pk"))),
+        archived_at__isnull=group != Group.ARCHIVED,
     )
-    later = Session.objects.filter(is_later, story=OuterRef("pk"))
-    # These conditions stand in one call of `filter`, so that all are about the same chapter. The
-    # states are named, because Django writes a subquery for `~Q` about one of several chapters.
-    shown = [state for state in State if state != State.IMPORTING]
-    latest = stories.filter(~Exists(later), chapters__deleted_at=None, chapters__state__in=shown)
-    return latest.order_by("-chapters__last_played_at", "pk")
+    return stories.filter(pk__in=_stories_with(words)) if words else stories
+
+
+def _by_play(words: str, group: str, places: slice) -> list[Story]:
+    """Return the stories by the chapter of each that was played last. The index of chapters has
+    this order, so that the database reads only about as many chapters as are shown."""
+    is_later = Q(last_played_at__gt=OuterRef("last_played_at")) | Q(
+        last_played_at=OuterRef("last_played_at"), pk__gt=OuterRef("pk")
+    )
+    later = Session.objects.filter(is_later, story=OuterRef("story"))
+    is_archived = group == Group.ARCHIVED
+    latest = Session.objects.filter(~Exists(later), story__archived_at__isnull=not is_archived)
+    if group and not is_archived:
+        latest = latest.filter(Exists(_chapters_in(group).filter(story=OuterRef("story"))))
+    if words:
+        latest = latest.filter(story__in=_stories_with(words))
+    in_order = latest.select_related("story").order_by("-last_played_at", "story")
+    return [chapter.story for chapter in in_order.only("story")[places]]
 
 
 def _by_title(stories: QuerySet[Story]) -> QuerySet[Story]:
@@ -136,7 +148,6 @@ def _by_length(stories: QuerySet[Story]) -> QuerySet[Story]:
 
 
 _SORTED: Mapping[str, Callable[[QuerySet[Story]], QuerySet[Story]]] = {
-    "": _by_play,
     Order.TITLE: _by_title,
     Order.BEGUN: _by_beginning,
     Order.LENGTH: _by_length,
@@ -149,11 +160,13 @@ def group_of(state: str, *, is_told: bool) -> Group:
     return Group.TOLD if group == Group.ENDED and is_told else group
 
 
-def _in_group(group: str) -> QuerySet[Session]:
-    """Return the chapters of a story that are in this group."""
+def _chapters_in(group: str) -> QuerySet[Session]:
+    """Return the chapters that are in this group, or all chapters without a group."""
+    if not group:
+        return Session.objects.all()
     of_states = Group.ENDED if group == Group.TOLD else group
     states = [state for state, one in _GROUP_OF_STATE.items() if one == of_states]
-    chapters = Session.objects.filter(story=OuterRef("pk"), state__in=states)
+    chapters = Session.objects.filter(state__in=states)
     if of_states == Group.ENDED:
         return chapters.filter(_has_draft() if group == Group.TOLD else ~_has_draft())
     return chapters

@@ -53,7 +53,7 @@ def extend_broken_text(attempt: Attempt, partial_text: str) -> None:
 
 def recover_dead_attempts(session_id: uuid.UUID | None = None) -> int:
     """Mark the attempts whose process died as failed, and return their number."""
-    dead = Attempt.objects.filter(ran_out(), status=Attempt.Status.RUNNING)
+    dead = Attempt.objects.filter(ran_out(), status=Attempt.Status.RUNNING).order_by()
     if session_id is not None:
         dead = dead.filter(session_id=session_id)
     return sum(

@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddIndex(
             model_name='session',
-            index=models.Index(models.OrderBy(models.F('last_played_at'), descending=True), models.F('story'), condition=models.Q(('deleted_at', None)), name='chapter_played_last'),
+            index=models.Index(models.OrderBy(models.F('last_played_at'), descending=True), models.F("story"), models.F("state"), condition=models.Q(('deleted_at', None)), name='chapter_played_last'),
         ),
         migrations.AddIndex(
             model_name='session',

@@ -165,10 +165,12 @@ class Session(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # The shelf reads chapters by this index, from the one that was played last.
+            # The shelf reads chapters by this index, from the one that was played last. It has the
+            # state, so that a list is counted by the index alone.
             models.Index(
                 F("last_played_at").desc(),
                 "story",
+                "state",
                 condition=Q(deleted_at=None),
                 name="chapter_played_last",
             ),

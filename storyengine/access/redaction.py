@@ -19,7 +19,7 @@ from storyengine.settings.environment import read_text
 SHORTEST_SECRET = 4
 # The environment variables with addresses. A password in such an address is a secret, both
 # percent-encoded and decoded.
-ADDRESSES = ("DATABASE_URL", "CELERY_BROKER_URL")
+ADDRESSES = ("DATABASE_URL", "STORYENGINE_DIRECT_DATABASE_URL", "CELERY_BROKER_URL")
 
 
 class RedactingFormatter(logging.Formatter):
@@ -116,6 +116,7 @@ def _secrets() -> tuple[str, ...]:
         *settings.SERVER_KEYS.values(),
         *seen_keys(),
         settings.DATABASES["default"].get("PASSWORD", ""),
+        (settings.DIRECT_DATABASE or {}).get("PASSWORD", ""),
     )
     return _longest_first(values, tuple(read_text(name) for name in ADDRESSES))
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Prefetch
+from django.db.models import Prefetch, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from ninja import Query, Router
@@ -14,7 +14,7 @@ from pydantic import Field
 
 from agents.flows.next_chapter import begin_next, renew
 from memory.drafts import drafts_of_story
-from memory.shelf import find_stories
+from memory.shelf import count_stories, find_stories
 from memory.story_so_far import keep_story_so_far
 from sessions.exceptions import InvalidInput
 from sessions.limits import SEARCH_CHAR_LIMIT
@@ -78,11 +78,10 @@ def list_stories(
     texts. With `state`, only those with a chapter in this state; archived ones only with
     "archived".
     """
-    found = find_stories(q, state, sort)
-    in_order = Session.objects.order_by(*BY_PLACE)
-    page = found.prefetch_related(Prefetch("chapters", in_order))[offset : offset + limit]
-    documents = [_document(story, list(story.chapters.all())) for story in page]
-    return StoryList(count=found.count(), items=documents)
+    found = find_stories(q, state, sort, places=slice(offset, offset + limit))
+    prefetch_related_objects(found, Prefetch("chapters", Session.objects.order_by(*BY_PLACE)))
+    documents = [_document(story, list(story.chapters.all())) for story in found]
+    return StoryList(count=count_stories(q, state, most=None), items=documents)
 
 
 @router.post("/story", response={201: StoryDocument, **refusals(400, 403, 404, 413, 415, 422)})

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from django.conf import settings
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
@@ -73,7 +74,7 @@ def this_store() -> Store:
     if file := database_file():
         return SqliteStore(file)
     if connection.vendor == "postgresql":
-        return PostgresqlStore(connection.settings_dict)
+        return PostgresqlStore(settings.DIRECT_DATABASE or connection.settings_dict)
     raise BackupError(f"There are no backups of {connection.display_name} here.")
 
 

@@ -13,6 +13,7 @@ from storyengine.settings.environment import (
     read_choice,
     read_database,
     read_decimal,
+    read_direct_database,
     read_env_file,
     read_folder,
     read_host,
@@ -151,6 +152,8 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": read_database(DATA_FOLDER)}
+# The way past pgbouncer, which backups go, or None.
+DIRECT_DATABASE = read_direct_database()
 keep_files_private(DATA_FOLDER, DATABASES["default"])
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

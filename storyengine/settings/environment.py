@@ -163,18 +163,36 @@ def read_database(data_folder: Path) -> dict[str, Any]:
         # connection, its answer is that the database cannot be reached. A longer
         # `reconnect_timeout` would let the pool wait longer and longer between its tries, so that
         # it would notice late that the database is back.
-        pool = {"min_size": 1, "max_size": 20, "timeout": 10.0, "reconnect_timeout": 10.0}
+        most = read_int("STORYENGINE_DATABASE_POOL", 20, minimum=4, maximum=1_000)
+        pool = {"min_size": 1, "max_size": most, "timeout": 10.0, "reconnect_timeout": 10.0}
         # These limits end the wait for a server whose machine is gone. `connect_timeout` is in
         # seconds, and `tcp_user_timeout` in milliseconds.
         patience = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
         config["OPTIONS"] = {**patience, **config.get("OPTIONS", {}), "pool": pool}
+        # pgbouncer may give each transaction another connection to the server, and a cursor lives
+        # on one of them. Without these cursors, long answers are read whole into memory. Prepared
+        # statements need no setting, because Django makes none.
+        config["DISABLE_SERVER_SIDE_CURSORS"] = read_bool("STORYENGINE_PGBOUNCER")
     return config
 
 
-def _parse_database_url(url: str) -> dict[str, Any]:
+def read_direct_database() -> dict[str, Any] | None:
+    """Return Django's settings for the way to PostgreSQL past pgbouncer, or None if no such way is
+    set."""
+    if not (url := read_text("STORYENGINE_DIRECT_DATABASE_URL")):
+        return None
+    config = _parse_database_url(url, "STORYENGINE_DIRECT_DATABASE_URL")
+    if config["ENGINE"] == "django.db.backends.sqlite3":
+        raise ImproperlyConfigured(
+            "STORYENGINE_DIRECT_DATABASE_URL must name a database on PostgreSQL."
+        )
+    return config
+
+
+def _parse_database_url(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     # The value may contain a password, so no message may repeat the value. The parser warns of an
     # unknown scheme and repeats the value, so the scheme is checked first.
-    hint = "DATABASE_URL must look like postgres://user:password@host:5432/name"
+    hint = f"{name} must look like postgres://user:password@host:5432/name"
     if url.partition("://")[0] not in DATABASE_SCHEMES:
         raise ImproperlyConfigured(hint)
     try:

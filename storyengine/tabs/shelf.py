@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from typing import Any, cast
 
 from django.core.paginator import Page, Paginator
 from django.db.models import OuterRef, QuerySet, Subquery
@@ -185,25 +186,38 @@ class Choice:
         return min(self.count or 0, COUNTED)
 
 
+@dataclass(frozen=True)
+class _Found:
+    """The stories that were asked for, of which a paginator reads a piece."""
+
+    asked: Asked
+
+    def __getitem__(self, places: slice) -> list[Story]:
+        asked = self.asked
+        return find_stories(asked.words, asked.group, asked.order, places=places)
+
+
 class ShelfPages(Paginator):  # type: ignore[type-arg]  # Django's class takes no type argument
     """The pages of the stories. If there are very many, only those up to the page that is shown,
     and the next one, are counted, so that no page counts all of them."""
 
-    def __init__(self, stories: QuerySet[Story], page: str | None) -> None:
-        super().__init__(stories, STORIES_A_PAGE)
-        self._stories = stories
-        self._asked = int(page[:_DIGITS]) if page and page.isdecimal() else 1
+    def __init__(self, asked: Asked, page: str | None, counts: Mapping[str, int]) -> None:
+        self._found = _Found(asked)
+        super().__init__(cast(Any, self._found), STORIES_A_PAGE)
+        self._asked, self._counts = asked, counts
+        self._page = int(page[:_DIGITS]) if page and page.isdecimal() else 1
 
     @cached_property
     def count(self) -> int:
-        counted = count_stories(self._stories)
+        words, group = self._asked.words, self._asked.group
+        counted = count_stories(words, group) if words else self._counts[group]
         if counted <= COUNTED:
             return counted
-        begun = max(self._asked, 1) * STORIES_A_PAGE
-        if begun < counted or self._stories[begun : begun + 1]:
+        begun = max(self._page, 1) * STORIES_A_PAGE
+        if begun < counted or self._found[begun : begun + 1]:
             return max(counted, begun + 1)
         # The page is the last one, or lies behind it.
-        return self._stories.order_by().count()
+        return count_stories(words, group, most=None)
 
     @property
     def is_more(self) -> bool:
@@ -227,8 +241,7 @@ class Shelf:
 
 def read_shelf(asked: Asked, page: str | None) -> Shelf:
     counts = count_groups()
-    found = find_stories(asked.words, asked.group, asked.order)
-    pages = ShelfPages(found, page).get_page(page)
+    pages = ShelfPages(asked, page, counts).get_page(page)
     groups = [
         Choice(name, asked.address(state=group), group == asked.group, counts[group])
         for group, name in _GROUP_NAMES.items()
@@ -244,7 +257,9 @@ def _on_the_shelf(stories: Iterable[Story]) -> list[ShelfStory]:
     by_key = {story.pk: story for story in stories}
     chapters = Session.objects.filter(story__in=by_key)
     in_order = chapters.order_by("story", *BY_PLACE)
-    newest = Session.objects.order_by("-last_played_at", "pk").values_list("pk", flat=True).first()
+    newest = (
+        Session.objects.order_by("-last_played_at", "story").values_list("pk", flat=True).first()
+    )
     drafts, said = _chosen_drafts(chapters), _last_said(chapters)
     shelf: dict[uuid.UUID, ShelfStory] = {}
     whole = in_order.select_related("origin").prefetch_related("members")

@@ -4,12 +4,13 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 import psycopg
@@ -147,7 +148,10 @@ def run_scripted_program(
     context_window: int = 128_000,
     max_output: int = 16_000,
     data_folder: Path | None = None,
+    also: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[ScriptedProgram]:
+    """Run the program with a scripted model server. `also` are further variables of the
+    environment."""
     with start_fake_server(
         first_token_ms=first_token_ms, tokens_per_second=tokens_per_second
     ) as model:
@@ -160,6 +164,7 @@ def run_scripted_program(
             # The model of agents without a number. It calls tools.
             "STORYENGINE_MODEL": "o4-mini",
             **{f"STORYENGINE_MODEL_AGENT_{n}": f"agent-{n}" for n in range(10)},
+            **also,
         }
         if data_folder is not None:
             environment["STORYENGINE_DATA"] = str(data_folder)

@@ -92,9 +92,9 @@ def test_the_chapter_that_was_played_last_decides_where_its_story_stands() -> No
     hide_chapter(hidden.pk)
     importing = played("Second, unfinished", 0, of=second, place=2)
     Session.objects.filter(pk=importing.pk).update(state=State.IMPORTING)
-    assert list(find_stories()) == [first.story, third.story, second.story]
+    assert find_stories() == [first.story, third.story, second.story]
     hide_chapter(third.pk)
-    assert list(find_stories()) == [first.story, second.story]
+    assert find_stories() == [first.story, second.story]
 
 
 def test_stories_played_at_the_same_moment_are_each_found_once() -> None:
@@ -104,6 +104,6 @@ def test_stories_played_at_the_same_moment_are_each_found_once() -> None:
         make_active_chapter(title="More", story=first.story, place=place)
     make_active_chapter(title="Other")
     Session.objects.update(last_played_at=at)
-    assert sorted(find_stories().values_list("pk", flat=True)) == sorted(
+    assert sorted(one.pk for one in find_stories()) == sorted(
         Story.objects.values_list("pk", flat=True)
     )
