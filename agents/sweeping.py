@@ -11,6 +11,7 @@ from django.db import connection
 from agents.calling.asking import ask_servers
 from agents.calling.rates import forget_counted_calls
 from agents.running.jobs import due_jobs
+from agents.running.old_jobs import remove_old_jobs
 from agents.running.recovery import give_notice_of_due_jobs, recover
 from agents.running.unforeseen import traceback_of
 from agents.running.work import AT_WORK, STOPPING, work_on
@@ -32,11 +33,13 @@ _LETTING_GO_SECONDS = 5.0
 
 def sweep() -> bool:
     """Settle the work that dead processes left behind, give notice of due jobs, and remove chapters
-    that were deleted a day ago. Return whether all notices succeeded."""
+    that were deleted a day ago and jobs that ended a month ago. Return whether all notices
+    succeeded."""
     recover()
     were_noticed = give_notice_of_due_jobs()
     forget_counted_calls()
     remove_deleted()
+    remove_old_jobs()
     if not STOPPING.is_set():
         ask_servers(in_passing=True)
     return were_noticed
