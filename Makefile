@@ -54,8 +54,13 @@ lint: .venv/installed-dev ## the same without the tests
 	@echo "manage.py check --deploy, with production settings"
 	@$(PRODUCTION_ENVIRONMENT) python manage.py check --deploy --fail-level WARNING
 
-bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replays a recorded session, LOAD=1 [SERVERS=1] how much it carries, FOLD=1 if prompts tell the truth, EXPLORATIONS=1 what an exploration costs, EMBEDDED_MEMORY=1 and EMBEDDED_REPLIES=1 how well the embedded model writes
-	@python -m $(if $(LOAD),bench.load,$(if $(FOLD),bench.fold,$(if $(EXPLORATIONS),bench.explorations,$(if $(EMBEDDED_MEMORY),bench.embedded_memory,$(if $(EMBEDDED_REPLIES),bench.embedded_replies,bench))))) $(if $(DATA),--data $(DATA)) $(if $(EMBEDDED),--embedded) $(if $(EMBEDDED_MEMORY),$(if $(KEEP),--keep $(KEEP))) $(if $(LOAD),$(if $(SERVERS),--servers) $(if $(PARTS),--parts $(PARTS))) $(if $(FOLD),$(if $(TURNS),--turns $(TURNS)) $(if $(SEED),--seed $(SEED)))
+bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replays a recorded session, LOAD=1 [SERVERS=1] how much it carries, FOLD=1 if prompts tell the truth, EXPLORATIONS=1 what an exploration costs, EMBEDDED_MEMORY=1, EMBEDDED_REPLIES=1 and EMBEDDED_WORLDS=1 how well the embedded model writes
+	@python -m $(firstword $(if $(LOAD),bench.load) $(if $(FOLD),bench.fold) $(if $(EXPLORATIONS),bench.explorations) \
+		$(if $(EMBEDDED_MEMORY),bench.embedded_memory) $(if $(EMBEDDED_REPLIES),bench.embedded_replies) \
+		$(if $(EMBEDDED_WORLDS),bench.embedded_worlds) bench) \
+		$(if $(DATA),--data $(DATA)) $(if $(EMBEDDED),--embedded) $(if $(EMBEDDED_MEMORY),$(if $(KEEP),--keep $(KEEP))) \
+		$(if $(LOAD),$(if $(SERVERS),--servers) $(if $(PARTS),--parts $(PARTS))) \
+		$(if $(FOLD),$(if $(TURNS),--turns $(TURNS)) $(if $(SEED),--seed $(SEED)))
 
 chaos: .venv/installed staticfiles/staticfiles.json ## break what can break while chapters are played; FAULTS, SEED, MINUTES, SERVERS=1
 	@python -m chaos --faults $(or $(FAULTS),1000) --seed $(or $(SEED),7) --minutes $(or $(MINUTES),45) $(if $(SERVERS),--servers)

@@ -154,6 +154,8 @@ NARRATOR_LAYERS = (
     _now("RECENT_EVENTS", recent_events),
     LORE,
     LayerDeclaration("PLAYERS_WORDS", own_pieces("PLAYERS_WORDS")),
+    # A small model repeats the words that stand last.
+    _now("HOW_TO_ANSWER", prompt_file("", minimal="explorer.reminder_minimal")),
 )
 
 NARRATOR_AGENT = Agent(

@@ -155,6 +155,8 @@ def advance(arguments: AdvanceTime, context: ToolContext) -> ToolResult:
 def discover(arguments: DiscoverCharacter, context: ToolContext) -> ToolResult:
     world = _world(context)
     known = world.find_person(arguments.characterName)
+    if known is None and (place := world.find_place(arguments.characterName)):
+        return ToolResult(f"{place.name} is a place, and nobody of this name is known.")
     if known is None:
         return _introduce(arguments, world, joins=_may_join(context))
     if known.is_player:

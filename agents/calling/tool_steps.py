@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
@@ -124,19 +125,22 @@ class ToolWriting:
     _made: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._last_step = self.agent.most_steps
         self._form = _form_of(self.agent)
         self._tools = {tool.name: tool for tool in self.agent.tools}
 
     async def write(self, *, on_text: OnText | None = None, on_step: OnStep | None = None) -> Reply:
         """Write the reply and return the text of all steps.
 
-        The reply ends when the model calls no more tools or has no steps left. `on_step` is awaited
+        The reply ends when the model calls no more tools or has no steps left. A model that only
+        repeats calls would go on so: it has one step left, or none if it has said something.
+        `on_step` is awaited
         at the end of each step, before the next request is composed, so that the caller can store
         the changes of the step. Raises the errors of `call_model`, but only after `on_step` was
         given all complete steps.
         """
         was_cut = False
-        for number in range(1, self.agent.most_steps + 1):
+        for number in count(1):
             begin = len(self._parts)
             try:
                 reply, end = await self._ask(number, on_text)
@@ -155,9 +159,14 @@ class ToolWriting:
                 await on_step(step)
             if not (calls or problem):
                 break
+            if calls and all(run.sentence == _REPEATED for run in step.runs):
+                if "".join(self._parts).strip():
+                    break
+                self._last_step = min(self._last_step, number + 1)
+            if number == self._last_step:
+                logger.warning("agent %s used up its steps", self.agent.label)
+                break
             self._say(reply, step, problem)
-        else:
-            logger.warning("agent %s used up its steps", self.agent.label)
         if not ("".join(self._parts).strip() or self._changes):
             raise EmptyReply("The model returned an empty reply. Nothing was lost; try again.")
         return Reply(scrub_reply("".join(self._parts)), was_cut)
@@ -169,7 +178,7 @@ class ToolWriting:
             self.agent,
             self.session_id,
             self._layers,
-            json_schema=answer_schema(self.agent.tools) if is_json else None,
+            json_schema=answer_schema(self._callable(number)) if is_json else None,
             stop=self.stop,
             tools=[tool.schema for tool in self.agent.tools] if is_native else (),
             attempt_id=self.attempt_id,
@@ -198,10 +207,15 @@ class ToolWriting:
         steps at the end."""
         return [*with_tools(self.agent, self.compose()), *self._said]
 
+    def _callable(self, number: int) -> Sequence[Tool]:
+        """Return the tools that an answer in JSON may call. The last one calls nothing, if calls
+        were made before it."""
+        return () if number == self._last_step > 1 else self.agent.tools
+
     async def _run_all(self, calls: Sequence[ToolCall], number: int) -> tuple[CallRun, ...]:
         if not calls:
             return ()
-        if number == self.agent.most_steps:
+        if number == self._last_step:
             return tuple(CallRun(call, _NO_MORE) for call in calls)
         readable = MappingProxyType(dict(await in_database(self.read)))
         runs = []
@@ -285,7 +299,7 @@ class ToolWriting:
     def _say(self, reply: Reply, step: Step, problem: str) -> None:
         """Add this step to the next request: the model's text, and the results of its tool
         calls."""
-        is_next_last = step.number + 1 == self.agent.most_steps
+        is_next_last = step.number + 1 == self._last_step
         remarks = [*([problem] if problem else []), *([_LAST] if is_next_last else [])]
         if self._form != "native":
             wrote = Piece(reply.text, has_elements=True, has_calls=True)

@@ -290,3 +290,13 @@ def test_a_trial_has_a_world_of_its_own_which_its_adoption_brings(
     world = world_of(chapter)
     assert (world.player_location, world.tick) == ("The Landing", 6)
     assert world.people["Marta Quill"].is_discovered
+
+
+def test_a_place_is_nobody_to_be_discovered(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    scripted.enqueue(calls("", discover("the landing")), "Nobody answers.")
+
+    play(chapter, "I look for the landing.")
+
+    assert "the landing" not in world_of(chapter).people
+    assert "The Landing is a place" in scripted.history[1].messages[-1].content

@@ -263,6 +263,29 @@ class TestWhatCannotBeRun:
         was_run = ["made this call already" not in one for one in sentences(world.steps)]
         assert was_run == [True, False, False, True, True, True, False]
 
+    def test_a_model_that_only_repeats_calls_has_one_answer_left(
+        self, form: ToolForm, world: World, provider: ScriptedProvider
+    ) -> None:
+        climbs = ("go", {"to": "the tower"})
+        provider.enqueue(
+            says(form, "", climbs), says(form, "", climbs), says(form, "It is dark.", climbs)
+        )
+        assert world.write(explorer()).text == "It is dark."
+        last = provider.history[-1]
+        assert len(provider.history) == 3
+        assert "Your next answer is the last one" in sent_text(last)
+        if form == "json":
+            assert last.json_schema is not None
+            assert list(last.json_schema["properties"]) == ["text"]
+
+    def test_one_that_has_said_something_has_none_left(
+        self, form: ToolForm, world: World, provider: ScriptedProvider
+    ) -> None:
+        climbs = ("go", {"to": "the tower"})
+        provider.enqueue(says(form, "I climb.", climbs), says(form, "", climbs))
+        assert world.write(explorer()).text == "I climb."
+        assert len(provider.history) == 2
+
     def test_a_loop_without_end(
         self,
         form: ToolForm,

@@ -42,8 +42,10 @@ def tools_layer(form: ToolForm, tools: Sequence[Tool]) -> Layer:
 
 
 def answer_schema(tools: Sequence[Tool]) -> dict[str, Any]:
-    """Return the schema of a JSON object with a text and tool calls. The text comes first, because
-    it is shown while the answer arrives."""
+    """Return the schema of a JSON object with a text and tool calls, or with a text alone if there
+    are no tools. The text comes first, because it is shown while the answer arrives."""
+    if not tools:
+        return _object(text={"type": "string"})
     call = [
         _object(name={"type": "string", "enum": [tool.name]}, arguments=tool.schema.parameters)
         for tool in tools
