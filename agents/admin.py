@@ -18,12 +18,12 @@ from agents.models import (
     ModelChoice,
     ModelServer,
     ModelTest,
+    ProcessHeartbeat,
     PromptText,
     ProviderConsent,
     ReportedWindow,
     SpendingCap,
     TokenCalibration,
-    WorkerHeartbeat,
 )
 from sessions.records_admin import RecordAdmin, preformatted
 
@@ -171,8 +171,8 @@ class AdmittedCallAdmin(RecordAdmin):
     search_fields = ["session_id"]
 
 
-@admin.register(WorkerHeartbeat)
-class WorkerHeartbeatAdmin(RecordAdmin):
+@admin.register(ProcessHeartbeat)
+class ProcessHeartbeatAdmin(RecordAdmin):
     list_display = ["name", "beat_at"]
     search_fields = ["name"]
 

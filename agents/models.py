@@ -247,13 +247,24 @@ class Job(models.Model):
         return self.status in (self.Status.QUEUED, self.Status.RUNNING)
 
 
-class WorkerHeartbeat(models.Model):
-    """The last heartbeat of a worker, and the worker's counts. Each worker's name has one row."""
+class ProcessHeartbeat(models.Model):
+    """The last heartbeat of a worker, or of a web process on a database server, and its counts.
+    Each process's name has one row."""
+
+    class Role(models.TextChoices):
+        WEB = "web"
+        WORKER = "worker"
 
     name = models.CharField(max_length=200, primary_key=True)
+    role = models.CharField(max_length=10, choices=Role, default=Role.WORKER)
     beat_at = models.DateTimeField(default=timezone.now)
-    # The counts of the worker's present run, by family; see storyengine.operations.counts.
+    # The counts of the process's present run, by family; see storyengine.operations.counts.
     counts = models.JSONField(default=dict)
+    # A few digits by which processes notice that they have different keys (see
+    # storyengine.stack.process_checks). They never show a key.
+    key_fingerprint = models.CharField(max_length=16, blank=True, default="")
+    # The most connections to the database that the process may open.
+    most_connections = models.PositiveIntegerField(default=0)
 
     def __str__(self) -> str:
         return self.name

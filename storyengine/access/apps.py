@@ -8,5 +8,5 @@ class AccessConfig(AppConfig):
     label = "access"
 
     def ready(self) -> None:
-        for name in ("storyengine.checks", "storyengine.stack.service_checks"):
-            import_module(name)
+        for name in ("checks", "stack.service_checks", "stack.process_checks"):
+            import_module(f"storyengine.{name}")

@@ -17,6 +17,9 @@ from prometheus_client import (
 Samples = list[tuple[str, dict[str, str], float]]
 
 REGISTRY = CollectorRegistry()
+# The name of this process in the metrics. Several web processes have names of their own (see
+# storyengine.operations.heartbeat).
+own_name = "web"
 _PREFIX = "storyengine"
 _FIRST_TOKEN_SECONDS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60)
 

@@ -1,4 +1,4 @@
-"""Writes metrics for Prometheus: the counts of this process and of all workers, and the numbers of
+"""Writes metrics for Prometheus: the counts of this process and of all others, and the numbers of
 waiting jobs."""
 
 from collections.abc import Iterable
@@ -14,9 +14,8 @@ from prometheus_client.registry import Collector
 from agents.models import Job
 from agents.running.heartbeats import is_alive, last_heartbeat, read_counts
 from agents.running.jobs import due_jobs, has_chapter
+from storyengine.operations import counts
 from storyengine.operations.counts import REGISTRY
-
-_WEB = "web"
 
 
 def render_metrics() -> bytes:
@@ -32,20 +31,28 @@ def render_metrics() -> bytes:
 class _Everything(Collector):
     def collect(self) -> Iterable[Metric]:
         try:
-            counts, rows = read_counts(), list(_rows())
+            of_processes, rows = read_counts(), list(_rows())
         except DatabaseError:
-            counts, rows = {}, []
-        return [*_counted(counts), *rows, _gauge("database_up", "It answered.", int(bool(rows)))]
+            of_processes, rows = {}, []
+        return [
+            *_counted(of_processes),
+            *rows,
+            _gauge("database_up", "It answered.", int(bool(rows))),
+        ]
 
 
-def _counted(counts_of_workers: dict[str, dict[str, Any]]) -> Iterable[Metric]:
+def _counted(of_processes: dict[str, tuple[bool, dict[str, Any]]]) -> Iterable[Metric]:
+    """Yield the counts of this process, and those that the other processes have stored. What a dead
+    process measured of a moment, such as its open streams, is 0."""
+    others = {name: row for name, row in of_processes.items() if name != counts.own_name}
     for own in REGISTRY.collect():
         family = Metric(own.name, own.documentation, own.type)
         for one in own.samples:
-            family.add_sample(one.name, {**one.labels, "process": _WEB}, one.value)
-        for worker, counts in counts_of_workers.items():
-            for name, labels, value in counts.get(own.name, ()):
-                family.add_sample(name, {**labels, "process": worker}, value)
+            family.add_sample(one.name, {**one.labels, "process": counts.own_name}, one.value)
+        for process, (lives, stored) in others.items():
+            for name, labels, value in stored.get(own.name, ()):
+                shown = value if lives or own.type != "gauge" else 0
+                family.add_sample(name, {**labels, "process": process}, shown)
         yield family
 
 

@@ -20,12 +20,12 @@ from agents.models import (
     ModelChoice,
     ModelServer,
     ModelTest,
+    ProcessHeartbeat,
     PromptText,
     ProviderConsent,
     ReportedWindow,
     SpendingCap,
     TokenCalibration,
-    WorkerHeartbeat,
 )
 from agents.prompting.sent_layers import SentLayer
 from memory.models import DraftChoice, MemoryBlock, NarrativeDraft, WorkingCopy
@@ -52,7 +52,7 @@ def chapter() -> Session:
     ProviderConsent.objects.create(host="llm.example")
     EmbeddedServer.objects.create(phase="ready", model="smollm2-135m")
     TokenCalibration.objects.create(model="smollm2-135m", agent="character")
-    WorkerHeartbeat.objects.create(name="celery@story")
+    ProcessHeartbeat.objects.create(name="celery@story")
     SpendingCap.objects.create(tokens=7)
     ModelTest.objects.create(session=chapter, agent="memory", provider="p", model="m")
     AdmittedCall.objects.create(session_id=chapter.pk)

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import InterfaceError, OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from agents.models import WorkerHeartbeat
+from agents.models import ProcessHeartbeat
 from agents.running.heartbeats import store_heartbeat
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
@@ -249,7 +249,7 @@ def test_a_backup_from_before_workers_told_that_they_live(
 ) -> None:
     make_chapter(title="Then")
     with connection.schema_editor() as tables:
-        tables.delete_model(WorkerHeartbeat)
+        tables.delete_model(ProcessHeartbeat)
     try:
         path = back_up(Reason.ASKED_FOR)
         Session.objects.update(title="Later")
@@ -257,7 +257,7 @@ def test_a_backup_from_before_workers_told_that_they_live(
         assert Session.objects.get().title == "Then"
     finally:
         with connection.schema_editor() as tables:
-            tables.create_model(WorkerHeartbeat)
+            tables.create_model(ProcessHeartbeat)
     assert "count as running" not in caplog.text
 
 

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.utils import timezone
 
-from agents.models import WorkerHeartbeat
+from agents.models import ProcessHeartbeat
 from agents.running.heartbeats import is_alive, last_heartbeat, store_heartbeat
 from storyengine.celery import Heartbeat, app
 from storyengine.operations import heartbeat
@@ -62,7 +62,7 @@ def test_a_worker_has_one_from_its_start_to_its_end(
     assert beats.acquire(timeout=LONG)
     assert beats.acquire(timeout=LONG)
     assert is_alive(last_heartbeat())
-    row = WorkerHeartbeat.objects.get()
+    row = ProcessHeartbeat.objects.get()
     assert row.name == "celery@here"
     assert "storyengine_jobs" in row.counts
     step.stop(worker)
@@ -89,7 +89,7 @@ def test_a_database_that_is_away_does_not_end_it(
     assert beats.acquire(timeout=LONG)
     thread.is_over.set()
     thread.join(timeout=LONG)
-    assert WorkerHeartbeat.objects.exists()
+    assert ProcessHeartbeat.objects.exists()
     assert "OperationalError" in written.all
     assert "lamp" not in written.all
 
@@ -97,16 +97,16 @@ def test_a_database_that_is_away_does_not_end_it(
 @pytest.mark.parametrize("days", [-2, 2])
 def test_one_that_has_not_been_heard_of_for_long_is_forgotten(days: int) -> None:
     store_heartbeat("celery@gone", {})
-    WorkerHeartbeat.objects.update(beat_at=timezone.now() + timedelta(days=days))
+    ProcessHeartbeat.objects.update(beat_at=timezone.now() + timedelta(days=days))
     assert not is_alive(last_heartbeat())
     store_heartbeat("celery@here", {})
-    assert WorkerHeartbeat.objects.get().name == "celery@here"
+    assert ProcessHeartbeat.objects.get().name == "celery@here"
 
 
 def test_one_from_before_the_clock_was_set_back_neither_lives_nor_hides_another() -> None:
     store_heartbeat("celery@then", {})
     later = timezone.now() + timedelta(hours=1)
-    WorkerHeartbeat.objects.update(beat_at=later)
+    ProcessHeartbeat.objects.update(beat_at=later)
     assert not is_alive(later)
     assert not is_alive(last_heartbeat())
     store_heartbeat("celery@here", {})

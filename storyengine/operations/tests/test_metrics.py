@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import DjangoAssertNumQueries
 
 from agents.flows.tests.playing import play
-from agents.models import Job, WorkerHeartbeat
+from agents.models import Job, ProcessHeartbeat
 from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.heartbeats import store_heartbeat
@@ -20,7 +20,7 @@ from agents.running.jobs import queue_job
 from agents.running.recovery import recover
 from sessions.stories import hide_chapter
 from sessions.tests.factories import add_attempt, make_active_chapter
-from storyengine.operations import exposition
+from storyengine.operations import counts, exposition
 from storyengine.operations.counts import own_samples
 from storyengine.operations.tests.reading import growth, read_metrics
 
@@ -96,8 +96,31 @@ class TestWorkers:
         assert told["storyengine_worker_up"] == 0
         assert 'storyengine_open_streams{process="celery@one"}' in told
 
+    def test_what_a_dead_process_measured_of_a_moment_is_over(self) -> None:
+        measured = own_samples()
+        measured["storyengine_open_streams"] = [("storyengine_open_streams", {}, 3.0)]
+        store_heartbeat("web@there:8000", measured, role=ProcessHeartbeat.Role.WEB)
+        series = 'storyengine_open_streams{process="web@there:8000"}'
+        assert read_metrics()[series] == 3
+        store_heartbeat("web@there:8000", measured, is_last=True, role=ProcessHeartbeat.Role.WEB)
+        assert read_metrics()[series] == 0
+
+    def test_a_web_process_has_one_name_in_each_scrape(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(counts, "own_name", "web@here:8000")
+        for name in ("web@here:8000", "web@there:8000"):
+            store_heartbeat(name, own_samples(), role=ProcessHeartbeat.Role.WEB)
+        told = read_metrics()
+        series = [name for name in told if name.startswith("storyengine_open_streams")]
+        assert sorted(series) == [
+            f'storyengine_open_streams{{process="web@{host}:8000"}}' for host in ("here", "there")
+        ]
+        # A web process does no work of a worker.
+        assert told["storyengine_worker_up"] == 0
+
     def test_counts_of_another_version_are_passed_over(self) -> None:
-        WorkerHeartbeat.objects.create(
+        ProcessHeartbeat.objects.create(
             name="celery@old", counts={"storyengine_gone": [["x", {}, 1]]}
         )
         assert not [series for series in read_metrics() if "celery@old" in series]

@@ -138,3 +138,12 @@ def test_every_page_answers_and_a_chapter_is_played_and_copied(program: Scripted
     failed = [(path, answer.status) for path, answer in answers_to_all(program, paths)
               if answer.status >= 500 and not path.startswith("/readyz")]  # fmt: skip
     assert not failed
+
+
+def test_pgbouncer_is_noticed(pooled: str) -> None:
+    # The check `_goes_through_pooler` relies on this difference.
+    for address, is_pooler in ((pooled, True), (DATABASE, False)):
+        with psycopg.connect(address) as connection:
+            row = connection.execute("SELECT pg_backend_pid()").fetchone()
+            assert row
+            assert (row[0] != connection.info.backend_pid) is is_pooler

@@ -15,6 +15,7 @@ from agents.flows.replies import end_replies
 from agents.running.database import open_connection
 from storyengine.access.connections import BoundedProtocol, Connections, raise_file_limit
 from storyengine.access.listening import CannotListen, describe_address, open_listeners
+from storyengine.operations.heartbeat import start_web_heartbeat
 
 SECONDS_FOR_OPEN_REQUESTS = 2
 # The seconds that a stopping server spends on storing the text of interrupted replies.
@@ -45,6 +46,7 @@ class AnnouncedServer(uvicorn.Server):
         # The server already answers while this task opens the database connection. The task is
         # stored in an attribute, because a task without a reference may be garbage-collected.
         self._connecting = asyncio.create_task(open_connection())
+        self._heartbeat = start_web_heartbeat()
         self.announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -52,6 +54,8 @@ class AnnouncedServer(uvicorn.Server):
         # runs during uvicorn's shutdown, because a signal ends the process right after the
         # shutdown.
         await asyncio.gather(super().shutdown(sockets=sockets), end_replies(SECONDS_FOR_LAST_WORDS))
+        if self._heartbeat is not None:
+            await asyncio.to_thread(self._heartbeat.end)
 
 
 class Command(BaseCommand):

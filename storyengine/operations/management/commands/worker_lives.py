@@ -3,7 +3,7 @@ from typing import Any
 from celery.utils.nodenames import default_nodename
 from django.core.management.base import BaseCommand, CommandError
 
-from agents.models import WorkerHeartbeat
+from agents.models import ProcessHeartbeat
 from agents.running.heartbeats import DEAD_AFTER, is_alive
 
 
@@ -14,7 +14,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         name = default_nodename("")
         beat_at = (
-            WorkerHeartbeat.objects.filter(name=name).values_list("beat_at", flat=True).first()
+            ProcessHeartbeat.objects.filter(name=name).values_list("beat_at", flat=True).first()
         )
         if not is_alive(beat_at):
             seconds = round(DEAD_AFTER.total_seconds())
