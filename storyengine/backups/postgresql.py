@@ -66,7 +66,11 @@ class PostgresqlStore:
             # early.
             _run(
                 "pg_restore",
-                ["--no-owner", "--no-privileges", f"--file={script}", str(backup.absolute())],
+                [
+                    *("--no-owner", "--no-privileges"),
+                    # Only the owner of an extension may comment on it, and it may be another one.
+                    *("--no-comments", f"--file={script}", str(backup.absolute())),
+                ],
                 f"{backup} is damaged",
             )
             yield Contents(script, frozenset(_read_migrations(script)))
