@@ -33,6 +33,7 @@ from agents.providers.exceptions import ProviderError
 from agents.running.claims import keep_claim
 from agents.running.database import in_database, in_database_patiently
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded, StepChanges
+from agents.running.relay import relay_words, tell_of_stop
 from agents.running.unforeseen import ProgramFailed, traceback_of
 from agents.servers.choices import refresh_choices
 from agents.storage import describe
@@ -137,7 +138,9 @@ async def stop_running(attempt: Attempt) -> Attempt:
     """Stop the run of the attempt, even if another process is writing the attempt."""
     live = LIVE_REPLIES.get(attempt.pk)
     await in_database(stop_attempt, attempt, partial_text=live.text if live else "")
-    if live is not None and live.task is not None:
+    if live is None:
+        await tell_of_stop(attempt.run_id)
+    elif live.task is not None:
         live.task.cancel()
     await in_database(attempt.refresh_from_db)
     return attempt
@@ -341,7 +344,8 @@ async def _write_reply(attempt: Attempt, writing: Begun, live: LiveReply) -> Non
     """Write the reply and end the attempt. If the database cannot be reached, the attempt ends when
     its lease runs out."""
     try:
-        await _write_or_fail(attempt, writing, live)
+        with relay_words(attempt.run_id, live):
+            await _write_or_fail(attempt, writing, live)
     except DatabaseError as error:
         logger.error("attempt %s: the database failed: %s", attempt.pk, describe(error))
     except Exception as error:  # noqa: BLE001  (nobody asks for the result of this task)

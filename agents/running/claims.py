@@ -5,11 +5,12 @@ import contextvars
 import logging
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from agents.running.database import in_database
 from agents.running.live import LiveReply
+from agents.running.relay import listen_for_stops
 from agents.storage import describe, is_disk_full
 from sessions.leases import renew_attempts
 from sessions.models import Attempt
@@ -68,11 +69,22 @@ def _claims_of_this_loop() -> dict[uuid.UUID, _Claim]:
 
 
 async def _keep(claims: dict[uuid.UUID, _Claim]) -> None:
+    is_stopped = asyncio.Event()
+
+    def look_at(run_id: uuid.UUID) -> None:
+        if run_id in claims:
+            is_stopped.set()
+
+    listening = asyncio.create_task(listen_for_stops(look_at))
     try:
         while claims:
-            await asyncio.sleep(FLUSH_SECONDS)
+            # A stop by another process is looked at in the rows at once.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(is_stopped.wait(), FLUSH_SECONDS)
+            is_stopped.clear()
             await _renew(claims)
     finally:
+        listening.cancel()
         del _keepers[asyncio.get_running_loop()]
 
 

@@ -1,23 +1,13 @@
-"""The replies that this process is writing, and a way to follow those of other processes.
-
-A follower gets the text of a reply, and the changes of each step between the texts.
-"""
+"""The replies that this process is writing. A reader gets the text of a reply, and the changes of
+each step between the texts."""
 
 import asyncio
-import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 
-from agents.running.database import in_database
-from sessions.breaking import recover_dead_attempts
 from sessions.exceptions import ChapterError
 from sessions.models import Attempt, Change, Event
-
-# The seconds between two reads of a reply of another process, which stores its text once a second.
-POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -190,83 +180,3 @@ def _by_steps(parts: Sequence[str | StepChanges]) -> Iterator[tuple[str, StepCha
 
 
 LIVE_REPLIES: dict[uuid.UUID, LiveReply] = {}
-
-
-async def follow(
-    attempt_id: uuid.UUID, *, pause: float | None = None
-) -> AsyncGenerator[ReplyPart | None]:
-    """Yield the text of the reply so far with the changes of its steps, then each addition, and
-    last the end of the reply. Of a reply that has ended, only the end is yielded.
-
-    If `pause` is given, also yield None once in each interval of this many seconds. The reply
-    continues even if its reader leaves. Raises Attempt.DoesNotExist if the chapter was reset or
-    deleted. If the reply cannot be stored because the disk is full, the error is raised at the next
-    pause.
-    """
-    live = LIVE_REPLIES.get(attempt_id)
-    if live is not None:
-        async with aclosing(live.read(pause=pause)) as texts:
-            async for text in texts:
-                if text is None and live.trouble is not None:
-                    raise live.trouble
-                yield text
-        yield live.committed or ReplyEnded(await in_database(_read, attempt_id), live.refusal)
-        return
-    async for part in _follow_elsewhere(attempt_id, pause):
-        yield part
-
-
-async def _follow_elsewhere(
-    attempt_id: uuid.UUID, pause: float | None
-) -> AsyncIterator[ReplyPart | None]:
-    """Yield the parts of a reply that another process writes. Its text is stored once a second, and
-    its changes at the end of each step. So changes wait until the text before them has come."""
-    shown = None
-    told: set[tuple[uuid.UUID | None, int]] = set()
-    paused_at = time.monotonic()
-    while True:
-        if pause is not None and time.monotonic() - paused_at >= pause:
-            paused_at = time.monotonic()
-            yield None
-        attempt, steps = await in_database(_read_with_steps, attempt_id)
-        if attempt.status != Attempt.Status.COMMITTED:
-            text = attempt.partial_text
-            for step in steps:
-                key = (attempt.run_id, step.step)
-                if key in told or step.after_chars > len(text):
-                    continue
-                told.add(key)
-                before = text[: step.after_chars]
-                if not (shown or "").startswith(before):
-                    shown = before
-                    yield ReplyText(shown, is_restart=True)
-                yield step
-            if text != shown:
-                shown = text
-                yield ReplyText(shown, is_restart=True)
-        if not attempt.is_running:
-            yield ReplyEnded(attempt)
-            return
-        await asyncio.sleep(POLL_SECONDS)
-
-
-def read_step_changes(attempt: Attempt) -> list[StepChanges]:
-    """Return the changes of the attempt's present run, by step. Late results, which the run took
-    before its first step, are left out."""
-    changes = attempt.changes.filter(run_id=attempt.run_id, step__gt=0).order_by("position")
-    return [StepChanges(step, list(made)) for step, made in groupby(changes, key=_step_of)]
-
-
-def _step_of(change: Change) -> int:
-    return change.step
-
-
-def _read_with_steps(attempt_id: uuid.UUID) -> tuple[Attempt, list[StepChanges]]:
-    attempt = _read(attempt_id)
-    is_committed = attempt.status == Attempt.Status.COMMITTED
-    return attempt, [] if is_committed else read_step_changes(attempt)
-
-
-def _read(attempt_id: uuid.UUID) -> Attempt:
-    recover_dead_attempts()
-    return Attempt.objects.get(pk=attempt_id, session__deleted_at=None)

@@ -13,14 +13,8 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
 from agents.modes import find_agent
 from agents.running.database import in_database
-from agents.running.live import (
-    ReplyEnded,
-    ReplyPart,
-    ReplyText,
-    StepChanges,
-    follow,
-    read_step_changes,
-)
+from agents.running.following import follow, read_step_changes
+from agents.running.live import ReplyEnded, ReplyPart, ReplyText, StepChanges
 from sessions.attempts import OpenedAttempt
 from sessions.exceptions import ChapterError, UnknownChapter
 from sessions.models import Attempt

@@ -16,7 +16,8 @@ from django.views.decorators.http import require_POST, require_safe
 from agents.flows.replies import start_prompt, start_reroll, stop_reply
 from agents.flows.warmup import warm_reply
 from agents.running.database import in_database
-from agents.running.live import ReplyText, StepChanges, follow
+from agents.running.following import follow
+from agents.running.live import ReplyText, StepChanges
 from sessions.access import get_chapter
 from sessions.attempts import EVERYBODY, OpenedAttempt
 from sessions.cast import check_takes_part

@@ -15,7 +15,7 @@ from agents.flows.tests.trying import try_again
 from agents.models import AdmittedCall, LLMArtifact
 from agents.providers.exceptions import EmptyReply, ProviderBusy, StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.running.live import follow
+from agents.running.following import follow
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 

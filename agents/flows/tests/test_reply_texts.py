@@ -10,7 +10,7 @@ from agents.flows.tests.playing import play, reply_is_over, reroll, texts_of
 from agents.models import LLMArtifact
 from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.running.live import follow
+from agents.running.following import follow
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 

@@ -9,7 +9,8 @@ from agents.flows.tests.playing import play, reply_is_over, texts_of
 from agents.models import AdmittedCall, LLMArtifact
 from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.running.live import ReplyText, follow
+from agents.running.following import follow
+from agents.running.live import ReplyText
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 

@@ -19,7 +19,8 @@ from agents.flows.tests.playing import play, reply_is_over, texts_of
 from agents.flows.warmup import warm_next_reply
 from agents.models import LLMArtifact
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded, follow
+from agents.running.following import follow
+from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded
 from sessions.breaking import fail_attempt, recover_dead_attempts
 from sessions.committing import commit_attempt
 from sessions.models import Attempt, Session

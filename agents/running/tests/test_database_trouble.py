@@ -18,7 +18,8 @@ from agents.flows.replies import keep_reply, start_prompt
 from agents.flows.tests.playing import play, texts_of
 from agents.providers.scripted import ScriptedProvider
 from agents.running import database
-from agents.running.live import LIVE_REPLIES, ReplyEnded, follow
+from agents.running.following import follow
+from agents.running.live import LIVE_REPLIES, ReplyEnded
 from sessions.breaking import recover_dead_attempts
 from sessions.leases import renew_attempts
 from sessions.models import Attempt, Session

@@ -15,10 +15,10 @@ from agents.flows.tests.playing import play, replies_are_over, reply_is_over, te
 from agents.models import LLMArtifact
 from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
-from agents.running import claims
-from agents.running import live as live_replies
+from agents.running import claims, following
 from agents.running.database import in_database
-from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyText, follow
+from agents.running.following import follow
+from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyText
 from sessions.chapters import reset_chapter
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
@@ -217,7 +217,7 @@ def test_silence_is_told_and_leaving_in_it_is_no_trouble(
 def test_silence_of_a_reply_elsewhere_is_told(
     chapter: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_replies, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(following, "POLL_SECONDS", 0.01)
     attempt = add_attempt(chapter, partial_text="I st")
 
     async def run() -> list[object]:

@@ -19,7 +19,8 @@ from agents.flows.tests.playing import play, reply_is_over, texts_of
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running import claims, database
 from agents.running.database import in_database
-from agents.running.live import LIVE_REPLIES, follow
+from agents.running.following import follow
+from agents.running.live import LIVE_REPLIES
 from agents.storage import is_disk_full
 from agents.tests.calling import LONG
 from sessions.breaking import recover_dead_attempts

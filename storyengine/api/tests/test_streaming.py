@@ -11,7 +11,8 @@ from agents.flows.replies import stop_reply
 from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database
-from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyPart, ReplyText, follow
+from agents.running.following import follow
+from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyPart, ReplyText
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.api import streaming
