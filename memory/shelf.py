@@ -57,7 +57,7 @@ _GROUP_OF_STATE: Mapping[str, Group] = {
     State.NARRATING: Group.ENDED,
 }
 # A count of stories ends here, so that it costs the same however many there are.
-COUNTED = 500
+COUNTED = 300
 _ALL = slice(None)
 _SHOWN = Q(chapters__deleted_at=None) & ~Q(chapters__state=State.IMPORTING)
 

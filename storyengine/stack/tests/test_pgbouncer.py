@@ -139,6 +139,14 @@ def test_every_page_answers_and_a_chapter_is_played_and_copied(program: Scripted
               if answer.status >= 500 and not path.startswith("/readyz")]  # fmt: skip
     assert not failed
 
+    # The processes tell each other apart in the metrics, and say that backups need another way.
+    metrics = call(server, "GET", "/metrics").body.decode()
+    assert 'process="web@' in metrics
+    assert 'process="celery@' in metrics
+    assert 'process="web"' not in metrics
+    assert "storyengine.W023" in program.processes.log_of("web")
+    assert "storyengine.W021" not in program.processes.log_of("web")
+
 
 def test_pgbouncer_is_noticed(pooled: str) -> None:
     # The check `_goes_through_pooler` relies on this difference.
