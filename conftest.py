@@ -106,8 +106,9 @@ def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start each test with empty caches of values from the database, and empty the caches
     afterwards."""
     monkeypatch.setattr("agents.prompting.budget._weight_per_token", {})
-    monkeypatch.setattr("agents.calling.rates._latest", None)
     monkeypatch.setattr("agents.calling.rates._replies", Counter())
+    monkeypatch.setattr("agents.calling.rates._reserved", {})
+    monkeypatch.setattr("agents.calling.rates._given_back", [])
     monkeypatch.setattr("agents.facts.reported_windows._held", {})
     monkeypatch.setattr("agents.servers.choices._stored", {})
     monkeypatch.setattr("agents.servers.choices._addresses", {})

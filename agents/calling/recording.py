@@ -63,6 +63,8 @@ class Outcome:
 @asynccontextmanager
 async def recorded(call: PreparedCall) -> AsyncGenerator["Outcome"]:
     outcome = Outcome()
+    if call.attempt_id is not None:
+        rates.reply_was_sent(call.session_id)
     try:
         yield outcome
     except asyncio.CancelledError:
@@ -96,8 +98,6 @@ def _record(call: PreparedCall, outcome: Outcome) -> None:
     layers, texts = pack_layers(call.session_id, call.prompt.layers)
     input_hash = hash_messages(call.request.messages)
     with transaction.atomic():
-        if call.attempt_id is not None:
-            rates.write_down_reply(call.session_id)
         if not lock_chapter(call.session_id, also_deleted=True):
             return
         store_texts(texts)

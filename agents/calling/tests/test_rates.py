@@ -5,15 +5,21 @@ Both caps count the calls of all processes.
 
 import asyncio
 import json
-import threading
+import os
+import subprocess
+import sys
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
-from types import SimpleNamespace
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.conf import settings as settings_of_django
+from django.db import connection
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
@@ -23,7 +29,6 @@ from agents.calling.rates import (
     count_call,
     let_reply_through,
     reply_is_over,
-    write_down_reply,
 )
 from agents.exceptions import ModelNotReady, PromptTooLong, RateLimited
 from agents.flows.composing import compose_start
@@ -46,6 +51,7 @@ from sessions.tests.racing import at_once, refusals, successes
 pytestmark = pytest.mark.django_db
 
 RunJobs = Callable[[], int]
+LONG = 60
 
 
 @pytest.fixture(autouse=True)
@@ -107,56 +113,25 @@ class TestCaps:
         assert play(chapter).status == Attempt.Status.COMMITTED
         assert AdmittedCall.objects.count() == 1
 
-    def test_a_reply_ends_also_while_the_rows_are_asked_for_another(
-        self, chapter: Session, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        let_reply_through(chapter.pk)
-        ended: list[bool] = []
-
-        def end_the_first(_session_id: object) -> None:
-            end = threading.Thread(target=reply_is_over, args=(chapter.pk,), daemon=True)
-            end.start()
-            end.join(timeout=10)
-            ended.append(not end.is_alive())
-
-        with monkeypatch.context() as patch:
-            patch.setattr(rates, "_latest", None)
-            patch.setattr(rates, "check_rate", end_the_first)
-            let_reply_through(chapter.pk)
-        reply_is_over(chapter.pk)
-        assert ended == [True]
-
-    def test_a_reply_asks_nothing_while_there_were_few(
+    def test_a_reply_is_counted_by_one_statement(
         self, chapter: Session, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
-        play(chapter)
-        with django_assert_num_queries(0):
+        with django_assert_num_queries(1):
             let_reply_through(chapter.pk)
         reply_is_over(chapter.pk)
 
-    def test_a_reply_that_ends_soon_after_a_look_is_added_to_it(
-        self,
-        chapter: Session,
-        monkeypatch: pytest.MonkeyPatch,
-        django_assert_num_queries: DjangoAssertNumQueries,
+    def test_a_reply_that_is_being_written_counts_for_another_process(
+        self, chapter: Session, settings: Settings
     ) -> None:
-        add_calls(chapter, 3)
-        now = [1_000.0]
-        monkeypatch.setattr(rates, "time", SimpleNamespace(monotonic=lambda: now[0]))
-        write_down_reply(chapter.pk)
-        assert rates._latest == 4
-        # Another process makes a call. This process does not know of the call until it counts the
-        # rows again.
-        add_calls(chapter, 1)
-        now[0] += 0.9
-        with django_assert_num_queries(1) as queries:
-            write_down_reply(chapter.pk)
-        assert queries[0]["sql"].startswith("INSERT")
-        assert rates._latest == 5
-        now[0] += 0.2
-        with django_assert_num_queries(2):
-            write_down_reply(chapter.pk)
-        assert rates._latest == 7
+        settings.CALLS_PER_MINUTE = 1
+        let_reply_through(chapter.pk)
+        # Another process has nothing of this process's memory.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rates, "_replies", Counter())
+            patch.setattr(rates, "_reserved", {})
+            with pytest.raises(RateLimited):
+                let_reply_through(chapter.pk)
+            assert not rates._replies
 
     def test_a_chapter_that_is_gone_forgives_nothing(
         self, provider: ScriptedProvider, settings: Settings
@@ -169,15 +144,10 @@ class TestCaps:
         assert play(make_active_chapter()).status == Attempt.Status.FAILED
         assert len(provider.history) == 2
 
-    def test_calls_of_other_processes_count(
-        self, chapter: Session, settings: Settings, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_calls_of_other_processes_count(self, chapter: Session, settings: Settings) -> None:
         settings.CALLS_PER_MINUTE = settings.CHAPTER_CALLS_PER_MINUTE = 20
         play(chapter)
         add_calls(chapter, 18)
-        # The time of the last count is set far back, so that the next reply makes the process count
-        # the rows again.
-        monkeypatch.setattr(rates, "_looked_at", 0.0)
         assert play(chapter).status == Attempt.Status.COMMITTED
         refused = play(chapter)
         assert refused.status == Attempt.Status.FAILED
@@ -219,22 +189,83 @@ class TestCaps:
                 ask(chapter.pk)
         assert AdmittedCall.objects.count() == 1
 
-    def test_it_takes_two_queries(
+    def test_it_takes_one_query(
         self, chapter: Session, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
-        with django_assert_num_queries(2):
+        with django_assert_num_queries(1):
             count_call(chapter.pk)
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(("limit", "least"), [(3, 0), (8, 8)])
-def test_several_at_once_never_pass_the_cap(settings: Settings, limit: int, least: int) -> None:
-    settings.CALLS_PER_MINUTE = limit
-    chapters = [make_active_chapter() for _ in range(8)]
-    results = at_once(*(partial(count_call, one.pk) for one in chapters))
-    assert least <= len(successes(results)) <= limit
+@pytest.mark.parametrize("count", [count_call, let_reply_through])
+def test_several_at_once_reach_the_cap_and_never_pass_it(
+    settings: Settings, count: Callable[[uuid.UUID], None]
+) -> None:
+    settings.CALLS_PER_MINUTE = 5
+    chapters = [make_active_chapter() for _ in range(12)]
+    results = at_once(*(partial(count, one.pk) for one in chapters))
+    assert len(successes(results)) == AdmittedCall.objects.count() == 5
     assert all(isinstance(one, RateLimited) for one in refusals(results))
-    assert AdmittedCall.objects.count() == len(successes(results))
+
+
+# Asks for 20 calls by each of four threads, and prints how many were allowed.
+_ASK = """
+import sys, uuid
+from concurrent.futures import ThreadPoolExecutor
+import django
+django.setup()
+from django.db import connection
+from agents.calling.rates import let_reply_through
+from agents.exceptions import RateLimited
+from agents.models import AdmittedCall
+if connection.vendor == "sqlite" and sys.argv[1] == "create":
+    with connection.schema_editor() as editor:
+        editor.create_model(AdmittedCall)
+def ask(_):
+    done = 0
+    for _ in range(20):
+        try:
+            let_reply_through(uuid.UUID(int=1))
+            done += 1
+        except RateLimited:
+            pass
+    connection.close()
+    return done
+print("ready", flush=True)
+sys.stdin.readline()
+with ThreadPoolExecutor(4) as threads:
+    print(sum(threads.map(ask, range(4))), flush=True)
+"""
+
+
+def _start_process(url: str, mode: str) -> "subprocess.Popen[str]":
+    own = {"DATABASE_URL": url, "STORYENGINE_CALLS_PER_MINUTE": "20"}
+    one = subprocess.Popen(  # noqa: S603  (the command is written above)
+        [sys.executable, "-c", _ASK, mode],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=settings_of_django.BASE_DIR,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "storyengine.settings", **own},
+    )
+    assert one.stdout is not None
+    assert one.stdout.readline() == "ready\n"
+    return one
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_processes_reach_the_cap_and_never_pass_it(tmp_path: Path) -> None:
+    if connection.vendor == "sqlite":
+        url = f"sqlite:///{tmp_path}/calls.sqlite3"
+    else:
+        before = urlsplit(os.environ["DATABASE_URL"])
+        url = urlunsplit(before._replace(path=f"/{connection.settings_dict['NAME']}"))
+    asking = [_start_process(url, mode) for mode in ("create", "use")]
+    for one in asking:
+        assert one.stdin is not None
+        one.stdin.write("go\n")
+        one.stdin.flush()
+    assert sum(int(one.communicate(timeout=LONG)[0]) for one in asking) == 20
 
 
 class TestWhatCounts:
