@@ -101,8 +101,9 @@ def expect(status: int, answer: Answer) -> Any:
 def stream(
     server: Server,
     path: str,
-    body: Any,
+    body: Any = None,
     *,
+    method: str = "POST",
     headers: dict[str, str] | None = None,
     timeout: float = 60.0,
 ) -> Iterator[StreamEvent]:
@@ -112,11 +113,11 @@ def stream(
         connection.connect()
         started = time.perf_counter()
         accept = {"Accept": "text/event-stream", **(headers or {})}
-        _send(connection, server, "POST", path, body, accept)
+        _send(connection, server, method, path, body, accept)
         response = connection.getresponse()
         kind = response.getheader("Content-Type", "")
         if response.status != 200 or not kind.startswith("text/event-stream"):
-            raise BenchError(f"POST {path}: {response.status} {kind} {response.read()[:500]!r}")
+            raise BenchError(f"{method} {path}: {response.status} {kind} {response.read()[:500]!r}")
         parser = _LineParser()
         while line := response.readline():
             seconds = time.perf_counter() - started
