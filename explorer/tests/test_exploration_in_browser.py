@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from bench.exploration import INN, LANDING, LINES, LOFT, MILL, SCENARIO
+from bench.exploration import INN, LANDING, LINES, LOFT, MILL, SCENARIO, SECRET_MARK
 from bench.program import wait_until
 from bench.world_replies import ModelAnswer
 from storyengine.tabs.tests.in_browser import browser as browser
@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.processes, pytest.mark.each_run]
 
 # So long the model server takes for each step while a test stops the reply.
 SLOW_MS = 4_000
+# The lease of a dead process runs out, and the sweep finds its reply.
+RECOVERY_SECONDS = 90
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,8 @@ def test_an_exploration_is_played_on_its_page(page: Page, program: ScriptedProgr
     say(page, 5, LINES[4])
     expect(page.locator(".view-place")).to_have_text(LANDING)
     expect(column).to_contain_text("Marta Quill")
+    # Nobody has told what she alone knows.
+    assert SECRET_MARK not in page.content()
 
     # Another reply takes the move back.
     program.model.replies.with_tools = [ModelAnswer("You think better of it and stay.")]
@@ -85,6 +89,28 @@ def test_an_exploration_is_played_on_its_page(page: Page, program: ScriptedProgr
     page.set_viewport_size({"width": 390, "height": 664})
     page.screenshot(path=SCREENSHOTS / "exploration-390.png")
     expect(page.locator(".view-fold")).to_contain_text(INN)
+
+
+def test_a_death_between_two_steps_changes_nothing(page: Page, program: ScriptedProgram) -> None:
+    begin(page)
+    say(page, 1, LINES[0])
+    before = len(program.model.calls)
+    program.model.timing.first_token_ms = SLOW_MS
+    page.locator("#prompt-text").fill("I wait and then go. [wait Night; 5] [go the mill; Later]")
+    page.locator("#prompt-text").press("Enter")
+    # The second call means that the changes of the first step are stored.
+    wait_until(lambda: len(program.model.calls) > before + 1, "the second step", seconds=60)
+    program.processes.kill("web")
+    program.restart("web")
+    program.model.timing.first_token_ms = 0
+    # The page finds the program again by itself, and says how the reply ended.
+    expect(page.get_by_role("button", name="Retry")).to_be_visible(timeout=RECOVERY_SECONDS * 1_000)
+    expect(page.locator(".view-place")).to_have_text(INN)
+    expect(page.locator(".view-when")).not_to_have_text("Night")
+    page.get_by_role("button", name="Retry").click()
+    expect(page.locator(".view-place")).to_have_text(MILL)
+    expect_idle(page)
+    expect(page.locator("#transcript")).to_contain_text("You go to The Mill. Later.")
 
 
 def begin(page: Page) -> None:
