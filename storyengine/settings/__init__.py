@@ -23,6 +23,7 @@ from storyengine.settings.environment import (
     read_secret_key,
     read_text,
     read_those_of,
+    worker_threads,
 )
 from storyengine.settings.logs import read_log_handlers
 from storyengine.settings.private_files import keep_files_private
@@ -247,6 +248,8 @@ CELERY_TASK_PUBLISH_RETRY_POLICY = {
     "interval_step": 0.2,
     "interval_max": 0.5,
 }
+# The threads of a worker mostly wait for models. Each thread does one job at a time.
+CELERY_WORKER_CONCURRENCY = worker_threads()
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

@@ -135,6 +135,11 @@ def read_folder(name: str, default: Path) -> Path:
     return folder
 
 
+def worker_threads() -> int:
+    """Return the number of jobs that a worker does at the same time."""
+    return read_int("STORYENGINE_WORKER_THREADS", 4, minimum=1, maximum=128)
+
+
 def read_database(data_folder: Path) -> dict[str, Any]:
     """Return Django's settings for the database in DATABASE_URL. Without this variable, the
     database is a SQLite file in the data folder."""
@@ -163,7 +168,9 @@ def read_database(data_folder: Path) -> dict[str, Any]:
         # connection, its answer is that the database cannot be reached. A longer
         # `reconnect_timeout` would let the pool wait longer and longer between its tries, so that
         # it would notice late that the database is back.
-        most = read_int("STORYENGINE_DATABASE_POOL", 20, minimum=4, maximum=1_000)
+        # Each thread of a worker needs a connection, and so do its heartbeat and its sweep.
+        usual = max(20, worker_threads() + 8)
+        most = read_int("STORYENGINE_DATABASE_POOL", usual, minimum=4, maximum=1_000)
         pool = {"min_size": 1, "max_size": most, "timeout": 10.0, "reconnect_timeout": 10.0}
         # These limits end the wait for a server whose machine is gone. `connect_timeout` is in
         # seconds, and `tcp_user_timeout` in milliseconds.

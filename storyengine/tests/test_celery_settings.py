@@ -22,7 +22,12 @@ task: Any = run_job
 READ = """
 import json
 from storyengine.celery import app
-names = ("broker_transport_options", "result_backend", "broker_connection_max_retries")
+names = (
+    "broker_transport_options",
+    "result_backend",
+    "broker_connection_max_retries",
+    "worker_concurrency",
+)
 print(json.dumps({name: getattr(app.conf, name) for name in names}))
 """
 
@@ -126,3 +131,12 @@ class TestRetries:
         with pytest.raises(OperationalError):
             task.run(job_id="6fa459ea-ee8a-3ca4-894e-db77e160355e")
         task.pop_request()
+
+
+@pytest.mark.parametrize(
+    ("given", "threads"), [({}, 4), ({"STORYENGINE_WORKER_THREADS": "32"}, 32)]
+)
+def test_the_number_of_jobs_at_the_same_time_is_a_setting(
+    given: dict[str, str], threads: int
+) -> None:
+    assert read_conf(**given)["worker_concurrency"] == threads
