@@ -52,7 +52,7 @@ def stack() -> Iterator[Stack]:
             yield stack
 
 
-@pytest.mark.each_run
+@pytest.mark.each_run_on_servers
 @pytest.mark.processes
 def test_nothing_is_lost_under_faults(stack: Stack) -> None:
     faults = plan_faults(FAULTS, SEED, kills=stack.kills)

@@ -73,6 +73,16 @@ def test_of_long_functions_and_those_in_front_a_part_is_tried(
     assert 0.8 / one_in <= share <= min(1.2 / one_in, 1)
 
 
+@pytest.mark.parametrize(("url", "stack"), [("", "files"), ("postgres://", "servers")])
+def test_on_one_stack_alone(monkeypatch: pytest.MonkeyPatch, url: str, stack: str) -> None:
+    monkeypatch.setenv("STORYENGINE_TEST_DATABASE_URL", url)
+    on_files = functions("browser", "each_run_on_files")
+    on_servers = functions("processes", "each_run_on_servers")
+    own, other = (on_files, on_servers) if stack == "files" else (on_servers, on_files)
+    assert tried(*own) == own
+    assert len(tried(*other)) < len(other)
+
+
 def test_weekly_ones_are_not_tried() -> None:
     other, weekly = Case("test_it"), Case("test_also", "weekly")
     assert tried(other, weekly) == [other]

@@ -8,7 +8,8 @@ change has to be quick, so it tries
 - of the functions that need the database and ask pages, the API or files, one in `FRONT_ONE_IN`;
   what these call has tests of its own
 - of the functions that start a browser, the program or the embedded model, one in `LONG_ONE_IN`
-- each function with the mark `each_run`, which is what must never break
+- each function with the mark `each_run`, which is what must never break, and on one stack each
+  function with the mark `each_run_on_files` or `each_run_on_servers`
 - no function with the mark `weekly`, which takes long, or tries a migration that nobody changes
 
 and of a play that chance makes, it plays `few` instead of many. Of modules that are named on the
@@ -21,7 +22,7 @@ from collections.abc import Collection
 
 import pytest
 
-LONG_ONE_IN, FRONT_ONE_IN = 8, 3
+LONG_ONE_IN, FRONT_ONE_IN = 8, 4
 # The marks of tests that start processes and mostly wait for these processes.
 LONG = frozenset({"browser", "processes", "real_model"})
 # The folders whose code stands in front of the others: gates, pages, the API and files.
@@ -35,6 +36,10 @@ DATABASE = frozenset({"db", "transactional_db", "live_server"})
 
 def is_weekly() -> bool:
     return os.environ.get("STORYENGINE_TEST_STRIDE") == "1"
+
+
+def _stack() -> str:
+    return "servers" if os.environ.get("STORYENGINE_TEST_DATABASE_URL") else "files"
 
 
 def few(each_time: int, weekly: int) -> int:
@@ -80,7 +85,7 @@ def choose_case(cases: Collection[pytest.Function]) -> pytest.Function:
 
 def _is_left(name: str, test: pytest.Function) -> bool:
     marks = marks_of(test)
-    if "each_run" in marks:
+    if not marks.isdisjoint({"each_run", f"each_run_on_{_stack()}"}):
         return False
     if "weekly" in marks:
         return True

@@ -213,7 +213,7 @@ def reset(page: Page) -> None:
     assert page.url != before
 
 
-@pytest.mark.each_run
+@pytest.mark.each_run_on_files
 def test_a_chapter_from_setup_to_download(page: Page, program: ScriptedProgram) -> None:
     set_up(page)
     lock(page)
