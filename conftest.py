@@ -40,11 +40,13 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("untimed")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only the weekly run tries, mark the tests that run on both stacks, and sort
-    the long tests to the front. A long test mostly waits, so other processes can run the short
-    tests meanwhile.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
+    """Leave out what only the weekly run tries, and mark the tests that run on both stacks, before
+    tests are chosen by their marks. After they were shuffled, sort the long tests to the front. A
+    long test mostly waits, so other processes can run the short tests meanwhile.
 
     Nothing is left out of tests that were named on the command line."""
     functions = [item for item in items if isinstance(item, pytest.Function)]
@@ -55,7 +57,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if id(item) not in ids]
     for test in on_both_stacks([item for item in items if isinstance(item, pytest.Function)]):
         test.add_marker("servers")
-    items.sort(key=lambda item: LONG.isdisjoint(mark.name for mark in item.iter_markers()))
+    yield
+    items.sort(key=_begins_at)
+
+
+def _begins_at(item: pytest.Item) -> int:
+    """Return the place of a test in the order: first those that each run tries although they take
+    long, then the other long ones, and last the short ones."""
+    marks = {mark.name for mark in item.iter_markers()}
+    if any(mark.startswith("each_run") for mark in marks):
+        return 0
+    return 1 if not LONG.isdisjoint(marks) else 2
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,10 +4,17 @@ from typing import Any, cast
 
 import pytest
 
-from sessions.tests.weekly import FRONT_ONE_IN, LONG_ONE_IN, few, left_to_the_week
+from sessions.tests.weekly import (
+    FRONT_ONE_IN,
+    LONG_ONE_IN,
+    OTHER_ONE_IN,
+    few,
+    left_to_the_week,
+)
 
 PAGES = "storyengine/tabs/tests/test_it.py"
 MEMORY = "memory/tests/test_it.py"
+FLOWS = "agents/flows/tests/test_it.py"
 
 
 class Mark:
@@ -61,6 +68,7 @@ def test_of_others_each_case_is_tried(marks: tuple[str, ...]) -> None:
         (("processes", "django_db"), MEMORY, LONG_ONE_IN),
         (("django_db",), PAGES, FRONT_ONE_IN),
         (("django_db",), MEMORY, 1),
+        (("django_db",), FLOWS, OTHER_ONE_IN),
         ((), PAGES, 1),
         (("browser", "each_run"), PAGES, 1),
     ],

@@ -5,8 +5,8 @@ change has to be quick, so it tries
 
 - each function that needs neither the database nor a process, with all its cases
 - of a function that needs the database, one case, or all if the function has the mark `each_case`
-- of the functions that need the database and ask pages, the API or files, one in `FRONT_ONE_IN`;
-  what these call has tests of its own
+- of the functions that need the database, all in the folders of `CORE`, one in `FRONT_ONE_IN` of
+  those that ask pages, the API or files, and one in `OTHER_ONE_IN` of the rest
 - of the functions that start a browser, the program or the embedded model, one in `LONG_ONE_IN`
 - each function with the mark `each_run`, which is what must never break, and on one stack each
   function with the mark `each_run_on_files` or `each_run_on_servers`
@@ -22,9 +22,11 @@ from collections.abc import Collection
 
 import pytest
 
-LONG_ONE_IN, FRONT_ONE_IN = 8, 4
+LONG_ONE_IN, FRONT_ONE_IN, OTHER_ONE_IN = 8, 4, 2
 # The marks of tests that start processes and mostly wait for these processes.
 LONG = frozenset({"browser", "processes", "real_model"})
+# The folders in which turns, jobs and memory are stored, claimed and folded.
+CORE = ("sessions/", "agents/running/", "memory/")
 # The folders whose code stands in front of the others: gates, pages, the API and files.
 FRONT = tuple(
     f"storyengine/{name}/"
@@ -91,7 +93,10 @@ def _is_left(name: str, test: pytest.Function) -> bool:
         return True
     if not LONG.isdisjoint(marks):
         return checksum(name) % LONG_ONE_IN != 0
-    return name.startswith(FRONT) and needs_database(test) and checksum(name) % FRONT_ONE_IN != 0
+    if not needs_database(test) or name.startswith(CORE):
+        return False
+    one_in = FRONT_ONE_IN if name.startswith(FRONT) else OTHER_ONE_IN
+    return checksum(name) % one_in != 0
 
 
 def _left_cases(cases: list[pytest.Function]) -> list[pytest.Function]:

@@ -12,7 +12,7 @@ stacks. So the second stack runs one case of a function, and also:
 
 What runs whole is `sessions`, where rows are claimed, locked and committed, the runner of
 `agents/running`, the folders about the servers themselves, and what starts the program. Everything
-else calls these: of its functions one in four runs on the second stack.
+else calls these: of its functions one in eight runs on the second stack.
 
 A run leaves the rest to the weekly run, with STORYENGINE_TEST_STRIDE=1 (`sessions/tests/weekly.py`
 says what it leaves on both stacks).
@@ -40,7 +40,7 @@ _COMMITTING = {"transactional_db", "live_server"}
 _OF_SERVERS = ("storyengine/stack/", "storyengine/backups/", "chaos/")
 # The folders whose functions all run on the second stack, and of how many others one does.
 _WHOLE = ("sessions/", "agents/running/", *_OF_SERVERS)
-_ONE_IN = 4
+_ONE_IN = 8
 # PostgreSQL holds a text to the length of its column, of which the shortest has 40 characters.
 _PLAIN_TEXT = re.compile(r"[\n -~]{0,40}")
 # A character that is written as in an address or in JSON, such as %00 or \u0000, or a large number.
