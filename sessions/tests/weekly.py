@@ -22,7 +22,7 @@ from collections.abc import Collection
 
 import pytest
 
-LONG_ONE_IN, FRONT_ONE_IN, OTHER_ONE_IN = 8, 4, 2
+LONG_ONE_IN, FRONT_ONE_IN, OTHER_ONE_IN = 16, 4, 2
 # The marks of tests that start processes and mostly wait for these processes.
 LONG = frozenset({"browser", "processes", "real_model"})
 # The folders in which turns, jobs and memory are stored, claimed and folded.
