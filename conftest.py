@@ -24,7 +24,7 @@ from agents.servers.caps import NO_CAPS
 from agents.tests.replies import answer_in_form
 from sessions.tests.weekly import LONG, left_to_the_week
 from storyengine.tests.both_stacks import on_both_stacks
-from storyengine.tests.running import RunningProgram
+from storyengine.tests.running import RunningProgram, SharedFolder
 
 # Hypothesis sets no deadline for an example, because its time depends on the machine and on the
 # other work of the machine. In continuous integration (CI=true) each run of a test tries the same
@@ -92,6 +92,13 @@ def django_db_modify_db_settings(
     database = settings.DATABASES["default"]
     if database["ENGINE"] == "django.db.backends.sqlite3":
         database["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Name the folder above those of the processes among which pytest has divided the tests."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        SharedFolder.path = tmp_path_factory.getbasetemp().parent
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 """The whole program in a test: every process of the Procfile, with data of its own."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -71,8 +72,26 @@ def _put_database_into(folder: Path) -> None:
     database.write_bytes(_migrated_database())
 
 
+class SharedFolder:
+    """The folder that all processes of a test run share, or None for a process alone."""
+
+    path: Path | None = None
+
+
 @cache
 def _migrated_database() -> bytes:
+    """Return the content of the database. The first of the processes that need it makes it."""
+    if SharedFolder.path is None:
+        return _migrate()
+    file = SharedFolder.path / "migrated.sqlite3"
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.exists():
+            file.write_bytes(_migrate())
+    return file.read_bytes()
+
+
+def _migrate() -> bytes:
     with open_processes({}) as processes:
         command = [sys.executable, "manage.py", "migrate", "--verbosity=0"]
         processes.run("migrate", command)
