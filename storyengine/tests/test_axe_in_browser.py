@@ -9,14 +9,12 @@ from django.test import Client
 from pytest_django import Settings
 
 from agents.providers.scripted import ScriptedProvider
-from sessions.tests.weekly import few
 from storyengine.tests.pages_in_states import pages_in_all_states
 from storyengine.tests.rendered_pages import Pages, browse
 
 pytestmark = [pytest.mark.django_db, pytest.mark.browser]
 
-# Each run tries the narrow window alone, in which a page has all that it has in a wide one.
-WIDTHS = (390, 1280)[: few(1, 2)]
+WIDTHS = (390, 1280)
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa", "best-practice"]
 
 
