@@ -9,20 +9,19 @@ back for the last run. --sampling tries other settings of llama.cpp.
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterable, Sequence
-from http.client import HTTPException
+from functools import partial
 from itertools import groupby
 from math import ceil, floor, inf
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.embedded_run import Results, measure
 from bench.figure import Figure
-from bench.http_calls import BenchError
-from bench.program import Processes, open_processes, start_named
-from bench.report import RESULTS, report
+from bench.program import Processes
+from bench.report import RESULTS
 
 PROMPTS = 10
 # The targets for sixty replies. For fewer replies they are in proportion.
@@ -42,34 +41,11 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(options: argparse.Namespace) -> int:
-    load_before = os.getloadavg()[0]
-    chosen = "STORYENGINE_EMBEDDED_MODEL"
-    environment = {chosen: os.environ[chosen]} if chosen in os.environ else {}
-    results: list[dict[str, Any]] = []
-    is_whole = True
-    with open_processes({"STORYENGINE_LLM": "embedded", **environment}) as processes:
-        try:
-            play(processes, options, results)
-        except KeyboardInterrupt:
-            print("\nCut short.", flush=True)
-        except (BenchError, OSError, HTTPException, ValueError, KeyError) as error:
-            # What was played until then is kept.
-            is_whole = False
-            print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)
-    if not results:
-        return 1
-    figures = reply_figures(results)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(readable(results, figures), encoding="utf-8")
-    print(f"\nThe replies are in {options.out}")
-    status = report(figures, session="embedded replies", load_before=load_before)
-    return status if is_whole else 1
+    return measure(partial(play, options), reply_figures, readable, out=options.out, what="replies")
 
 
-def play(processes: Processes, options: argparse.Namespace, results: list[dict[str, Any]]) -> None:
+def play(options: argparse.Namespace, processes: Processes, results: Results) -> None:
     """Play the scenes, and add each result to `results` as it arrives."""
-    processes.run("migrate", [sys.executable, "manage.py", "migrate", "--verbosity=0"])
-    start_named(processes, ["model"])
     asked = {
         "scenes": options.scenes,
         "prompts": options.prompts,

@@ -8,18 +8,17 @@ forms of tool calls.
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
-from http.client import HTTPException
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.embedded_run import Results, measure
 from bench.figure import Figure
-from bench.http_calls import BenchError
-from bench.program import Processes, open_processes, start_named
-from bench.report import RESULTS, report
+from bench.program import Processes
+from bench.report import RESULTS
 
 TURNS = 10
 FORMS = ("json", "xml")
@@ -35,32 +34,17 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(options: argparse.Namespace) -> int:
-    load_before = os.getloadavg()[0]
-    results: list[dict[str, Any]] = []
-    is_whole = True
-    with open_processes({"STORYENGINE_LLM": "embedded"}) as processes:
-        try:
-            play(processes, options, results)
-        except KeyboardInterrupt:
-            print("\nCut short.", flush=True)
-        except (BenchError, OSError, HTTPException, ValueError, KeyError) as error:
-            # What was played until then is kept.
-            is_whole = False
-            print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)
-    if not results:
-        return 1
-    figures = [one for form in options.forms for one in world_figures(form, results)]
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(readable(results, figures), encoding="utf-8")
-    print(f"\nThe texts are in {options.out}")
-    status = report(figures, session="embedded worlds", load_before=load_before)
-    return status if is_whole else 1
+    return measure(
+        partial(play, options),
+        partial(world_figures_of, options.forms),
+        readable,
+        out=options.out,
+        what="worlds",
+    )
 
 
-def play(processes: Processes, options: argparse.Namespace, results: list[dict[str, Any]]) -> None:
+def play(options: argparse.Namespace, processes: Processes, results: Results) -> None:
     """Play the turns, and add each result to `results` as it arrives."""
-    processes.run("migrate", [sys.executable, "manage.py", "migrate", "--verbosity=0"])
-    start_named(processes, ["model"])
     command = [sys.executable, "-m", "bench.explored_jobs"]
     asked = {
         "forms": options.forms,
@@ -71,6 +55,10 @@ def play(processes: Processes, options: argparse.Namespace, results: list[dict[s
         results.append(result)
         wrong = "; ".join(result["wrong"]) or "the world is right"
         print(f"{result['form']} {result['scenario']} {result['number']}: {wrong}", flush=True)
+
+
+def world_figures_of(forms: Sequence[str], results: Results) -> list[Figure]:
+    return [one for form in forms for one in world_figures(form, results)]
 
 
 def world_figures(form: str, results: Sequence[dict[str, Any]]) -> list[Figure]:

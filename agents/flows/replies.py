@@ -344,8 +344,8 @@ async def _write_reply(attempt: Attempt, writing: Begun, live: LiveReply) -> Non
     """Write the reply and end the attempt. If the database cannot be reached, the attempt ends when
     its lease runs out."""
     try:
-        with relay_words(attempt.run_id, live):
-            await _write_or_fail(attempt, writing, live)
+        relay_words(attempt.run_id, live)
+        await _write_or_fail(attempt, writing, live)
     except DatabaseError as error:
         logger.error("attempt %s: the database failed: %s", attempt.pk, describe(error))
     except Exception as error:  # noqa: BLE001  (nobody asks for the result of this task)

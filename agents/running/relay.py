@@ -10,8 +10,8 @@ import asyncio
 import json
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,14 +44,13 @@ def is_relayed() -> bool:
     return settings.CELERY_BROKER_URL.startswith(("redis://", "rediss://"))
 
 
-@contextmanager
-def relay_words(run_id: uuid.UUID, live: LiveReply) -> Iterator[None]:
-    """Add the words of the run to its stream while they are written. Nobody waits for that."""
+def relay_words(run_id: uuid.UUID, live: LiveReply) -> None:
+    """Begin a task that adds the words of the run to its stream while they are written. The task
+    ends after the reply, and nobody waits for it."""
     if is_relayed():
         task = asyncio.create_task(_relay(run_id, live))
         _at_work.add(task)
         task.add_done_callback(_at_work.discard)
-    yield
 
 
 async def _relay(run_id: uuid.UUID, live: LiveReply) -> None:
@@ -77,12 +76,18 @@ async def _add_pieces(redis: "Redis", name: str, live: LiveReply) -> None:
                 piece = {"text": part.text, "at": length, "note": part.note}
                 piece["is_restart"] = part.is_restart
                 length += len(part.text)
-            await redis.xadd(name, {"piece": json.dumps(piece)})
-            await redis.expire(name, _KEPT_SECONDS)
+            await _add(redis, name, piece, kept_seconds=_KEPT_SECONDS)
             await asyncio.sleep(_BATCH_SECONDS)
     # The last addition says that the row tells the end.
-    await redis.xadd(name, {"piece": json.dumps({})})
-    await redis.expire(name, _KEPT_AFTER_END_SECONDS)
+    await _add(redis, name, {}, kept_seconds=_KEPT_AFTER_END_SECONDS)
+
+
+async def _add(redis: "Redis", name: str, piece: dict[str, Any], *, kept_seconds: int) -> None:
+    """Add a piece to the stream, and say how long the stream is kept, in one round trip."""
+    async with redis.pipeline(transaction=False) as both:
+        both.xadd(name, {"piece": json.dumps(piece)})
+        both.expire(name, kept_seconds)
+        await both.execute()
 
 
 @dataclass
