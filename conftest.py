@@ -5,7 +5,6 @@ By default, a test calls no real model and no broker, and it can run the jobs th
 
 import os
 import uuid
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -125,9 +124,7 @@ def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start each test with empty caches of values from the database, and empty the caches
     afterwards."""
     monkeypatch.setattr("agents.prompting.budget._weight_per_token", {})
-    monkeypatch.setattr("agents.calling.rates._replies", Counter())
-    monkeypatch.setattr("agents.calling.rates._reserved", {})
-    monkeypatch.setattr("agents.calling.rates._given_back", [])
+    monkeypatch.setattr("agents.calling.admission._given_back", [])
     monkeypatch.setattr("agents.facts.reported_windows._held", {})
     monkeypatch.setattr("agents.servers.choices._stored", {})
     monkeypatch.setattr("agents.servers.choices._addresses", {})

@@ -35,6 +35,13 @@ class BudgetSpent(ChapterError):
     title = "Budget spent"
 
 
+class BudgetReserved(RateLimited):
+    """Calls that are being made may cost what is left of a cap. A job waits as it does at the cap
+    on calls in a minute."""
+
+    title = "Rest of the budget reserved"
+
+
 class PriceUnknown(BudgetSpent):
     """The user has chosen a model without a known price, which a cap in dollars cannot stop."""
 

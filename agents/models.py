@@ -60,23 +60,39 @@ class LLMArtifact(AppendOnly):
         verbose_name = "LLM artifact"
         indexes: ClassVar = [
             models.Index(fields=["created_at"], name="artifact_created"),
-            # This index has all columns for the sum of a chapter's tokens. The sum is needed for
-            # each call, and would be slow to read from the long rows of the table.
-            models.Index(
-                fields=[
-                    "session",
-                    "model",
-                    "provider",
-                    "token_counts",
-                    "estimated_input",
-                    "estimated_output",
-                ],
-                name="artifact_spending",
-            ),
         ]
 
     def __str__(self) -> str:
         return f"Agent {self.agent if self.agent_id is None else self.agent_id} on {self.model}"
+
+
+class SpentTokens(models.Model):
+    """The tokens that all calls of a chapter to one model of one server have used. The row is the
+    sum over the artifacts of the calls, so that a cap need not read them."""
+
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, related_name="spent_tokens", db_index=False
+    )
+    provider = models.CharField(max_length=40)
+    model = models.CharField(max_length=200)
+    # The tokens that providers reported. The cached tokens are part of those that were read.
+    read = models.BigIntegerField(default=0)
+    cached = models.BigIntegerField(default=0)
+    written = models.BigIntegerField(default=0)
+    # The estimates for calls without a report.
+    guessed_read = models.BigIntegerField(default=0)
+    guessed_written = models.BigIntegerField(default=0)
+
+    class Meta:
+        verbose_name_plural = "spent tokens"
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["session", "provider", "model"], name="one_sum_per_model"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model}: {self.read + self.written} tokens"
 
 
 class PromptText(AppendOnly):
@@ -98,7 +114,8 @@ class PromptText(AppendOnly):
 
 
 class AdmittedCall(models.Model):
-    """A call that was allowed. The caps on calls in a minute count these rows.
+    """A call that was allowed. The caps on calls in a minute count these rows, and the caps on
+    spending count what the calls that are being made have reserved.
 
     A row stays for some minutes after its chapter was deleted, so that a deletion does not reset
     the count.
@@ -106,11 +123,23 @@ class AdmittedCall(models.Model):
 
     session_id = models.UUIDField()
     admitted_at = models.DateTimeField(default=timezone.now)
+    provider = models.CharField(max_length=40, blank=True, default="")
+    model = models.CharField(max_length=200, blank=True, default="")
+    # The most tokens that the call is expected to use.
+    reserved_read = models.PositiveIntegerField(default=0)
+    reserved_written = models.PositiveIntegerField(default=0)
+    # The time until which the tokens are reserved. None once the call is recorded.
+    reserved_until = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         indexes: ClassVar = [
             # The count for all chapters and the count for one chapter use only this index.
             models.Index(fields=["admitted_at", "session_id"], name="admitted_call_counted"),
+            models.Index(
+                fields=["session_id"],
+                condition=models.Q(reserved_until__isnull=False),
+                name="admitted_call_reserved",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -8,8 +8,8 @@ from datetime import timedelta
 from django.db import Error as DatabaseError
 from django.db import connection
 
+from agents.calling.admission import forget_counted_calls
 from agents.calling.asking import ask_servers
-from agents.calling.rates import forget_counted_calls
 from agents.running.jobs import due_jobs
 from agents.running.old_jobs import remove_old_jobs
 from agents.running.recovery import give_notice_of_due_jobs, recover

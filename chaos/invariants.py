@@ -228,6 +228,18 @@ def prompts_as_sent(chapter: Rows, _read_at: float) -> Iterator[str]:
             yield f"call {call['call_id']} is recorded with {call['joined']}, not {call['sent']}"
 
 
+def spending_is_a_sum(chapter: Rows, _read_at: float) -> Iterator[str]:
+    """What a chapter has spent at a model is the sum over the records of its calls."""
+    sums: dict[tuple[str, ...], list[int]] = {}
+    for call in chapter["calls"]:
+        before = sums.get(tuple(call["of"]), [0] * len(call["tokens"]))
+        sums[tuple(call["of"])] = [a + b for a, b in zip(before, call["tokens"], strict=True)]
+    expected = {of: tokens for of, tokens in sums.items() if any(tokens)}
+    spent = {tuple(one["of"]): one["tokens"] for one in chapter["spent"]}
+    if spent != expected or len(spent) < len(chapter["spent"]):
+        yield f"it has spent {chapter['spent']}, and its calls used {expected}"
+
+
 RULES: dict[str, Rule] = {
     "turns are numbered": numbered_turns,
     "attempts are whole": attempts_and_events,
@@ -239,6 +251,7 @@ RULES: dict[str, Rule] = {
     "late results are taken once": late_results,
     "who acts alone does so once": turns_alone,
     "prompts are there": prompts_as_sent,
+    "spending is a sum": spending_is_a_sum,
     "the world is a fold": world_is_a_fold,
     "nobody is double": nobody_is_double,
     "secrets are kept": secrets_are_kept,

@@ -82,6 +82,19 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
         "changes": _change_rows(chapter),
         "jobs": _job_rows(chapter),
         "calls": _call_rows(chapter),
+        "spent": [
+            {
+                "of": [total.provider, total.model],
+                "tokens": [
+                    total.read,
+                    total.cached,
+                    total.written,
+                    total.guessed_read,
+                    total.guessed_written,
+                ],
+            }
+            for total in chapter.spent_tokens.all()
+        ],
     }
 
 
@@ -169,7 +182,8 @@ def _attempt_rows(chapter: "Session") -> list[dict[str, Any]]:
 
 def _call_rows(chapter: "Session") -> list[dict[str, Any]]:
     """Return the model calls. Each has the hash of the messages that were sent, the hash of the
-    messages that its stored layers give, and the text of these messages if it has a secret."""
+    messages that its stored layers give, the text of these messages if it has a secret, and its
+    tokens in the order of the chapter's totals."""
     from agents.calling.stored_prompts import hash_messages, read_messages
 
     rows = []
@@ -181,8 +195,17 @@ def _call_rows(chapter: "Session") -> list[dict[str, Any]]:
             text = mark_of("\n".join(message.content for message in messages))
         except KeyError as missing:
             joined = f"no text {missing}"
-        one = {"call_id": str(call.pk), "sent": call.input_hash, "joined": joined, "text": text}
-        rows.append(one)
+        reported = [call.token_counts.get(kind, 0) for kind in ("input", "cached", "output")]
+        rows.append(
+            {
+                "call_id": str(call.pk),
+                "sent": call.input_hash,
+                "joined": joined,
+                "text": text,
+                "of": [call.provider, call.model],
+                "tokens": [*reported, call.estimated_input, call.estimated_output],
+            }
+        )
     return rows
 
 

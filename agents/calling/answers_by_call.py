@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic
 
-from agents.calling import rates
-from agents.calling.calls import Reply, make_call
+from agents.calling.calls import Reply, let_call_through, make_call
 from agents.calling.model_access import is_small_model, model_name
-from agents.calling.next_calls import let_call_through
 from agents.calling.objects import NotInForm, repair_layers
 from agents.calling.prepared_calls import Compose, prepare_call
 from agents.exceptions import PromptTooLong
@@ -88,13 +86,8 @@ class _Asking(Generic[ArgumentsT]):
             job_id=self.job_id,
             step=self.step,
         )
-        is_of_reply = self.attempt_id is not None
-        call = await let_call_through(self.session_id, prepare, is_of_reply=is_of_reply)
-        try:
-            await make_call(call, validate=self._read)
-        finally:
-            if is_of_reply:
-                rates.reply_is_over(self.session_id)
+        call = await let_call_through(self.session_id, prepare)
+        await make_call(call, validate=self._read)
         assert self._arguments is not None, "A checked answer has arguments."
         return self._arguments
 

@@ -8,11 +8,11 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from agents.calling import rates
+from agents.calling.admission import admit, check_rate, give_back
 from agents.calling.consent import check_consent
 from agents.calling.prepared_calls import Compose, PreparedCall, prepare_call
 from agents.calling.recording import Outcome, milliseconds, recorded
@@ -22,7 +22,7 @@ from agents.providers import embedded
 from agents.providers.base import Finished, ToolCall
 from agents.providers.exceptions import EmptyReply
 from agents.running.database import in_database
-from agents.servers.choices import choice_of, refresh_choices
+from agents.servers.choices import choice_of
 from sessions.exceptions import WrongState
 
 OnText = Callable[[str], None]
@@ -69,7 +69,7 @@ async def call_model(
         output_tokens=output_tokens,
         job_id=job_id,
     )
-    call = await in_database(let_through, session_id, prepare)
+    call = await let_call_through(session_id, prepare)
     return await make_call(call, on_text=on_text, is_enough=is_enough, validate=validate)
 
 
@@ -113,7 +113,7 @@ async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> N
             raise WrongState("Only the embedded model reads ahead.")
         return call
 
-    call = await in_database(let_through, session_id, prepare)
+    call = await let_call_through(session_id, prepare)
     async with recorded(call) as outcome:
         # This call costs nothing, because only the embedded model is warmed up. The tokens of this
         # request are counted later, with the reply whose request begins in the same way.
@@ -130,36 +130,39 @@ def check_allowed(session_id: uuid.UUID, agent: Agent) -> None:
     """
     check_consent(agent)
     check_price(choice_of(agent))
-    rates.check_rate(session_id)
+    check_rate(session_id)
     check_budget(session_id)
 
 
 def let_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> PreparedCall:
-    """Check whether a call is allowed, prepare it, and count it.
+    """Prepare a call, check whether it is allowed, count it, and reserve what it may cost.
 
-    The call is counted last, so that a call that cannot be sent is not counted. This matters for a
-    job that waits for the embedded model, because the job tries to call the model every few
-    seconds. A call counts once even if its provider repeats it. A repair, a continuation, another
-    try of a job and a warm-up each count as one more call. Raises RateLimited, BudgetSpent, and the
-    errors of `prepare`.
+    A call that cannot be sent is not counted, because it is prepared first. This matters for a job
+    that waits for the embedded model, because the job tries to call the model every few seconds. A
+    call counts once even if its provider repeats it. A repair, a continuation, another try of a job
+    and a warm-up each count as one more call. Whoever does not send the call afterwards has to call
+    `give_back`. Raises RateLimited, BudgetSpent, BudgetReserved, and the errors of `prepare`.
     """
-    refresh_choices()
-    rates.check_rate(session_id)
-    check_budget(session_id)
     call = prepare()
-    rates.count_call(session_id)
-    return call
+    return replace(call, admission=admit(session_id, call.reservation))
 
 
-def let_reply_through(session_id: uuid.UUID, prepare: Callable[[], PreparedCall]) -> PreparedCall:
-    """Check, prepare and count the call of a reply, with fewer queries than `let_through`.
+async def let_call_through(
+    session_id: uuid.UUID, prepare: Callable[[], PreparedCall]
+) -> PreparedCall:
+    """Do what `let_through` does, in a thread where the ORM may be used."""
+    asked = asyncio.ensure_future(in_database(let_through, session_id, prepare))
+    try:
+        return await asyncio.shield(asked)
+    except asyncio.CancelledError:
+        # The thread continues after a stop, and may admit a call that nobody will send.
+        asked.add_done_callback(_give_back_admitted)
+        raise
 
-    The call counts as running until the caller calls `rates.reply_is_over`.
-    """
-    check_budget(session_id)
-    call = prepare()
-    rates.let_reply_through(session_id)
-    return call
+
+def _give_back_admitted(done: "asyncio.Future[PreparedCall]") -> None:
+    if not done.cancelled() and done.exception() is None:
+        give_back(done.result().admission)
 
 
 async def _stream(

@@ -12,9 +12,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.db import transaction
 from django.utils import timezone
 
-from agents.calling import rates
+from agents.calling.admission import Admission, Reservation, admit, end_reservation
 from agents.calling.consent import check_host
 from agents.calling.model_access import facts_at, provider_at
 from agents.calling.reported_usage import believed, most_tokens
@@ -24,7 +25,7 @@ from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
 from agents.prompting.declarations import Agent
 from agents.providers.base import Finished, Message, ModelRequest, Provider, TextDelta, Usage
 from agents.providers.exceptions import FREE_FAILURES, ProviderError
-from agents.servers.choices import choice_of, refresh_choices, with_served_model
+from agents.servers.choices import Choice, choice_of, refresh_choices, with_served_model
 from sessions.models import Session
 
 # The limit is enough for a model that reasons before it answers.
@@ -87,13 +88,12 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
     if chapter is not None:
         check_budget(chapter.pk)
     started = time.perf_counter()
-    heard, problem, request = _Heard(), "", None
+    heard, problem, request, admission = _Heard(), "", None, None
     try:
         provider = provider_at(choice.server)
         check_host(provider.host)
         facts, choice = facts_at(choice), with_served_model(choice)
-        rates.count_call(_TESTS)
-        request = ModelRequest(
+        prepared = ModelRequest(
             model=choice.model,
             messages=(Message("user", "Answer with the one word: Ready."),),
             max_output_tokens=min(_OUTPUT_TOKENS, facts.max_output),
@@ -101,6 +101,8 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
             reasoning_effort="low" if facts.reasoning_effort else "",
             streams=facts.streaming,
         )
+        admission = _admit(prepared, choice)
+        request = prepared
         asyncio.run(_ask(provider, request, started, heard))
     except ProviderError as error:
         problem = str(error)
@@ -112,7 +114,7 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
         record = ModelTest(session=chapter, agent=agent.name, error=problem)
         record.provider, record.model = choice.server.provider, choice.model
         record.duration_ms = round(seconds * 1_000)
-        _record(record, request, heard)
+        _record(record, request, heard, admission)
     return TestResult(
         works=not problem,
         server=choice.server.title,
@@ -125,6 +127,18 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
     )
 
 
+def _admit(request: ModelRequest, choice: Choice) -> Admission:
+    """Count the call of a test, and reserve what it may cost towards the tests of a day."""
+    read = math.ceil(_weight_of(request) / DEFAULT_WEIGHT_PER_TOKEN)
+    written = request.max_output_tokens
+    reservation = Reservation(choice.server.provider, request.model, read, written)
+    return admit(_TESTS, reservation, check_budget_of_tests)
+
+
+def _weight_of(request: ModelRequest) -> float:
+    return sum(weigh(one.content) for one in request.messages)
+
+
 async def _ask(provider: Provider, request: ModelRequest, started: float, heard: _Heard) -> None:
     async with asyncio.timeout(_SECONDS), aclosing(provider.stream(request)) as parts:
         async for part in parts:
@@ -135,10 +149,12 @@ async def _ask(provider: Provider, request: ModelRequest, started: float, heard:
                 heard.usage = part.usage
 
 
-def _record(record: ModelTest, request: ModelRequest, heard: _Heard) -> None:
+def _record(
+    record: ModelTest, request: ModelRequest, heard: _Heard, admission: Admission | None
+) -> None:
     """Store the test with its tokens, which are estimated if the server reported none that can be
     true. Delete records that are older than a month."""
-    weight = sum(weigh(one.content) for one in request.messages)
+    weight = _weight_of(request)
     most = most_tokens(request, weight=weight, window=None)
     usage = believed(heard.usage, most)
     if usage is not None:
@@ -153,5 +169,7 @@ def _record(record: ModelTest, request: ModelRequest, heard: _Heard) -> None:
         record.estimated_input = math.ceil(weight / DEFAULT_WEIGHT_PER_TOKEN)
         written = math.ceil(weigh(heard.text) / DEFAULT_WEIGHT_PER_TOKEN)
         record.estimated_output = min(written, most.written)
-    record.save()
+    with transaction.atomic():
+        record.save()
+        end_reservation(admission)
     ModelTest.objects.filter(tested_at__lt=timezone.now() - _KEPT).delete()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from agents.calling.admission import Admission, Reservation
 from agents.calling.consent import check_host
 from agents.calling.model_access import facts_at, model_name, provider_at
 from agents.calling.reported_usage import MostTokens, most_tokens
@@ -40,6 +41,21 @@ class PreparedCall:
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
     step: int = 1
+    # Set by `let_through`. None for a call that is not to be sent, such as that of a dry run.
+    admission: Admission | None = None
+
+    @property
+    def estimated_read(self) -> int:
+        """The estimated number of tokens of the request, with its tools."""
+        weight_per_token = read_weight_per_token(self.request.model, self.agent.name)
+        tokens = sum(layer.tokens for layer in self.prompt.layers)
+        tokens += math.ceil(weight_of(self.request.tools) / weight_per_token)
+        return min(tokens, self.most.read)
+
+    @property
+    def reservation(self) -> Reservation:
+        limit = self.request.max_output_tokens
+        return Reservation(self.provider.name, self.request.model, self.estimated_read, limit)
 
 
 def prepare_call(

@@ -12,9 +12,10 @@ from typing import Any
 from django.db import Error as DatabaseError
 from django.db import transaction
 
-from agents.calling import rates
-from agents.calling.prepared_calls import PreparedCall, weight_of
+from agents.calling.admission import end_reservation
+from agents.calling.prepared_calls import PreparedCall
 from agents.calling.reported_usage import believed
+from agents.calling.spending import add_to_spending
 from agents.calling.stored_prompts import hash_messages, pack_layers, store_texts
 from agents.models import LLMArtifact
 from agents.prompting.budget import calibrate, read_weight_per_token, weigh
@@ -63,8 +64,8 @@ class Outcome:
 @asynccontextmanager
 async def recorded(call: PreparedCall) -> AsyncGenerator["Outcome"]:
     outcome = Outcome()
-    if call.attempt_id is not None:
-        rates.reply_was_sent(call.session_id)
+    if call.admission is not None:
+        call.admission.was_sent = True
     try:
         yield outcome
     except asyncio.CancelledError:
@@ -101,7 +102,7 @@ def _record(call: PreparedCall, outcome: Outcome) -> None:
         if not lock_chapter(call.session_id, also_deleted=True):
             return
         store_texts(texts)
-        LLMArtifact.objects.create(
+        artifact = LLMArtifact.objects.create(
             session_id=call.session_id,
             attempt_id=call.attempt_id,
             job_id=call.job_id,
@@ -121,6 +122,8 @@ def _record(call: PreparedCall, outcome: Outcome) -> None:
             first_token_ms=outcome.first_token_ms,
             duration_ms=milliseconds(outcome.started, now),
         )
+        add_to_spending(artifact)
+        end_reservation(call.admission)
         if outcome.usage is not None:
             calibrate(call.request.model, call.agent.name, call.prompt.weight, outcome.usage)
 
@@ -173,11 +176,9 @@ def _estimated_counts(call: PreparedCall, outcome: Outcome) -> dict[str, int]:
     if outcome.usage is not None or not outcome.may_cost:
         return {}
     weight_per_token = read_weight_per_token(call.request.model, call.agent.name)
-    read = sum(layer.tokens for layer in call.prompt.layers)
-    read += math.ceil(weight_of(call.request.tools) / weight_per_token)
     written = weigh(outcome.text) + sum(weigh(one.arguments) for one in outcome.tool_calls)
     return {
-        "estimated_input": min(read, call.most.read),
+        "estimated_input": call.estimated_read,
         "estimated_output": min(math.ceil(written / weight_per_token), call.most.written),
     }
 

@@ -14,10 +14,10 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
-from agents.exceptions import BudgetSpent, PriceUnknown
+from agents.exceptions import BudgetReserved, BudgetSpent, PriceUnknown
 from agents.facts.model_list import Price
 from agents.facts.prices import price_of
-from agents.models import ModelTest
+from agents.models import LLMArtifact, ModelTest, SpentTokens
 from agents.modes import all_agents
 from agents.prompting.declarations import Agent
 from agents.servers.caps import how_to_raise_dollars, how_to_raise_tokens, present_caps
@@ -57,31 +57,29 @@ class Spending:
         return None if self.tokens and self.unpriced_tokens >= self.tokens else self.dollars
 
 
-def sum_of_tokens(kind: Literal["input", "output", "cached"], of: str = "") -> Coalesce:
-    """Return an expression for the sum of the tokens that providers reported. `of` is the path from
-    the query's model to the calls."""
-    return Coalesce(Sum(Cast(KeyTextTransform(kind, f"{of}token_counts"), IntegerField())), 0)
+def sum_of_tokens(kind: Literal["input", "output", "cached"]) -> Coalesce:
+    """Return an expression for the sum of the tokens that providers reported."""
+    return Coalesce(Sum(Cast(KeyTextTransform(kind, "token_counts"), IntegerField())), 0)
 
 
-def sum_of_estimates(kind: Literal["input", "output"], of: str = "") -> Coalesce:
-    """Return an expression for the sum of the estimates for calls without a report. `of` is the
-    path from the query's model to the calls."""
-    return Coalesce(Sum(f"{of}estimated_{kind}"), 0)
+def sum_of_estimates(kind: Literal["input", "output"]) -> Coalesce:
+    """Return an expression for the sum of the estimates for calls without a report."""
+    return Coalesce(Sum(f"estimated_{kind}"), 0)
 
 
-def _figures(of: str) -> dict[str, Coalesce]:
-    return {
-        "read": sum_of_tokens("input", of),
-        "cached": sum_of_tokens("cached", of),
-        "written": sum_of_tokens("output", of),
-        "guessed_read": sum_of_estimates("input", of),
-        "guessed_written": sum_of_estimates("output", of),
-    }
-
-
-_CALLS = "llm_artifacts__"
-_FIGURES, _FIGURES_OF_TESTS = _figures(_CALLS), _figures("")
+# The sums over the tests of models, by the names of the fields of SpentTokens.
+_SUMS_OF_TESTS = {
+    "read": sum_of_tokens("input"),
+    "cached": sum_of_tokens("cached"),
+    "written": sum_of_tokens("output"),
+    "guessed_read": sum_of_estimates("input"),
+    "guessed_written": sum_of_estimates("output"),
+}
+_USED = tuple(_SUMS_OF_TESTS)
 _DAY = timedelta(days=1)
+
+# Numbers of tokens by the fields of SpentTokens, by model and server; see `used_by_model`.
+Used = Mapping[str, Mapping[str, int]]
 
 
 # What stands between a model and its server in `used_by_model`, if the user has added the server.
@@ -101,30 +99,49 @@ def split_model(used: str) -> tuple[str, str]:
     return model, provider
 
 
-def _used_key(model: str, provider: str) -> str:
+def used_key(model: str, provider: str) -> str:
     is_ours = provider in (ENVIRONMENT_PROVIDER, EMBEDDED)
     return model if is_ours else f"{model}{_AT}{provider}"
 
 
+def add_to_spending(call: LLMArtifact) -> None:
+    """Add the tokens of a call to what its chapter has spent. The caller stores the call in the
+    same transaction, and has locked the chapter."""
+    reported = call.token_counts
+    used = {
+        "read": reported.get("input", 0),
+        "cached": reported.get("cached", 0),
+        "written": reported.get("output", 0),
+        "guessed_read": call.estimated_input,
+        "guessed_written": call.estimated_output,
+    }
+    which = {"session_id": call.session_id, "provider": call.provider, "model": call.model}
+    more = {name: F(name) + tokens for name, tokens in used.items() if tokens}
+    if not more:
+        return
+    if not SpentTokens.objects.filter(**which).update(**more):
+        SpentTokens.objects.create(**which, **used)
+
+
 def used_by_model(session_id: uuid.UUID) -> dict[str, Counter[str]]:
     """Return the numbers of tokens by model and server, including the tokens that a fork inherited;
-    `split_model` reads the keys. The numbers of a model have the names of `_FIGURES`.
+    `split_model` reads the keys. The numbers of a model have the names of the fields of
+    SpentTokens.
 
-    The function makes one query, which reads only an index of the artifacts and none of their
-    requests.
+    The function makes one query, which reads one row for each model, however many calls there were.
     """
     chapters = Session.everything.filter(pk=session_id).order_by()
     rows: list[Any] = list(
         chapters.values(
-            "inherited_usage", provider=F(f"{_CALLS}provider"), model=F(f"{_CALLS}model")
-        ).annotate(**_FIGURES)
+            "inherited_usage", *(f"spent_tokens__{name}" for name in ("provider", "model", *_USED))
+        )
     )
     used: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         # A chapter without calls gives one row, in which the model is None. This row is left out.
-        if row["model"] is not None:
-            key = _used_key(row["model"], row["provider"])
-            used[key].update({name: row[name] for name in _FIGURES})
+        if row["spent_tokens__model"] is not None:
+            key = used_key(row["spent_tokens__model"], row["spent_tokens__provider"])
+            used[key].update({name: row[f"spent_tokens__{name}"] for name in _USED})
     for model, tokens in (rows[0]["inherited_usage"] if rows else {}).items():
         used[model].update(tokens)
     return used
@@ -139,10 +156,10 @@ def spending_of_tests() -> Spending:
     """Return the spending of the tests of models within the last day."""
     recent = ModelTest.objects.filter(tested_at__gt=timezone.now() - _DAY).order_by()
     used: dict[str, Counter[str]] = defaultdict(Counter)
-    rows: list[Any] = list(recent.values("provider", "model").annotate(**_FIGURES_OF_TESTS))
+    rows: list[Any] = list(recent.values("provider", "model").annotate(**_SUMS_OF_TESTS))
     for row in rows:
-        figures = {name: row[name] for name in _FIGURES_OF_TESTS}
-        used[_used_key(row["model"], row["provider"])].update(figures)
+        figures = {name: row[name] for name in _USED}
+        used[used_key(row["model"], row["provider"])].update(figures)
     return _price(used)
 
 
@@ -152,7 +169,7 @@ def inherited_spending(chapter: Session) -> Spending:
     return _price(chapter.inherited_usage)
 
 
-def _price(used: Mapping[str, Mapping[str, int]]) -> Spending:
+def _price(used: Used) -> Spending:
     tokens, dollars, unpriced, estimated = 0, Decimal(0), 0, 0
     for model, row in used.items():
         read, written = row["read"] + row["guessed_read"], row["written"] + row["guessed_written"]
@@ -194,22 +211,34 @@ def check_price(choice: Choice) -> None:
         )
 
 
-def check_budget(session_id: uuid.UUID) -> None:
-    """Raise BudgetSpent if the chapter has reached a cap, as this process last read the
-    caps."""
-    _check_caps(partial(spending_of, session_id), "This chapter has", "it")
+def check_budget(session_id: uuid.UUID, read_reserved: Callable[[], Used] = dict) -> None:
+    """Raise BudgetSpent if the chapter has reached a cap, as this process last read the caps.
+
+    `read_reserved` returns what calls that are being made may use. Raises BudgetReserved if the
+    chapter reaches a cap together with them. Without a cap nothing is read.
+    """
+    _check_caps(partial(spending_of, session_id), read_reserved, "This chapter has", "it")
 
 
-def check_budget_of_tests() -> None:
-    """Raise BudgetSpent if the tests of the last day have cost as much as a chapter may."""
-    _check_caps(spending_of_tests, "The tests of models within a day have", "they")
+def check_budget_of_tests(read_reserved: Callable[[], Used] = dict) -> None:
+    """Raise BudgetSpent if the tests of the last day have cost as much as a chapter may, and
+    BudgetReserved if they may have done so once the running ones have ended."""
+    _check_caps(spending_of_tests, read_reserved, "The tests of models within a day have", "they")
 
 
-def _check_caps(read_spending: Callable[[], Spending], who_has: str, who: str) -> None:
+def _check_caps(
+    read_spending: Callable[[], Spending],
+    read_reserved: Callable[[], Used],
+    who_has: str,
+    who: str,
+) -> None:
     caps = present_caps()
     dollars, tokens = caps.dollars, caps.tokens
     if not dollars and not tokens:
         return
+    # What is reserved is read first. A call that ends between the two queries counts twice then.
+    # In the other order it would count in neither.
+    reserved = _price(read_reserved())
     spent = read_spending()
     if dollars and spent.dollars >= dollars:
         raise BudgetSpent(
@@ -224,3 +253,18 @@ def _check_caps(read_spending: Callable[[], Spending], who_has: str, who: str) -
             "Nothing was sent and your words are kept. "
             f"To go on, {how_to_raise_tokens()}."
         )
+    if dollars and spent.dollars + reserved.dollars >= dollars:
+        raise BudgetReserved(
+            f"{who_has} cost {spent.about}${spent.dollars:.2f} of the ${dollars:.2f} that "
+            f"{who} may cost, and calls that are being made may cost the rest. {_WAIT} "
+            f"{how_to_raise_dollars()}."
+        )
+    if tokens and spent.unpriced_tokens + reserved.unpriced_tokens >= tokens:
+        raise BudgetReserved(
+            f"{who_has} used {spent.about}{spent.unpriced_tokens:,} tokens of the "
+            f"{tokens:,} that {who} may use on models without a known price, and calls that are "
+            f"being made may use the rest. {_WAIT} {how_to_raise_tokens()}."
+        )
+
+
+_WAIT = "Nothing was sent and your words are kept. To go on, wait until these calls have ended, or"

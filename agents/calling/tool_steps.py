@@ -17,11 +17,9 @@ from typing import Any
 
 from django.db import Error as DatabaseError
 
-from agents.calling import rates
 from agents.calling.answers_by_call import ask_for_call
-from agents.calling.calls import OnText, Reply, make_call
+from agents.calling.calls import OnText, Reply, let_call_through, make_call
 from agents.calling.model_access import model_name
-from agents.calling.next_calls import let_call_through
 from agents.calling.prepared_calls import Compose, prepare_call
 from agents.facts.model_facts import facts_of
 from agents.modes import find_agent
@@ -187,20 +185,14 @@ class ToolWriting:
         )
         answer = reader_for(self._form, self.agent.tools)
         show = _Shown(self._parts, on_text)
-        call = await let_call_through(self.session_id, prepare, is_of_reply=self._is_reply)
+        call = await let_call_through(self.session_id, prepare)
         try:
             reply = await make_call(call, on_text=lambda piece: show.add(answer.take(piece)))
         finally:
             # Even if the reply broke off, the text that `answer` has held back is shown.
             end = answer.end()
             show.add(end.text)
-            if self._is_reply:
-                rates.reply_is_over(self.session_id)
         return reply, end
-
-    @property
-    def _is_reply(self) -> bool:
-        return self.attempt_id is not None
 
     def _layers(self) -> list[Layer]:
         """Return the layers of the request, with the tools after the instructions and the earlier

@@ -7,9 +7,7 @@ cannot be made or breaks off, the reply stays cut, and `Attempt.was_cut` says so
 import logging
 from collections.abc import Callable
 
-from agents.calling import rates
-from agents.calling.calls import Reply, make_call
-from agents.calling.next_calls import let_next_reply_through
+from agents.calling.calls import Reply, let_call_through, make_call
 from agents.calling.prepared_calls import PreparedCall, prepare_call
 from agents.flows.reply_texts import ReplyReader
 from agents.prompting.layers import Layer, Piece, text_layer
@@ -54,7 +52,7 @@ async def _continue(
     Text that arrived before an error is kept, because it was shown and may have cost something.
     """
     try:
-        following = await let_next_reply_through(call.session_id, lambda: _prepare(call, before))
+        following = await let_call_through(call.session_id, lambda: _prepare(call, before))
     except (ChapterError, ProviderError) as refusal:
         logger.warning("a reply stays cut: %s", type(refusal).__name__)
         return None
@@ -72,7 +70,6 @@ async def _continue(
     except ProviderError as error:
         logger.warning("a reply stays cut: %s", type(error).__name__)
     finally:
-        rates.reply_is_over(call.session_id)
         take(seam.take(front.end()) + seam.end())
     text = "".join(told)
     return Reply(text, was_cut) if text.strip() else None

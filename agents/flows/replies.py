@@ -12,10 +12,10 @@ from typing import Any
 from django.db import Error as DatabaseError
 from django.db import transaction
 
-from agents.calling.calls import Reply, let_reply_through
+from agents.calling.admission import give_back
+from agents.calling.calls import Reply, let_through
 from agents.calling.model_access import is_on_its_way
 from agents.calling.prepared_calls import PreparedCall, prepare_call
-from agents.calling.rates import reply_is_over
 from agents.calling.tool_steps import Step, ToolWriting
 from agents.flows.committing import SUMMARY_PAUSE_SECONDS, commit_reply, leave_ended
 from agents.flows.composing import compose_question, compose_reply, cues_of
@@ -307,7 +307,7 @@ def _open_and_prepare(
 def _begin_writing(attempt: Attempt, prepare: Prepare, compose_step: ComposeStep) -> Writing:
     if agent_of(attempt).tools:
         return _in_steps(attempt, compose_step)
-    return let_reply_through(attempt.session_id, partial(prepare, attempt))
+    return let_through(attempt.session_id, partial(prepare, attempt))
 
 
 def _store_first_changes(attempt: Attempt) -> None:
@@ -364,7 +364,7 @@ async def _write_or_fail(attempt: Attempt, writing: Begun, live: LiveReply) -> N
                 raise writing
             if isinstance(writing, Later):
                 writing = await writing.when_ready()
-            with _counted(attempt, writing):
+            with _admitted(writing):
                 await _write_and_commit(attempt, writing, live)
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
@@ -383,13 +383,13 @@ async def _write_or_fail(attempt: Attempt, writing: Begun, live: LiveReply) -> N
 
 
 @contextmanager
-def _counted(attempt: Attempt, writing: Writing) -> Iterator[None]:
-    """Stop counting the call of the reply at the end. Steps count their own calls."""
+def _admitted(writing: Writing) -> Iterator[None]:
+    """Give the call of the reply back if it was not sent. Steps admit their own calls."""
     try:
         yield
     finally:
         if isinstance(writing, PreparedCall):
-            reply_is_over(attempt.session_id)
+            give_back(writing.admission)
 
 
 async def _write_and_commit(attempt: Attempt, writing: Writing, live: LiveReply) -> None:

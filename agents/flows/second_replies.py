@@ -10,9 +10,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agents.calling import rates
-from agents.calling.calls import make_call
-from agents.calling.next_calls import let_next_reply_through
+from agents.calling.calls import let_call_through, make_call
 from agents.calling.prepared_calls import PreparedCall
 from agents.flows.reply_texts import FinishedReply, ReplyReader
 from agents.prompting.reply_rules import Asked, broken_rules
@@ -48,7 +46,7 @@ async def ask_once_more(
         return first
     again = replace(call, step=call.step + 1)
     try:
-        again = await let_next_reply_through(call.session_id, lambda: again)
+        again = await let_call_through(call.session_id, lambda: again)
     except (ChapterError, ProviderError) as refusal:
         logger.warning("a reply is not asked for again: %s", type(refusal).__name__)
         return first
@@ -84,8 +82,6 @@ async def _second(call: PreparedCall, reader: ReplyReader, live: LiveReply) -> F
     except ProviderError as error:
         logger.warning("the second try of a reply failed: %s", type(error).__name__)
         return None
-    finally:
-        rates.reply_is_over(call.session_id)
 
 
 def _listed(broken: Sequence[str]) -> str:

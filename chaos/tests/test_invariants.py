@@ -101,10 +101,16 @@ def chapter_rows(prompts: int = 9) -> Rows:
         ],
         "attempts": [attempt for attempt, *_events in played],
         "jobs": [job_row("lock", "done"), job_row("summarize", "done", 1, 7)],
-        "calls": [{"call_id": "call-1", "sent": "e3b0", "joined": "e3b0", "text": ""}],
+        "calls": [call_row("call-1", [100, 0, 20, 0, 0]), call_row("call-2", [0, 0, 0, 7, 5])],
+        "spent": [{"of": ["scripted", "m"], "tokens": [100, 0, 20, 7, 5]}],
         "world": None,
         "first_world": None,
     }
+
+
+def call_row(call_id: str, tokens: list[int]) -> dict[str, Any]:
+    sent = {"sent": "e3b0", "joined": "e3b0", "text": "", "of": ["scripted", "m"]}
+    return {"call_id": call_id, "tokens": tokens, **sent}
 
 
 def journal() -> Journal:
@@ -238,6 +244,13 @@ BREAKS: dict[str, list[Break]] = {
         lambda c: leave_alone(c, is_ending=True),
     ],
     "prompts are there": [lambda c: set_fields(c["calls"][0], joined="no text 'x'")],
+    "spending is a sum": [
+        lambda c: c["calls"].pop(),
+        lambda c: c["spent"].pop(),
+        lambda c: c["spent"].append(c["spent"][0]),
+        lambda c: set_fields(c["spent"][0], tokens=[100, 0, 20, 7, 6]),
+        lambda c: set_fields(c["calls"][0], of=["scripted", "another"]),
+    ],
     "accepted words are kept": [
         lambda c: set_fields(c["attempts"][8], key="another"),
         lambda c: set_fields(c["attempts"][8], words="Beat 9"),

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from agents.calling.model_access import provider_hosts
 from agents.exceptions import (
     BadSetup,
+    BudgetReserved,
     BudgetSpent,
     ConsentMissing,
     PriceUnknown,
@@ -129,6 +130,7 @@ _REFUSALS = {
         ConsentMissing,
         RateLimited,
         BudgetSpent,
+        BudgetReserved,
         PriceUnknown,
         PromptTooLong,
         WrongState,

@@ -34,6 +34,7 @@ from agents.servers.changing import add_server, choose_models, remove_server
 from agents.servers.choices import choice_of, refresh_choices
 from agents.servers.keys import key_for, paste_key
 from agents.tests.declared import CHARACTERS
+from agents.tests.recorded_calls import add_call
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
@@ -71,18 +72,8 @@ def chapter() -> Session:
     return make_active_chapter()
 
 
-def add_call(chapter: Session, provider: str, model: str, read: int) -> None:
-    LLMArtifact.objects.create(
-        session=chapter,
-        agent_id=1,
-        provider=provider,
-        model=model,
-        input_hash="-",
-        token_counts={"input": read, "output": 0, "cached": 0},
-        layers=[],
-        raw_output_ref="",
-        duration_ms=1,
-    )
+def spend(chapter: Session, provider: str, model: str, read: int) -> None:
+    add_call(chapter, model, provider=provider, input=read)
 
 
 class TestCapInDollars:
@@ -93,7 +84,7 @@ class TestCapInDollars:
     def test_calls_count_at_the_prices_of_their_own_server(self, chapter: Session) -> None:
         server = add_server("OpenRouter", "https://openrouter.ai/api/v1")
         refresh_choices()
-        add_call(chapter, "openrouter", PRICED, 1_000_000)
+        spend(chapter, "openrouter", PRICED, 1_000_000)
         price = price_of(PRICED, server.address)
         assert price is not None
         assert spending_of(chapter.pk).dollars == price.input > 1
@@ -112,7 +103,7 @@ class TestCapInDollars:
         play(chapter)
         add_server("OpenRouter", "https://openrouter.ai/api/v1")
         refresh_choices()
-        add_call(chapter, "openrouter", PRICED, 1_000_000)
+        spend(chapter, "openrouter", PRICED, 1_000_000)
         chapter.refresh_from_db()
         fork = fork_chapter(chapter.pk, 1)
         assert spending_of(fork.pk).dollars == spending_of(chapter.pk).dollars > 1
@@ -126,7 +117,7 @@ class TestCapInDollars:
         add_server("Ollama", "http://127.0.0.1:11434/v1")
         choose_models({"": ("ollama", "gpt-5.2")})
         check_allowed(chapter.pk, NARRATOR)
-        add_call(chapter, "ollama", "gpt-5.2", 1_000_000)
+        spend(chapter, "ollama", "gpt-5.2", 1_000_000)
         assert spending_of(chapter.pk).dollars == 0
         check_budget(chapter.pk)
 
@@ -136,8 +127,8 @@ class TestCapInDollars:
         settings.OPENAI_BASE_URL = "http://127.0.0.1:11434/v1"
         server = add_server("OpenAI", "https://api.openai.com/v1")
         refresh_choices()
-        add_call(chapter, server.provider, "gpt-5.2", 1_000_000)
-        add_call(chapter, "openai", "gpt-5.2", 1_000_000)
+        spend(chapter, server.provider, "gpt-5.2", 1_000_000)
+        spend(chapter, "openai", "gpt-5.2", 1_000_000)
         price = price_of("gpt-5.2", server.address)
         assert price is not None
         assert spending_of(chapter.pk).dollars == price.input

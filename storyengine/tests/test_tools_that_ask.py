@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.calling import answers_by_call, rates
+from agents.calling import answers_by_call
 from agents.calling.call_records import calls_behind_prompt
 from agents.calling.chapter_models import save_models
 from agents.calling.tests.exploring import form as form
@@ -90,7 +90,6 @@ def test_it_is_a_call_of_the_same_attempt_and_step(
         ("lighthouse.keeper", 3, attempt.pk),
     ]
     assert AdmittedCall.objects.count() == 4
-    assert not rates._replies
 
 
 @pytest.mark.parametrize("form", ["json"], indirect=True)
@@ -197,4 +196,3 @@ def test_a_stop_does_not_wait_for_the_answer(chapter: Session, provider: Scripte
     assert [one.kind for one in chapter.changes.all()] == ["lighthouse.lit"]
     asked = LLMArtifact.objects.get(agent=PILOT.name)
     assert asked.error == "Stopped before the end."
-    assert not rates._replies

@@ -17,7 +17,7 @@ from agents.calling.call_records import (
     record_of,
 )
 from agents.calling.recording import STOPPED
-from agents.calling.spending import spending_of
+from agents.calling.spending import add_to_spending, spending_of
 from agents.calling.stored_prompts import read_messages
 from agents.calling.usage import total_of, usage_by_agent, usage_of
 from agents.facts.prices import price_of
@@ -67,7 +67,9 @@ def add_call(chapter: Session, **fields: Any) -> LLMArtifact:
     }
     values |= fields
     agent = AGENTS[values["agent_id"]].name
-    return LLMArtifact.objects.create(session=chapter, agent=agent, **values)
+    call = LLMArtifact.objects.create(session=chapter, agent=agent, **values)
+    add_to_spending(call)
+    return call
 
 
 def test_a_call_that_nobody_reported_counts_as_the_caps_count_it(chapter: Session) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
 from agents.calling.calls import warm_model
@@ -34,6 +33,7 @@ from agents.providers.exceptions import (
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.live import LIVE_REPLIES
 from agents.tests.declared import CHARACTERS
+from agents.tests.recorded_calls import add_call
 from sessions.access import get_chapter
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
@@ -49,20 +49,6 @@ def chapter() -> Session:
 @pytest.fixture(autouse=True)
 def _openai(settings: Any) -> None:
     settings.OPENAI_BASE_URL = "https://api.openai.com/v1"
-
-
-def add_call(chapter: Session, model: str, **counts: int) -> LLMArtifact:
-    return LLMArtifact.objects.create(
-        session=chapter,
-        agent_id=1,
-        provider="openai",
-        model=model,
-        input_hash="-",
-        token_counts=counts,
-        layers=[],
-        raw_output_ref="",
-        duration_ms=1,
-    )
 
 
 def spending(chapter: Session) -> Spending:
@@ -140,8 +126,7 @@ class SilentProvider(ScriptedProvider):
 
 def add_estimated_call(chapter: Session, model: str, read: int, written: int = 0) -> None:
     """Add a stopped call. Its tokens are estimates, because the server reported no tokens."""
-    call = add_call(chapter, model)
-    LLMArtifact.objects.filter(pk=call.pk).update(estimated_input=read, estimated_output=written)
+    add_call(chapter, model, estimated=(read, written))
 
 
 def stop_a_reply(chapter: Session, provider: ScriptedProvider, words: str) -> None:
@@ -273,20 +258,6 @@ def test_a_cap_is_checked_in_one_query_however_many_calls_there_were(
         for model in ("o4-mini", "nobody-knows"):
             add_call(chapter, model, input=7, output=3, cached=0)
             add_estimated_call(chapter, model, 7, 3)
-
-
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans by the table's size")
-def test_the_cap_is_checked_without_reading_the_calls(
-    chapter: Session, settings: Any, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    settings.CHAPTER_TOKENS = 1
-    with django_assert_num_queries(1) as queries:
-        check_budget(chapter.pk)
-    [query] = queries.captured_queries
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
-        plan = [row[-1] for row in cursor.fetchall()]
-    assert any("COVERING INDEX artifact_spending" in step for step in plan), plan
 
 
 class TestModelsThatNoCapStops:

@@ -7,13 +7,15 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection
 from pytest_django import Settings
 
-from agents.calling import rates
+from agents.calling import admission
+from agents.calling.admission import Admission
 from agents.calling.prepared_calls import prepare_call
 from agents.calling.tests.exploring import (
     LOOK,
@@ -55,7 +57,6 @@ class TestCaps:
         with pytest.raises(error):
             world.write(explorer(), attempt_id=add_attempt(world.chapter).pk)
         assert len(provider.history) == len(world.steps) == 1
-        assert not rates._replies
 
     def test_calls_in_a_minute(
         self, settings: Settings, world: World, provider: ScriptedProvider
@@ -124,19 +125,16 @@ class TestStopping:
         async_to_sync(scenario)()
         assert len(provider.history) == 1
         assert "".join(world.shown) == "I look."
-        assert not rates._replies
 
     def test_a_stop_while_a_step_is_let_through_leaves_no_reply_counted(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        begun, go_on, counted = threading.Event(), threading.Event(), threading.Event()
+        begun, go_on = threading.Event(), threading.Event()
 
-        def let_through(session_id: uuid.UUID, _prepare: object) -> object:
+        def let_through(_session_id: uuid.UUID, _prepare: object) -> object:
             begun.set()
             go_on.wait(LONG)
-            rates._replies[session_id] += 1
-            counted.set()
-            return object()
+            return SimpleNamespace(admission=Admission(1))
 
         async def scenario() -> None:
             writing = world.writing(explorer(), attempt_id=uuid.uuid4())
@@ -146,14 +144,13 @@ class TestStopping:
             with pytest.raises(asyncio.CancelledError):
                 await task
             go_on.set()
-            await asyncio.to_thread(counted.wait, LONG)
             async with asyncio.timeout(LONG):
-                while rates._replies:
+                while admission._given_back != [1]:
                     await asyncio.sleep(0)
 
         with ThreadPoolExecutor(1) as threads:
             monkeypatch.setattr("agents.running.database.database_threads", threads)
-            monkeypatch.setattr("agents.calling.next_calls.let_reply_through", let_through)
+            monkeypatch.setattr("agents.calling.calls.let_through", let_through)
             async_to_sync(scenario)()
 
 

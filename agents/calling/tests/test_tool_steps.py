@@ -6,7 +6,6 @@ import logging
 import pytest
 from pytest_django import Settings
 
-from agents.calling import rates
 from agents.calling.stored_prompts import read_messages
 from agents.calling.tests.exploring import GO, MODELS, World, explorer, says, sent_text, sentences
 from agents.calling.tests.exploring import form as form
@@ -97,7 +96,6 @@ class TestSteps:
         assert names == (["look"] if form == "native" else [])
         assert "look" in first.raw_output_ref or form == "native"
         assert AdmittedCall.objects.count() == 2
-        assert not rates._replies
 
     def test_several_calls_of_one_answer_know_what_those_before_have_changed(
         self, world: World, provider: ScriptedProvider

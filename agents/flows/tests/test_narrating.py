@@ -1,6 +1,7 @@
 """Tests of agent 9: it narrates a chapter whole or by scenes, continues a short text, and resumes
 after a failure."""
 
+import uuid
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -8,6 +9,8 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
+from agents.calling import admission
+from agents.calling.admission import Reservation
 from agents.exceptions import RateLimited
 from agents.flows.estimates import estimate_build
 from agents.flows.narrating import cancel_build, plan_build, read_inputs, request_build
@@ -405,12 +408,14 @@ def test_a_continuation_waits_for_the_cap_on_calls_in_a_minute(
     provider.enqueue(words(300), words(300, "more"))
     refusals = [RateLimited("Too many."), RateLimited("Too many.")]
 
-    def count(_session_id: object) -> None:
+    def count(session_id: uuid.UUID, reservation: Reservation) -> int:
         if provider.history and refusals:
             raise refusals.pop()
+        return add_row(session_id, reservation)
 
+    add_row = admission._add_row
     monkeypatch.setattr("agents.flows.narrating.RATE_PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr("agents.calling.rates.count_call", count)
+    monkeypatch.setattr("agents.calling.admission._add_row", count)
     request_build(chapter.pk)
     run_jobs()
     assert len(NarrativeDraft.objects.get().chapter_text.split()) == 600

@@ -11,13 +11,14 @@ from pytest_django import Settings
 from agents.calling.calls import call_model
 from agents.calling.spending import check_budget, uncapped_models
 from agents.exceptions import BudgetSpent
-from agents.models import LLMArtifact, SpendingCap
+from agents.models import SpendingCap
 from agents.prompting.declarations import NARRATOR
 from agents.providers.scripted import ScriptedProvider
 from agents.servers import caps
 from agents.servers.caps import NO_CAPS, Caps, present_caps, stored_caps
 from agents.servers.changing import save_caps
 from agents.servers.choices import refresh_choices
+from agents.tests.recorded_calls import add_call
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
@@ -33,14 +34,7 @@ def _hosted(settings: Settings) -> None:
 
 
 def spend(chapter: Session, model: str, read: int) -> None:
-    LLMArtifact.objects.create(
-        session=chapter,
-        agent="narrator",
-        provider="openai",
-        model=model,
-        input_hash="-",
-        token_counts={"input": read, "output": 0, "cached": 0},
-    )
+    add_call(chapter, model, input=read)
 
 
 class TestHighest:

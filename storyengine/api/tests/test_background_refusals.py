@@ -8,9 +8,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents.flows.tests.narrations import make_ended_chapter
-from agents.models import AdmittedCall, Job, LLMArtifact, ProviderConsent
+from agents.models import AdmittedCall, Job, ProviderConsent
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
+from agents.tests.recorded_calls import add_call
 from sessions.models import Session
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from storyengine.api.tests.calling import RunJobs, address, assert_problem, call, waited
@@ -18,16 +19,9 @@ from storyengine.api.tests.calling import RunJobs, address, assert_problem, call
 pytestmark = pytest.mark.django_db
 
 
-def add_call(chapter: Session) -> None:
+def add_huge_call(chapter: Session) -> None:
     """Store a call whose tokens exceed every cap in these tests."""
-    LLMArtifact.objects.create(
-        session=chapter,
-        agent_id=0,
-        provider="scripted",
-        model="nobody-knows",
-        input_hash="-",
-        token_counts={"input": 9_000, "output": 0, "cached": 0},
-    )
+    add_call(chapter, input=9_000)
 
 
 STARTS: dict[str, tuple[Callable[[], Session], str]] = {
@@ -49,7 +43,7 @@ class TestRefusal:
     ) -> None:
         make, state = STARTS[action]
         chapter = make()
-        add_call(chapter)
+        add_huge_call(chapter)
         response = call("POST", address(chapter, action))
         problem = assert_problem(response, 429, "budget-spent")
         assert "Retry-After" not in response.headers
@@ -81,7 +75,7 @@ class TestRefusal:
         chapter = make()
 
         def spend_and_run() -> int:
-            add_call(chapter)
+            add_huge_call(chapter)
             return run_jobs()
 
         problem = assert_problem(waited(chapter, action, spend_and_run), 429, "budget-spent")

@@ -9,7 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from agents.calling.spending import check_budget, inherited_spending, spending_of
 from agents.exceptions import BudgetSpent
-from agents.models import LLMArtifact
+from agents.tests.recorded_calls import add_call
 from sessions.chapters import delete_chapter, reset_chapter
 from sessions.committing import find_turn
 from sessions.exceptions import UnknownChapter
@@ -25,17 +25,6 @@ from storyengine.exchange.tests.chapters import (
 )
 
 pytestmark = pytest.mark.django_db
-
-
-def add_call(chapter: Session, model: str = "nobody-knows", **tokens: int) -> None:
-    LLMArtifact.objects.create(
-        session=chapter,
-        agent_id=1,
-        provider="openai",
-        model=model,
-        input_hash="-",
-        token_counts=tokens,
-    )
 
 
 class TestSpending:

@@ -10,8 +10,8 @@ from django.utils import timezone
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from agents.calling.admission import give_back
 from agents.calling.prepared_calls import PreparedCall
-from agents.calling.rates import reply_is_over
 from agents.flows import committing, replies
 from agents.flows.acting import do_act
 from agents.flows.choosing import choose_reply, edit_reply
@@ -222,7 +222,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         if isinstance(writing, Exception):
             raise writing
         if isinstance(writing, PreparedCall):
-            reply_is_over(opened.attempt.session_id)
+            give_back(writing.admission)
         assert opened.must_run
         return opened.attempt
 

@@ -1,7 +1,5 @@
-"""Tests of the caps on calls in a minute, for each chapter and for all chapters together.
-
-Both caps count the calls of all processes.
-"""
+"""Tests of the caps on calls in a minute, for each chapter and for all chapters together, and of
+what calls reserve of the caps on spending. All caps count the calls of all processes."""
 
 import asyncio
 import json
@@ -9,9 +7,9 @@ import os
 import subprocess
 import sys
 import uuid
-from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -23,14 +21,15 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from agents.calling import rates
+from agents.calling.admission import Admission, Reservation, admit, end_reservation, give_back
 from agents.calling.calls import check_allowed, let_through, warm_model
-from agents.calling.rates import (
-    count_call,
-    let_reply_through,
-    reply_is_over,
+from agents.exceptions import (
+    BudgetReserved,
+    BudgetSpent,
+    ModelNotReady,
+    PromptTooLong,
+    RateLimited,
 )
-from agents.exceptions import ModelNotReady, PromptTooLong, RateLimited
 from agents.flows.composing import compose_start
 from agents.flows.ending import request_end
 from agents.flows.locking import request_lock
@@ -42,6 +41,7 @@ from agents.models import AdmittedCall
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.sweeping import sweep
 from agents.tests.declared import CHARACTERS
+from agents.tests.recorded_calls import add_call
 from agents.tests.replies import turn_delta
 from sessions.access import get_chapter
 from sessions.models import Attempt, Session
@@ -57,6 +57,10 @@ LONG = 60
 @pytest.fixture(autouse=True)
 def _scripted(settings: Settings, provider: ScriptedProvider) -> None:
     settings.LLM = "scripted"
+
+
+def count_call(session_id: uuid.UUID) -> None:
+    admit(session_id, Reservation("openai", "nobody-knows", 100, 50))
 
 
 @pytest.fixture
@@ -112,26 +116,6 @@ class TestCaps:
             assert play(chapter).status == Attempt.Status.FAILED
         assert play(chapter).status == Attempt.Status.COMMITTED
         assert AdmittedCall.objects.count() == 1
-
-    def test_a_reply_is_counted_by_one_statement(
-        self, chapter: Session, django_assert_num_queries: DjangoAssertNumQueries
-    ) -> None:
-        with django_assert_num_queries(1):
-            let_reply_through(chapter.pk)
-        reply_is_over(chapter.pk)
-
-    def test_a_reply_that_is_being_written_counts_for_another_process(
-        self, chapter: Session, settings: Settings
-    ) -> None:
-        settings.CALLS_PER_MINUTE = 1
-        let_reply_through(chapter.pk)
-        # Another process has nothing of this process's memory.
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(rates, "_replies", Counter())
-            patch.setattr(rates, "_reserved", {})
-            with pytest.raises(RateLimited):
-                let_reply_through(chapter.pk)
-            assert not rates._replies
 
     def test_a_chapter_that_is_gone_forgives_nothing(
         self, provider: ScriptedProvider, settings: Settings
@@ -197,13 +181,10 @@ class TestCaps:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("count", [count_call, let_reply_through])
-def test_several_at_once_reach_the_cap_and_never_pass_it(
-    settings: Settings, count: Callable[[uuid.UUID], None]
-) -> None:
+def test_several_at_once_reach_the_cap_and_never_pass_it(settings: Settings) -> None:
     settings.CALLS_PER_MINUTE = 5
     chapters = [make_active_chapter() for _ in range(12)]
-    results = at_once(*(partial(count, one.pk) for one in chapters))
+    results = at_once(*(partial(count_call, one.pk) for one in chapters))
     assert len(successes(results)) == AdmittedCall.objects.count() == 5
     assert all(isinstance(one, RateLimited) for one in refusals(results))
 
@@ -215,7 +196,7 @@ from concurrent.futures import ThreadPoolExecutor
 import django
 django.setup()
 from django.db import connection
-from agents.calling.rates import let_reply_through
+from agents.calling.admission import Reservation, admit
 from agents.exceptions import RateLimited
 from agents.models import AdmittedCall
 if connection.vendor == "sqlite" and sys.argv[1] == "create":
@@ -225,7 +206,7 @@ def ask(_):
     done = 0
     for _ in range(20):
         try:
-            let_reply_through(uuid.UUID(int=1))
+            admit(uuid.UUID(int=1), Reservation("openai", "nobody-knows", 1, 1))
             done += 1
         except RateLimited:
             pass
@@ -266,6 +247,76 @@ def test_two_processes_reach_the_cap_and_never_pass_it(tmp_path: Path) -> None:
         one.stdin.write("go\n")
         one.stdin.flush()
     assert sum(int(one.communicate(timeout=LONG)[0]) for one in asking) == 20
+
+
+class TestReservation:
+    @pytest.fixture(autouse=True)
+    def _cap(self, settings: Settings) -> None:
+        settings.CHAPTER_TOKENS = 1_000
+
+    def admit(self, chapter: Session, read: int, written: int = 0) -> Admission:
+        return admit(chapter.pk, Reservation("openai", "nobody-knows", read, written))
+
+    def test_a_call_that_is_being_made_counts_with_what_it_may_use(self, chapter: Session) -> None:
+        first = self.admit(chapter, 600, 400)
+        with pytest.raises(BudgetReserved, match="calls that are being made may use the rest"):
+            self.admit(chapter, 1)
+        # The refused call has neither been counted nor reserved anything.
+        assert AdmittedCall.objects.get().pk == first.row
+        self.admit(make_active_chapter(), 1)
+
+    def test_its_record_takes_the_place_of_the_reservation(self, chapter: Session) -> None:
+        first = self.admit(chapter, 600, 400)
+        add_call(chapter, input=600, output=100)
+        end_reservation(first)
+        self.admit(chapter, 300)
+        add_call(chapter, input=300)
+        with pytest.raises(BudgetSpent):
+            self.admit(chapter, 1)
+
+    def test_a_call_that_was_not_sent_reserves_nothing(self, chapter: Session) -> None:
+        give_back(self.admit(chapter, 1_000))
+        self.admit(chapter, 1_000)
+
+    def test_dollars_are_reserved_by_the_price_of_the_model(
+        self, chapter: Session, settings: Settings
+    ) -> None:
+        settings.CHAPTER_TOKENS, settings.CHAPTER_BUDGET = 0, Decimal(1)
+        settings.OPENAI_BASE_URL = "https://api.openai.com/v1"
+        admit(chapter.pk, Reservation("openai", "embedded:smollm2-135m", 10**9, 10**9))
+        admit(chapter.pk, Reservation("openai", "o4-mini", 1_000_000, 0))
+        with pytest.raises(BudgetReserved, match=r"\$0\.00 of the \$1\.00"):
+            admit(chapter.pk, Reservation("openai", "o4-mini", 1, 0))
+
+    def test_what_a_dead_process_has_reserved_is_free_after_a_while(self, chapter: Session) -> None:
+        self.admit(chapter, 1_000)
+        AdmittedCall.objects.update(reserved_until=timezone.now() - timedelta(seconds=1))
+        self.admit(chapter, 1_000)
+
+    def test_the_sweep_keeps_what_is_reserved(self, chapter: Session) -> None:
+        self.admit(chapter, 1_000)
+        AdmittedCall.objects.update(admitted_at=timezone.now() - timedelta(minutes=6))
+        sweep()
+        with pytest.raises(BudgetReserved):
+            self.admit(chapter, 1)
+
+    def test_a_reply_ends_its_reservation(self, chapter: Session, settings: Settings) -> None:
+        settings.CHAPTER_TOKENS = 10**9
+        play(chapter)
+        assert AdmittedCall.objects.get().reserved_written > 0
+        assert AdmittedCall.objects.get().reserved_until is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_several_calls_at_once_one_passes_a_cap_on_spending(settings: Settings) -> None:
+    settings.CHAPTER_TOKENS = 1_000
+    chapter = make_active_chapter()
+    results = at_once(
+        *(partial(admit, chapter.pk, Reservation("openai", "m", 400, 0)) for _ in range(12))
+    )
+    # The third of these calls may pass the cap, and none after it.
+    assert len(successes(results)) == AdmittedCall.objects.count() == 3
+    assert all(isinstance(one, BudgetReserved) for one in refusals(results))
 
 
 class TestWhatCounts:
