@@ -80,7 +80,9 @@ async def _keep(claims: dict[uuid.UUID, _Claim]) -> None:
         while claims:
             # A stop by another process is looked at in the rows at once.
             with suppress(TimeoutError):
-                await asyncio.wait_for(is_stopped.wait(), FLUSH_SECONDS)
+                # Before Python 3.12, `asyncio.wait_for` may lose a cancellation.
+                async with asyncio.timeout(FLUSH_SECONDS):
+                    await is_stopped.wait()
             is_stopped.clear()
             await _renew(claims)
     finally:

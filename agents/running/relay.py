@@ -60,6 +60,7 @@ async def _relay(run_id: uuid.UUID, live: LiveReply) -> None:
                 await _add_pieces(redis, _name_of(run_id), live)
                 return
         except _ERRORS as error:
+            _raise_if_cancelled()
             logger.warning("the words of a reply are not relayed: %s", type(error).__name__)
             if live.is_over:
                 return
@@ -130,6 +131,7 @@ class RelayReader:
                 {_name_of(self.run_id): self._last_id}, block=max(1, round(seconds * 1_000))
             )
         except _ERRORS:
+            _raise_if_cancelled()
             await self.close()
             await asyncio.sleep(max(0.0, until - asyncio.get_running_loop().time()))
             return False
@@ -170,8 +172,17 @@ async def listen_for_stops(is_told: Callable[[uuid.UUID], None]) -> None:
                     if message["type"] == "message":
                         is_told(uuid.UUID(message["data"]))
         except _ERRORS as error:
+            _raise_if_cancelled()
             logger.warning("stops are not heard: %s", type(error).__name__)
         await asyncio.sleep(_RETRY_SECONDS)
+
+
+def _raise_if_cancelled() -> None:
+    """Raise CancelledError if the task was cancelled. A connection that cannot be closed may put
+    its own error in the place of the cancellation, and the task would then go on for ever."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 @asynccontextmanager

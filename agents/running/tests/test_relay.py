@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
@@ -150,7 +150,7 @@ def test_words_come_before_they_are_stored_and_a_late_follower_gets_those_so_far
 def test_a_stop_reaches_the_writer_at_once(
     redis: OwnRedis, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "FLUSH_SECONDS", 600.0)
+    monkeypatch.setattr(claims, "FLUSH_SECONDS", 60.0)
 
     async def run() -> None:
         written = Written(chapter, provider, "I step in and wait.")
@@ -221,6 +221,50 @@ def test_without_redis_nothing_is_relayed() -> None:
         assert not relay._at_work
 
     async_to_sync(run)()
+
+
+class UnclosedRedis:
+    """A connection that answers nothing, and that cannot be closed because Redis is lost."""
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_args, **_options: self
+
+    async def __aenter__(self) -> "UnclosedRedis":
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
+
+    def __await__(self) -> Any:
+        return asyncio.Event().wait().__await__()
+
+    async def aclose(self) -> None:
+        raise RedisError("lost")
+
+
+@pytest.mark.parametrize("does", ["listens", "relays"])
+def test_who_is_cancelled_ends_even_if_the_connection_cannot_be_closed(
+    does: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
+    monkeypatch.setattr(relay, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(relay, "_open", UnclosedRedis)
+    live = LiveReply()
+    live.append("I step in.")
+
+    async def run() -> None:
+        work: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
+            "listens": lambda: relay.listen_for_stops(lambda _run_id: None),
+            "relays": lambda: relay._relay(uuid.uuid4(), live),
+        }
+        task = asyncio.create_task(work[does]())
+        await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait({task}, timeout=20)
+        assert done
+        assert task.cancelled()
+
+    asyncio.run(run())
 
 
 def test_a_redis_that_is_not_there_is_waited_for_as_long_as_asked(settings: Settings) -> None:
