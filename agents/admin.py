@@ -23,6 +23,7 @@ from agents.models import (
     ProviderConsent,
     ReportedWindow,
     SpendingCap,
+    SpentTokens,
     TokenCalibration,
 )
 from sessions.records_admin import RecordAdmin, preformatted
@@ -141,6 +142,13 @@ class ModelChoiceAdmin(RecordAdmin):
 class ModelTestAdmin(RecordAdmin):
     list_display = ["tested_at", "agent", "provider", "model", "token_counts", "error"]
     search_fields = ["agent", "model"]
+
+
+@admin.register(SpentTokens)
+class SpentTokensAdmin(RecordAdmin):
+    list_display = ["session", "provider", "model", "read", "cached", "written"]
+    list_select_related = ["session"]
+    search_fields = ["model", "provider"]
 
 
 @admin.register(SpendingCap)

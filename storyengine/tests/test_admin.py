@@ -25,6 +25,7 @@ from agents.models import (
     ProviderConsent,
     ReportedWindow,
     SpendingCap,
+    SpentTokens,
     TokenCalibration,
 )
 from agents.prompting.sent_layers import SentLayer
@@ -97,6 +98,7 @@ def add_records(chapter: Session, number: int = 1) -> None:
             layers=layers,
             raw_output_ref="It swings.",
         )
+        SpentTokens.objects.create(session=chapter, provider="scripted", model=f"m{at}")
         Job.objects.create(session=chapter, kind="summarize", key=str(at), error="lantern")
         lapsed = {"words": "lantern", "lease_until": chapter.created_at}
         add_attempt(chapter, submission_key=str(at), **lapsed)
@@ -211,7 +213,7 @@ def test_a_chapter_leads_to_its_own_records(
     client: Client, chapter: Session, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     add_records(make_active_chapter(), number=3)
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(22):
         page = client.get(address(Session, "change", chapter.pk)).content.decode()
     records = (Event, Attempt, Turn, MemoryBlock, NarrativeDraft, LLMArtifact, Job, Tab1Inputs)
     for model in records:

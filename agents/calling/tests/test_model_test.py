@@ -25,6 +25,7 @@ from agents.providers.exceptions import (
 from agents.providers.scripted import ScriptedProvider
 from agents.servers.caps import Caps
 from agents.servers.changing import add_server, choose_models, save_caps
+from agents.tests.recorded_calls import add_call
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
@@ -116,14 +117,7 @@ class TestCaps:
         provider.enqueue("Ready.")
         assert try_model(agent, chapter).model == "o4-mini"
         assert ModelTest.objects.get().session == chapter
-        LLMArtifact.objects.create(
-            session=chapter,
-            agent="narrator",
-            provider="openai",
-            model="gpt-5.2",
-            input_hash="-",
-            token_counts={"input": 1_000_000, "output": 0, "cached": 0},
-        )
+        add_call(chapter, "gpt-5.2", input=1_000_000)
         with pytest.raises(BudgetSpent, match="This chapter has cost"):
             try_model(agent, chapter)
         assert len(provider.history) == 1

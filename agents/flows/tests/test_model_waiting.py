@@ -55,7 +55,7 @@ def test_it_fails_with_the_reason_if_the_model_does_not_come(
         raise ModelNotReady("There is no room for the model.", is_coming=False)
 
     looks += [True, True]
-    monkeypatch.setattr("agents.flows.replies.let_reply_through", refuse)
+    monkeypatch.setattr("agents.flows.replies.let_through", refuse)
     attempt = play(chapter)
     assert (attempt.status, attempt.error) == (
         Attempt.Status.FAILED,

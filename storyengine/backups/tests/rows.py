@@ -20,6 +20,7 @@ from agents.models import (
     ProviderConsent,
     ReportedWindow,
     SpendingCap,
+    SpentTokens,
     TokenCalibration,
 )
 from agents.running.heartbeats import store_heartbeat
@@ -86,6 +87,7 @@ def fill_every_table() -> Session:
     # worker runs.
     store_heartbeat("worker", {HARD_TEXT: 2**53}, is_last=True)
     AdmittedCall.objects.create(session_id=chapter.pk)
+    SpentTokens.objects.create(session=chapter, provider="p", model="m", read=2**40)
     ReportedWindow.objects.create(server="http://localhost", model=HARD_TEXT)
     PromptText.objects.create(session=chapter, hash="0" * 20, text=HARD_TEXT)
     return chapter

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.models import LLMArtifact
+from agents.tests.recorded_calls import add_call
 from sessions.acts import act
 from sessions.chapters import delete_chapter
 from sessions.models import Session
@@ -234,14 +234,7 @@ class TestOrigin:
 class TestSpending:
     @pytest.fixture
     def fork(self, chapter: Session) -> Session:
-        LLMArtifact.objects.create(
-            session=chapter,
-            agent_id=1,
-            provider="openai",
-            model="o4-mini",
-            input_hash=str(uuid.uuid4()),
-            token_counts={"input": 12_000, "output": 345, "cached": 0},
-        )
+        add_call(chapter, "o4-mini", input=12_000, output=345)
         return fork_chapter(chapter.pk, 3)
 
     def test_the_question_names_what_counts(
@@ -255,9 +248,7 @@ class TestSpending:
     def test_the_meter_has_what_was_inherited_and_the_page_says_which_part_it_is(
         self, client: Client, chapter: Session, fork: Session
     ) -> None:
-        chapter.llm_artifacts.create(
-            agent_id=2, provider="openai", model="o4-mini", estimated_input=20, estimated_output=10
-        )
+        add_call(chapter, "o4-mini", estimated=(20, 10))
         fork = fork_chapter(chapter.pk, 4)
         html = get_page(client, fork, "usage")
         assert "12k tokens" in by_id(html, "meter").words
