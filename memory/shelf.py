@@ -3,63 +3,21 @@ order."""
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import (
-    Exists,
-    OuterRef,
-    Q,
-    QuerySet,
-    Subquery,
-    Sum,
-    TextChoices,
-    Value,
-)
-from django.db.models.functions import Coalesce, Lower, NullIf
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from memory.models import NarrativeDraft
+from memory.shelf_groups import Group, chapters_in, group_of, has_draft
+from memory.shelf_orders import Order, sort_stories, walk_stories
 from sessions.models import Event, Session, Story, Tab1Inputs
-from sessions.states import State
-from sessions.stories import BY_PLACE
 
 # The most words of a search that count.
 MOST_WORDS = 8
-
-
-class Group(TextChoices):
-    """The groups of chapters by which stories can be filtered. A chapter that has ended and has a
-    draft is told. ARCHIVED are the stories that were put away, whatever their chapters are."""
-
-    SETTING_UP = "setting-up"
-    IN_PLAY = "in-play"
-    ENDED = "ended"
-    TOLD = "told"
-    ARCHIVED = "archived"
-
-
-class Order(TextChoices):
-    """The orders of stories, beside the usual one, in which the story that was played last comes
-    first."""
-
-    TITLE = "title"
-    BEGUN = "begun"
-    LENGTH = "length"
-
-
-_GROUP_OF_STATE: Mapping[str, Group] = {
-    State.DRAFT_TAB1: Group.SETTING_UP,
-    State.LOCKING: Group.SETTING_UP,
-    State.RESETTING: Group.SETTING_UP,
-    State.ACTIVE: Group.IN_PLAY,
-    State.SUMMARIZING: Group.IN_PLAY,
-    State.ENDED: Group.ENDED,
-    State.NARRATING: Group.ENDED,
-}
 # A count of stories ends here, so that it costs the same however many there are.
 COUNTED = 300
 _ALL = slice(None)
-_SHOWN = Q(chapters__deleted_at=None) & ~Q(chapters__state=State.IMPORTING)
 
 
 def find_stories(
@@ -69,7 +27,9 @@ def find_stories(
     places of the order. Without a group, all stories but the archived ones are found."""
     if not order:
         return _by_play(words, group, places)
-    return list(_SORTED[order](_found(words, group))[places])
+    if order in (Order.TITLE, Order.LENGTH) and not words and count_stories(group=group) > COUNTED:
+        return walk_stories(group, order, places)
+    return list(sort_stories(_found(words, group), order)[places])
 
 
 def count_stories(words: str = "", group: str = "", *, most: int | None = COUNTED + 1) -> int:
@@ -78,15 +38,15 @@ def count_stories(words: str = "", group: str = "", *, most: int | None = COUNTE
         return _found(words, group)[:most].count()
     # A chapter is counted for its story if the story has no earlier one in the group. The index
     # of states leads to these chapters, so that stories of other groups are not read.
-    earlier = _chapters_in(group).filter(story=OuterRef("story"), pk__lt=OuterRef("pk"))
-    chapters = _chapters_in(group).filter(~Exists(earlier), story__archived_at=None)
+    earlier = chapters_in(group).filter(story=OuterRef("story"), pk__lt=OuterRef("pk"))
+    chapters = chapters_in(group).filter(~Exists(earlier), story__archived_at=None)
     return chapters.order_by()[:most].count()
 
 
 def count_groups() -> Mapping[str, int]:
     """Return how many stories each group has, and under "" how many are not archived, each at most
     one more than COUNTED. A story whose chapters are in several groups counts in each of them."""
-    chapters = Session.objects.annotate(is_told=_has_draft()).order_by()
+    chapters = Session.objects.annotate(is_told=has_draft()).order_by()
     rows = list(
         chapters.values_list("story", "state", "is_told", "story__archived_at")[: COUNTED + 1]
     )
@@ -105,9 +65,8 @@ def count_groups() -> Mapping[str, int]:
 
 def _found(words: str, group: str) -> QuerySet[Story]:
     """Return the stories that `find_stories` finds, in no order."""
-    of_group = _chapters_in(group) if group != Group.ARCHIVED else Session.objects.all()
     stories = Story.objects.filter(
-        Exists(of_group.filter(story=OuterRef("pk"))),
+        Exists(chapters_in(group).filter(story=OuterRef("pk"))),
         archived_at__isnull=group != Group.ARCHIVED,
     )
     return stories.filter(pk__in=_stories_with(words)) if words else stories
@@ -123,58 +82,11 @@ def _by_play(words: str, group: str, places: slice) -> list[Story]:
     is_archived = group == Group.ARCHIVED
     latest = Session.objects.filter(~Exists(later), story__archived_at__isnull=not is_archived)
     if group and not is_archived:
-        latest = latest.filter(Exists(_chapters_in(group).filter(story=OuterRef("story"))))
+        latest = latest.filter(Exists(chapters_in(group).filter(story=OuterRef("story"))))
     if words:
         latest = latest.filter(story__in=_stories_with(words))
     in_order = latest.select_related("story").order_by("-last_played_at", "story")
     return [chapter.story for chapter in in_order.only("story")[places]]
-
-
-def _by_title(stories: QuerySet[Story]) -> QuerySet[Story]:
-    chapters = Session.objects.filter(story=OuterRef("pk")).order_by(*BY_PLACE)
-    first_title = Subquery(chapters.values("title")[:1])
-    title = Lower(Coalesce(NullIf("title", Value("")), first_title))
-    return stories.order_by(title, "pk")
-
-
-def _by_beginning(stories: QuerySet[Story]) -> QuerySet[Story]:
-    return stories.order_by("-created_at", "pk")
-
-
-def _by_length(stories: QuerySet[Story]) -> QuerySet[Story]:
-    is_counted = _SHOWN & Q(chapters__is_chosen=True)
-    return stories.alias(prompts=Sum("chapters__prompt_index", filter=is_counted)).order_by(
-        "-prompts", "pk"
-    )
-
-
-_SORTED: Mapping[str, Callable[[QuerySet[Story]], QuerySet[Story]]] = {
-    Order.TITLE: _by_title,
-    Order.BEGUN: _by_beginning,
-    Order.LENGTH: _by_length,
-}
-
-
-def group_of(state: str, *, is_told: bool) -> Group:
-    """Return the group of a chapter in this state. `is_told` says that it has a draft."""
-    group = _GROUP_OF_STATE[state]
-    return Group.TOLD if group == Group.ENDED and is_told else group
-
-
-def _chapters_in(group: str) -> QuerySet[Session]:
-    """Return the chapters that are in this group, or all chapters without a group."""
-    if not group:
-        return Session.objects.all()
-    of_states = Group.ENDED if group == Group.TOLD else group
-    states = [state for state, one in _GROUP_OF_STATE.items() if one == of_states]
-    chapters = Session.objects.filter(state__in=states)
-    if of_states == Group.ENDED:
-        return chapters.filter(_has_draft() if group == Group.TOLD else ~_has_draft())
-    return chapters
-
-
-def _has_draft() -> Exists:
-    return Exists(NarrativeDraft.objects.filter(session=OuterRef("pk")))
 
 
 def _stories_with(words: str) -> "QuerySet[Session, uuid.UUID]":

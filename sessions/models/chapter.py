@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import models, transaction
 from django.db.models import F, Q
+from django.db.models.functions import Lower
 from django.urls import reverse
 from django.utils import timezone
 
@@ -63,6 +64,8 @@ class Story(models.Model):
                 condition=Q(archived_at__isnull=False),
                 name="story_archived",
             ),
+            # The order of the shelf by titles, of the stories that have one of their own.
+            models.Index(Lower("title"), "story_id", condition=~Q(title=""), name="story_title"),
         ]
 
     def __str__(self) -> str:
@@ -179,6 +182,29 @@ class Session(models.Model):
             models.Index(fields=["state", "story"], name="chapter_by_state"),
             models.Index(
                 fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="chapter_deleted"
+            ),
+            # The order of the shelf by titles, of the stories that are called as their first
+            # chapter.
+            models.Index(
+                Lower("title"), "story", condition=Q(deleted_at=None), name="chapter_title"
+            ),
+            # The order of the shelf by length: the chapters at the first place of a story, the
+            # later ones, with which they are summed, and those that do not count.
+            models.Index(
+                F("prompt_index").desc(),
+                "story",
+                condition=Q(is_chosen=True, deleted_at=None, place__lte=1),
+                name="chapter_length",
+            ),
+            models.Index(
+                fields=["story", "prompt_index"],
+                condition=Q(is_chosen=True, deleted_at=None, place__gt=1),
+                name="chapter_later",
+            ),
+            models.Index(
+                fields=["story"],
+                condition=Q(is_chosen=False, deleted_at=None),
+                name="chapter_not_chosen",
             ),
         ]
 

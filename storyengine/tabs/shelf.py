@@ -15,15 +15,9 @@ from django.urls import reverse
 
 from memory.drafts import chosen_drafts
 from memory.models import NarrativeDraft
-from memory.shelf import (
-    COUNTED,
-    Group,
-    Order,
-    count_groups,
-    count_stories,
-    find_stories,
-    group_of,
-)
+from memory.shelf import COUNTED, count_groups, count_stories, find_stories
+from memory.shelf_groups import Group, group_of
+from memory.shelf_orders import Order
 from sessions.limits import SEARCH_CHAR_LIMIT
 from sessions.models import SAID, Event, Session, Story
 from sessions.stories import BY_PLACE, Deletion, title_of

@@ -6,7 +6,8 @@ from django.utils import timezone
 
 from memory import shelf as finding
 from memory.models import NarrativeDraft
-from memory.shelf import Group, count_groups, count_stories, find_stories
+from memory.shelf import count_groups, count_stories, find_stories
+from memory.shelf_groups import Group
 from sessions.models import Session, Story
 from sessions.states import State
 from sessions.stories import archive_story, hide_chapter, rename_story

@@ -1,0 +1,54 @@
+"""The groups of chapters by which stories can be filtered."""
+
+from collections.abc import Mapping
+
+from django.db.models import Exists, OuterRef, QuerySet, TextChoices
+
+from memory.models import NarrativeDraft
+from sessions.models import Session
+from sessions.states import State
+
+
+class Group(TextChoices):
+    """A chapter that has ended and has a draft is told. ARCHIVED are the stories that were put
+    away, whatever their chapters are."""
+
+    SETTING_UP = "setting-up"
+    IN_PLAY = "in-play"
+    ENDED = "ended"
+    TOLD = "told"
+    ARCHIVED = "archived"
+
+
+_GROUP_OF_STATE: Mapping[str, Group] = {
+    State.DRAFT_TAB1: Group.SETTING_UP,
+    State.LOCKING: Group.SETTING_UP,
+    State.RESETTING: Group.SETTING_UP,
+    State.ACTIVE: Group.IN_PLAY,
+    State.SUMMARIZING: Group.IN_PLAY,
+    State.ENDED: Group.ENDED,
+    State.NARRATING: Group.ENDED,
+}
+
+
+def group_of(state: str, *, is_told: bool) -> Group:
+    """Return the group of a chapter in this state. `is_told` says that it has a draft."""
+    group = _GROUP_OF_STATE[state]
+    return Group.TOLD if group == Group.ENDED and is_told else group
+
+
+def chapters_in(group: str) -> QuerySet[Session]:
+    """Return the chapters that are in this group. Without a group, and for ARCHIVED, these are all
+    chapters."""
+    if group in ("", Group.ARCHIVED):
+        return Session.objects.all()
+    of_states = Group.ENDED if group == Group.TOLD else group
+    states = [state for state, one in _GROUP_OF_STATE.items() if one == of_states]
+    chapters = Session.objects.filter(state__in=states)
+    if of_states == Group.ENDED:
+        return chapters.filter(has_draft() if group == Group.TOLD else ~has_draft())
+    return chapters
+
+
+def has_draft() -> Exists:
+    return Exists(NarrativeDraft.objects.filter(session=OuterRef("pk")))
