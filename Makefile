@@ -62,8 +62,9 @@ bench: .venv/installed staticfiles/staticfiles.json ## measure; DATA=file replay
 		$(if $(LOAD),$(if $(SERVERS),--servers) $(if $(PARTS),--parts $(PARTS))) \
 		$(if $(FOLD),$(if $(TURNS),--turns $(TURNS)) $(if $(SEED),--seed $(SEED)))
 
-chaos: .venv/installed staticfiles/staticfiles.json ## break what can break while chapters are played; FAULTS, SEED, MINUTES, SERVERS=1
-	@python -m chaos --faults $(or $(FAULTS),1000) --seed $(or $(SEED),7) --minutes $(or $(MINUTES),45) $(if $(SERVERS),--servers)
+chaos: .venv/installed staticfiles/staticfiles.json ## break what can break while chapters are played; FAULTS, SEED, MINUTES, SERVERS=1 [CLOCK=15]
+	@python -m chaos --faults $(or $(FAULTS),1000) --seed $(or $(SEED),7) --minutes $(or $(MINUTES),45) $(if $(SERVERS),--servers) \
+		$(if $(CLOCK),--clock-ahead $(CLOCK))
 
 pictures: .venv/installed-dev ## take the pictures of README.md and docs/guide.md anew; needs Chromium
 	@python -m bench.pictures

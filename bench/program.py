@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from http.client import HTTPException
@@ -42,12 +42,15 @@ class Processes:
         # Maps each name to the process that was last started under this name.
         self.by_name: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, name: str, command: list[str]) -> "subprocess.Popen[bytes]":
+    def start(
+        self, name: str, command: list[str], variables: Mapping[str, str] | None = None
+    ) -> "subprocess.Popen[bytes]":
+        """Start a program. `variables` are of its environment alone."""
         log = self._stack.enter_context((self._log_folder / f"{name}.log").open("wb"))
         process = subprocess.Popen(  # noqa: S603 - the commands are this repository's own
             command,
             cwd=ROOT,
-            env=self.environment,
+            env={**self.environment, **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -191,6 +194,23 @@ def start_named(processes: Processes, names: Collection[str]) -> None:
     for name, command in procfile_lines():
         if name in names:
             processes.start(name, ["/bin/sh", "-c", command])
+
+
+def start_second(
+    processes: Processes, name: str, port: int, variables: Mapping[str, str] | None = None
+) -> None:
+    """Start a second process beside the one of the Procfile that has this name. It is called `web
+    2` or `worker 2`. A web process serves at the port."""
+    command = dict(procfile_lines())[name]
+    if name == "worker":
+        # Celery's workers of one machine need different names.
+        command += " --hostname second@%h"
+    own = {"PORT": str(port), **(variables or {})}
+    processes.start(second_name(name), ["/bin/sh", "-c", command], own)
+
+
+def second_name(name: str) -> str:
+    return f"{name} 2"
 
 
 def procfile_lines() -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from statistics import median, quantiles
 from bench.figure import Figure
 from bench.http_calls import Server, call, stream
 from bench.load_stack import LoadStack, open_load_stack
-from bench.program import LOOPBACK, answers, free_port, procfile_lines, wait_until
+from bench.program import LOOPBACK, answers, free_port, start_second, wait_until
 from bench.proxy import NGINX, start_proxy
 from bench.report import report
 
@@ -73,13 +73,9 @@ def main(options: argparse.Namespace) -> int:
 
 def start_another(stack: LoadStack) -> Server:
     """Start a second web process and a second worker on the same database and broker."""
-    processes, commands = stack.processes, dict(procfile_lines())
-    first = processes.environment["PORT"]
     server = Server(LOOPBACK, free_port())
-    processes.environment["PORT"] = str(server.port)
-    processes.start("web 2", ["/bin/sh", "-c", commands["web"]])
-    processes.start("worker 2", ["/bin/sh", "-c", f"{commands['worker']} --hostname second@%h"])
-    processes.environment["PORT"] = first
+    for name in ("web", "worker"):
+        start_second(stack.processes, name, server.port)
     wait_until(lambda: answers(server), "the second web process", seconds=60)
     return server
 

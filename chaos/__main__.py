@@ -20,7 +20,7 @@ from chaos.follow_ups import AFTER
 from chaos.invariants import find_violations
 from chaos.journal import Journal, Violation
 from chaos.schedule import Fault, plan_faults
-from chaos.stack import Stack, open_stack
+from chaos.stack import Clock, Stack, open_stack
 
 # The number of steps between two checks of the database.
 CHECK_EVERY = 25
@@ -60,16 +60,27 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--servers",
         action="store_true",
-        help="on a PostgreSQL and a Redis of its own, which are killed too",
+        help="two web processes and two workers on a PostgreSQL and a Redis of their own, which "
+        "are killed too",
     )
-    return parser.parse_args(arguments)
+    parser.add_argument(
+        "--clock-ahead",
+        type=int,
+        default=0,
+        metavar="SECONDS",
+        help="the second web process and the second worker have a clock that is ahead so much",
+    )
+    options = parser.parse_args(arguments)
+    if options.clock_ahead and not options.servers:
+        parser.error("--clock-ahead needs --servers, because only then there are two processes")
+    return options
 
 
 def run(stack: Stack, faults: Sequence[Fault], *, seed: int, minutes: float) -> Found:
     """Play until every fault has had an effect, or until the time is over. Check the database in
     between."""
     started = time.monotonic()
-    client = Client(stack.program, Journal())
+    client = Client(stack.programs, Journal())
     driver = Driver(stack, client, stack.scenarios)
     found = Found(seed, len(faults))
     step = 0
@@ -151,8 +162,11 @@ def print_found(found: Found) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    with open_stack(with_servers=options.servers) as stack:
-        faults = plan_faults(options.faults, options.seed, kills=stack.kills)
+    clock = Clock(options.clock_ahead) if options.clock_ahead else None
+    with open_stack(with_servers=options.servers, clock=clock) as stack:
+        faults = plan_faults(
+            options.faults, options.seed, kills=stack.kills, elsewhere=stack.elsewhere
+        )
         found = run(stack, faults, seed=options.seed, minutes=options.minutes)
         if found.violations:
             print(stack.processes.end_of_logs(), file=sys.stderr)
@@ -163,5 +177,7 @@ def main(options: argparse.Namespace) -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main(parse_options()))
+    except BenchError as error:
+        sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit(130)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 from bench.http_calls import BenchError, Server, StreamEvent, call, stream
@@ -37,13 +38,26 @@ NOTHING = Told(0)
 
 class Client:
     """The client. `broken` is True while a process or a server is down. While `broken` is True, no
-    error counts as a violation."""
+    error counts as a violation.
 
-    def __init__(self, server: Server, journal: Journal) -> None:
-        self._server = server
+    Where there are several web processes, its requests go to them in turn.
+    """
+
+    def __init__(self, servers: Sequence[Server], journal: Journal) -> None:
+        self._turns = cycle(servers)
         self.journal = journal
         self.violations: list[Violation] = []
         self.broken = False
+
+    def apart(self) -> "tuple[Client, Client]":
+        """Return two clients of the same journal, each of one of two web processes alone."""
+        one, other = (Client([next(self._turns)], self.journal) for _ in range(2))
+        one.violations = other.violations = self.violations
+        return one, other
+
+    def next_server(self) -> Server:
+        """Return the web process that gets the next request."""
+        return next(self._turns)
 
     def create(self, setup: Setup, scenario: Scenario) -> str:
         """Create a chapter and save its setup. Return the chapter's id, or "" if a request
@@ -85,7 +99,7 @@ class Client:
         was a token of the reply."""
         session_id, submission = key
         events = stream(
-            self._server,
+            self.next_server(),
             f"/api/session/{session_id}/prompt",
             _body_of(words),
             headers={"Idempotency-Key": submission},
@@ -123,7 +137,7 @@ class Client:
             if answer.status == 201:
                 fork = answer.body["session_id"]
                 if self.journal.forks.setdefault(key, fork) != fork:
-                    self._complain("a form sent again is one fork", key[0], f"{told}")
+                    self.complain("a form sent again is one fork", key[0], f"{told}")
                 self.journal.setups[fork] = self.journal.setups[key[0]]
         return told
 
@@ -173,18 +187,20 @@ class Client:
         self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None
     ) -> Told:
         try:
-            answer = call(self._server, method, path, body, headers=headers, timeout=ANSWER_SECONDS)
+            answer = call(
+                self.next_server(), method, path, body, headers=headers, timeout=ANSWER_SECONDS
+            )
         except TimeoutError:
-            self._complain("every request is answered", path, "no answer within a minute")
+            self.complain("every request is answered", path, "no answer within a minute")
             return NOTHING
         except NETWORK_ERRORS as error:
             if not self.broken:
-                self._complain("every request is answered", path, repr(error))
+                self.complain("every request is answered", path, repr(error))
             return NOTHING
         is_refused_act = answer.status == 422 and path.endswith("/act")
         is_foreseen = answer.status < 400 or answer.status in REFUSALS or is_refused_act
         if not (is_foreseen or self.broken):
-            self._complain(
+            self.complain(
                 "refusals are foreseen", path, f"{method}: {answer.status} {answer.body[:300]!r}"
             )
         try:
@@ -203,26 +219,26 @@ class Client:
         message.
         """
         headers = {"Idempotency-Key": submission}
-        events = stream(self._server, path, body, headers=headers, timeout=ANSWER_SECONDS)
+        events = stream(self.next_server(), path, body, headers=headers, timeout=ANSWER_SECONDS)
         told = NOTHING
         try:
             told, shown = _follow(events)
         except TimeoutError:
-            self._complain("every request is answered", path, "the stream hung for a minute")
+            self.complain("every request is answered", path, "the stream hung for a minute")
         except BenchError as error:
             # The program refused the prompt before the stream began. Here the status 409 stands for
             # every refusal, because the driver reads the chapter again before its next step.
             if f"{path}: 500" in str(error) and not self.broken:
-                self._complain("refusals are foreseen", path, str(error))
+                self.complain("refusals are foreseen", path, str(error))
             return Told(409)
         except NETWORK_ERRORS as error:
             if not self.broken:
-                self._complain("streams end with a word", path, repr(error))
+                self.complain("streams end with a word", path, repr(error))
         else:
             if told is NOTHING and not self.broken:
-                self._complain("streams end with a word", path, "neither turn nor error came")
-            if told.status == 201 and not _was_shown(told.body["events"], shown):
-                self._complain("streams show the reply", path, f"shown {shown[-200:]!r}")
+                self.complain("streams end with a word", path, "neither turn nor error came")
+            if told.status == 201 and not was_shown(told.body["events"], shown):
+                self.complain("streams show the reply", path, f"shown {shown[-200:]!r}")
         return told
 
     def _note(self, key: Key, words: Words, told: Told) -> None:
@@ -235,13 +251,13 @@ class Client:
             )
             asked = [event["text"] for event in events if event["role"] == "user"]
             if asked != ([words.text] if words.text else []) or len(events) == len(asked):
-                self._complain("answers are to what was sent", key[0], f"{events}")
+                self.complain("answers are to what was sent", key[0], f"{events}")
         elif told.body and told.body.get("pending_turn"):
             pending = told.body["pending_turn"]
             if (pending["submission_key"], pending["user_text"]) == (key[1], words.text):
                 self.journal.kept[key] = words
 
-    def _complain(self, rule: str, where: str, detail: str) -> None:
+    def complain(self, rule: str, where: str, detail: str) -> None:
         self.violations.append(Violation(rule, where, detail))
 
 
@@ -250,7 +266,7 @@ def _body_of(words: Words) -> dict[str, Any]:
     return {"agent_slot": words.agent_slot, "user_text": words.text, **given}
 
 
-def _was_shown(events: Sequence[dict[str, Any]], shown: str) -> bool:
+def was_shown(events: Sequence[dict[str, Any]], shown: str) -> bool:
     """Return whether the stream showed the texts of the reply's events in their order. The shown
     text must begin with the first event's text and end with the last event's text. Events of the
     program, such as a move, are no text of the stream."""

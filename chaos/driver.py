@@ -15,9 +15,10 @@ from typing import Any
 from bench.http_calls import BenchError
 from bench.session_data import beat_text, small_setup_of, synthetic_session
 from chaos.client import POLL_SECONDS, Client, Told
+from chaos.elsewhere import follow_elsewhere, stop_elsewhere
 from chaos.journal import Key, Violation, Words
 from chaos.scenarios import Scenario
-from chaos.schedule import MODEL_FAULTS, Fault
+from chaos.schedule import FAULTS_ELSEWHERE, MODEL_FAULTS, Fault
 from chaos.stack import Stack
 
 AGENTS = 3
@@ -82,7 +83,9 @@ class Driver:
         if fault.kind in MODEL_FAULTS:
             return self._with_model_fault(fault, document, verb)
         if fault.is_kill:
-            return self._with_kill(fault.kind, document, verb)
+            return self._with_kill(fault, document, verb)
+        if fault.kind in FAULTS_ELSEWHERE:
+            return self._elsewhere(fault.kind, document, verb)
         return self._as_bad_client(fault.kind, document, verb)
 
     def finish(self) -> None:
@@ -179,13 +182,13 @@ class Driver:
                 return
             time.sleep(POLL_SECONDS)
 
-    def _with_kill(self, kind: str, document: dict[str, Any], verb: str) -> bool:
+    def _with_kill(self, fault: Fault, document: dict[str, Any], verb: str) -> bool:
         self._client.broken = True
         fuse = self._chance.uniform(0, LONGEST_FUSE)
         with ThreadPoolExecutor(1) as thread:
             playing = thread.submit(self._do, document, verb)
             time.sleep(fuse)
-            was_hit = self._stack.kill_and_start(kind)
+            was_hit = self._stack.kill_and_start(fault.kind, fault.choices)
             playing.result()
         self._client.broken = False
         return was_hit
@@ -236,6 +239,22 @@ class Driver:
             self._do(document, verb)
             return False
         return self._client.leave(*self._open_prompt(document))
+
+    def _elsewhere(self, kind: str, document: dict[str, Any], verb: str) -> bool:
+        """Send a prompt to one web process. Stop or follow its reply on the other one."""
+        if verb != "prompt":
+            self._do(document, verb)
+            return False
+        key, words = self._open_prompt(document)
+        is_stop = kind == "stop-elsewhere"
+        # The reply takes so long that the other process can stop it, or find it before its end.
+        agent = 1 if self._scenario.has_numbered_agents else None
+        self._stack.queue_faults("slow" if is_stop else "delay", 1, agent)
+        act = stop_elsewhere if is_stop else follow_elsewhere
+        told, was_met = act(self._client, key, words)
+        self._close_if_answered(told)
+        self._stack.unmet_faults()
+        return was_met
 
     def _do(self, document: dict[str, Any], verb: str) -> Told:
         """Send the request of the next step, and return the answer. In a step with a prompt, the

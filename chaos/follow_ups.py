@@ -12,7 +12,8 @@ from chaos.states import AFTER_PLAY, IN_PLAY
 Rows = dict[str, Any]
 
 # If a late result was finished this many seconds before a run began, the run must take it.
-STORED_SECONDS = 10.0
+# Both times are of the processes that stored them, whose clocks may differ by 15 seconds.
+STORED_SECONDS = 25.0
 # A job whose workers died is given up after this many runs.
 MOST_RUNS = 6
 # The kind of job in which somebody acts without a prompt, and the beginning of the key of an

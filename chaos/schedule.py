@@ -24,6 +24,9 @@ MODEL_FAULTS = {
 # The faults of a client. It sends a form twice, or ten times, or sends prompts from two tabs at
 # once, or leaves before the answer is complete.
 CLIENT_FAULTS = ("twice", "tenfold", "two-tabs", "leave")
+# What a client does on another web process than the one that writes a reply: it stops the reply, or
+# follows it as a page does.
+FAULTS_ELSEWHERE = ("stop-elsewhere", "follow-elsewhere")
 
 KILL_SHARE = 10
 # The model server causes a PASSING fault at most this many times in a row. The engine tries a call
@@ -55,7 +58,13 @@ class Fault:
         return replace(self, choices=chance.getrandbits(32))
 
 
-def plan_faults(count: int, seed: int, *, kills: tuple[str, ...] = KILLS_OF_PROGRAM) -> list[Fault]:
+def plan_faults(
+    count: int,
+    seed: int,
+    *,
+    kills: tuple[str, ...] = KILLS_OF_PROGRAM,
+    elsewhere: tuple[str, ...] = (),
+) -> list[Fault]:
     """Plan `count` faults, at least a tenth of which are kills. All kinds of kill come equally
     often, and so do all other kinds.
 
@@ -63,7 +72,7 @@ def plan_faults(count: int, seed: int, *, kills: tuple[str, ...] = KILLS_OF_PROG
     """
     chance = random.Random(seed)  # noqa: S311  (a schedule, no secret)
     wanted_kills = -(-count // KILL_SHARE)
-    others = (*MODEL_FAULTS, *CLIENT_FAULTS)
+    others = (*MODEL_FAULTS, *CLIENT_FAULTS, *elsewhere)
     kinds = [
         *_deal(kills, wanted_kills, chance),
         *_deal(others, count - wanted_kills, chance),

@@ -7,21 +7,26 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from bench.http_calls import Server, call
+from bench.http_calls import BenchError, Server, call
 from bench.program import (
+    LOOPBACK,
     Processes,
     answers,
     free_port,
     open_processes,
+    second_name,
     start_named,
     start_program,
+    start_second,
     wait_until,
 )
 from bench.servers import Servers, own_servers
 from chaos.scenarios import Scenario
-from chaos.schedule import KILLS_OF_PROGRAM, KILLS_OF_SERVERS
+from chaos.schedule import FAULTS_ELSEWHERE, KILLS_OF_PROGRAM, KILLS_OF_SERVERS
 
 START_SECONDS = 60
 MODEL = "model-server"
@@ -30,12 +35,44 @@ MODEL = "model-server"
 FIRST_TOKEN_MS, TOKENS_PER_SECOND, CHAPTER_WORDS = 30, 300, 250
 
 
-class Stack:
-    """All processes of a run."""
+# The processes of the program that a run with servers of its own starts twice.
+TWICE = ("web", "worker")
+# Where Debian's package faketime has its library, for programs with several threads.
+LIBRARIES, FAKETIME = Path("/usr/lib"), "*/faketime/libfaketimeMT.so.1"
 
-    def __init__(self, processes: Processes, servers: Servers | None) -> None:
+
+@dataclass(frozen=True)
+class Clock:
+    """A clock that is ahead of the clock of this machine by some seconds, or behind it."""
+
+    seconds: int
+
+    def variables(self) -> dict[str, str]:
+        """Return variables with which a program gets this clock. Raise BenchError if the library
+        for it is not installed. How long something takes stays as it is."""
+        found = sorted(LIBRARIES.glob(FAKETIME))
+        if not found:
+            raise BenchError(
+                "There is no libfaketime here. Install Debian's package `faketime`, or leave "
+                "--clock-ahead out."
+            )
+        return {
+            "LD_PRELOAD": str(found[-1]),
+            "FAKETIME": f"{self.seconds:+d}s",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+
+
+class Stack:
+    """All processes of a run. With servers of its own, there are two web processes and two workers,
+    and the second of each may have another clock."""
+
+    def __init__(
+        self, processes: Processes, servers: Servers | None, clock: Clock | None = None
+    ) -> None:
         self.processes = processes
         self._servers = servers
+        self._variables = clock.variables() if clock else {}
         self._model_port = free_port()
         self._model = Server("127.0.0.1", self._model_port)
         processes.environment["OPENAI_BASE_URL"] = f"http://127.0.0.1:{self._model_port}/v1"
@@ -45,7 +82,12 @@ class Stack:
             servers.start_redis(processes)
         self.scenarios = self._read_scenarios()
         self._start_model()
-        self.program = start_program(processes)
+        self.programs = [start_program(processes)]
+        if servers is not None:
+            self.programs.append(Server(LOOPBACK, free_port()))
+            for name in TWICE:
+                self._start_second(name)
+            wait_until(self.is_served, "the second web process", seconds=START_SECONDS)
 
     @property
     def kills(self) -> tuple[str, ...]:
@@ -53,10 +95,21 @@ class Stack:
         PostgreSQL and Redis."""
         return KILLS_OF_PROGRAM if self._servers is None else KILLS_OF_PROGRAM + KILLS_OF_SERVERS
 
-    def kill_and_start(self, kind: str) -> bool:
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """The kinds of fault that need a second web process."""
+        return FAULTS_ELSEWHERE if len(self.programs) > 1 else ()
+
+    def kill_and_start(self, kind: str, choice: int) -> bool:
         """Kill one process and start it again. Return whether the process was still running before
-        the kill."""
+        the kill. If there are two processes of this kind, `choice` decides between them."""
         name = MODEL if kind == "kill-model" else kind.removeprefix("kill-")
+        is_second = name in TWICE and len(self.programs) > 1 and choice % 2 == 1
+        if is_second:
+            was_hit = was_killed(self.processes, second_name(name))
+            self._start_second(name)
+            wait_until(self.is_served, "the pages after a kill", seconds=START_SECONDS)
+            return was_hit
         was_hit = was_killed(self.processes, name)
         match name:
             case _ if name == MODEL:
@@ -82,7 +135,7 @@ class Stack:
             os.killpg(group, signal.SIGCONT)
 
     def is_served(self) -> bool:
-        return answers(self.program)
+        return all(answers(program) for program in self.programs)
 
     def queue_faults(self, name: str, repeats: int, agent: int | None) -> None:
         self._control({"clear": True, "faults": [name] * repeats, "agent": agent})
@@ -103,6 +156,9 @@ class Stack:
         command = [sys.executable, "-m", "chaos.scenarios"]
         found = json.loads(self.processes.run("scenarios", command).splitlines()[-1])
         return [Scenario(**one) for one in found]
+
+    def _start_second(self, name: str) -> None:
+        start_second(self.processes, name, self.programs[1].port, self._variables)
 
     def _start_model(self) -> None:
         options = [
@@ -131,9 +187,10 @@ def was_killed(processes: Processes, name: str) -> bool:
 
 
 @contextmanager
-def open_stack(*, with_servers: bool) -> Iterator[Stack]:
+def open_stack(*, with_servers: bool, clock: Clock | None = None) -> Iterator[Stack]:
     """Yield the running program. It runs on SQLite and a broker in a folder. With `with_servers`,
-    it runs on a PostgreSQL and a Redis of its own, which may be killed."""
+    it runs as two web processes and two workers on a PostgreSQL and a Redis of its own, which may
+    be killed. The second of each has the `clock`."""
     environment = {
         "STORYENGINE_LLM": "openai",
         "OPENAI_API_KEY": "unused",
@@ -144,4 +201,4 @@ def open_stack(*, with_servers: bool) -> Iterator[Stack]:
     }
     with ExitStack() as stack:
         servers = stack.enter_context(own_servers()) if with_servers else None
-        yield Stack(stack.enter_context(open_processes(environment)), servers)
+        yield Stack(stack.enter_context(open_processes(environment)), servers, clock)

@@ -55,7 +55,7 @@ def stack() -> Iterator[Stack]:
 @pytest.mark.each_run_on_servers
 @pytest.mark.processes
 def test_nothing_is_lost_under_faults(stack: Stack) -> None:
-    faults = plan_faults(FAULTS, SEED, kills=stack.kills)
+    faults = plan_faults(FAULTS, SEED, kills=stack.kills, elsewhere=stack.elsewhere)
     found = run(stack, faults, seed=SEED, minutes=MINUTES)
     assert found.violations == {}, stack.processes.end_of_logs()
     assert found.met == count_kinds(faults)
@@ -69,7 +69,7 @@ def test_nothing_is_lost_under_faults(stack: Stack) -> None:
 @pytest.mark.skipif(not WITH_SERVERS, reason="There is no broker that could hang.")
 def test_work_is_done_beside_a_broker_that_hangs(stack: Stack) -> None:
     """A broker that hangs sends the worker no notice. The sweep finds the job all the same."""
-    client = Client(stack.program, Journal())
+    client = Client(stack.programs, Journal())
     scenario = stack.scenarios[0]
     for number, hanging in enumerate([True, False], 1):
         chapter = client.create(small_setup_of(synthetic_session(1), number), scenario)
@@ -185,7 +185,8 @@ def no_stack(**_: object) -> Iterator[Any]:
     """Yield an object in place of the stack. It has no processes, and its database is empty."""
     yield SimpleNamespace(
         kills=KILLS_OF_PROGRAM,
-        program=None,
+        programs=[],
+        elsewhere=(),
         processes=SimpleNamespace(end_of_logs=str),
         scenarios=[SCENARIO],
         read_rows=lambda: {"read_at": 0.0, "chapters": []},

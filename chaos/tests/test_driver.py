@@ -29,7 +29,7 @@ class ScriptedClient(Client):
     order."""
 
     def __init__(self, verb: str, answers: Sequence[Told] = ()) -> None:
-        super().__init__(Server("127.0.0.1", 1), Journal())
+        super().__init__([Server("127.0.0.1", 1)], Journal())
         self._verb, self._answers = verb, list(answers)
         self.asked: list[str] = []
         self.left: list[Key] = []
@@ -71,7 +71,7 @@ class ScriptedStack:
     def __init__(self, *, hits: bool = True, unmet: int = 0) -> None:
         self._hits, self._unmet = hits, unmet
 
-    def kill_and_start(self, _kind: str) -> bool:
+    def kill_and_start(self, _kind: str, _choice: int) -> bool:
         return self._hits
 
     def queue_faults(self, *_: object) -> None:
@@ -294,7 +294,7 @@ def test_only_a_reply_that_was_being_written_can_be_left(
         yield StreamEvent(name, "{}", 0)
 
     monkeypatch.setattr(client_module, "stream", stream)
-    client = Client(Server("127.0.0.1", 1), Journal())
+    client = Client([Server("127.0.0.1", 1)], Journal())
     key = (ID, "key-1")
     assert client.leave(key, Words(1, "Beat 1.")) == was_left
     assert (key in client.journal.kept) == is_kept

@@ -148,7 +148,7 @@ def test_a_stream_shows_the_texts_of_all_events(
         yield StreamEvent("turn", json.dumps(turn), 0)
 
     monkeypatch.setattr(client_module, "stream", stream)
-    client = Client(Server("127.0.0.1", 1), Journal())
+    client = Client([Server("127.0.0.1", 1)], Journal())
     client.prompt((ID, "key-1"), Words(2, ""), streams=True)
     found = {violation.rule for violation in client.violations}
     assert ("streams show the reply" not in found) == is_told

@@ -5,6 +5,7 @@ import pytest
 from bench.fake_server import FAULTS
 from chaos.schedule import (
     CLIENT_FAULTS,
+    FAULTS_ELSEWHERE,
     KILLS_OF_PROGRAM,
     KILLS_OF_SERVERS,
     MODEL_FAULTS,
@@ -12,18 +13,20 @@ from chaos.schedule import (
     plan_faults,
 )
 
-STACKS = [KILLS_OF_PROGRAM, KILLS_OF_PROGRAM + KILLS_OF_SERVERS]
+STACKS = [(KILLS_OF_PROGRAM, ()), (KILLS_OF_PROGRAM + KILLS_OF_SERVERS, FAULTS_ELSEWHERE)]
 
 
-@pytest.mark.parametrize("kills", STACKS)
-def test_a_tenth_are_kills_and_all_kinds_are_spread_evenly(kills: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("kills", "elsewhere"), STACKS)
+def test_a_tenth_are_kills_and_all_kinds_are_spread_evenly(
+    kills: tuple[str, ...], elsewhere: tuple[str, ...]
+) -> None:
     chance = random.Random(4)  # noqa: S311  (test data, no secret)
     for _ in range(200):
         count = chance.randint(1, 1_500)
-        faults = plan_faults(count, chance.getrandbits(32), kills=kills)
+        faults = plan_faults(count, chance.getrandbits(32), kills=kills, elsewhere=elsewhere)
         kinds = count_kinds(faults)
         killed = [kinds[kind] for kind in kills]
-        others = [kinds[kind] for kind in (*MODEL_FAULTS, *CLIENT_FAULTS)]
+        others = [kinds[kind] for kind in (*MODEL_FAULTS, *CLIENT_FAULTS, *elsewhere)]
         assert [fault.number for fault in faults] == list(range(1, count + 1))
         assert sum(killed) + sum(others) == count
         assert count <= 10 * sum(killed) < count + 10

@@ -265,8 +265,8 @@ class TestWorkflow:
         command = chaos["steps"][-1]["run"]
         assert command.startswith("make chaos ")
         assert "FAULTS" not in command
-        assert "SERVERS=${{ matrix.servers }}" in command
-        assert chaos["strategy"]["matrix"]["servers"] == ["", "1"]
+        assert command.endswith(" ${{ matrix.form }}")
+        assert chaos["strategy"]["matrix"]["form"] == ["", "SERVERS=1", "SERVERS=1 CLOCK=15"]
 
     def test_the_image_is_built(self) -> None:
         assert {"run": "docker compose build"} in self.workflow["jobs"]["image"]["steps"]
