@@ -1,6 +1,7 @@
 """The tables of model calls and background jobs, and the table of hosts that may be called."""
 
 import uuid
+from datetime import timedelta
 from typing import ClassVar
 
 from django.db import models
@@ -370,6 +371,8 @@ class EmbeddedServer(models.Model):
     # The time of the latest renewal. The process that runs the model renews the row every few
     # seconds, so an old time means that this process has ended.
     alive_at = models.DateTimeField(default=timezone.now)
+    # How long ago that was. Only `read_embedded_server` asks the database for it.
+    age: timedelta
 
     def __str__(self) -> str:
         return f"{self.model}: {self.phase}"

@@ -10,7 +10,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import DateTimeField, Exists, ExpressionWrapper, OuterRef, Q
+from django.db.models import (
+    DateTimeField,
+    DurationField,
+    Exists,
+    ExpressionWrapper,
+    F,
+    OuterRef,
+    Q,
+)
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -26,6 +34,12 @@ def from_now(pause: timedelta) -> Combinable:
     """Return an expression by which the database computes, with its own clock, the time `pause`
     from now."""
     return ExpressionWrapper(Now() + pause, output_field=DateTimeField())
+
+
+def age_of(moment: str) -> Combinable:
+    """Return an expression by which the database computes, with its own clock, how long ago the
+    time in the field of this name was."""
+    return ExpressionWrapper(Now() - F(moment), output_field=DurationField())
 
 
 def ran_out() -> Q:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import Error as DatabaseError
 from django.db import close_old_connections
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from agents.models import EmbeddedServer
 from agents.storage import describe
@@ -80,7 +80,7 @@ class Report:
         # The error is only logged, because a short failure of the database must not end the process
         # that runs the model.
         close_old_connections()
-        row = EmbeddedServer(model=self._model, alive_at=timezone.now(), **self._fields)
+        row = EmbeddedServer(model=self._model, alive_at=Now(), **self._fields)
         names = [field.name for field in EmbeddedServer._meta.fields if not field.primary_key]
         try:
             EmbeddedServer.objects.bulk_create(

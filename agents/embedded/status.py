@@ -1,11 +1,12 @@
-"""Reads the state of the embedded model from the row that the model's process writes."""
+"""Reads the state of the embedded model from the row that the model's process writes. The clock of
+the database says how old the row is."""
 
 from datetime import timedelta
 
 from django.conf import settings
-from django.utils import timezone
 
 from agents.models import EmbeddedServer
+from sessions.leases import age_of
 
 # The age from which a row no longer counts. A running process renews its row every few seconds, so
 # the process of an older row must have ended.
@@ -24,8 +25,10 @@ _last_read = ""
 def read_embedded_server() -> EmbeddedServer | None:
     """Return the row with the state of the embedded model, or None if no process has written it."""
     global _last_read
-    server = EmbeddedServer.objects.first()
+    server = EmbeddedServer.objects.annotate(age_now=age_of("alive_at")).first()
     _last_read = server.model if server else ""
+    if server is not None:
+        server.age = server.age_now
     return server
 
 
@@ -39,7 +42,7 @@ def served_model() -> str:
 
 
 def is_alive(server: EmbeddedServer | None) -> bool:
-    return server is not None and server.alive_at > timezone.now() - ALIVE_FOR
+    return server is not None and server.age < ALIVE_FOR
 
 
 def is_ready(server: EmbeddedServer | None) -> bool:

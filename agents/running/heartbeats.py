@@ -1,14 +1,20 @@
 """The heartbeats of workers, and of web processes on a database server. Each process renews a row,
-which also has the counts of its work, and what other processes compare with their own."""
+which also has the counts of its work, and what other processes compare with their own.
 
-from datetime import datetime, timedelta
+The clock of the database measures heartbeats, because the clocks of several machines may differ by
+more than the time between two heartbeats.
+"""
+
+from datetime import timedelta
 from typing import Any
 
 from django.db import connection
-from django.utils import timezone
+from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils.crypto import salted_hmac
 
 from agents.models import ProcessHeartbeat
+from sessions.leases import age_of, from_now
 
 HEARTBEAT_SECONDS = 15.0
 # The hexadecimal digits of a fingerprint.
@@ -30,19 +36,17 @@ def store_heartbeat(
 ) -> None:
     """Store the counts of the process, and the time of its heartbeat. `is_last` says that the
     process has ended."""
-    now = timezone.now()
     ProcessHeartbeat.objects.update_or_create(
         name=name,
         defaults={
             "role": role,
-            "beat_at": now - DEAD_AFTER if is_last else now,
+            "beat_at": from_now(-DEAD_AFTER) if is_last else Now(),
             "counts": counts,
             "key_fingerprint": key_fingerprint(),
             "most_connections": most_connections(),
         },
     )
-    near = (now - _FORGOTTEN_AFTER, now + _FORGOTTEN_AFTER)
-    ProcessHeartbeat.objects.exclude(beat_at__range=near).delete()
+    ProcessHeartbeat.objects.exclude(_within(_FORGOTTEN_AFTER)).delete()
 
 
 def key_fingerprint() -> str:
@@ -57,37 +61,50 @@ def most_connections() -> int:
     return int(pool["max_size"]) if isinstance(pool, dict) else 0
 
 
-def last_heartbeat() -> datetime | None:
-    """Return the time of the latest heartbeat of any worker, or None.
+def since_last_heartbeat() -> timedelta | None:
+    """Return how long ago the latest heartbeat of any worker was, or None.
 
     A heartbeat from the future is ignored, because it was stored before the clock was set back.
     """
     past = ProcessHeartbeat.objects.filter(
-        role=ProcessHeartbeat.Role.WORKER, beat_at__lt=timezone.now() + DEAD_AFTER
+        role=ProcessHeartbeat.Role.WORKER, beat_at__lt=from_now(DEAD_AFTER)
     )
-    return past.order_by("-beat_at").values_list("beat_at", flat=True).first()
+    ages = past.annotate(age=age_of("beat_at")).order_by("-beat_at")
+    return ages.values_list("age", flat=True).first()
 
 
-def is_alive(beat_at: datetime | None) -> bool:
-    return beat_at is not None and abs(timezone.now() - beat_at) < DEAD_AFTER
+def since_heartbeat_of(name: str) -> timedelta | None:
+    """Return how long ago the latest heartbeat of the process of this name was, or None."""
+    ages = ProcessHeartbeat.objects.filter(name=name).annotate(age=age_of("beat_at"))
+    return ages.values_list("age", flat=True).first()
+
+
+def is_alive(age: timedelta | None) -> bool:
+    """Return whether a process lives whose latest heartbeat is so old."""
+    return age is not None and abs(age) < DEAD_AFTER
 
 
 def end_heartbeats() -> None:
     """End all heartbeats in a restored backup, because they belong to workers of the time when the
     backup was made."""
-    end = timezone.now() - DEAD_AFTER
+    end = from_now(-DEAD_AFTER)
     ProcessHeartbeat.objects.filter(beat_at__gt=end).update(beat_at=end)
 
 
 def read_counts() -> dict[str, tuple[bool, dict[str, Any]]]:
     """Return, for the name of each process, whether it is alive, and the counts of its present run
     or of its last run."""
-    rows = ProcessHeartbeat.objects.values_list("name", "beat_at", "counts")
-    return {name: (is_alive(beat_at), counts) for name, beat_at, counts in rows}
+    rows = ProcessHeartbeat.objects.annotate(age=age_of("beat_at"))
+    told = rows.values_list("name", "age", "counts")
+    return {name: (is_alive(age), counts) for name, age, counts in told}
 
 
 def others_alive(name: str = "") -> list[ProcessHeartbeat]:
     """Return the rows, without the counts, of all living processes but the one of this name."""
-    now = timezone.now()
-    alive = ProcessHeartbeat.objects.filter(beat_at__range=(now - DEAD_AFTER, now + DEAD_AFTER))
+    alive = ProcessHeartbeat.objects.filter(_within(DEAD_AFTER))
     return list(alive.exclude(name=name).defer("counts").order_by("name"))
+
+
+def _within(pause: timedelta) -> Q:
+    """Return a condition that is true of rows whose heartbeat is at most so far from now."""
+    return Q(beat_at__range=(from_now(-pause), from_now(pause)))

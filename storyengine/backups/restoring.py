@@ -7,7 +7,7 @@ from pathlib import Path
 from django.db import Error as DatabaseError
 from django.db import connection
 
-from agents.running.heartbeats import DEAD_AFTER, end_heartbeats, is_alive, last_heartbeat
+from agents.running.heartbeats import DEAD_AFTER, end_heartbeats, is_alive, since_last_heartbeat
 from storyengine.backups.contents import missing_migrations, refuse_what_is_not_ours
 from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError, sentence_of
 from storyengine.backups.folder import Reason, is_as_named, only_one_at_a_time
@@ -68,7 +68,7 @@ def _refuse_beside_a_worker() -> None:
     """Raise BackupError while a worker runs, because a worker would continue jobs of chapters that
     a restore replaces."""
     try:
-        is_running = is_alive(last_heartbeat())
+        is_running = is_alive(since_last_heartbeat())
     except DatabaseError as error:
         if is_database_away(error):
             raise BackupError(

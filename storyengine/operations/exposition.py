@@ -5,15 +5,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.db import Error as DatabaseError
-from django.db.models import Count, Min
-from django.utils import timezone
+from django.db.models import Count, Max
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from agents.models import Job
-from agents.running.heartbeats import is_alive, last_heartbeat, read_counts
+from agents.running.heartbeats import is_alive, read_counts, since_last_heartbeat
 from agents.running.jobs import due_jobs, has_chapter
+from sessions.leases import age_of
 from storyengine.operations import counts
 from storyengine.operations.counts import REGISTRY
 
@@ -59,7 +59,6 @@ def _counted(of_processes: dict[str, tuple[bool, dict[str, Any]]]) -> Iterable[M
 def _rows() -> Iterable[Metric]:
     """Yield the metrics of jobs and workers. Three queries read these metrics, each with an
     index."""
-    now = timezone.now()
     waiting = GaugeMetricFamily(
         "storyengine_waiting_jobs", "Queued or running, by kind.", labels=["kind", "status"]
     )
@@ -74,11 +73,12 @@ def _rows() -> Iterable[Metric]:
     oldest = GaugeMetricFamily(
         "storyengine_oldest_waiting_job_seconds", "Since it could have run.", labels=["kind"]
     )
-    for kind, since in due_jobs().order_by().values_list("kind").annotate(Min("run_after")):
-        oldest.add_metric([kind], max(0.0, (now - since).total_seconds()))
+    ages = due_jobs().order_by().values_list("kind").annotate(age=Max(age_of("run_after")))
+    for kind, age in ages:
+        oldest.add_metric([kind], max(0.0, age.total_seconds()))
     yield oldest
     yield _gauge(
-        "worker_up", "A worker has shown lately that it lives.", is_alive(last_heartbeat())
+        "worker_up", "A worker has shown lately that it lives.", is_alive(since_last_heartbeat())
     )
 
 

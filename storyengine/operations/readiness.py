@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from celery import current_app
 from django.conf import settings
@@ -26,10 +26,11 @@ from agents.calling.consent import is_allowed, provider_host
 from agents.embedded.status import is_ready, read_embedded_server
 from agents.models import LLMArtifact
 from agents.modes import all_agents
-from agents.running.heartbeats import is_alive, last_heartbeat
+from agents.running.heartbeats import is_alive, since_last_heartbeat
 from agents.running.jobs import due_jobs
 from agents.servers.choices import uses_embedded
 from agents.storage import find_full_folder, free_bytes
+from sessions.leases import age_of
 from storyengine.stack.storage_refusals import has_met_full_disk
 
 ANSWER_SECONDS = 2
@@ -148,16 +149,15 @@ def _ask_database() -> Readiness:
     with _timed() as took:
         try:
             with _timed() as first:
-                beat_at = last_heartbeat()
+                pulse = since_last_heartbeat()
             with _timed() as second:
-                oldest = (
-                    due_jobs().order_by("run_after").values_list("run_after", flat=True).first()
-                )
+                ages = due_jobs().order_by("run_after").annotate(age=age_of("run_after"))
+                oldest = ages.values_list("age", flat=True).first()
             return Readiness(
                 [
                     Check("database", True, first()),
                     Check(
-                        "worker", is_alive(beat_at), first(), {"last_pulse_seconds": _age(beat_at)}
+                        "worker", is_alive(pulse), first(), {"last_pulse_seconds": _seconds(pulse)}
                     ),
                     _check_queue(oldest, second()),
                 ],
@@ -176,9 +176,9 @@ def _without_database(milliseconds: int) -> Readiness:
     return Readiness([Check(name, False, milliseconds) for name in names], {})
 
 
-def _check_queue(oldest: datetime | None, milliseconds: int) -> Check:
-    is_ok = oldest is None or timezone.now() - oldest < WAITS_TOO_LONG
-    return Check("queue", is_ok, milliseconds, {"oldest_waiting_seconds": _age(oldest) or 0})
+def _check_queue(oldest: timedelta | None, milliseconds: int) -> Check:
+    is_ok = oldest is None or oldest < WAITS_TOO_LONG
+    return Check("queue", is_ok, milliseconds, {"oldest_waiting_seconds": _seconds(oldest) or 0})
 
 
 def _describe_provider() -> dict[str, object]:
@@ -200,11 +200,15 @@ def _describe_provider() -> dict[str, object]:
     if latest is None:
         return {"state": state}
     ended = "finished" if latest[1] else "failed or stopped"
-    return {"state": state, "last_call": ended, "last_call_seconds": _age(latest[0])}
+    return {
+        "state": state,
+        "last_call": ended,
+        "last_call_seconds": _seconds(timezone.now() - latest[0]),
+    }
 
 
-def _age(moment: datetime | None) -> int | None:
-    return None if moment is None else max(0, round((timezone.now() - moment).total_seconds()))
+def _seconds(age: timedelta | None) -> int | None:
+    return None if age is None else max(0, round(age.total_seconds()))
 
 
 @contextmanager

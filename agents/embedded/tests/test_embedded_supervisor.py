@@ -6,7 +6,7 @@ A stand-in replaces llama.cpp in these tests.
 import threading
 from collections import deque
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -330,3 +330,23 @@ class TestStatus:
         assert not is_ready(server)
         assert not is_coming(server)
         assert "make run" in describe(server)
+
+    @pytest.mark.parametrize("wrong_by", [-timedelta(hours=1), timedelta(hours=1)])
+    def test_the_clocks_of_the_processes_do_not_decide(
+        self, play: Play, monkeypatch: pytest.MonkeyPatch, wrong_by: timedelta
+    ) -> None:
+        right: Callable[[], datetime] = timezone.now
+        ready: list[bool] = []
+
+        def look_from_both() -> bool:
+            ready.append(is_ready(read_embedded_server()))
+            with monkeypatch.context() as here:
+                here.setattr(timezone, "now", right)
+                ready.append(is_ready(read_embedded_server()))
+            return play.stop()
+
+        play.checks += [lambda: True, look_from_both]
+        with monkeypatch.context() as there:
+            there.setattr(timezone, "now", lambda: right() + wrong_by)
+            run(play)
+        assert ready == [True, True]

@@ -98,7 +98,7 @@ def test_a_database_that_does_not_say_whether_a_worker_runs(
     def fail() -> None:
         raise OperationalError("too many clients already")
 
-    monkeypatch.setattr(restoring, "last_heartbeat", fail)
+    monkeypatch.setattr(restoring, "since_last_heartbeat", fail)
     with nothing_changes(), pytest.raises(CommandError, match="too many clients"):
         call_command("restore", str(backup), "--without-backup")
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from celery.signals import worker_shutdown
@@ -12,11 +12,21 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.utils import timezone
 
-from agents.models import ProcessHeartbeat
-from agents.running.heartbeats import is_alive, last_heartbeat, store_heartbeat
+from agents.models import Job, ProcessHeartbeat
+from agents.running.heartbeats import (
+    is_alive,
+    others_alive,
+    read_counts,
+    since_heartbeat_of,
+    since_last_heartbeat,
+    store_heartbeat,
+)
+from agents.running.jobs import queue_job
+from sessions.tests.factories import make_active_chapter
 from storyengine.celery import Heartbeat, app
 from storyengine.operations import heartbeat
 from storyengine.operations.heartbeat import HeartbeatThread
+from storyengine.operations.readiness import _ask_database
 from storyengine.operations.tests.reading import Written
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -61,7 +71,7 @@ def test_a_worker_has_one_from_its_start_to_its_end(
     assert step.thread.daemon
     assert beats.acquire(timeout=LONG)
     assert beats.acquire(timeout=LONG)
-    assert is_alive(last_heartbeat())
+    assert is_alive(since_last_heartbeat())
     row = ProcessHeartbeat.objects.get()
     assert row.name == "celery@here"
     assert "storyengine_jobs" in row.counts
@@ -69,7 +79,7 @@ def test_a_worker_has_one_from_its_start_to_its_end(
     assert step.thread.is_alive(), "Other steps may still be stopping."
     worker_shutdown.send(sender=worker)
     assert not step.thread.is_alive()
-    assert not is_alive(last_heartbeat())
+    assert not is_alive(since_last_heartbeat())
 
 
 def test_a_database_that_is_away_does_not_end_it(
@@ -98,7 +108,7 @@ def test_a_database_that_is_away_does_not_end_it(
 def test_one_that_has_not_been_heard_of_for_long_is_forgotten(days: int) -> None:
     store_heartbeat("celery@gone", {})
     ProcessHeartbeat.objects.update(beat_at=timezone.now() + timedelta(days=days))
-    assert not is_alive(last_heartbeat())
+    assert not is_alive(since_last_heartbeat())
     store_heartbeat("celery@here", {})
     assert ProcessHeartbeat.objects.get().name == "celery@here"
 
@@ -107,10 +117,35 @@ def test_one_from_before_the_clock_was_set_back_neither_lives_nor_hides_another(
     store_heartbeat("celery@then", {})
     later = timezone.now() + timedelta(hours=1)
     ProcessHeartbeat.objects.update(beat_at=later)
-    assert not is_alive(later)
-    assert not is_alive(last_heartbeat())
+    assert not is_alive(since_heartbeat_of("celery@then"))
+    assert not is_alive(since_last_heartbeat())
     store_heartbeat("celery@here", {})
-    assert is_alive(last_heartbeat())
+    assert is_alive(since_last_heartbeat())
+
+
+@pytest.mark.parametrize("wrong_by", [-timedelta(hours=1), timedelta(hours=1)])
+def test_a_process_whose_clock_is_wrong_is_alive_and_finds_the_others_alive(
+    monkeypatch: pytest.MonkeyPatch, wrong_by: timedelta
+) -> None:
+    right: Callable[[], datetime] = timezone.now
+    store_heartbeat("celery@here", {})
+    store_heartbeat("celery@ended", {}, is_last=True)
+    queue_job(make_active_chapter().pk, Job.Kind.NARRATE, "k")
+    with monkeypatch.context() as there:
+        there.setattr(timezone, "now", lambda: right() + wrong_by)
+        store_heartbeat("celery@there", {})
+        assert lives() == {"celery@here": True, "celery@there": True, "celery@ended": False}
+        ready = _ask_database()
+    assert lives() == {"celery@here": True, "celery@there": True, "celery@ended": False}
+    assert is_alive(since_last_heartbeat())
+    assert [check.name for check in ready.checks if not check.is_ok] == []
+
+
+def lives() -> dict[str, bool]:
+    told = {name: is_alive for name, (is_alive, _counts) in read_counts().items()}
+    assert [one.name for one in others_alive()] == sorted(name for name in told if told[name])
+    assert {name: is_alive(since_heartbeat_of(name)) for name in told} == told
+    return told
 
 
 class TestHealthOfAContainer:

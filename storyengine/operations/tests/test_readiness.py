@@ -96,7 +96,7 @@ def test_without_a_database_it_says_so(client: Client, monkeypatch: pytest.Monke
     def fail() -> None:
         raise OperationalError("the server at db.example is away")
 
-    monkeypatch.setattr(readiness, "last_heartbeat", fail)
+    monkeypatch.setattr(readiness, "since_last_heartbeat", fail)
     answer = ask(client, 503)
     assert failing(answer) == ["database", "worker", "queue"]
     assert "example" not in str(answer)
@@ -173,7 +173,7 @@ def test_what_nobody_foresaw_lasts_for_one_ask(
         raise ZeroDivisionError
 
     with monkeypatch.context() as broken:
-        broken.setattr(readiness, "last_heartbeat", fail)
+        broken.setattr(readiness, "since_last_heartbeat", fail)
         for _ in range(2):
             assert client.get("/readyz").status_code == 500
     ask(client, 200)

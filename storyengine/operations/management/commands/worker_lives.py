@@ -3,8 +3,7 @@ from typing import Any
 from celery.utils.nodenames import default_nodename
 from django.core.management.base import BaseCommand, CommandError
 
-from agents.models import ProcessHeartbeat
-from agents.running.heartbeats import DEAD_AFTER, is_alive
+from agents.running.heartbeats import DEAD_AFTER, is_alive, since_heartbeat_of
 
 
 class Command(BaseCommand):
@@ -13,9 +12,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         name = default_nodename("")
-        beat_at = (
-            ProcessHeartbeat.objects.filter(name=name).values_list("beat_at", flat=True).first()
-        )
-        if not is_alive(beat_at):
+        if not is_alive(since_heartbeat_of(name)):
             seconds = round(DEAD_AFTER.total_seconds())
             raise CommandError(f"{name} has shown no sign of life for {seconds} seconds.")
