@@ -11,7 +11,7 @@ from typing import Protocol
 import psycopg
 
 from bench.figure import Figure
-from bench.http_calls import BenchError, call
+from bench.http_calls import BenchError, Server, call
 from bench.load_stack import LoadStack
 from bench.program import wait_until
 from bench.session_data import beat_text
@@ -74,10 +74,12 @@ def _written_at(stack: LoadStack, number: int) -> tuple[float, float]:
     return artifacts / CHUNK, rest / CHUNK
 
 
-def play_turn(stack: LoadStack, session_id: str, turn: int) -> None:
+def play_turn(
+    stack: LoadStack, session_id: str, turn: int, *, server: Server | None = None
+) -> None:
     path = f"/api/session/{session_id}"
     body = {"agent_slot": turn % 3 + 1, "user_text": beat_text(turn)}
-    answer = call(stack.program, "POST", f"{path}/prompt", body)
+    answer = call(server or stack.program, "POST", f"{path}/prompt", body)
     if answer.status != 201:
         raise BenchError(f"POST {path}/prompt: {answer.status} {answer.body[:300]!r}")
 

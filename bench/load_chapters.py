@@ -27,6 +27,7 @@ def main(what: str, count: int) -> None:
     django.setup()
     makers: dict[str, Callable[[int], Any]] = {
         "play": chapters_to_play,
+        "due": due_summaries,
         "turns": lambda prompts: str(build_chapter(2 * prompts).pk),
         "library": fill_library,
         "pages": long_chapter,
@@ -37,6 +38,27 @@ def main(what: str, count: int) -> None:
 def chapters_to_play(count: int) -> list[str]:
     """Build chapters with different numbers of prompts after their last summary."""
     return [str(build_chapter(2 * (PROMPTS_BEFORE + n % CHUNK)).pk) for n in range(count)]
+
+
+def due_summaries(count: int) -> int:
+    """Build chapters of one stretch each, whose summary is due and was not told to the broker."""
+    from django.db import transaction
+
+    from agents.models import Job
+
+    with transaction.atomic():
+        for _ in range(count):
+            chapter = build_chapter(2 * CHUNK, is_remembered=False)
+            attempt = chapter.turns.get(number=CHUNK).chosen
+            Job.objects.create(
+                session=chapter,
+                kind=Job.Kind.SUMMARIZE,
+                key=f"1-{CHUNK} {attempt.pk}",
+                attempt=attempt,
+                from_prompt_index=1,
+                to_prompt_index=CHUNK,
+            )
+    return count
 
 
 def fill_library(count: int) -> dict[str, Any]:

@@ -54,10 +54,10 @@ class LoadStack:
         pace = {"tokens_per_second": tokens_per_second, "first_token_ms": first_token_ms}
         call(Server(self.model.host, self.model.port), "POST", "/control", pace)
 
-    def build(self, what: str, count: int) -> Any:
+    def build(self, what: str, count: int, *, timeout: float = 300.0) -> Any:
         """Build chapters with bench.load_chapters, and return the JSON that it printed."""
         command = [sys.executable, "-m", "bench.load_chapters", what, str(count)]
-        return json.loads(self.processes.run(what, command).splitlines()[-1])
+        return json.loads(self.processes.run(what, command, timeout=timeout).splitlines()[-1])
 
     def calls(self) -> list[dict[str, Any]]:
         """Return the records of the finished calls of the model server."""

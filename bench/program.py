@@ -173,8 +173,12 @@ def start_program(processes: Processes) -> Server:
     wanted = processes.run("prepare", prepare).splitlines()[-1].split()
     start_named(processes, wanted)
     server = Server(LOOPBACK, port)
-    wait_until(lambda: answers(server), "the program to serve", seconds=60)
+    wait_for_server(server)
     return server
+
+
+def wait_for_server(server: Server) -> None:
+    wait_until(lambda: answers(server), "the program to serve", seconds=60)
 
 
 @cache

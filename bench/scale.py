@@ -19,9 +19,12 @@ from statistics import median, quantiles
 from bench.figure import Figure
 from bench.http_calls import Server, call, stream
 from bench.load_stack import LoadStack, open_load_stack
-from bench.program import LOOPBACK, answers, free_port, start_second, wait_until
+from bench.program import LOOPBACK, free_port, second_name, start_second, wait_for_server
 from bench.proxy import NGINX, start_proxy
 from bench.report import report
+from bench.scale_backlog import SUMMARIES, Backlog, measure_backlog
+from bench.scale_caps import measure_cap
+from bench.scale_turns import measure_turns
 
 # A model that writes a word in 80 ms, of which the first one comes after 200 ms.
 TOKENS_PER_SECOND = 12.5
@@ -30,11 +33,13 @@ PLAYERS = 20
 LOOK_SECONDS = 0.05
 # On the other process the first words may take so many times as long.
 MOST_TIMES = 2.0
+ALONE, BOTH = "one of each", "two of each"
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
     parser.add_argument("--players", type=int, default=PLAYERS)
+    parser.add_argument("--summaries", type=int, default=SUMMARIES, help="so many are due")
     return parser.parse_args(arguments)
 
 
@@ -55,20 +60,45 @@ class Followed:
 def main(options: argparse.Namespace) -> int:
     load_before = os.getloadavg()[0]
     with open_load_stack(with_servers=True) as stack:
-        other = start_another(stack)
-        stack.set_pace(TOKENS_PER_SECOND)
-        writers, others = play(stack, stack.program, other, options.players)
-        figures = [*figures_of("the process that writes", writers)]
-        figures += figures_of("the other process", others, beside=writers)
-        if NGINX is None:
-            print("No nginx on this machine: the proxy is not measured.", flush=True)
-        else:
-            folder = Path(stack.processes.environment["STORYENGINE_DATA"]).parent
-            proxy = start_proxy(stack.processes, [stack.program, other], folder)
-            through, again = play(stack, proxy, proxy, options.players)
-            figures += figures_of("the proxy", through, beside=writers)
-            figures += figures_of("the proxy, a second window", again, beside=writers)
+        figures = measure(stack, players=options.players, summaries=options.summaries)
     return report(figures, session="several processes", load_before=load_before)
+
+
+def measure(stack: LoadStack, *, players: int, summaries: int) -> list[Figure]:
+    """Measure with one web process and one worker, and then with two of each."""
+    one, pair = [stack.program], [stack.program]
+    figures = measure_turns(stack, one, ALONE)
+    stack.set_pace(TOKENS_PER_SECOND)
+    writer, window = play(stack, stack.program, stack.program, players)
+    figures += figures_of(f"{ALONE}, the prompt", writer)
+    figures += figures_of(f"{ALONE}, a second window", window)
+    print(f"Building {summaries:,} chapters whose summaries are due.", flush=True)
+    backlog = Backlog(stack, summaries)
+    figures += measure_backlog(backlog, one, ALONE)
+    pair.append(start_another(stack))
+    figures += measure_backlog(backlog, pair, BOTH)
+    backlog.clear()
+    figures += measure_turns(stack, pair, BOTH)
+    figures += measure_replies(stack, pair, players)
+    figures += measure_cap(stack, pair, BOTH)
+    stack.processes.kill(second_name("web"))
+    figures += measure_cap(stack, one, ALONE)
+    return figures
+
+
+def measure_replies(stack: LoadStack, pair: Sequence[Server], players: int) -> list[Figure]:
+    stack.set_pace(TOKENS_PER_SECOND)
+    writers, others = play(stack, pair[0], pair[1], players)
+    figures = figures_of("the process that writes", writers)
+    figures += figures_of("the other process", others, beside=writers)
+    if NGINX is None:
+        print("No nginx on this machine: the proxy is not measured.", flush=True)
+        return figures
+    folder = Path(stack.processes.environment["STORYENGINE_DATA"]).parent
+    proxy = start_proxy(stack.processes, pair, folder)
+    through, again = play(stack, proxy, proxy, players)
+    figures += figures_of("the proxy", through, beside=writers)
+    return figures + figures_of("the proxy, a second window", again, beside=writers)
 
 
 def start_another(stack: LoadStack) -> Server:
@@ -76,7 +106,7 @@ def start_another(stack: LoadStack) -> Server:
     server = Server(LOOPBACK, free_port())
     for name in ("web", "worker"):
         start_second(stack.processes, name, server.port)
-    wait_until(lambda: answers(server), "the second web process", seconds=60)
+    wait_for_server(server)
     return server
 
 

@@ -36,9 +36,9 @@ def main(sizes: list[int]) -> None:
     ]))  # fmt: skip
 
 
-def build_chapter(events: int) -> "Session":
+def build_chapter(events: int, *, is_remembered: bool = True) -> "Session":
     """Create a valid chapter in play, with this number of events and with memory of each full
-    stretch."""
+    stretch, or with none but the lock."""
     from django.utils import timezone
 
     from sessions.cast import default_cast
@@ -46,7 +46,7 @@ def build_chapter(events: int) -> "Session":
     from sessions.states import State
 
     prompts = events // 2
-    covered = prompts // CHUNK * CHUNK
+    covered = prompts // CHUNK * CHUNK if is_remembered else 0
     chapter = Session.objects.create(
         title=f"A chapter of {events} events",
         state=State.ACTIVE,
