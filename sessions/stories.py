@@ -8,7 +8,7 @@ its chapters is.
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
 
@@ -40,6 +40,9 @@ KEPT_AFTER_DELETION = timedelta(days=1)
 # A removal takes several transactions, so it begins only when nobody can bring the chapter back any
 # more, not even a process that has waited for a lock or whose clock is slow.
 _REMOVED_AFTER = KEPT_AFTER_DELETION + timedelta(minutes=15)
+# The number of deletions that are listed at once, and the number up to which further ones are
+# counted, so that the list costs the same however much was deleted.
+LISTED, COUNTED_FURTHER = 50, 300
 # Each sweep looks at so many stories for those without chapters, and the next sweep of the process
 # goes on behind the last one of them. So a sweep costs the same however many stories there are.
 LOOKED_AT = 500
@@ -63,6 +66,20 @@ class Deletion:
         if len(self.chapters) == 1:
             return self.chapters[0].title
         return title_of(self.story, self.chapters)
+
+
+@dataclass(frozen=True)
+class Deletions:
+    """Deletions that can be undone, from the newest to the oldest. There are `further` ones that
+    were made before these, which are counted up to COUNTED_FURTHER + 1."""
+
+    listed: Sequence[Deletion]
+    further: int
+
+    @property
+    def last_at(self) -> datetime | None:
+        """The time of the oldest deletion of those that are listed."""
+        return self.listed[-1].chapters[0].deleted_at if self.listed else None
 
 
 def get_story(story_id: uuid.UUID) -> Story:
@@ -188,11 +205,23 @@ def restore_story(story_id: uuid.UUID, deleted_with: uuid.UUID | None = None) ->
     return get_story(story_id)
 
 
-def deletions() -> list[Deletion]:
-    """Return what can be brought back, from the newest deletion to the oldest."""
-    hidden = _hidden().select_related("story").order_by("-deleted_at", "story", *BY_PLACE)
-    together = groupby(hidden, key=lambda one: (one.deleted_at, one.story_id))
-    return [Deletion(list(chapters)) for _, chapters in together]
+def deletions(before: datetime | None = None) -> Deletions:
+    """Return what can be brought back, from the newest deletion to the oldest, LISTED at once.
+    With `before`, these are the newest ones of those that were made before this time."""
+    hidden = _hidden() if before is None else _hidden().filter(deleted_at__lt=before)
+    made = hidden.order_by("-deleted_at", "story").values_list("deleted_at", "story").distinct()
+    keys = list(made[: LISTED + COUNTED_FURTHER + 1])
+    # Those that were made at the same time are listed together, so that `before` misses none.
+    listed = LISTED
+    while 0 < listed < len(keys) and keys[listed][0] == keys[listed - 1][0]:
+        listed += 1
+    if not keys:
+        return Deletions([], 0)
+    since = keys[:listed][-1][0]
+    chapters = hidden.filter(deleted_at__gte=since).select_related("story")
+    in_order = chapters.order_by("-deleted_at", "story", *BY_PLACE)
+    together = groupby(in_order, key=lambda one: (one.deleted_at, one.story_id))
+    return Deletions([Deletion(list(of_one)) for _, of_one in together], len(keys[listed:]))
 
 
 def remove_deleted() -> int:

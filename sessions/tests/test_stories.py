@@ -190,8 +190,8 @@ class TestDeletion:
     def test_what_was_deleted_before_the_story_stays_deleted(self, story: Story) -> None:
         hide_chapter(named("Two").pk)
         hide_story(story.pk)
-        assert [len(one.chapters) for one in deletions()] == [2, 1]
-        assert [one.title for one in deletions()] == ["One", "Two"]
+        assert [len(one.chapters) for one in deletions().listed] == [2, 1]
+        assert [one.title for one in deletions().listed] == ["One", "Two"]
         restore_story(story.pk)
         assert titles(story) == ["One", "Fork"]
         restore_chapter(named("Two").pk)
@@ -201,10 +201,29 @@ class TestDeletion:
         hide_story(story.pk)
         restore_chapter(named("Two").pk)
         hide_chapter(named("Two").pk)
-        newest, older = deletions()
+        newest, older = deletions().listed
         assert [one.title for one in newest.chapters] == ["Two"]
         restore_story(story.pk, older.chapters[0].pk)
         assert titles(story) == ["One", "Fork"]
+
+    def test_many_deletions_are_listed_in_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(stories, "LISTED", 2)
+        monkeypatch.setattr(stories, "COUNTED_FURTHER", 3)
+        made = [make_chapter(title=f"{number}") for number in range(8)]
+        second = make_chapter(title="7, second", story=made[7].story, place=2)
+        last = timezone.now()
+        # The fourth and the fifth were deleted at the same time.
+        for hours, chapter in zip((0, 1, 2, 3, 3, 4, 5, 6, 6), (*made, second), strict=True):
+            at = last - timedelta(hours=hours)
+            Session.everything.filter(pk=chapter.pk).update(deleted_at=at)
+        pieces = [deletions()]
+        while pieces[-1].further:
+            pieces.append(deletions(pieces[-1].last_at))
+        titles = [sorted(one.title for one in piece.listed) for piece in pieces]
+        assert titles == [["0", "1"], ["2", "3", "4"], ["5", "6"], ["7"]]
+        assert [piece.further for piece in pieces] == [4, 3, 1, 0]
+        assert [len(one.chapters) for one in pieces[-1].listed] == [2]
+        assert deletions(pieces[-1].last_at).listed == []
 
     def test_to_bring_back_what_is_there_changes_nothing(self, story: Story) -> None:
         restore_chapter(named("One").pk)
@@ -220,7 +239,7 @@ class TestDeletion:
         # Nobody can bring it back any more. Its rows are removed a little later.
         with pytest.raises(UnknownChapter):
             restore_chapter(named("One").pk)
-        assert deletions() == []
+        assert deletions().listed == []
         assert remove_deleted() == 0
         delete_at(timezone.now() - KEPT_AFTER_DELETION - timedelta(hours=1))
         assert remove_deleted() == 3

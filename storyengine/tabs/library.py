@@ -22,10 +22,10 @@ from sessions.chapters import copy_setup, rename_chapter
 from sessions.limits import SEARCH_CHAR_LIMIT, TITLE_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE
 from sessions.starters import all_starters
-from sessions.stories import choose_chapter, deletions, hide_chapter, restore_chapter
+from sessions.stories import choose_chapter, hide_chapter, restore_chapter
 from storyengine.books.formats import FORMATS
 from storyengine.tabs.addresses import address_of, first_address, home
-from storyengine.tabs.shelf import Asked, Undo, read_shelf
+from storyengine.tabs.shelf import Asked, Undos, read_shelf
 from storyengine.web.render import HttpRequest, go, nothing_new, show
 
 
@@ -34,14 +34,11 @@ def library(request: HttpRequest) -> HttpResponse:
     asked = Asked.read(request.GET)
     # The host is found first, because this reads the choices of models.
     host, is_embedded = provider_host(), uses_embedded([WORLD_SUMMARY])
-    deleted = [Undo.of(one) for one in deletions()]
-    just_deleted = [one for one in deleted if request.GET.get("deleted") in one.keys][:1]
     context = {
         "shelf": read_shelf(asked, request.GET.get("page")),
         "all_address": Asked().address(),
         "search_limit": SEARCH_CHAR_LIMIT,
-        "deleted": just_deleted[0] if just_deleted else None,
-        "deleted_before": [one for one in deleted if one not in just_deleted],
+        "undos": Undos.read(request.GET),
         "model": provider_label(),
         "host": host,
         "is_allowed": is_allowed(host),

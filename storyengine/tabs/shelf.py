@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import groupby
 from typing import Any, cast
@@ -12,6 +13,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Left
 from django.http import QueryDict
 from django.urls import reverse
+from django.utils.http import urlencode
 
 from memory.drafts import chosen_drafts
 from memory.models import NarrativeDraft
@@ -20,7 +22,7 @@ from memory.shelf_groups import Group, group_of
 from memory.shelf_orders import Order
 from sessions.limits import SEARCH_CHAR_LIMIT
 from sessions.models import SAID, Event, Session, Story
-from sessions.stories import BY_PLACE, Deletion, title_of
+from sessions.stories import BY_PLACE, COUNTED_FURTHER, Deletion, deletions, title_of
 
 STORIES_A_PAGE = 20
 # The most digits of the number of a page that are read.
@@ -159,6 +161,44 @@ class Undo:
             return cls(deletion.title, (str(story),), address)
         address = reverse("pages:restore", args=[chapter])
         return cls(deletion.title, (str(chapter), str(story)), address)
+
+
+@dataclass(frozen=True)
+class Undos:
+    """The deletions that the home page lists, and the one that was just made, if there is one.
+    `further` names the number of those that were made earlier. `is_earlier` says that the user
+    asked for earlier ones than the latest."""
+
+    just_made: Undo | None
+    listed: Sequence[Undo]
+    further: str
+    further_address: str
+    is_earlier: bool
+
+    @classmethod
+    def read(cls, query: QueryDict) -> "Undos":
+        before = _read_time(query.get("deleted-before", ""))
+        found = deletions(before)
+        undos = [Undo.of(one) for one in found.listed]
+        just_made = next((one for one in undos if query.get("deleted") in one.keys), None)
+        further = f"{COUNTED_FURTHER}+" if found.further > COUNTED_FURTHER else f"{found.further}"
+        last_at = found.last_at.isoformat() if found.last_at else ""
+        return cls(
+            just_made=just_made,
+            listed=[one for one in undos if one is not just_made],
+            further=further if found.further else "",
+            further_address=f"?{urlencode({'deleted-before': last_at})}#deleted",
+            is_earlier=before is not None,
+        )
+
+
+def _read_time(text: str) -> datetime | None:
+    """Return the time that the address names, or None if it names none."""
+    try:
+        time = datetime.fromisoformat(text)
+        return time.astimezone(UTC) if time.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
 
 
 @dataclass(frozen=True)

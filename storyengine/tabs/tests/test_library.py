@@ -8,6 +8,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from memory.models import NarrativeDraft
+from sessions import stories
 from sessions.chapters import rename_chapter
 from sessions.models import Event, Session
 from sessions.starters import all_starters
@@ -220,6 +221,31 @@ class TestDelete:
         client.post(address(chapter, "delete"))
         [undo] = all_of(client.get("/").content.decode(), "form", "undo")
         assert undo.attributes["action"] == address(chapter, "restore")
+
+    def test_earlier_deletions_are_behind_a_link(
+        self, client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(stories, "LISTED", 2)
+        for number in range(3):
+            client.post(address(make_chapter(title=f"Tale {number}"), "delete"))
+        html = client.get("/").content.decode()
+        [deleted] = all_of(html, "details", "deleted-list")
+        assert "1 more was deleted before these." in deleted.words
+        assert "Tale 0" not in deleted.words
+        [earlier] = [one for one in all_of(html, "a") if one.words == "Show earlier deletions"]
+        html = client.get("/" + earlier.attributes["href"].partition("#")[0]).content.decode()
+        [deleted] = all_of(html, "details", "deleted-list")
+        assert "“Tale 0” was deleted." in deleted.words
+        assert "Tale 1" not in deleted.words
+        assert "more was deleted" not in deleted.words
+
+    @pytest.mark.parametrize("before", ["x", "2026-01-01", "0001-01-01T00:00:00%2B14:00"])
+    def test_an_impossible_time_of_deletions_is_no_error(
+        self, client: Client, before: str, chapter: Session
+    ) -> None:
+        client.post(address(chapter, "delete"))
+        html = client.get(f"/?deleted-before={before}").content.decode()
+        assert "was deleted" in html
 
     def test_a_story_goes_and_comes_back_as_a_whole(self, client: Client) -> None:
         first = make_active_chapter(title="One")
