@@ -90,3 +90,4 @@ def test_a_large_library_is_read_by_indexes(
         cursor.execute(f"EXPLAIN QUERY PLAN {query}")
         plan = "\n".join(row[3] for row in cursor.fetchall())
     assert [name for name in indexes if f"INDEX {name}" not in plan] == [], plan
+    assert "CO-ROUTINE" not in plan
