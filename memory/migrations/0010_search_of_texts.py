@@ -23,23 +23,19 @@ INDEXES = {
 
 
 def add_indexes(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    if not has_trigrams(schema_editor):
-        return
-    for name, (table, columns) in INDEXES.items():
-        index_texts(schema_editor, name, table, columns)
-
-
-def has_trigrams(schema_editor: BaseDatabaseSchemaEditor) -> bool:
-    """Return whether the database has pg_trgm, after trying to add it."""
+    """Add the extension and the indexes, or nothing where the database refuses one of them."""
     if schema_editor.connection.vendor != "postgresql":
-        return False
+        return
     try:
         with transaction.atomic(using=schema_editor.connection.alias):
             schema_editor.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
-    except DatabaseError:
-        logger.warning("pg_trgm could not be added, so that the search of stories uses no index")
-        return False
-    return True
+            for name, (table, columns) in INDEXES.items():
+                index_texts(schema_editor, name, table, columns)
+    except DatabaseError as error:
+        logger.warning(
+            "The search of stories reads all texts, because the extension pg_trgm could not be used: %s",
+            type(error.__cause__ or error).__name__,
+        )
 
 
 def index_texts(
