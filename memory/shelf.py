@@ -4,38 +4,47 @@ order."""
 import uuid
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from memory.models import NarrativeDraft
 from memory.shelf_groups import Group, chapters_in, group_of, has_draft
 from memory.shelf_orders import Order, sort_stories, walk_stories
-from sessions.models import Event, Session, Story, Tab1Inputs
+from memory.shelf_search import WALKED, Search, walked_since
+from sessions.models import Session, Story
 
-# The most words of a search that count.
-MOST_WORDS = 8
 # A count of stories ends here, so that it costs the same however many there are.
 COUNTED = 300
 _ALL = slice(None)
 
 
 def find_stories(
-    words: str = "", group: str = "", order: str = "", *, places: slice = _ALL
+    words: str | Search = "", group: str = "", order: str = "", *, places: slice = _ALL
 ) -> list[Story]:
     """Return the stories that have all of the words and a chapter of the group: those at these
-    places of the order. Without a group, all stories but the archived ones are found."""
+    places of the order. Without a group, all stories but the archived ones are found.
+
+    Who also counts them passes the same Search, which looks for rare words only once.
+    """
+    search = _search(words)
     if not order:
-        return _by_play(words, group, places)
-    if order in (Order.TITLE, Order.LENGTH) and not words and count_stories(group=group) > COUNTED:
+        return _by_play(search, group, places)
+    is_walked = order in (Order.TITLE, Order.LENGTH) and not search
+    if is_walked and count_stories(group=group) > COUNTED:
         return walk_stories(group, order, places)
-    return list(sort_stories(_found(words, group), order)[places])
+    return list(sort_stories(_found(search, group), order)[places])
 
 
-def count_stories(words: str = "", group: str = "", *, most: int | None = COUNTED + 1) -> int:
+def count_stories(
+    words: str | Search = "", group: str = "", *, most: int | None = COUNTED + 1
+) -> int:
     """Return the number of the stories that `find_stories` finds, but at most `most`."""
-    if words or most is None or group in ("", Group.ARCHIVED):
-        return _found(words, group)[:most].count()
+    search = _search(words)
+    if search and most is not None and not search.is_rare:
+        for some in search.some_stories():
+            if _in_group(group).filter(pk__in=some)[:most].count() == most:
+                return most
+    if search or most is None or group in ("", Group.ARCHIVED):
+        return _found(search, group)[:most].count()
     # A chapter is counted for its story if the story has no earlier one in the group. The index
     # of states leads to these chapters, so that stories of other groups are not read.
     earlier = chapters_in(group).filter(story=OuterRef("story"), pk__lt=OuterRef("pk"))
@@ -63,16 +72,24 @@ def count_groups() -> Mapping[str, int]:
     return Counter(group for group, _ in found)
 
 
-def _found(words: str, group: str) -> QuerySet[Story]:
+def _search(words: str | Search) -> Search:
+    return Search(words) if isinstance(words, str) else words
+
+
+def _found(search: Search, group: str) -> QuerySet[Story]:
     """Return the stories that `find_stories` finds, in no order."""
-    stories = Story.objects.filter(
+    stories = _in_group(group)
+    return stories.filter(search.in_story("pk")) if search else stories
+
+
+def _in_group(group: str) -> QuerySet[Story]:
+    return Story.objects.filter(
         Exists(chapters_in(group).filter(story=OuterRef("pk"))),
         archived_at__isnull=group != Group.ARCHIVED,
     )
-    return stories.filter(pk__in=_stories_with(words)) if words else stories
 
 
-def _by_play(words: str, group: str, places: slice) -> list[Story]:
+def _by_play(search: Search, group: str, places: slice) -> list[Story]:
     """Return the stories by the chapter of each that was played last. The index of chapters has
     this order, so that the database reads only about as many chapters as are shown."""
     is_later = Q(last_played_at__gt=OuterRef("last_played_at")) | Q(
@@ -83,58 +100,20 @@ def _by_play(words: str, group: str, places: slice) -> list[Story]:
     latest = Session.objects.filter(~Exists(later), story__archived_at__isnull=not is_archived)
     if group and not is_archived:
         latest = latest.filter(Exists(chapters_in(group).filter(story=OuterRef("story"))))
-    if words:
-        latest = latest.filter(story__in=_stories_with(words))
-    in_order = latest.select_related("story").order_by("-last_played_at", "story")
-    return [chapter.story for chapter in in_order.only("story")[places]]
+    in_order = latest.select_related("story").order_by("-last_played_at", "story").only("story")
+    found = _walked(in_order, search, places) if search else None
+    if found is None:
+        found = list(in_order.filter(search.in_story("story") if search else Q())[places])
+    return [chapter.story for chapter in found]
 
 
-def _stories_with(words: str) -> "QuerySet[Session, uuid.UUID]":
-    """Return the keys of the stories one of whose chapters has all of the words, wherever they
-    stand: in the titles of story and chapter, in Tab 1, in what was said, or in its prose.
-
-    A word is found within longer words too, and capital letters count as small ones.
-    """
-    chapters = Session.objects.order_by()
-    for word in words.split()[:MOST_WORDS]:
-        chapters = chapters.filter(pk__in=_chapters_with(word))
-    return chapters.values_list("story", flat=True)
-
-
-def _chapters_with(word: str) -> "QuerySet[Event, Any]":
-    """Return the keys of the chapters that have the word, some of them several times.
-
-    Each place where a word can stand is searched by itself, because PostgreSQL has an index of the
-    texts for each of them. A condition that joins the places by OR would use none.
-    """
-    said = Event.objects.filter(_contains("text", word), attempt__chosen_for__isnull=False)
-    told = NarrativeDraft.objects.filter(_contains("chapter_text", word))
-    set_up = Tab1Inputs.objects.filter(
-        _contains("world_text", word) | _contains("chapter_text", word)
-    )
-    titled = Session.objects.filter(_contains("title", word))
-    in_story = Session.objects.filter(_contains("story__title", word))
-    return (
-        said.order_by()
-        .values("session")
-        .union(
-            told.order_by().values("session"),
-            set_up.values("session"),
-            titled.order_by().values("pk"),
-            in_story.order_by().values("pk"),
-            all=True,
-        )
-    )
-
-
-def _contains(field: str, word: str) -> Q:
-    """Return the condition that the field contains the word.
-
-    SQLite knows only the capital letters of English, so that the word is also looked for as it is
-    written within and at the beginning of a sentence, and in capital letters.
-    """
-    found = Q()
-    spellings = {word} if word.isascii() else {word, word.lower(), word.capitalize(), word.upper()}
-    for spelt in sorted(spellings):
-        found |= Q(**{f"{field}__icontains": spelt})
-    return found
+def _walked(in_order: QuerySet[Session], search: Search, places: slice) -> list[Session] | None:
+    """Return those of these chapters whose stories have all words, if the words are common and
+    enough of the chapters that were played last have them, or None."""
+    if search.is_rare or places.stop is None or places.stop > WALKED:
+        return None
+    if (since := walked_since()) is None:
+        return []
+    walked = in_order.filter(search.looked_through("story"), last_played_at__gte=since)
+    found = list(walked[places])
+    return found if len(found) == places.stop - (places.start or 0) else None

@@ -15,6 +15,7 @@ from pydantic import Field
 from agents.flows.next_chapter import begin_next, renew
 from memory.drafts import drafts_of_story
 from memory.shelf import count_stories, find_stories
+from memory.shelf_search import Search
 from memory.story_so_far import keep_story_so_far
 from sessions.exceptions import InvalidInput
 from sessions.limits import SEARCH_CHAR_LIMIT
@@ -78,10 +79,11 @@ def list_stories(
     texts. With `state`, only those with a chapter in this state; archived ones only with
     "archived".
     """
-    found = find_stories(q, state, sort, places=slice(offset, offset + limit))
+    search = Search(q)
+    found = find_stories(search, state, sort, places=slice(offset, offset + limit))
     prefetch_related_objects(found, Prefetch("chapters", Session.objects.order_by(*BY_PLACE)))
     documents = [_document(story, list(story.chapters.all())) for story in found]
-    return StoryList(count=count_stories(q, state, most=None), items=documents)
+    return StoryList(count=count_stories(search, state, most=None), items=documents)
 
 
 @router.post("/story", response={201: StoryDocument, **refusals(400, 403, 404, 413, 415, 422)})

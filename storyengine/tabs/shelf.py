@@ -20,6 +20,7 @@ from memory.models import NarrativeDraft
 from memory.shelf import COUNTED, count_groups, count_stories, find_stories
 from memory.shelf_groups import Group, group_of
 from memory.shelf_orders import Order
+from memory.shelf_search import Search
 from sessions.limits import SEARCH_CHAR_LIMIT
 from sessions.models import SAID, Event, Session, Story
 from sessions.stories import BY_PLACE, COUNTED_FURTHER, Deletion, deletions, title_of
@@ -225,10 +226,10 @@ class _Found:
     """The stories that were asked for, of which a paginator reads a piece."""
 
     asked: Asked
+    search: Search
 
     def __getitem__(self, places: slice) -> list[Story]:
-        asked = self.asked
-        return find_stories(asked.words, asked.group, asked.order, places=places)
+        return find_stories(self.search, self.asked.group, self.asked.order, places=places)
 
 
 class ShelfPages(Paginator):  # type: ignore[type-arg]  # Django's class takes no type argument
@@ -236,22 +237,23 @@ class ShelfPages(Paginator):  # type: ignore[type-arg]  # Django's class takes n
     and the next one, are counted, so that no page counts all of them."""
 
     def __init__(self, asked: Asked, page: str | None, counts: Mapping[str, int]) -> None:
-        self._found = _Found(asked)
+        self._search = Search(asked.words)
+        self._found = _Found(asked, self._search)
         super().__init__(cast(Any, self._found), STORIES_A_PAGE)
         self._asked, self._counts = asked, counts
         self._page = int(page[:_DIGITS]) if page and page.isdecimal() else 1
 
     @cached_property
     def count(self) -> int:
-        words, group = self._asked.words, self._asked.group
-        counted = count_stories(words, group) if words else self._counts[group]
+        search, group = self._search, self._asked.group
+        counted = count_stories(search, group) if search else self._counts[group]
         if counted <= COUNTED:
             return counted
         begun = max(self._page, 1) * STORIES_A_PAGE
         if begun < counted or self._found[begun : begun + 1]:
             return max(counted, begun + 1)
         # The page is the last one, or lies behind it.
-        return count_stories(words, group, most=None)
+        return count_stories(search, group, most=None)
 
     @property
     def is_more(self) -> bool:
