@@ -95,7 +95,9 @@ def _titled() -> list[tuple[QuerySet[Any], str]]:
         )
     )
     earlier = Session.objects.filter(before, story=OuterRef("story")).order_by()
-    first = Session.objects.filter(~Exists(earlier), story__title="").annotate(by=Lower("title"))
+    # The index of titles has this condition of the place, which is true of all chapters.
+    first = Session.objects.filter(~Exists(earlier), story__title="", place__gte=0)
+    first = first.annotate(by=Lower("title"))
     return [(own, "pk"), (first, "story")]
 
 

@@ -184,9 +184,13 @@ class Session(models.Model):
                 fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="chapter_deleted"
             ),
             # The order of the shelf by titles, of the stories that are called as their first
-            # chapter.
+            # chapter. Every place is 0 or more: only a query that says so uses this index. SQLite
+            # would otherwise read all chapters by it, row after row, for any other query.
             models.Index(
-                Lower("title"), "story", condition=Q(deleted_at=None), name="chapter_title"
+                Lower("title"),
+                "story",
+                condition=Q(deleted_at=None, place__gte=0),
+                name="chapter_title",
             ),
             # The order of the shelf by length: the chapters at the first place of a story, the
             # later ones, with which they are summed, and those that do not count.
