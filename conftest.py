@@ -15,6 +15,7 @@ import pytest
 from django.conf import settings
 
 from agents.calling.model_access import substitute_provider
+from agents.models import Job
 from agents.providers.guard import allow_real_calls, forbid_real_calls
 from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import due_jobs
@@ -148,10 +149,13 @@ def noticed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     job's id is added to the list."""
     ids: list[str] = []
 
-    def note(_name: str, *, kwargs: dict[str, Any], countdown: float | None) -> None:
+    def note(_name: str, *, kwargs: dict[str, Any], **_options: object) -> None:
         ids.append(kwargs["job_id"])
 
-    monkeypatch.setattr("agents.running.jobs.current_app.send_task", note)
+    monkeypatch.setattr("agents.running.notices.current_app.send_task", note)
+    monkeypatch.setattr(
+        "agents.running.recovery.count_notices", lambda: dict.fromkeys(Job.Queue.values, 0)
+    )
     return ids
 
 

@@ -24,6 +24,7 @@ from agents.models import (
     ReportedWindow,
     SpendingCap,
     SpentTokens,
+    SweepLease,
     TokenCalibration,
 )
 from sessions.records_admin import RecordAdmin, preformatted
@@ -120,7 +121,7 @@ class PromptTextAdmin(RecordAdmin):
 @admin.register(Job)
 class JobAdmin(RecordAdmin):
     list_display = ["__str__", "chapter", "attempts", "created_at", "updated_at"]
-    list_filter = ["kind", "status", "created_at"]
+    list_filter = ["kind", "status", "queue", "created_at"]
     list_select_related = ["session"]
     search_fields = ["session__title", "session__session_id", "key", "error"]
     heavy_fields = ("partial_text", "finished_scenes", "finished_deltas", "inputs")
@@ -149,6 +150,12 @@ class SpentTokensAdmin(RecordAdmin):
     list_display = ["session", "provider", "model", "read", "cached", "written"]
     list_select_related = ["session"]
     search_fields = ["model", "provider"]
+
+
+@admin.register(SweepLease)
+class SweepLeaseAdmin(RecordAdmin):
+    list_display = ["holder", "lease_until"]
+    search_fields = ["holder"]
 
 
 @admin.register(SpendingCap)

@@ -200,12 +200,24 @@ class Job(models.Model):
         # The state of a late result that no run can take. `error` says why.
         VOID = "void"
 
+    class Queue(models.TextChoices):
+        """The classes of work, by what waits for it, the most urgent first. Each has a queue of
+        this name at the broker."""
+
+        # Somebody looks at the page until this is done.
+        PERSON = "person"
+        # Nobody waits for this yet.
+        MEMORY = "memory"
+        # A narration of a whole chapter.
+        LONG = "long"
+
     job_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="jobs")
     # One of the kinds above, or a kind of job that a mode declares.
     kind = models.CharField(max_length=KIND_CHAR_LIMIT)
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
+    queue = models.CharField(max_length=10, choices=Queue, default=Queue.MEMORY)
     # A summary or a narration names the attempt at the last turn that it tells. A job for a late
     # result names the attempt that asked for the result, or at which the stretch of its summary
     # ends. A job GO_ON names the attempt after which
@@ -261,7 +273,7 @@ class Job(models.Model):
             models.UniqueConstraint(fields=["session", "kind", "key"], name="one_job_per_key"),
         ]
         indexes: ClassVar = [
-            models.Index(fields=["status", "run_after"], name="job_due"),
+            models.Index(fields=["status", "queue", "run_after"], name="job_due_in_queue"),
         ]
 
     def __str__(self) -> str:
@@ -298,6 +310,17 @@ class ProcessHeartbeat(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class SweepLease(models.Model):
+    """The lease of the worker that sweeps for all workers, in one row."""
+
+    name = models.CharField(max_length=20, primary_key=True, default="sweep")
+    holder = models.CharField(max_length=200)
+    lease_until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.holder
 
 
 class ProviderConsent(models.Model):

@@ -1,27 +1,33 @@
-"""The sweep, which every worker makes. It needs no broker."""
+"""The sweep, which one worker makes for all. It needs no broker."""
 
 import logging
 import threading
 import uuid
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import Error as DatabaseError
 from django.db import connection
+from django.db.models import Q
 
 from agents.calling.admission import forget_counted_calls
 from agents.calling.asking import ask_servers
-from agents.running.jobs import due_jobs
+from agents.models import SweepLease
 from agents.running.old_jobs import remove_old_jobs
+from agents.running.places import next_due
 from agents.running.recovery import give_notice_of_due_jobs, recover
 from agents.running.unforeseen import traceback_of
-from agents.running.work import AT_WORK, STOPPING, work_on
+from agents.running.work import STOPPING, work_on, work_on_next
 from agents.storage import describe
-from sessions.leases import from_now
+from sessions.leases import from_now, ran_out
 from sessions.stories import remove_deleted
 
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 15.0
+# The lease of the worker that sweeps, which renews it with each sweep. After this time without a
+# renewal, the next worker that asks takes its place.
+SWEEP_LEASE = timedelta(seconds=40)
 # A job that has been due for this time counts as overlooked: its notice was lost or never given. A
 # worker with a free thread then does the job in its sweep. The time is shorter than the pause
 # between two sweeps, so that the next sweep does the jobs that this sweep has queued again.
@@ -31,38 +37,43 @@ UNHEARD_AFTER = timedelta(seconds=10)
 _LETTING_GO_SECONDS = 5.0
 
 
-def sweep() -> bool:
+def sweep(worker: str = "") -> bool:
     """Settle the work that dead processes left behind, give notice of due jobs, and remove chapters
-    that were deleted a day ago and jobs that ended a month ago. Return whether all notices
-    succeeded."""
-    recover()
-    were_noticed = give_notice_of_due_jobs()
-    forget_counted_calls()
-    remove_deleted()
-    remove_old_jobs()
+    that were deleted a day ago and jobs that ended a month ago. Return False if a notice failed.
+
+    If a worker is named, it does this only if no other worker has the lease of the sweep.
+    """
+    were_noticed = True
+    if not worker or _has_lease(worker):
+        recover()
+        were_noticed = give_notice_of_due_jobs()
+        forget_counted_calls()
+        remove_deleted()
+        remove_old_jobs()
     if not STOPPING.is_set():
         ask_servers(in_passing=True)
     return were_noticed
 
 
-def unheard_jobs(hands: int, *, after: timedelta = UNHEARD_AFTER) -> list[uuid.UUID]:
-    """Return the oldest due jobs that no worker has claimed, at most one for each free thread."""
-    free = max(0, hands - len(AT_WORK))
-    unheard = due_jobs().filter(run_after__lte=from_now(-after))
-    return list(unheard.order_by("run_after").values_list("pk", flat=True)[:free])
+def _has_lease(worker: str) -> bool:
+    """Take or renew the lease. A worker that is started again under its name has its old lease."""
+    lease = {"holder": worker, "lease_until": from_now(SWEEP_LEASE)}
+    free = SweepLease.objects.filter(ran_out() | Q(holder=worker))
+    return bool(free.update(**lease)) or SweepLease.objects.get_or_create(defaults=lease)[1]
 
 
 class SweepThread(threading.Thread):
-    """A daemon thread that sweeps. It always ends with its process.
+    """A daemon thread that sweeps if no other worker does, and begins the jobs that no worker has
+    claimed. It always ends with its process.
 
     The sweep is not a Celery task, because a task needs the notices that the sweep replaces. After
     a broker was killed, the connection to the broker may be dead without an error. Then the worker
     gets its jobs only from this thread.
     """
 
-    def __init__(self, hands: int) -> None:
+    def __init__(self, worker: str) -> None:
         super().__init__(name="Sweep", daemon=True)
-        self.hands = hands
+        self.worker = worker
         self.is_over = threading.Event()
         self._working: list[threading.Thread] = []
         self._taking_up = threading.Lock()
@@ -88,12 +99,12 @@ class SweepThread(threading.Thread):
             if takes_up:
                 # These jobs are begun before notices are given, because giving notices is slow when
                 # the broker cannot be reached.
-                self._take_up(unheard_jobs(self.hands))
-            if not sweep():
+                self._take_up(next_due(after=UNHEARD_AFTER))
+            if not sweep(self.worker):
                 # The broker cannot be reached, so no worker gets a notice, and the jobs are begun
                 # at once. For the job of a dead worker the next sweep would be too late, because
                 # the worker's lease and the broker's time-out have already taken half a minute.
-                self._take_up(unheard_jobs(self.hands, after=timedelta(0)))
+                self._take_up(next_due(after=timedelta(0)))
         except DatabaseError as error:
             logger.warning("the sweep was cut short: %s", describe(error))
         except Exception as error:  # noqa: BLE001  (nothing would start this thread again)
@@ -101,7 +112,7 @@ class SweepThread(threading.Thread):
         finally:
             connection.close()
 
-    def _take_up(self, job_ids: list[uuid.UUID]) -> None:
+    def _take_up(self, job_ids: Iterable[uuid.UUID]) -> None:
         with self._taking_up:
             if self.is_over.is_set():
                 return
@@ -116,6 +127,8 @@ class SweepThread(threading.Thread):
 def _work(job_id: uuid.UUID) -> None:
     try:
         work_on(job_id)
+        while work_on_next():
+            pass
     except DatabaseError as error:
         logger.warning("job %s was not taken up: %s", job_id, describe(error))
     finally:

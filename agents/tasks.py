@@ -7,7 +7,7 @@ from celery.signals import worker_shutting_down
 from django.db import Error as DatabaseError
 
 from agents.calling.asking import ask_servers
-from agents.running.work import STOPPING, work_on
+from agents.running.work import STOPPING, work_on, work_on_next
 
 
 @shared_task(
@@ -19,8 +19,8 @@ from agents.running.work import STOPPING, work_on
     retry_jitter=True,
 )
 def run_job(*, job_id: str) -> None:
-    """Do a job if it is still due. Before and after the job, ask the server for its models'
-    windows."""
+    """Do a job if it is still due, and then the next due jobs until there is none. Before and after
+    each job, ask the server for its models' windows."""
     try:
         _ask_unless_stopping()
     finally:
@@ -28,6 +28,8 @@ def run_job(*, job_id: str) -> None:
         work_on(uuid.UUID(job_id))
     # Some servers load a model at its first call, and know the window of the model only then.
     _ask_unless_stopping()
+    while work_on_next():
+        _ask_unless_stopping()
 
 
 def _ask_unless_stopping() -> None:

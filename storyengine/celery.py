@@ -46,11 +46,13 @@ class Sweep(bootsteps.StartStopStep):
     """The part of a worker that runs the sweep (see agents.sweeping)."""
 
     def start(self, parent: Any) -> None:
-        # The import is inside this method, because Django is not set up when this module is
+        # The imports are inside this method, because Django is not set up when this module is
         # imported.
+        from agents.running.places import Worker, become_worker
         from agents.sweeping import SweepThread
 
-        self.thread = SweepThread(hands=parent.concurrency)
+        become_worker(Worker(parent.concurrency, tuple(parent.app.amqp.queues.consume_from)))
+        self.thread = SweepThread(parent.hostname)
         self.thread.start()
 
     def stop(self, parent: Any) -> None:

@@ -13,8 +13,8 @@ from agents.flows.summarizing import queue_due_summary
 from agents.models import Job
 from agents.modes import check_changes, mode_of, outcome_of
 from agents.running.jobs import queue_job
+from agents.running.places import AT_WORK
 from agents.running.unforeseen import traceback_of
-from agents.running.work import AT_WORK
 from sessions.attempts import Writer
 from sessions.breaking import INTERRUPTED, extend_broken_text, fail_attempt
 from sessions.committing import commit_attempt

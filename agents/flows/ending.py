@@ -92,7 +92,7 @@ def retry_summary(session_id: uuid.UUID, *, accept_calls: bool = False) -> Sessi
         if chapter.is_playable and not is_of_end:
             if accept_calls:
                 accept_memory_calls(chapter, is_ending=False)
-            if queue_due_summary(chapter):
+            if queue_due_summary(chapter, is_waited_for=True):
                 return get_chapter(session_id)
     if not is_of_end:
         raise WrongState("There is no memory waiting to be written.")

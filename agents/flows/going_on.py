@@ -14,8 +14,8 @@ from agents.flows.committing import key_after, who_acts_after
 from agents.flows.replies import store_prompt, write_to_end
 from agents.models import Job
 from agents.running.database import in_database
-from agents.running.job_kinds import JobKind, declare_job_kind, fail_with
-from agents.running.jobs import MAX_ATTEMPTS, finish, postpone
+from agents.running.job_kinds import JobKind, declare_job_kind
+from agents.running.jobs import MAX_ATTEMPTS, fail, finish, postpone
 from agents.running.recovery import GIVEN_UP
 from agents.running.watch import Watch
 from sessions.access import get_chapter_to_change
@@ -85,7 +85,7 @@ def _settle(job: Job, *, is_refused: bool = False) -> None:
     elif job.attempts < MAX_ATTEMPTS or not counts:
         postpone(job, seconds=LEASE.total_seconds(), counts=counts)
     else:
-        fail_with(job, GIVEN_UP)
+        fail(job, str(GIVEN_UP), cause=GIVEN_UP)
 
 
-declare_job_kind(Job.Kind.GO_ON, JobKind(run=go_on))
+declare_job_kind(Job.Kind.GO_ON, JobKind(run=go_on, queue=Job.Queue.PERSON))

@@ -118,4 +118,6 @@ def _compose(chapter: Session) -> list[Layer]:
     return compose_for(agent, Subject(chapter, own_pieces=pieces), tier_of(agent))
 
 
-declare_job_kind(Job.Kind.LOCK, JobKind(run=write_world_memory, give_up=give_up))
+declare_job_kind(
+    Job.Kind.LOCK, JobKind(run=write_world_memory, give_up=give_up, queue=Job.Queue.PERSON)
+)

@@ -105,7 +105,9 @@ def request_rebuild(
         State.NARRATING,
         refusal="A scene is written again from an ended session.",
     )
-    job = queue_job(session_id, Job.Kind.NARRATE, key, attempt=latest_turn(chapter).chosen)
+    attempt = latest_turn(chapter).chosen
+    # One scene is no long writing, and its reader waits for it.
+    job = queue_job(session_id, Job.Kind.NARRATE, key, queue=Job.Queue.PERSON, attempt=attempt)
     job.inputs, job.scenes = _inputs(chapter, draft, scene), _scenes(draft)
     job.save(update_fields=["inputs", "scenes"])
     return job
@@ -189,4 +191,6 @@ def _after(texts: list[str], number: int) -> str:
     return texts[number] if number < len(texts) else ""
 
 
-declare_job_kind(Job.Kind.NARRATE, JobKind(run=write_narrative, give_up=give_up))
+declare_job_kind(
+    Job.Kind.NARRATE, JobKind(run=write_narrative, give_up=give_up, queue=Job.Queue.LONG)
+)

@@ -58,13 +58,16 @@ BACK_OFF_SECONDS = (15, 60, 300, 900)
 SPREAD = 0.25
 
 
-def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
+def queue_due_summary(
+    chapter: Session, *, notice_after: float = 0, is_waited_for: bool = False
+) -> bool:
     """Queue the summary of the next stretch, even after a failure. Returns False if no summary is
     due.
 
     Only one summary is queued, because each delta builds on the delta before. A worker is given
-    notice after `notice_after` seconds, or finds the job in a sweep. No summary is due while the GM
-    has to accept calls for memory; see agents.flows.memory_calls.
+    notice after `notice_after` seconds, or finds the job in a sweep. `is_waited_for` says that
+    somebody waits for the summary, as at the end of a chapter. No summary is due while the GM has
+    to accept calls for memory; see agents.flows.memory_calls.
     """
     if not has_stage(chapter.mode, Stage.MEMORY):
         return False
@@ -84,6 +87,7 @@ def queue_due_summary(chapter: Session, *, notice_after: float = 0) -> bool:
         chapter.pk,
         Job.Kind.SUMMARIZE,
         f"{first}-{last} {attempt.pk}",
+        queue=Job.Queue.PERSON if is_waited_for or chapter.is_ending else Job.Queue.MEMORY,
         attempt=attempt,
         from_prompt_index=first,
         to_prompt_index=last,

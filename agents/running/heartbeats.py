@@ -99,6 +99,11 @@ def read_counts() -> dict[str, tuple[bool, dict[str, Any]]]:
     return {name: (is_alive(age), counts) for name, age, counts in told}
 
 
+def count_living_workers() -> int:
+    workers = ProcessHeartbeat.objects.filter(role=ProcessHeartbeat.Role.WORKER)
+    return workers.filter(_within(DEAD_AFTER)).count()
+
+
 def others_alive(name: str = "") -> list[ProcessHeartbeat]:
     """Return the rows, without the counts, of all living processes but the one of this name."""
     alive = ProcessHeartbeat.objects.filter(_within(DEAD_AFTER))

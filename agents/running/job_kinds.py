@@ -4,21 +4,21 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agents.models import Job
-from agents.running.jobs import fail
 from agents.running.watch import Watch
 from sessions.exceptions import WrongState
 
 
-def fail_with(job: Job, error: Exception) -> None:
-    fail(job, str(error), cause=error)
-
-
 @dataclass(frozen=True)
 class JobKind:
-    """A kind of job. `run` does the work of a job, and `give_up` settles a failure."""
+    """A kind of job. `run` does the work of a job, and `give_up` settles a failure. Without
+    `give_up` the job fails.
+
+    `queue` is the class of its jobs, unless who queues a job knows that somebody waits for it.
+    """
 
     run: Callable[[Job, Watch], Awaitable[None]]
-    give_up: Callable[[Job, Exception], None] = fail_with
+    give_up: Callable[[Job, Exception], None] | None = None
+    queue: str = Job.Queue.MEMORY
 
 
 _declared: dict[str, JobKind] = {}

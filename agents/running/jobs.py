@@ -1,29 +1,26 @@
 """Stores jobs as rows. A worker claims a job by a conditional UPDATE, keeps it by a lease, and
 finishes it once.
 
-The broker only gives notice of a job. If this notice is lost, the sweep gives notice again.
+The broker only gives notice of a job (see agents.running.notices).
 """
 
 import logging
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
-from celery import current_app
-from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
 from agents.exceptions import ModelNotReady
 from agents.models import Job
 from agents.providers.exceptions import ProviderBusy, ProviderRefused, ProviderUnreachable
+from agents.running.job_kinds import job_kind
+from agents.running.notices import give_notice
 from agents.running.unforeseen import ProgramFailed
-from agents.storage import describe
 from sessions.exceptions import ChapterError
 from sessions.leases import from_now, ran_out
 from sessions.log_lines import current_ids, note_after_commit
@@ -46,6 +43,7 @@ def queue_job(
     kind: str,
     key: str,
     *,
+    queue: str = "",
     notice_after: float = 0,
     runs: int = 0,
     **fields: Any,
@@ -53,11 +51,13 @@ def queue_job(
     """Store a job that is due at once, and return it. If there is already a job with this kind and
     key, queue this job again, unless it is running.
 
-    `runs` is the number of earlier runs that count towards the limit when a job is queued again.
-    Notice is given after `notice_after` seconds, unless a sweep gives it earlier.
+    `queue` is the class of the job, if it is not the class of its kind. `runs` is the number of
+    earlier runs that count towards the limit when a job is queued again. Notice is given after
+    `notice_after` seconds, unless a sweep gives it earlier.
     """
     request_id = current_ids().get("request_id", "")
-    created = {"run_after": Now(), "request_id": request_id, **fields}
+    queue = queue or job_kind(kind).queue
+    created = {"queue": queue, "run_after": Now(), "request_id": request_id, **fields}
     job, is_new = Job.objects.get_or_create(
         session_id=session_id, kind=kind, key=key, defaults=created
     )
@@ -68,6 +68,7 @@ def queue_job(
     else:
         Job.objects.filter(pk=job.pk).exclude(status=Job.Status.RUNNING).update(
             status=Job.Status.QUEUED,
+            queue=queue,
             run_after=Now(),
             attempts=runs,
             error="",
@@ -78,51 +79,18 @@ def queue_job(
             updated_at=timezone.now(),
         )
         job.refresh_from_db()
-    give_notice(job.pk, delay_seconds=notice_after)
+    give_notice(job, delay_seconds=notice_after)
     return job
 
 
-def give_notice(job_id: uuid.UUID, *, delay_seconds: float = 0) -> None:
-    """Tell a worker that a job is due, once the transaction is committed."""
-    transaction.on_commit(partial(give_notice_now, job_id, delay_seconds=delay_seconds))
-
-
-def give_notice_now(job_id: uuid.UUID, *, delay_seconds: float = 0) -> bool:
-    """Tell the broker that a job is due, and return whether that succeeded."""
-    try:
-        # The task is called by its name. Its module cannot be imported here, because that module
-        # imports every flow, and the flows import this module.
-        current_app.send_task(
-            "agents.tasks.run_job",
-            kwargs={"job_id": str(job_id)},
-            countdown=delay_seconds or None,
-        )
-    except (OperationalError, OSError) as error:
-        logger.warning(
-            "the broker is out of reach; the sweep will find job %s: %s",
-            job_id,
-            describe(error),
-        )
-        return False
-    return True
-
-
-def give_notices_now(job_ids: Iterable[uuid.UUID]) -> bool:
-    """Tell the broker that these jobs are due. Return whether all notices succeeded.
-
-    After the first failure no more notices are sent, because a broker that hangs takes seconds for
-    each failure.
-    """
-    return all(give_notice_now(job_id) for job_id in job_ids)
-
-
-def claim(job_id: uuid.UUID) -> Job | None:
-    """Claim a due job. Returns None if the job is not due, or if it has to wait for other jobs."""
+def claim(job_id: uuid.UUID, *, queues: Collection[str] = Job.Queue.values) -> Job | None:
+    """Claim a due job. Returns None if the job is not due, if it has to wait for other jobs, or if
+    its class is none of `queues`."""
     token = uuid.uuid4()
     now = timezone.now()
     claimed = (
         due_jobs()
-        .filter(pk=job_id)
+        .filter(pk=job_id, queue__in=queues)
         .update(
             status=Job.Status.RUNNING,
             lease_token=token,
@@ -248,6 +216,14 @@ def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
     return has_failed
 
 
+def give_up(job: Job, error: Exception) -> None:
+    """Settle the failure of a job in the way of its kind."""
+    if settle := job_kind(job.kind).give_up:
+        settle(job, error)
+    else:
+        fail(job, str(error), cause=error)
+
+
 def postpone(
     job: Job,
     *,
@@ -267,7 +243,7 @@ def postpone(
         updated_at=timezone.now(),
     )
     if postponed:
-        give_notice(job.pk, delay_seconds=seconds)
+        give_notice(job, delay_seconds=seconds)
         event = "job postponed" if counts else "job given back"
         _note(job, event, failure=_kind_of(cause), seconds=seconds, ms=_milliseconds_of(job))
     return bool(postponed)
@@ -318,7 +294,7 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
 
     A job that has run too often is not queued again. A summary or a late result is cancelled if its
     attempt is not chosen now. The jobs of a deleted chapter stay as they are until it is brought
-    back.
+    back. If a page asks for one chapter, somebody waits for its memory.
     """
     now = timezone.now()
     # In no order, so that the database goes by the index of statuses.
@@ -333,7 +309,14 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
         follows_choice = job.kind == Job.Kind.SUMMARIZE or job.result_kind
         is_void = follows_choice and not _is_chosen(job)
         status = Job.Status.CANCELLED if is_void else Job.Status.QUEUED
-        changes = {"status": status, "lease_token": None, "run_after": Now(), "updated_at": now}
+        is_waited_for = session_id is not None and job.queue == Job.Queue.MEMORY
+        changes = {
+            "status": status,
+            "queue": Job.Queue.PERSON if is_waited_for else job.queue,
+            "lease_token": None,
+            "run_after": Now(),
+            "updated_at": now,
+        }
         if owned(job).filter(ran_out()).update(**changes) and not is_void:
             requeued.append(job.pk)
     return Expired(requeued, hopeless)

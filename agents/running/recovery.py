@@ -5,14 +5,16 @@ import uuid
 from collections.abc import Mapping
 from functools import partial
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from agents.models import Job
 from agents.providers.exceptions import ProviderError
-from agents.running.job_kinds import job_kind
-from agents.running.jobs import due_jobs, give_notices_now, requeue_expired
+from agents.running.heartbeats import count_living_workers
+from agents.running.jobs import due_jobs, give_up, requeue_expired
+from agents.running.notices import count_notices, give_notices_now
 from sessions.access import lock_chapter
 from sessions.breaking import recover_dead_attempts
 from sessions.importing import remove_left_behind
@@ -44,10 +46,11 @@ def recover(session_id: uuid.UUID | None = None) -> None:
     found = requeue_expired(session_id)
     if found.requeued and session_id is not None:
         # Notices are needed only for a single chapter. When all chapters are settled, the sweep
-        # gives notice of all due jobs; see `give_notice_of_due_jobs`.
-        transaction.on_commit(partial(give_notices_now, found.requeued))
+        # gives notice of due jobs; see `give_notice_of_due_jobs`.
+        requeued = Job.objects.filter(pk__in=found.requeued).only("queue")
+        transaction.on_commit(partial(give_notices_now, requeued))
     for job in found.hopeless:
-        job_kind(job.kind).give_up(job, GIVEN_UP)
+        give_up(job, GIVEN_UP)
     chapters = _free_from_summaries(session_id)
     counts = {
         "attempts": attempts,
@@ -77,11 +80,19 @@ def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Attempt |
 
 
 def give_notice_of_due_jobs() -> bool:
-    """Give notice of every due job. Return whether all notices succeeded.
+    """Give notice of the oldest due jobs of each class. Return whether all notices succeeded.
 
-    A job that gets two notices is still done only once.
+    No more notices wait at the broker than all workers have threads, because a worker that ends a
+    job finds the next one itself. If the broker does not say how many wait, one more is sent. A job
+    that gets two notices is still done only once.
     """
-    return give_notices_now(due_jobs().values_list("pk", flat=True))
+    most = max(1, count_living_workers()) * settings.CELERY_WORKER_CONCURRENCY
+    waiting = count_notices()
+    due = due_jobs().order_by("run_after").only("queue")
+    return all(
+        give_notices_now(due.filter(queue=queue)[: max(0, most - waiting.get(queue, most - 1))])
+        for queue in Job.Queue.values
+    )
 
 
 def _free_from_summaries(session_id: uuid.UUID | None) -> int:

@@ -15,7 +15,8 @@ from agents.models import Job
 from agents.providers.exceptions import ProviderError, ProviderUnreachable, StreamBroken
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, job_kind
-from agents.running.jobs import claim, owned, postpone, renew
+from agents.running.jobs import give_up, owned, postpone, renew
+from agents.running.places import claim_next, claim_place, leave_place
 from agents.running.unforeseen import ProgramFailed, traceback_of
 from agents.running.watch import Watch
 from agents.storage import describe
@@ -37,8 +38,6 @@ GONE_TOGETHER_SECONDS = 1.0
 
 # This event is set when this worker process has to end.
 STOPPING = threading.Event()
-# The jobs that this process is working on.
-AT_WORK: set[uuid.UUID] = set()
 
 
 class _WorkerStopping(Exception):
@@ -56,23 +55,33 @@ class TookTooLong(ProviderError):
 
 
 def work_on(job_id: uuid.UUID) -> None:
-    """Do the job if it is due. If the job fails, its flow settles the failure, and no error is
-    raised.
+    """Do the job if it is due and this worker has a place for it. If the job fails, its flow
+    settles the failure, and no error is raised.
 
     If the worker has to end first, the job is queued again. Raises DatabaseError if the job could
     not be claimed.
     """
     # A worker that has to end claims no new job. The sweep of the next worker gives notice of the
     # job again.
-    job = None if STOPPING.is_set() else claim(job_id)
-    if job is None:
-        return
-    AT_WORK.add(job_id)
+    if not STOPPING.is_set() and (job := claim_place(job_id)):
+        _work_in_place(job)
+
+
+def work_on_next() -> bool:
+    """Do the job that this worker should do next, as `work_on` does. Return False if there is
+    none."""
+    job = None if STOPPING.is_set() else claim_next()
+    if job is not None:
+        _work_in_place(job)
+    return job is not None
+
+
+def _work_in_place(job: Job) -> None:
     try:
-        with working_for(request_id=job.request_id, session_id=job.session_id, job_id=job_id):
+        with working_for(request_id=job.request_id, session_id=job.session_id, job_id=job.pk):
             _work_on_claimed(job)
     finally:
-        AT_WORK.discard(job_id)
+        leave_place(job.pk)
 
 
 def _work_on_claimed(job: Job) -> None:
@@ -84,21 +93,20 @@ def _work_on_claimed(job: Job) -> None:
 
 
 def _work_on(job: Job) -> None:
-    kind = job_kind(job.kind)
     try:
-        error = async_to_sync(_run_with_lease)(kind, job)
+        error = async_to_sync(_run_with_lease)(job_kind(job.kind), job)
     except _WorkerStopping:
         _give_back(job)
         return
     if isinstance(error, ProviderError | ChapterError):
-        _settle(kind, job, error)
+        _settle(job, error)
     elif isinstance(error, Exception) and not isinstance(error, DatabaseError):
-        _settle_unforeseen(kind, job, error)
+        _settle_unforeseen(job, error)
     elif error is not None:
         raise error
 
 
-def _settle(kind: JobKind, job: Job, error: ProviderError | ChapterError) -> None:
+def _settle(job: Job, error: ProviderError | ChapterError) -> None:
     if _is_server_gone(error) and STOPPING.wait(GONE_TOGETHER_SECONDS):
         _give_back(job)
     elif isinstance(error, ModelNotReady) and error.is_coming:
@@ -107,10 +115,10 @@ def _settle(kind: JobKind, job: Job, error: ProviderError | ChapterError) -> Non
         _note_loss(job)
     else:
         logger.warning("job %s (%s) failed: %s", job.pk, job.kind, type(error).__name__)
-        kind.give_up(job, error)
+        give_up(job, error)
 
 
-def _settle_unforeseen(kind: JobKind, job: Job, error: Exception) -> None:
+def _settle_unforeseen(job: Job, error: Exception) -> None:
     if STOPPING.is_set():
         # While a process ends, any error may happen, so the job is given back and does not fail.
         _give_back(job)
@@ -119,7 +127,7 @@ def _settle_unforeseen(kind: JobKind, job: Job, error: Exception) -> None:
         logger.error(
             "job %s (%s) met an error of the program:\n%s", job.pk, job.kind, traceback_of(error)
         )
-    _settle(kind, job, ProgramFailed(error))
+    _settle(job, ProgramFailed(error))
 
 
 def _is_server_gone(error: Exception) -> bool:

@@ -3,6 +3,7 @@ threads."""
 
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from types import SimpleNamespace
@@ -15,10 +16,13 @@ from kombu.exceptions import OperationalError as BrokerError
 
 from agents import sweeping
 from agents.calling.tests.bookkeeping import expire
-from agents.models import Job
+from agents.models import Job, ProcessHeartbeat, SweepLease
+from agents.running import places
+from agents.running.heartbeats import store_heartbeat
 from agents.running.jobs import claim, queue_job
-from agents.running.work import AT_WORK, STOPPING, work_on
-from agents.sweeping import SWEEP_SECONDS, UNHEARD_AFTER, SweepThread, sweep, unheard_jobs
+from agents.running.places import AT_WORK, Worker, next_due
+from agents.running.work import STOPPING, work_on
+from agents.sweeping import SWEEP_LEASE, SWEEP_SECONDS, UNHEARD_AFTER, SweepThread, sweep
 from sessions.tests.factories import make_active_chapter
 from storyengine.celery import Sweep, app
 
@@ -26,7 +30,7 @@ LONG = 30.0
 
 
 def queue(*, due_for: timedelta) -> uuid.UUID:
-    job = queue_job(make_active_chapter().pk, Job.Kind.NARRATE, "k")
+    job = queue_job(make_active_chapter().pk, Job.Kind.LOCK, "k")
     Job.objects.filter(pk=job.pk).update(run_after=timezone.now() - due_for)
     return job.pk
 
@@ -36,18 +40,18 @@ class TestUnheard:
     def test_what_is_due_for_a_moment_is_left_to_the_notice(self) -> None:
         queue(due_for=UNHEARD_AFTER / 2)
         queue(due_for=-UNHEARD_AFTER)
-        assert unheard_jobs(4) == []
+        assert next_due(after=UNHEARD_AFTER) == []
 
     def test_the_oldest_are_first_and_no_more_than_there_are_hands(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         made = [queue(due_for=UNHEARD_AFTER * count) for count in (2, 4, 3)]
-        assert unheard_jobs(4) == [made[1], made[2], made[0]]
-        busy = {uuid.uuid4(), uuid.uuid4()}
-        monkeypatch.setattr(sweeping, "AT_WORK", busy)
-        assert unheard_jobs(3) == [made[1]]
-        assert unheard_jobs(2) == []
-        assert unheard_jobs(1) == []
+        assert next_due(after=UNHEARD_AFTER) == [made[1], made[2], made[0]]
+        for count in range(2):
+            monkeypatch.setitem(AT_WORK, uuid.UUID(int=count), Job.Queue.PERSON)
+        for threads, found in ((3, [made[1]]), (2, []), (1, [])):
+            monkeypatch.setattr(places, "_own", Worker(threads))
+            assert next_due(after=UNHEARD_AFTER) == found
 
     def test_what_a_look_queued_again_is_met_by_the_next_if_nobody_heard(
         self, noticed: list[str]
@@ -57,9 +61,9 @@ class TestUnheard:
         expire(job)
         sweep()
         assert noticed == [str(job.pk)]
-        assert unheard_jobs(1) == []
+        assert next_due(after=UNHEARD_AFTER) == []
         Job.objects.update(run_after=F("run_after") - timedelta(seconds=SWEEP_SECONDS))
-        assert unheard_jobs(1) == [job.pk]
+        assert next_due(after=UNHEARD_AFTER) == [job.pk]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -71,7 +75,7 @@ class TestThread:
         done = threading.Semaphore(0)
         monkeypatch.setattr(sweeping, "SWEEP_SECONDS", 0.01)
 
-        def look() -> bool:
+        def look(_worker: str) -> bool:
             done.release()
             return True
 
@@ -79,13 +83,16 @@ class TestThread:
         yield done
         STOPPING.clear()
 
-    def test_a_worker_has_one_from_its_start_to_its_end(self, looks: threading.Semaphore) -> None:
+    def test_a_worker_has_one_from_its_start_to_its_end(
+        self, looks: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         assert Sweep in app.steps["worker"]
-        worker = SimpleNamespace(app=app, concurrency=3)
+        monkeypatch.setattr(places, "_own", places._own)
+        worker = SimpleNamespace(app=app, concurrency=3, hostname="celery@here")
         step = Sweep(worker)
         step.start(worker)
         assert step.thread.daemon
-        assert step.thread.hands == 3
+        assert places._own == Worker(3, ("person", "memory", "long"))
         assert looks.acquire(timeout=LONG)
         assert looks.acquire(timeout=LONG)
         step.stop(worker)
@@ -109,7 +116,7 @@ class TestThread:
                 taken.append(taken_id)
 
         monkeypatch.setattr(sweeping, "work_on", work)
-        thread = SweepThread(hands=4)
+        thread = SweepThread("celery@here")
         thread.start()
         assert has_begun.wait(LONG)
         assert taken == []
@@ -134,11 +141,11 @@ class TestThread:
             taken.append(taken_id)
             has_begun.set()
 
-        monkeypatch.setattr("agents.running.jobs.current_app.send_task", refuse)
+        monkeypatch.setattr("agents.running.notices.current_app.send_task", refuse)
         monkeypatch.setattr(sweeping, "work_on", work)
         # The pause is so long that the worker looks for jobs only once.
         monkeypatch.setattr(sweeping, "SWEEP_SECONDS", 2 * LONG)
-        thread = SweepThread(hands=1)
+        thread = SweepThread("celery@here")
         thread.start()
         assert has_begun.wait(LONG)
         thread.let_go()
@@ -152,15 +159,15 @@ class TestThread:
         was_let_go_meanwhile: list[bool] = []
         taken: list[uuid.UUID] = []
 
-        def find(_hands: int, **_after: timedelta) -> list[uuid.UUID]:
+        def find(**_after: timedelta) -> list[uuid.UUID]:
             is_looking.set()
             was_let_go_meanwhile.append(is_let_go.wait(LONG))
             return [uuid.uuid4()]
 
         monkeypatch.setattr(sweeping, "_LETTING_GO_SECONDS", 2 * LONG)
-        monkeypatch.setattr(sweeping, "unheard_jobs", find)
+        monkeypatch.setattr(sweeping, "next_due", find)
         monkeypatch.setattr(sweeping, "work_on", taken.append)
-        thread = SweepThread(hands=4)
+        thread = SweepThread("celery@here")
         thread.start()
         assert is_looking.wait(LONG)
         thread.let_go()
@@ -169,7 +176,7 @@ class TestThread:
         assert was_let_go_meanwhile == [True]
         assert taken == []
 
-    @pytest.mark.parametrize("part", ["unheard_jobs", "sweep"])
+    @pytest.mark.parametrize("part", ["next_due", "sweep"])
     @pytest.mark.parametrize("kind", [OperationalError, AttributeError])
     def test_no_error_ends_it(
         self,
@@ -182,13 +189,13 @@ class TestThread:
         own: Callable[..., object] = vars(sweeping)[part]
         failures = iter([kind("The lamp is dark.")])
 
-        def fail_once(*arguments: object) -> object:
+        def fail_once(*arguments: object, **options: object) -> object:
             for error in failures:
                 raise error
-            return own(*arguments)
+            return own(*arguments, **options)
 
         monkeypatch.setattr(sweeping, part, fail_once)
-        thread = SweepThread(hands=4)
+        thread = SweepThread("celery@here")
         thread.start()
         # The test waits until the worker has looked for jobs three times, because the worker begins
         # no job when it looks for the first time.
@@ -198,6 +205,68 @@ class TestThread:
         thread.join(LONG)
         assert kind.__name__ in caplog.text
         assert "lamp" not in caplog.text
+
+
+@pytest.mark.django_db
+class TestNotices:
+    """The broker holds at most as many notices as workers have threads."""
+
+    @pytest.fixture(autouse=True)
+    def _queue_many(self) -> None:
+        chapter = make_active_chapter()
+        for which, count in ((Job.Queue.PERSON, 2), (Job.Queue.MEMORY, 30), (Job.Queue.LONG, 30)):
+            Job.objects.bulk_create(
+                Job(session=chapter, kind="gone.tide", key=f"{which} {number}", queue=which)
+                for number in range(count)
+            )
+
+    def test_a_sweep_gives_some_of_each_class(self, noticed: list[str]) -> None:
+        assert sweep()
+        keys = Job.objects.filter(pk__in=noticed).values_list("queue", flat=True)
+        assert Counter(keys) == {"person": 2, "memory": 4, "long": 4}
+        noticed.clear()
+        store_heartbeat("celery@here", {})
+        store_heartbeat("celery@there", {})
+        store_heartbeat("web@here", {}, role=ProcessHeartbeat.Role.WEB)
+        assert sweep()
+        assert len(noticed) == 2 + 8 + 8
+
+    def test_it_adds_none_while_the_broker_has_enough(
+        self, noticed: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for counts, expected in (
+            ({"person": 4, "memory": 4, "long": 5}, 0),
+            ({"person": 0, "memory": 3, "long": 9}, 3),
+            ({}, 3),
+        ):
+            noticed.clear()
+            monkeypatch.setattr("agents.running.recovery.count_notices", lambda: counts)  # noqa: B023
+            assert sweep()
+            assert len(noticed) == expected
+
+    def test_a_worker_without_the_lease_gives_none(
+        self, noticed: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        right = timezone.now
+        assert sweep("celery@here")
+        assert noticed
+        noticed.clear()
+        # The clocks of the processes do not matter.
+        for wrong_by in (-timedelta(hours=1), timedelta(hours=1)):
+            monkeypatch.setattr(timezone, "now", lambda: right() + wrong_by)  # noqa: B023
+            assert sweep("celery@there")
+            assert noticed == []
+        monkeypatch.setattr(timezone, "now", right)
+        # A worker that was started again need not wait for the end of its own lease.
+        assert sweep("celery@here")
+        assert noticed
+        noticed.clear()
+        SweepLease.objects.update(lease_until=F("lease_until") - SWEEP_LEASE - timedelta(seconds=1))
+        assert sweep("celery@there")
+        assert noticed
+        noticed.clear()
+        assert sweep("celery@here")
+        assert noticed == []
 
 
 @pytest.mark.django_db

@@ -24,7 +24,7 @@ from kombu.exceptions import OperationalError
 
 from agents.calling.consent import is_allowed, provider_host
 from agents.embedded.status import is_ready, read_embedded_server
-from agents.models import LLMArtifact
+from agents.models import Job, LLMArtifact
 from agents.modes import all_agents
 from agents.running.heartbeats import is_alive, since_last_heartbeat
 from agents.running.jobs import due_jobs
@@ -151,8 +151,7 @@ def _ask_database() -> Readiness:
             with _timed() as first:
                 pulse = since_last_heartbeat()
             with _timed() as second:
-                ages = due_jobs().order_by("run_after").annotate(age=age_of("run_after"))
-                oldest = ages.values_list("age", flat=True).first()
+                oldest = _oldest_due()
             return Readiness(
                 [
                     Check("database", True, first()),
@@ -167,6 +166,14 @@ def _ask_database() -> Readiness:
             return _without_database(took())
         finally:
             connection.close()
+
+
+def _oldest_due() -> timedelta | None:
+    """Return for how long the oldest due job has waited. Each class of work is looked at alone, so
+    that the database goes by the index."""
+    due = due_jobs().order_by("run_after").annotate(age=age_of("run_after"))
+    ages = (due.filter(queue=one).values_list("age", flat=True).first() for one in Job.Queue.values)
+    return max((age for age in ages if age is not None), default=None)
 
 
 def _without_database(milliseconds: int) -> Readiness:

@@ -8,6 +8,8 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
+from kombu import Exchange, Queue
+
 from storyengine.settings.environment import (
     read_bool,
     read_choice,
@@ -230,7 +232,16 @@ else:
         "socket_timeout": 3,
         "socket_keepalive": True,
         "health_check_interval": 30,
+        # A worker takes a message of the first queue that has one.
+        "queue_order_strategy": "priority",
     }
+# One queue for each class of work (see agents.models.Job.Queue), the most urgent first. A worker
+# takes messages of all queues, unless Celery's option -Q names some.
+CELERY_TASK_QUEUES = [
+    Queue(_name, Exchange("jobs"), routing_key=_name) for _name in ("person", "memory", "long")
+]
+# The queue of tasks that are no job.
+CELERY_TASK_DEFAULT_QUEUE = "memory"
 # The result of a task is not stored, because the job's row has it.
 CELERY_RESULT_BACKEND = None
 CELERY_TASK_IGNORE_RESULT = True

@@ -115,7 +115,7 @@ def test_without_a_broker_the_sweep_gives_notice(
 
     provider.enqueue("One.")
     with monkeypatch.context() as patched:
-        patched.setattr("agents.running.jobs.current_app.send_task", refuse)
+        patched.setattr("agents.running.notices.current_app.send_task", refuse)
         watch(chapter)
     assert noticed == []
     assert sweep()

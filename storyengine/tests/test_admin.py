@@ -26,6 +26,7 @@ from agents.models import (
     ReportedWindow,
     SpendingCap,
     SpentTokens,
+    SweepLease,
     TokenCalibration,
 )
 from agents.prompting.sent_layers import SentLayer
@@ -97,6 +98,9 @@ def add_records(chapter: Session, number: int = 1) -> None:
             model="m",
             layers=layers,
             raw_output_ref="It swings.",
+        )
+        SweepLease.objects.get_or_create(
+            defaults={"holder": "celery@here", "lease_until": chapter.created_at}
         )
         SpentTokens.objects.create(session=chapter, provider="scripted", model=f"m{at}")
         Job.objects.create(session=chapter, kind="summarize", key=str(at), error="lantern")

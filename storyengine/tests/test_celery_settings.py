@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import OperationalError
 
 from agents.flows.summarizing import BACK_OFF_SECONDS
+from agents.models import Job
 from agents.tasks import run_job
 from storyengine.celery import app
 
@@ -68,6 +69,15 @@ def test_redis_gives_no_message_out_twice_while_a_task_may_run_or_wait() -> None
     assert patience > conf.task_time_limit + max(BACK_OFF_SECONDS)
 
 
+def test_each_class_of_work_has_a_queue_and_a_worker_takes_the_most_urgent_first() -> None:
+    assert list(app.amqp.queues.consume_from) == Job.Queue.values
+    assert {queue.name: queue.routing_key for queue in conf.task_queues} == {
+        name: name for name in Job.Queue.values
+    }
+    read = read_conf(CELERY_BROKER_URL="redis://localhost:6379/0")
+    assert read["broker_transport_options"]["queue_order_strategy"] == "priority"
+
+
 def test_a_worker_looks_for_its_broker_as_long_as_it_takes() -> None:
     read = read_conf(CELERY_BROKER_URL="redis://localhost:6379/0")
     assert read["broker_connection_max_retries"] is None
@@ -96,11 +106,11 @@ class TestRetries:
 
     @pytest.fixture(autouse=True)
     def _database_is_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def fail(*_arguments: object) -> None:
+        def fail(*_arguments: object, **_options: object) -> None:
             raise OperationalError("the server is away")
 
         monkeypatch.setattr("agents.tasks.ask_servers", lambda **_options: None)
-        monkeypatch.setattr("agents.running.work.claim", fail)
+        monkeypatch.setattr("agents.running.places.claim", fail)
 
     def test_they_come_later_each_time_and_not_all_at_once(
         self, monkeypatch: pytest.MonkeyPatch

@@ -290,7 +290,7 @@ def test_every_send_to_the_broker(
     def arm(failing: Failing) -> Iterator[None]:
         with monkeypatch.context() as patch:
             patch.setattr(
-                "agents.running.jobs.current_app.send_task", lambda *_, **__: failing.pass_by()
+                "agents.running.notices.current_app.send_task", lambda *_, **__: failing.pass_by()
             )
             yield
 
@@ -368,7 +368,7 @@ def test_every_write_of_a_file(
         # already and not be written.
         folder = tmp_path / str(failing.at)
         monkeypatch.setattr(
-            "agents.running.jobs.current_app.send_task", broker_in(folder).send_task
+            "agents.running.notices.current_app.send_task", broker_in(folder).send_task
         )
         with writing.failing_in(folder, failing):
             yield

@@ -13,13 +13,13 @@ from agents.flows.tests.playing import play, replies_are_over
 from agents.models import Job
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database
-from agents.running.job_kinds import job_kind
 from agents.running.jobs import (
     MAX_ATTEMPTS,
     Expired,
     claim,
     due_jobs,
     finish,
+    give_up,
     queue_job,
     renew,
     requeue_expired,
@@ -115,7 +115,7 @@ def test_a_job_of_a_deleted_chapter_neither_ends_nor_fails(
     # Otherwise each sweep would find it, for a whole day.
     assert requeue_expired() == Expired([], [])
     Job.objects.filter(pk=job.pk).update(attempts=1)
-    job_kind(kind).give_up(job, GIVEN_UP)
+    give_up(job, GIVEN_UP)
     recover()
     job.refresh_from_db()
     # Otherwise nobody would move the chapter out of its state when it is back.

@@ -74,8 +74,8 @@ def test_the_notice_of_a_summary_waits_a_second_after_a_reply(
 ) -> None:
     pauses: list[float | None] = []
     monkeypatch.setattr(
-        "agents.running.jobs.current_app.send_task",
-        lambda _name, *, kwargs, countdown: pauses.append(countdown),
+        "agents.running.notices.current_app.send_task",
+        lambda _name, *, countdown, **_options: pauses.append(countdown),
     )
     add_prompts(chapter, 6)
     with django_capture_on_commit_callbacks(execute=True):

@@ -24,9 +24,10 @@ from agents.running.jobs import (
     renew,
     requeue_expired,
 )
+from agents.running.places import next_due
 from agents.running.recovery import recover
 from agents.running.work import work_on
-from agents.sweeping import sweep, unheard_jobs
+from agents.sweeping import UNHEARD_AFTER, sweep
 from memory.models import MemoryBlock
 from sessions.models import Attempt, Session
 from sessions.states import State
@@ -48,7 +49,7 @@ def refuse_notices(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         asked.append(kwargs)
         raise OperationalError("no broker")
 
-    monkeypatch.setattr("agents.running.jobs.current_app.send_task", refuse)
+    monkeypatch.setattr("agents.running.notices.current_app.send_task", refuse)
     return asked
 
 
@@ -104,8 +105,8 @@ def test_a_process_whose_clock_is_wrong_neither_hurries_nor_delays_a_job(
         assert postpone(later, seconds=600)
         assert requeue_expired().requeued == [lost.pk]
         assert due() == ["again", "lost", "queued"]
-        assert unheard_jobs(9) == []
-        assert len(unheard_jobs(9, after=timedelta(0))) == 3
+        assert next_due(after=UNHEARD_AFTER) == []
+        assert len(next_due(after=timedelta(0))) == 3
     assert due() == ["again", "lost", "queued"]
     later.refresh_from_db()
     assert timedelta(seconds=500) < later.run_after - right() <= timedelta(seconds=600)
@@ -138,8 +139,8 @@ def test_a_broker_out_of_reach_loses_nothing(
     assert len(asked) == 1
     noticed: list[str] = []
     monkeypatch.setattr(
-        "agents.running.jobs.current_app.send_task",
-        lambda _name, *, kwargs, countdown: noticed.append(kwargs["job_id"]),
+        "agents.running.notices.current_app.send_task",
+        lambda _name, *, kwargs, **_options: noticed.append(kwargs["job_id"]),
     )
     with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
         sweep()

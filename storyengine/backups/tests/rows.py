@@ -21,6 +21,7 @@ from agents.models import (
     ReportedWindow,
     SpendingCap,
     SpentTokens,
+    SweepLease,
     TokenCalibration,
 )
 from agents.running.heartbeats import store_heartbeat
@@ -88,6 +89,7 @@ def fill_every_table() -> Session:
     store_heartbeat("worker", {HARD_TEXT: 2**53}, is_last=True)
     AdmittedCall.objects.create(session_id=chapter.pk)
     SpentTokens.objects.create(session=chapter, provider="p", model="m", read=2**40)
+    SweepLease.objects.create(holder=HARD_TEXT, lease_until=chapter.created_at)
     ReportedWindow.objects.create(server="http://localhost", model=HARD_TEXT)
     PromptText.objects.create(session=chapter, hash="0" * 20, text=HARD_TEXT)
     return chapter

@@ -189,7 +189,7 @@ def test_what_was_found_holds_for_a_moment(client: Client, monkeypatch: pytest.M
 def test_it_takes_a_few_queries() -> None:
     with CaptureQueriesContext(connection) as queries:
         readiness._ask_database()
-    assert len(queries) <= 5
+    assert len(queries) <= 7
 
 
 class TestProvider:

@@ -10,6 +10,7 @@ from kombu import Connection
 from kombu.transport import filesystem
 
 import storyengine.celery  # noqa: F401 - it puts the transport in kombu's place
+from agents.running.notices import count_notices
 from storyengine.stack.folder_broker import Channel, Transport
 
 
@@ -19,6 +20,12 @@ def channel(tmp_path: Path) -> Channel:
 
 
 def open_channel(folder: Path) -> Channel:
+    channel = connection_to(folder).channel()
+    assert isinstance(channel, Channel)
+    return channel
+
+
+def connection_to(folder: Path) -> Connection:
     options = {
         "data_folder_in": str(folder),
         "data_folder_out": str(folder),
@@ -26,9 +33,7 @@ def open_channel(folder: Path) -> Channel:
     }
     connection = Connection("filesystem://localhost", transport_options=options)
     assert isinstance(connection.transport, Transport)
-    channel = connection.channel()
-    assert isinstance(channel, Channel)
-    return channel
+    return connection
 
 
 def test_messages_come_out_as_they_went_in(channel: Channel) -> None:
@@ -38,6 +43,17 @@ def test_messages_come_out_as_they_went_in(channel: Channel) -> None:
     assert bodies == {"\u00e9 0", "\u00e9 1", "\u00e9 2"}
     with pytest.raises(Empty):
         channel._get("jobs")
+
+
+def test_the_notices_of_each_class_are_counted(
+    channel: Channel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "agents.running.notices.current_app.connection_for_write", lambda: connection_to(tmp_path)
+    )
+    for queue in ("person", "long", "long"):
+        channel._put(queue, {})
+    assert count_notices() == {"person": 1, "memory": 0, "long": 2}
 
 
 def test_a_message_that_is_being_written_is_not_seen(channel: Channel, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from redis import ConnectionError as RedisConnectionError
 from redis import Redis
 
 import storyengine.celery  # noqa: F401 - it puts the transport in kombu's place
+from agents.running.notices import count_notices
 from bench.program import LOOPBACK, Processes, free_port, open_processes, wait_until
 from storyengine.stack.redis_broker import Transport
 
@@ -51,13 +52,23 @@ def test_the_transport_stands_in_for_kombu_s(scheme: str) -> None:
 
 @pytest.mark.processes
 def test_a_lost_redis_is_an_error_of_the_connection(
-    processes: Processes, port: int, caplog: pytest.LogCaptureFixture
+    processes: Processes,
+    port: int,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    connection = Connection(f"redis://{LOOPBACK}:{port}/0")
+    def connect() -> Connection:
+        return Connection(f"redis://{LOOPBACK}:{port}/0")
+
+    monkeypatch.setattr("agents.running.notices.current_app.connection_for_write", connect)
+    connection = connect()
     queue = connection.SimpleQueue(QUEUE)
     queue.put({"job": 1})
     message = queue.get(timeout=LONG)
+    connection.SimpleQueue("long").put({"job": 2})
+    assert count_notices() == {"person": 0, "memory": 0, "long": 1}
     processes.kill("redis")
+    assert count_notices() == {}
     # kombu makes the following calls before it connects again. At this time the task is still
     # running.
     connection.collect()

@@ -12,11 +12,10 @@ from agents.calling.tests.bookkeeping import expire
 from agents.flows.ending import request_end, retry_summary
 from agents.flows.going_on import _settle
 from agents.flows.late_results import finish_with_result
-from agents.flows.summarizing import give_up, write_memory_deltas
+from agents.flows.summarizing import write_memory_deltas
 from agents.models import Job
-from agents.modes import find_mode
 from agents.providers.exceptions import ProviderTimeout
-from agents.running.jobs import claim, due_jobs
+from agents.running.jobs import claim, due_jobs, give_up
 from agents.running.recovery import recover
 from agents.running.watch import Watch
 from sessions.exceptions import WrongState
@@ -100,10 +99,7 @@ class PlaysWithWorkers(PlaysAlone):
         elif how == "finish":
             self.finish(job)
         elif how == "fail":
-            mode = find_mode("lighthouse")
-            assert mode is not None
-            settle = mode.job_kinds[TIDE].give_up if job.kind == TIDE else give_up
-            settle(job, ProviderTimeout("Too slow."))
+            give_up(job, ProviderTimeout("Too slow."))
         if how == "kill":
             expire(job)
             recover(self.pk)

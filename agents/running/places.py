@@ -1,0 +1,116 @@
+"""The places of a worker: how many of its threads each class of work may hold, and which due jobs
+it takes next.
+
+A job that nobody waits for never holds the last thread, and long writing holds at most half of the
+threads. So a worker can always begin what a person waits for, unless persons hold all its threads.
+"""
+
+import sys
+import threading
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from agents.models import Job
+from agents.running.jobs import claim, due_jobs
+from sessions.leases import from_now
+
+# A worker looks for jobs by itself only if they have waited for this time and no person waits for
+# them. The notice of a summary comes later than its row, so that a prompt which follows at once is
+# answered first.
+_PAUSE = timedelta(seconds=1)
+
+
+@dataclass(frozen=True)
+class Worker:
+    """The number of threads of a worker, and the classes of work that it does."""
+
+    threads: int = sys.maxsize
+    queues: Sequence[str] = tuple(Job.Queue.values)
+
+    def room(self, queue: str, held: Collection[str]) -> int:
+        """Return how many more jobs of this class the worker may begin while its threads hold jobs
+        of the classes `held`."""
+        if queue not in self.queues:
+            return 0
+        free = self.threads - len(held)
+        if queue != Job.Queue.PERSON and Job.Queue.PERSON in self.queues:
+            unhurried = sum(one != Job.Queue.PERSON for one in held)
+            free = min(free, max(1, self.threads - 1) - unhurried)
+        if queue == Job.Queue.LONG and len(self.queues) > 1:
+            long = sum(one == Job.Queue.LONG for one in held)
+            free = min(free, max(1, self.threads // 2) - long)
+        return max(0, free)
+
+
+# The jobs that this process is working on, each with its class.
+AT_WORK: dict[uuid.UUID, str] = {}
+# A process that is no worker has no limits.
+_own = Worker()
+# Claims are made one after another, so that two threads do not take the same place.
+_claiming = threading.Lock()
+
+
+def become_worker(worker: Worker) -> None:
+    """Set the limits of this process."""
+    global _own
+    _own = worker
+
+
+def claim_place(job_id: uuid.UUID) -> Job | None:
+    """Claim a due job if this worker has a place for its class. The caller has to call
+    `leave_place` at the end of the job."""
+    with _claiming:
+        return _claim(job_id)
+
+
+def claim_next() -> Job | None:
+    """Claim the job that this worker should do next, as `claim_place` does. Threads that have ended
+    their jobs at the same moment get different jobs."""
+    tried: list[uuid.UUID] = []
+    with _claiming:
+        # Another worker may be faster. A job that is still due after that is left to the sweep.
+        while (due := next_due(most=1)) not in ([], tried):
+            if job := _claim(due[0]):
+                return job
+            tried = due
+    return None
+
+
+def _claim(job_id: uuid.UUID) -> Job | None:
+    held = _held()
+    job = claim(job_id, queues=[one for one in Job.Queue.values if _own.room(one, held)])
+    if job is not None:
+        AT_WORK[job_id] = job.queue
+    return job
+
+
+def leave_place(job_id: uuid.UUID) -> None:
+    del AT_WORK[job_id]
+
+
+def next_due(*, most: int | None = None, after: timedelta | None = None) -> list[uuid.UUID]:
+    """Return the due jobs that this worker has places for, the most urgent class first, and in each
+    class the oldest first.
+
+    They have been due for the time `after`, or for a pause if nobody waits for them.
+    """
+    held, found = _held(), list[uuid.UUID]()
+    for queue in Job.Queue.values:
+        room = _own.room(queue, held)
+        if most is not None:
+            room = min(room, most - len(found))
+        if room:
+            pause = timedelta(0) if queue == Job.Queue.PERSON else _PAUSE
+            due = due_jobs().filter(
+                queue=queue, run_after__lte=from_now(-(pause if after is None else after))
+            )
+            taken = list(due.order_by("run_after").values_list("pk", flat=True)[:room])
+            found += taken
+            held += [queue] * len(taken)
+    return found
+
+
+def _held() -> list[str]:
+    return list(AT_WORK.values())
