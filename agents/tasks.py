@@ -25,11 +25,11 @@ def run_job(*, job_id: str) -> None:
         _ask_unless_stopping()
     finally:
         # The job is done even if the request to the server fails.
-        work_on(uuid.UUID(job_id))
-    # Some servers load a model at its first call, and know the window of the model only then.
-    _ask_unless_stopping()
-    while work_on_next():
+        is_done = work_on(uuid.UUID(job_id)) or work_on_next()
+    while is_done:
+        # Some servers load a model at its first call, and know the window of the model only then.
         _ask_unless_stopping()
+        is_done = work_on_next()
 
 
 def _ask_unless_stopping() -> None:

@@ -54,34 +54,33 @@ class TookTooLong(ProviderError):
         )
 
 
-def work_on(job_id: uuid.UUID) -> None:
-    """Do the job if it is due and this worker has a place for it. If the job fails, its flow
-    settles the failure, and no error is raised.
+def work_on(job_id: uuid.UUID) -> bool:
+    """Do the job if it is due and this worker has a place for it. Return whether that was so. If
+    the job fails, its flow settles the failure, and no error is raised.
 
     If the worker has to end first, the job is queued again. Raises DatabaseError if the job could
     not be claimed.
     """
     # A worker that has to end claims no new job. The sweep of the next worker gives notice of the
     # job again.
-    if not STOPPING.is_set() and (job := claim_place(job_id)):
-        _work_in_place(job)
+    job = None if STOPPING.is_set() else claim_place(job_id)
+    return job is not None and _work_in_place(job)
 
 
 def work_on_next() -> bool:
     """Do the job that this worker should do next, as `work_on` does. Return False if there is
     none."""
     job = None if STOPPING.is_set() else claim_next()
-    if job is not None:
-        _work_in_place(job)
-    return job is not None
+    return job is not None and _work_in_place(job)
 
 
-def _work_in_place(job: Job) -> None:
+def _work_in_place(job: Job) -> bool:
     try:
         with working_for(request_id=job.request_id, session_id=job.session_id, job_id=job.pk):
             _work_on_claimed(job)
     finally:
         leave_place(job.pk)
+    return True
 
 
 def _work_on_claimed(job: Job) -> None:

@@ -305,7 +305,12 @@ class TestWorker:
             steps.append("ask in passing" if in_passing else "ask")
 
         monkeypatch.setattr(tasks, "ask_servers", ask)
-        monkeypatch.setattr(tasks, "work_on", lambda _job_id: steps.append("work"))
+
+        def work(_job_id: uuid.UUID) -> bool:
+            steps.append("work")
+            return not STOPPING.is_set()
+
+        monkeypatch.setattr(tasks, "work_on", work)
         monkeypatch.setattr(sweeping, "ask_servers", ask)
         monkeypatch.setattr(sweeping, "give_notice_of_due_jobs", lambda: steps.append("ring"))
         return steps
