@@ -36,8 +36,8 @@ class BudgetSpent(ChapterError):
 
 
 class BudgetReserved(RateLimited):
-    """Calls that are being made may cost what is left of a cap. A job waits as it does at the cap
-    on calls in a minute."""
+    """Calls that are being made may cost what is left of a cap. Where a job waits at the cap on
+    calls in a minute, it waits here too."""
 
     title = "Rest of the budget reserved"
 

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Iterable
 from datetime import timedelta
@@ -9,10 +10,12 @@ from datetime import timedelta
 from django.db import Error as DatabaseError
 from django.db import connection
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from agents.calling.admission import forget_counted_calls
 from agents.calling.asking import ask_servers
 from agents.models import SweepLease
+from agents.running.notices import forget_notices_of_older_programs
 from agents.running.old_jobs import remove_old_jobs
 from agents.running.places import next_due
 from agents.running.recovery import give_notice_of_due_jobs, recover
@@ -25,13 +28,16 @@ from sessions.stories import remove_deleted
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 15.0
+# The seconds between two looks for overlooked jobs.
+LOOK_SECONDS = 3.0
 # The lease of the worker that sweeps, which renews it with each sweep. After this time without a
 # renewal, the next worker that asks takes its place.
 SWEEP_LEASE = timedelta(seconds=40)
-# A job that has been due for this time counts as overlooked: its notice was lost or never given. A
-# worker with a free thread then does the job in its sweep. The time is shorter than the pause
-# between two sweeps, so that the next sweep does the jobs that this sweep has queued again.
-UNHEARD_AFTER = timedelta(seconds=10)
+# A job that has been due for this time counts as overlooked: its notice was lost or never given, or
+# came to a worker that had no place for the job. A worker that has one then does the job. The time
+# is shorter than the pause between two sweeps, so that the jobs that a sweep has queued again are
+# done before the next one.
+UNHEARD_AFTER = timedelta(seconds=5)
 # The most seconds that a worker waits at its end for each job that its sweep has begun, until the
 # job is given back.
 _LETTING_GO_SECONDS = 5.0
@@ -79,10 +85,15 @@ class SweepThread(threading.Thread):
         self._taking_up = threading.Lock()
 
     def run(self) -> None:
-        # The first sweep only gives notice, and the next sweep begins the jobs that still wait.
+        forget_notices_of_older_programs()
+        # The first look only gives notice, and the next one begins the jobs that still wait.
         self._look(takes_up=False)
-        while not self.is_over.wait(SWEEP_SECONDS):
-            self._look()
+        swept_at = time.monotonic()
+        while not self.is_over.wait(min(LOOK_SECONDS, SWEEP_SECONDS)):
+            is_time = time.monotonic() - swept_at >= SWEEP_SECONDS
+            self._look(sweeps=is_time)
+            swept_at = time.monotonic() if is_time else swept_at
+        self._let_lease_go()
 
     def let_go(self) -> None:
         """End the thread, and wait until the jobs that it has begun are given back."""
@@ -94,13 +105,13 @@ class SweepThread(threading.Thread):
         for thread in working:
             thread.join(_LETTING_GO_SECONDS)
 
-    def _look(self, *, takes_up: bool = True) -> None:
+    def _look(self, *, takes_up: bool = True, sweeps: bool = True) -> None:
         try:
             if takes_up:
                 # These jobs are begun before notices are given, because giving notices is slow when
                 # the broker cannot be reached.
                 self._take_up(next_due(after=UNHEARD_AFTER))
-            if not sweep(self.worker):
+            if sweeps and not sweep(self.worker):
                 # The broker cannot be reached, so no worker gets a notice, and the jobs are begun
                 # at once. For the job of a dead worker the next sweep would be too late, because
                 # the worker's lease and the broker's time-out have already taken half a minute.
@@ -112,13 +123,22 @@ class SweepThread(threading.Thread):
         finally:
             connection.close()
 
+    def _let_lease_go(self) -> None:
+        """End the lease, so that another worker sweeps at its next turn."""
+        try:
+            SweepLease.objects.filter(holder=self.worker).update(lease_until=Now())
+        except DatabaseError as error:
+            logger.warning("the lease of the sweep runs on: %s", describe(error))
+        finally:
+            connection.close()
+
     def _take_up(self, job_ids: Iterable[uuid.UUID]) -> None:
         with self._taking_up:
             if self.is_over.is_set():
                 return
             self._working = [thread for thread in self._working if thread.is_alive()]
             for job_id in job_ids:
-                logger.warning("nobody took notice of job %s; taken up by the sweep", job_id)
+                logger.info("job %s was overlooked; this worker takes it up", job_id)
                 thread = threading.Thread(target=_work, args=(job_id,), name="Unheard", daemon=True)
                 thread.start()
                 self._working.append(thread)

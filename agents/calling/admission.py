@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from django.conf import settings
+from django.db import Error as DatabaseError
 from django.db import connection
 from django.db.models import Count, Q
 from django.db.models.functions import Now
@@ -101,6 +102,9 @@ def admit(
         check(partial(_reserved_before, session_id, row))
     except (BudgetSpent, BudgetReserved):
         AdmittedCall.objects.filter(pk=row).delete()
+        raise
+    except DatabaseError:
+        give_back(Admission(row))
         raise
     return Admission(row)
 

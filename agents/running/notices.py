@@ -4,7 +4,7 @@ If a notice is lost, the sweep gives notice again.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -56,13 +56,25 @@ def give_notices_now(jobs: Iterable[Job]) -> bool:
 def count_notices() -> dict[str, int]:
     """Return how many notices of each class wait at the broker. If they cannot be counted, the
     mapping is empty."""
+    return _ask_broker(
+        lambda channel: {one: channel.queue_declare(one).message_count for one in Job.Queue.values}
+    )
+
+
+def forget_notices_of_older_programs() -> None:
+    """Empty the one queue that older versions of the program had. No worker takes its notices any
+    more, and the sweep gives notice of their jobs."""
+    _ask_broker(lambda channel: {"celery": channel.queue_purge("celery")})
+
+
+def _ask_broker(ask: Callable[[Any], dict[str, int]]) -> dict[str, int]:
+    """Return what the broker answers on a channel, or an empty mapping if it is out of reach."""
     with current_app.connection_for_write() as broker:
         lost: tuple[type[BaseException], ...] = (OperationalError, OSError)
         lost += (*broker.connection_errors, *broker.channel_errors)
         try:
             broker.ensure_connection(max_retries=1, interval_start=0)
-            channel: Any = broker.default_channel
-            return {one: channel.queue_declare(one).message_count for one in Job.Queue.values}
+            return ask(broker.default_channel)
         except lost as error:
             logger.warning("the broker does not count its notices: %s", describe(error))
             return {}

@@ -1,16 +1,17 @@
 """The places of a worker: how many of its threads each class of work may hold, and which due jobs
 it takes next.
 
-A job that nobody waits for never holds the last thread, and long writing holds at most half of the
-threads. So a worker can always begin what a person waits for, unless persons hold all its threads.
+A job that nobody waits for never holds the last of several threads, and long writing holds at most
+half of them. So a worker can always begin what a person waits for, unless persons hold all its
+threads.
 """
 
 import sys
 import threading
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from agents.models import Job
 from agents.running.jobs import claim, due_jobs
@@ -87,29 +88,39 @@ def _claim(job_id: uuid.UUID) -> Job | None:
 
 
 def leave_place(job_id: uuid.UUID) -> None:
-    del AT_WORK[job_id]
+    # A job whose lease ran out may have been claimed again by this very process.
+    AT_WORK.pop(job_id, None)
 
 
 def next_due(*, most: int | None = None, after: timedelta | None = None) -> list[uuid.UUID]:
-    """Return the due jobs that this worker has places for, the most urgent class first, and in each
-    class the oldest first.
+    """Return at most `most` due jobs that this worker has places for: first what persons wait for,
+    and then the oldest first, so that neither memory nor long writing keeps the other waiting.
 
     They have been due for the time `after`, or for a pause if nobody waits for them.
     """
     held, found = _held(), list[uuid.UUID]()
+    for key, queue in sorted(_candidates(held, most, after)):
+        if len(found) != most and _own.room(queue, held):
+            found.append(key[-1])
+            held.append(queue)
+    return found
+
+
+def _candidates(
+    held: Collection[str], most: int | None, after: timedelta | None
+) -> Iterator[tuple[tuple[bool, datetime, uuid.UUID], str]]:
+    """Yield the oldest due jobs of each class that has places, as many as it has, each with what
+    orders it among all classes."""
     for queue in Job.Queue.values:
         room = _own.room(queue, held)
-        if most is not None:
-            room = min(room, most - len(found))
-        if room:
-            pause = timedelta(0) if queue == Job.Queue.PERSON else _PAUSE
-            due = due_jobs().filter(
-                queue=queue, run_after__lte=from_now(-(pause if after is None else after))
-            )
-            taken = list(due.order_by("run_after").values_list("pk", flat=True)[:room])
-            found += taken
-            held += [queue] * len(taken)
-    return found
+        room = room if most is None else min(room, most)
+        if not room:
+            continue
+        is_unhurried = queue != Job.Queue.PERSON
+        pause = after if after is not None else (_PAUSE if is_unhurried else timedelta(0))
+        due = due_jobs().filter(queue=queue, run_after__lte=from_now(-pause)).order_by("run_after")
+        for job_id, run_after in due.values_list("pk", "run_after")[:room]:
+            yield (is_unhurried, run_after, job_id), queue
 
 
 def _held() -> list[str]:

@@ -23,6 +23,7 @@ from agents.running.jobs import claim, queue_job
 from agents.running.places import AT_WORK, Worker, next_due
 from agents.running.work import STOPPING, work_on
 from agents.sweeping import SWEEP_LEASE, SWEEP_SECONDS, UNHEARD_AFTER, SweepThread, sweep
+from sessions.leases import ran_out
 from sessions.tests.factories import make_active_chapter
 from storyengine.celery import Sweep, app
 
@@ -205,6 +206,14 @@ class TestThread:
         thread.join(LONG)
         assert kind.__name__ in caplog.text
         assert "lamp" not in caplog.text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_lease_of_the_sweep_goes_over_at_once_from_a_worker_that_ends() -> None:
+    thread = SweepThread("celery@here")
+    thread.is_over.set()
+    thread.run()
+    assert SweepLease.objects.filter(ran_out(), holder="celery@here").exists()
 
 
 @pytest.mark.django_db

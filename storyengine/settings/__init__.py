@@ -222,8 +222,9 @@ if CELERY_BROKER_URL.startswith("filesystem://"):
     }
 else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {
-        # The seconds after which Redis delivers an unacknowledged message again. Every task takes
-        # less time. Even if a job gets two notices, its work is done only once.
+        # The seconds after which Redis delivers an unacknowledged message again. Every job takes
+        # less time, but a busy worker goes on within one task. Even if a job gets two notices, its
+        # work is done only once.
         "visibility_timeout": 2 * LONGEST_JOB_SECONDS,
         # The most seconds for which a page waits for a hanging Redis, at each try and at each new
         # connection. A worker's longest query gets its answer after one second, so this limit does

@@ -63,7 +63,7 @@ def test_a_task_has_an_end_and_its_job_an_earlier_one() -> None:
     assert longest < conf.task_soft_time_limit < conf.task_time_limit
 
 
-def test_redis_gives_no_message_out_twice_while_a_task_may_run_or_wait() -> None:
+def test_redis_gives_no_message_out_twice_while_its_job_may_run_or_wait() -> None:
     read = read_conf(CELERY_BROKER_URL="redis://localhost:6379/0")
     patience = read["broker_transport_options"]["visibility_timeout"]
     assert patience > conf.task_time_limit + max(BACK_OFF_SECONDS)

@@ -68,14 +68,21 @@ class TestNext:
         assert claim_place(lock.pk)
         assert keys(next_due()) == ["memory 6"]
 
-    def test_the_oldest_of_the_most_urgent_class_is_first(self) -> None:
+    def test_what_persons_wait_for_is_first_and_then_the_oldest(self) -> None:
         chapter = make_active_chapter()
-        for which in (LONG, MEMORY, PERSON):
-            queue(chapter, 3, which)
-        places.become_worker(Worker(threads=8))
-        assert keys(next_due(most=4)) == ["person 0", "person 1", "person 2", "memory 0"]
-        places.become_worker(Worker(threads=8, queues=(LONG, MEMORY)))
-        assert keys(next_due(most=4)) == ["memory 0", "memory 1", "memory 2", "long 0"]
+        queue(make_active_chapter(), 2, MEMORY, due_for=90)
+        queue(chapter, 3, LONG, due_for=60)
+        queue(chapter, 3, MEMORY, due_for=30)
+        queue(chapter, 3, PERSON, due_for=5)
+        places.become_worker(Worker(threads=16))
+        numbers = [0, 1, 2, 0, 1, 0, 1, 2, 0, 1, 2]
+        classes = [PERSON] * 3 + [MEMORY] * 2 + [LONG] * 3 + [MEMORY] * 3
+        expected = [f"{which} {number}" for which, number in zip(classes, numbers, strict=True)]
+        for most in (4, 7, 20):
+            assert keys(next_due(most=most)) == expected[:most]
+        # A narration is not kept waiting by summaries that are younger.
+        places.become_worker(Worker(threads=4, queues=(LONG, MEMORY)))
+        assert keys(next_due()) == expected[3:7]
 
     def test_memory_that_is_just_due_is_left_to_its_notice(self) -> None:
         chapter = make_active_chapter()
