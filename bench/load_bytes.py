@@ -94,8 +94,8 @@ def wait_until_quiet(stack: LoadStack, session_id: str) -> None:
     recorded."""
 
     def is_quiet() -> bool:
-        page = call(stack.program, "GET", f"/chapters/{session_id}/play").body
-        return b"/play/status?" not in page
+        chapter = call(stack.program, "GET", f"/api/session/{session_id}").json()
+        return all(job["status"] not in ("queued", "running") for job in chapter["jobs"])
 
     wait_until(is_quiet, "the summary", seconds=60)
     # The program records a call a moment after the answer has arrived.

@@ -226,7 +226,7 @@ def start_model_server(processes: Processes, arguments: list[str]) -> str:
     """Start bench.fake_server, and return its base URL."""
     command = [sys.executable, "-m", "bench.fake_server", *arguments]
     processes.start("model", command)
-    wait_until(lambda: "http://" in processes.log_of("model"), "the fake server", seconds=20)
+    wait_until(lambda: "http://" in processes.log_of("model"), "the fake server", seconds=60)
     return processes.log_of("model").split()[0]
 
 
