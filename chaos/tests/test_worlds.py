@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chaos.invariants import find_violations
-from chaos.tests.test_invariants import NOW, Rows, chapter_rows, job_row, journal
+from chaos.tests.test_invariants import NOW, Rows, call_row, chapter_rows, job_row, journal
 
 SECRET = "[secret of Marta] Tomas lives."
 
@@ -69,7 +69,7 @@ def explored() -> Rows:
     places = {name: {"unseen_since": 5} for name in world()["places"]}
     chapter["world"] = world(people=people, places=places, tick=5, narrative_time="Night")
     now = f"## WORLD_NOW\nCHARACTERS PRESENT (SYSTEM STATE):\n- Marta: A ringer.\n  Knows: {SECRET}"
-    chapter["calls"].append({"call_id": "c", "sent": "", "joined": "", "text": now})
+    chapter["calls"].append({**call_row("c", [0] * 5), "text": now})
     done = job_row("explorer.simulation", "done")
     result = {"places": [{"place": "The Inn", "tick": 5}], "skipped": []}
     chapter["jobs"].append({**done, "result": result})
