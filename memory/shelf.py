@@ -5,10 +5,10 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from memory.shelf_groups import Group, chapters_in, group_of, has_draft
-from memory.shelf_orders import Order, sort_stories, walk_stories
+from memory.shelf_orders import can_walk, has_few_further_chapters, sort_stories, walk_stories
 from memory.shelf_search import WALKED, Search, walked_since
 from sessions.models import Session, Story
 
@@ -28,8 +28,7 @@ def find_stories(
     search = _search(words)
     if not order:
         return _by_play(search, group, places)
-    is_walked = order in (Order.TITLE, Order.LENGTH) and not search
-    if is_walked and count_stories(group=group) > COUNTED:
+    if not search and can_walk(order) and count_stories(group=group) > COUNTED:
         return walk_stories(group, order, places)
     return list(sort_stories(_found(search, group), order)[places])
 
@@ -43,6 +42,8 @@ def count_stories(
         for some in search.some_stories():
             if _in_group(group).filter(pk__in=some)[:most].count() == most:
                 return most
+    if not (search or group or most) and has_few_further_chapters():
+        return _count_all()
     if search or most is None or group in ("", Group.ARCHIVED):
         return _found(search, group)[:most].count()
     # A chapter is counted for its story if the story has no earlier one in the group. The index
@@ -50,6 +51,23 @@ def count_stories(
     earlier = chapters_in(group).filter(story=OuterRef("story"), pk__lt=OuterRef("pk"))
     chapters = chapters_in(group).filter(~Exists(earlier), story__archived_at=None)
     return chapters.order_by()[:most].count()
+
+
+def _count_all() -> int:
+    """Return how many stories are not archived.
+
+    Chapters are counted by an index. Of these, the further ones of stories that have several do not
+    count, and only these stories are looked at.
+    """
+    shown = Session.objects.order_by()
+    not_only = shown.filter(is_chosen=True, place__gt=1).values("story")
+    not_only = not_only.union(shown.filter(is_chosen=False).values("story"))
+    put_away = Story.objects.filter(archived_at__isnull=False)
+    archived = shown.filter(story__in=put_away.values("pk"))
+    several = shown.filter(story__in=not_only, story__archived_at=None)
+    of_several = several.aggregate(chapters=Count("pk"), stories=Count("story", distinct=True))
+    further: int = of_several["chapters"] - of_several["stories"]
+    return shown.count() - archived.count() - further
 
 
 def count_groups() -> Mapping[str, int]:

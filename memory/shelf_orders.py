@@ -42,6 +42,20 @@ class Order(TextChoices):
 
 # Rows of a value by which stories are sorted, as "by", and a story, as "found".
 _Rows: TypeAlias = QuerySet[Any, tuple[Any, uuid.UUID]]
+# Sums of more chapters than these are worked out together with all other lengths.
+SEVERAL = 1_000
+
+
+def can_walk(order: str) -> bool:
+    """Return whether a large library is read in this order by indexes."""
+    return order == Order.TITLE or (order == Order.LENGTH and has_few_further_chapters())
+
+
+def has_few_further_chapters() -> bool:
+    """Return whether few chapters are not the only ones of their stories."""
+    shown = Session.objects.order_by()
+    further = (shown.filter(is_chosen=True, place__gt=1), shown.filter(is_chosen=False))
+    return all(chapters[: SEVERAL + 1].count() <= SEVERAL for chapters in further)
 
 
 def sort_stories(stories: QuerySet[Story], order: str) -> QuerySet[Story]:

@@ -120,7 +120,7 @@ class AgentUsageDocument(Document):
 
 
 class CallList(Document):
-    count: int
+    count: int = Field(description="The exact number of all calls of the chapter.")
     items: list[CallDocument] = Field(description="The newest first.")
     usage: UsageDocument = Field(description="Of all calls of the chapter.")
     usage_by_agent: list[AgentUsageDocument]

@@ -275,7 +275,7 @@ class SessionSummary(Document):
 
 
 class SessionList(Document):
-    count: int
+    count: int = Field(description="The exact number of all chapters.")
     items: list[SessionSummary]
 
 

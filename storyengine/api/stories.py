@@ -60,7 +60,7 @@ class StoryDocument(Document):
 
 
 class StoryList(Document):
-    count: int
+    count: int = Field(description="The exact number of all stories that were asked for.")
     items: list[StoryDocument]
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memory import shelf
 from memory.models import NarrativeDraft
-from memory.shelf import find_stories
+from memory.shelf import count_stories, find_stories
 from memory.shelf_groups import Group
 from memory.shelf_orders import Order
 from sessions.models import Session, Story
@@ -59,6 +59,7 @@ def test_the_orders_of_a_large_library_are_those_of_a_small_one(
             monkeypatch.setattr(shelf, "COUNTED", 1_000)
             sorted_ones = find_stories(group=group, order=order)
             assert len(sorted_ones) > 1
+            assert count_stories(group=group, most=None) == len(sorted_ones)
             monkeypatch.setattr(shelf, "COUNTED", 0)
             assert find_stories(group=group, order=order) == sorted_ones
             start = chance.randrange(len(sorted_ones))
