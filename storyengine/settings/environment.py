@@ -193,7 +193,8 @@ def read_direct_database() -> dict[str, Any] | None:
         raise ImproperlyConfigured(
             "STORYENGINE_DIRECT_DATABASE_URL must name a database on PostgreSQL."
         )
-    return config
+    # An address without options leaves this key out, and Django's own code expects it.
+    return {"OPTIONS": {}, **config}
 
 
 def _parse_database_url(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import psycopg
 import pytest
+from django.conf import settings
 
 from bench.http_calls import Answer, call, expect, stream
 from bench.program import free_port, wait_until
@@ -146,6 +148,27 @@ def test_every_page_answers_and_a_chapter_is_played_and_copied(program: Scripted
     assert 'process="web"' not in metrics
     assert "storyengine.W023" in program.processes.log_of("web")
     assert "storyengine.W021" not in program.processes.log_of("web")
+
+
+def test_a_backup_goes_past_it(program: ScriptedProgram) -> None:
+    own = program.processes.environment
+    direct = urlsplit(DATABASE)._replace(path=urlsplit(own["DATABASE_URL"]).path).geturl()
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "manage.py", "backup"],
+            env={
+                **own,
+                "STORYENGINE_DIRECT_DATABASE_URL": direct,
+                "STORYENGINE_BACKUPS": folder,
+            },
+            cwd=settings.BASE_DIR,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        [backup] = Path(folder).glob("*.dump")
+        assert backup.stat().st_size > 0
 
 
 def test_pgbouncer_is_noticed(pooled: str) -> None:
