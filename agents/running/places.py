@@ -49,8 +49,9 @@ class Worker:
 AT_WORK: dict[uuid.UUID, str] = {}
 # A process that is no worker has no limits.
 _own = Worker()
-# Claims are made one after another, so that two threads do not take the same place.
-_claiming = threading.Lock()
+# This lock guards AT_WORK. It is never held during a query, because the other threads of a worker
+# would wait for each other's queries.
+_taking = threading.Lock()
 
 
 def become_worker(worker: Worker) -> None:
@@ -62,34 +63,43 @@ def become_worker(worker: Worker) -> None:
 def claim_place(job_id: uuid.UUID) -> Job | None:
     """Claim a due job if this worker has a place for its class. The caller has to call
     `leave_place` at the end of the job."""
-    with _claiming:
-        return _claim(job_id)
-
-
-def claim_next() -> Job | None:
-    """Claim the job that this worker should do next, as `claim_place` does. Threads that have ended
-    their jobs at the same moment get different jobs."""
-    tried: list[uuid.UUID] = []
-    with _claiming:
-        # Another worker may be faster. A job that is still due after that is left to the sweep.
-        while (due := next_due(most=1)) not in ([], tried):
-            if job := _claim(due[0]):
-                return job
-            tried = due
-    return None
-
-
-def _claim(job_id: uuid.UUID) -> Job | None:
-    held = _held()
-    job = claim(job_id, queues=[one for one in Job.Queue.values if _own.room(one, held)])
-    if job is not None:
-        AT_WORK[job_id] = job.queue
+    queued = Job.objects.filter(pk=job_id, status=Job.Status.QUEUED)
+    queue = queued.values_list("queue", flat=True).first()
+    if queue is None or not _take_place(job_id, queue):
+        return None
+    job = None
+    try:
+        job = claim(job_id, queues=[queue])
+    finally:
+        if job is None:
+            leave_place(job_id)
     return job
 
 
+def claim_next() -> Job | None:
+    """Claim the job that this worker should do next, as `claim_place` does."""
+    tried = set[uuid.UUID]()
+    # Another thread or another worker may be faster. A job that is still due after that is left to
+    # the sweep.
+    while due := [job_id for job_id in next_due() if job_id not in tried]:
+        for job_id in due:
+            if job_id not in AT_WORK and (job := claim_place(job_id)):
+                return job
+        tried.update(due)
+    return None
+
+
+def _take_place(job_id: uuid.UUID, queue: str) -> bool:
+    with _taking:
+        is_free = job_id not in AT_WORK and _own.room(queue, _held()) > 0
+        if is_free:
+            AT_WORK[job_id] = queue
+        return is_free
+
+
 def leave_place(job_id: uuid.UUID) -> None:
-    # A job whose lease ran out may have been claimed again by this very process.
-    AT_WORK.pop(job_id, None)
+    with _taking:
+        del AT_WORK[job_id]
 
 
 def next_due(*, most: int | None = None, after: timedelta | None = None) -> list[uuid.UUID]:
@@ -119,6 +129,8 @@ def _candidates(
         is_unhurried = queue != Job.Queue.PERSON
         pause = after if after is not None else (_PAUSE if is_unhurried else timedelta(0))
         due = due_jobs().filter(queue=queue, run_after__lte=from_now(-pause)).order_by("run_after")
+        # Another thread of this worker may be about to claim one of them.
+        due = due.exclude(pk__in=list(AT_WORK))
         for job_id, run_after in due.values_list("pk", "run_after")[:room]:
             yield (is_unhurried, run_after, job_id), queue
 

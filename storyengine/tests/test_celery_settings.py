@@ -110,7 +110,7 @@ class TestRetries:
             raise OperationalError("the server is away")
 
         monkeypatch.setattr("agents.tasks.ask_servers", lambda **_options: None)
-        monkeypatch.setattr("agents.running.places.claim", fail)
+        monkeypatch.setattr("agents.running.work.claim_place", fail)
 
     def test_they_come_later_each_time_and_not_all_at_once(
         self, monkeypatch: pytest.MonkeyPatch
