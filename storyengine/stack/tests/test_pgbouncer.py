@@ -154,7 +154,7 @@ def test_a_backup_goes_past_it(program: ScriptedProgram) -> None:
     own = program.processes.environment
     direct = urlsplit(DATABASE)._replace(path=urlsplit(own["DATABASE_URL"]).path).geturl()
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             [sys.executable, "manage.py", "backup"],
             env={
                 **own,
