@@ -93,7 +93,7 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
         provider = provider_at(choice.server)
         check_host(provider.host)
         facts, choice = facts_at(choice), with_served_model(choice)
-        prepared = ModelRequest(
+        request = ModelRequest(
             model=choice.model,
             messages=(Message("user", "Answer with the one word: Ready."),),
             max_output_tokens=min(_OUTPUT_TOKENS, facts.max_output),
@@ -101,8 +101,7 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
             reasoning_effort="low" if facts.reasoning_effort else "",
             streams=facts.streaming,
         )
-        admission = _admit(prepared, choice)
-        request = prepared
+        admission = _admit(request, choice)
         asyncio.run(_ask(provider, request, started, heard))
     except ProviderError as error:
         problem = str(error)
@@ -110,7 +109,7 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
     except TimeoutError:
         problem = f"It did not finish within {_SECONDS:.0f} seconds."
     seconds = time.perf_counter() - started
-    if request is not None:
+    if request is not None and admission is not None:
         record = ModelTest(session=chapter, agent=agent.name, error=problem)
         record.provider, record.model = choice.server.provider, choice.model
         record.duration_ms = round(seconds * 1_000)
@@ -149,9 +148,7 @@ async def _ask(provider: Provider, request: ModelRequest, started: float, heard:
                 heard.usage = part.usage
 
 
-def _record(
-    record: ModelTest, request: ModelRequest, heard: _Heard, admission: Admission | None
-) -> None:
+def _record(record: ModelTest, request: ModelRequest, heard: _Heard, admission: Admission) -> None:
     """Store the test with its tokens, which are estimated if the server reported none that can be
     true. Delete records that are older than a month."""
     weight = _weight_of(request)
