@@ -76,5 +76,5 @@ def _ask_broker(ask: Callable[[Any], dict[str, int]]) -> dict[str, int]:
             broker.ensure_connection(max_retries=1, interval_start=0)
             return ask(broker.default_channel)
         except lost as error:
-            logger.warning("the broker does not count its notices: %s", describe(error))
+            logger.warning("the broker was asked for its queues in vain: %s", describe(error))
             return {}
