@@ -12,7 +12,8 @@ from django.core.checks import CheckMessage, Tags, register
 from django.template import TemplateDoesNotExist
 from django.template.loader import get_template
 
-from agents.modes import Fault, Mode, all_agents, installed
+from agents.mode_declarations import Mode
+from agents.modes import Fault, all_agents, installed
 from agents.prompting.declarations import ENGINE_AGENTS
 from agents.prompting.forms.schemas import TurnDelta
 from agents.prompting.prompt_files import PromptFileError, render_prompt

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from agents.exceptions import BadSetup
-from agents.modes import Mode, mode_of
+from agents.mode_declarations import Mode
+from agents.modes import mode_of
 from agents.prompting.forms.schemas import InvalidReply, check_payload, check_storable
 from sessions.access import get_chapter, lock_chapter
 from sessions.chapters import SetupChange, is_setup_open, save_open_setup, save_setup

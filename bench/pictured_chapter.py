@@ -79,7 +79,7 @@ def end(told: dict[str, Any]) -> "Session":
     from agents.flows.ending import request_end
     from memory.blocks import counting_blocks
     from memory.drafts import ToldScene, stored_scenes, tell
-    from sessions.attempts import latest_turn
+    from sessions.latest_turn import latest_turn
     from sessions.models import Session
 
     chapter = Session.objects.get()

@@ -43,7 +43,8 @@ def read_rows() -> dict[str, Any]:
 
 
 def _rows_of(chapter: "Session") -> dict[str, Any]:
-    from agents.modes import Stage, has_stage, mode_of
+    from agents.mode_declarations import Stage
+    from agents.modes import has_stage, mode_of
     from sessions.events import reply
 
     mode = mode_of(chapter)

@@ -1,6 +1,6 @@
 """Explorer: the user is one person in a living world that a narrator tells."""
 
-from agents.modes import Mode
+from agents.mode_declarations import Mode
 from explorer.guidance import OPEN_FIELDS
 from explorer.learned import ADDITION
 from explorer.lock import cast_of, lock_of

@@ -1,7 +1,7 @@
 """Layers that tell the engine's memory agent and its narrator of Tab 3 how an exploration was
 played: whose words the numbered paragraphs are, and who "I" and "you" are."""
 
-from agents.modes import AddedLayer
+from agents.mode_declarations import AddedLayer
 from agents.prompting.layer_sources import file_piece
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject

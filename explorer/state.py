@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from agents.flows.late_results import world_at_end
+from agents.mode_declarations import HandedOn
 from agents.mode_fields import handed_on_of
-from agents.modes import HandedOn, chance_of, world_now, world_of
+from agents.modes import chance_of, world_now, world_of
 from agents.prompting.sandwich import Subject
 from agents.prompting.tools import ProposedChange
 from explorer.setup import Exploration, PersonSetup, PlaceSetup, exploration_of

@@ -1,6 +1,6 @@
 """The Game Master's mode: a character answers each prompt."""
 
-from agents.modes import Mode
+from agents.mode_declarations import Mode
 from gamemaster.characters import CHARACTERS, answers, headings, words_of
 
 MODE = Mode(

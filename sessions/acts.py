@@ -7,10 +7,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from sessions.access import get_chapter_to_change
-from sessions.attempts import find_latest_turn, free_from_dead_attempt, set_broken_aside
+from sessions.attempts import free_from_dead_attempt
 from sessions.exceptions import TurnInFlight, WrongState
+from sessions.latest_turn import find_latest_turn
 from sessions.limits import MAX_ACTS_OF_A_TURN
 from sessions.models import Change, Session
+from sessions.unfinished_attempts import set_broken_aside
 from sessions.world import NewChange, add_changes
 
 # A function that takes a chapter, whose row is locked, and returns the changes that an act makes.

@@ -14,13 +14,15 @@ from django.utils import timezone
 from sessions.access import get_chapter_to_change
 from sessions.breaking import recover_dead_attempts
 from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFlight, WrongState
+from sessions.latest_turn import check_changeable, check_open, check_room_for_attempt, latest_turn
 from sessions.leases import LEASE, from_now, ran_out
-from sessions.limits import MAX_ATTEMPTS_OF_A_TURN, PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
+from sessions.limits import PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.log_lines import note_after_commit
-from sessions.models import DEFAULT_AGENT, Attempt, Session, Turn
+from sessions.models import DEFAULT_AGENT, Attempt, Session
 from sessions.states import PLAYABLE
 from sessions.text import clean_line, clean_text
-from sessions.world import copy_changes, is_closed, take_part_once
+from sessions.unfinished_attempts import set_broken_aside
+from sessions.world import copy_changes, take_part_once
 
 logger = logging.getLogger(__name__)
 
@@ -28,9 +30,6 @@ KEY_REUSED = (
     "Something else was sent already under this id. Nothing was changed; send yours again under an "
     "id of its own."
 )
-
-
-_CLOSED = "you have acted in the world since, so this reply stays as it is."
 
 
 class Writer(NamedTuple):
@@ -224,95 +223,6 @@ def start_keeping(attempt: Attempt) -> Attempt:
         kept.text_run_id = kept.run_id
         kept.save(update_fields=["text_run_id"])
     return kept
-
-
-def latest_turn(chapter: Session) -> Turn:
-    """Return the latest turn. Raises WrongState if the chapter has no turn yet."""
-    turn = find_latest_turn(chapter)
-    if turn is None:
-        raise WrongState("There is no reply to write again yet. Send a prompt first.")
-    return turn
-
-
-def find_latest_turn(chapter: Session) -> Turn | None:
-    """Return the latest turn with its chosen attempt, or None if the chapter has no turn yet."""
-    return chapter.turns.select_related("chosen__turn").order_by("-number").first()
-
-
-def check_changeable(chapter: Session, number: int, *, in_flight: bool = False) -> None:
-    """Raise WrongState if no other attempt at the turn can be made or chosen.
-
-    Also raise TurnInFlight while an attempt is in flight, unless `in_flight` is True.
-    """
-    if reason := why_not_changeable(chapter, number):
-        raise WrongState(f"Nothing was changed: {reason}")
-    if chapter.turn_in_flight is not None and not in_flight:
-        raise TurnInFlight("A reply is being written. Wait for it, or stop it first.")
-
-
-def check_open(turn: Turn) -> None:
-    """Raise WrongState once an act has followed the turn."""
-    if is_closed(turn.session, turn.number):
-        raise WrongState(f"Nothing was changed: {_CLOSED}")
-
-
-def check_room_for_attempt(turn: Turn) -> None:
-    """Raise WrongState once the turn has as many attempts as it may have."""
-    if turn.attempts.count() >= MAX_ATTEMPTS_OF_A_TURN:
-        raise WrongState(
-            f"There are {MAX_ATTEMPTS_OF_A_TURN} replies to this prompt, and there can be no more. "
-            "Nothing was changed; choose one of them."
-        )
-
-
-def why_not_changeable(chapter: Session, number: int) -> str:
-    """Return the reason why no other attempt at this turn can be made or chosen. Return "" if one
-    can be."""
-    if number != chapter.prompt_index:
-        return "play has gone on, and only the latest reply can be replaced."
-    if is_closed(chapter, number):
-        return _CLOSED
-    if chapter.is_ending:
-        return "the chapter is ending."
-    if not chapter.is_playable:
-        return f"the chapter is not in play ({chapter.get_state_display()})."
-    return ""
-
-
-def pending_attempt(chapter: Session) -> Attempt | None:
-    """Return the attempt in flight, or the broken attempt that waits for the user.
-
-    A trial is never returned.
-    """
-    # At most one attempt matches. With an ORDER BY, SQLite would search all attempts of the
-    # chapter.
-    pending = chapter.attempts.filter(status__in=Attempt.PENDING, kind__in=Attempt.IN_PLAY)
-    return next(iter(pending.order_by()[:1]), None)
-
-
-def attempts_set_aside(chapter: Session) -> list[Attempt]:
-    """Return the attempts that the user set aside, oldest first."""
-    aside = chapter.attempts.filter(status=Attempt.Status.SET_ASIDE).select_related("turn")
-    return list(aside.order_by("submitted_at"))
-
-
-def running_attempt(chapter: Session) -> Attempt:
-    attempt = pending_attempt(chapter)
-    if attempt is None or not attempt.is_running:
-        raise WrongState("No reply is being written.")
-    return attempt
-
-
-def broken_attempt(chapter: Session) -> Attempt:
-    attempt = pending_attempt(chapter)
-    if attempt is None or not attempt.is_broken:
-        raise WrongState("There is no stopped or broken reply to keep.")
-    return attempt
-
-
-def set_broken_aside(chapter: Session) -> None:
-    broken = chapter.attempts.filter(status__in=Attempt.BROKEN, kind__in=Attempt.IN_PLAY)
-    broken.update(status=Attempt.Status.SET_ASIDE, updated_at=timezone.now())
 
 
 def clean_key(submission_key: str) -> str:

@@ -13,24 +13,18 @@ from sessions.access import (
     get_chapter_to_change,
     lock_chapter,
 )
-from sessions.attempts import (
-    KEY_REUSED,
-    check_changeable,
-    check_room_for_attempt,
-    clean_key,
-    latest_turn,
-    note_attempt,
-    set_broken_aside,
-)
+from sessions.attempts import KEY_REUSED, clean_key, note_attempt
 from sessions.breaking import run_of
 from sessions.edits import events_with_text, whole_reply
 from sessions.events import NewEvent, reply, write_events
 from sessions.exceptions import InvalidInput, KeyReused, UnknownTurn, WrongState
+from sessions.latest_turn import check_changeable, check_room_for_attempt, latest_turn
 from sessions.limits import REPLY_CHAR_LIMIT
 from sessions.models import THOUGHT, Attempt, Event, Session, Turn
 from sessions.roster import next_slot
 from sessions.states import PLAYABLE
 from sessions.text import clean_text
+from sessions.unfinished_attempts import set_broken_aside
 from sessions.world import copy_changes
 
 

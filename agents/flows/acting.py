@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents.modes import Act, check_changes, mode_of, world_now
+from agents.mode_declarations import Act
+from agents.modes import check_changes, mode_of, world_now
 from agents.prompting.forms.schemas import InvalidReply, check_payload
 from sessions import acts
 from sessions.access import get_chapter

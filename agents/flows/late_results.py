@@ -14,8 +14,8 @@ from agents.modes import check_changes, find_mode, mode_of, world_now, world_of
 from agents.running.jobs import finish, owned
 from agents.running.results import ask_again_for_results, make_void, waiting_results
 from agents.running.unforeseen import traceback_of
-from sessions.attempts import find_latest_turn
 from sessions.exceptions import InvalidInput
+from sessions.latest_turn import find_latest_turn
 from sessions.models import Attempt, Change, Session
 from sessions.world import LateResult, NewChange, check_change, take_results
 

@@ -10,8 +10,9 @@ from agents.calling.calls import check_allowed
 from agents.calling.model_access import is_small_model, tier_of
 from agents.calling.objects import call_for_json, format_pieces
 from agents.flows.next_chapter import hand_on
+from agents.mode_declarations import Stage
 from agents.models import Job
-from agents.modes import Stage, check_stage, compose_for, mode_of
+from agents.modes import check_stage, compose_for, mode_of
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.prompting.forms.schemas import WorldChapterLock, lock_schema_for, with_roster
 from agents.prompting.layers import Layer

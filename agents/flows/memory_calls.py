@@ -18,8 +18,9 @@ from agents.calling.model_access import model_facts, model_name
 from agents.calling.prepared_calls import fit_prompt
 from agents.exceptions import ModelNotReady, PromptTooLong
 from agents.flows.summarizing import CHUNK, compose_summary
+from agents.mode_declarations import Stage
 from agents.models import LLMArtifact
-from agents.modes import Stage, has_stage
+from agents.modes import has_stage
 from agents.prompting.budget import (
     TOKENS_PER_MESSAGE,
     input_budget,

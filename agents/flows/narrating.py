@@ -28,8 +28,9 @@ from agents.flows.scene_requests import (
     scene_layers,
 )
 from agents.flows.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_scenes
+from agents.mode_declarations import Stage
 from agents.models import Job
-from agents.modes import Stage, check_stage
+from agents.modes import check_stage
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
 from agents.prompting.declarations import NARRATOR, Agent
 from agents.prompting.forms.schemas import InvalidReply
@@ -43,7 +44,7 @@ from agents.running.watch import Watch
 from memory.blocks import counting_blocks, counting_deltas
 from memory.drafts import Telling, ToldScene, tell, write_draft
 from sessions.access import get_chapter, lock_chapter
-from sessions.attempts import latest_turn
+from sessions.latest_turn import latest_turn
 from sessions.models import Session
 from sessions.states import State, move, try_move
 

@@ -13,8 +13,9 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 from django.dispatch import receiver
 
+from agents.mode_declarations import Stage
 from agents.mode_fields import check_setup
-from agents.modes import Stage, find_mode
+from agents.modes import find_mode
 from agents.running.unforeseen import traceback_of
 from memory.changes_before import can_renew
 from memory.story_so_far import renew_story_so_far, rewrite_story_so_far, write_story_so_far

@@ -23,8 +23,9 @@ from agents.flows.narrating import (
 )
 from agents.flows.scene_requests import Material, fit_scene
 from agents.flows.scenes import TOKENS_PER_WORD, Scene
+from agents.mode_declarations import Stage
 from agents.models import Job
-from agents.modes import Stage, check_stage
+from agents.modes import check_stage
 from agents.prompting.budget import TOKENS_PER_MESSAGE
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.own_settings import in_chapter
@@ -35,8 +36,9 @@ from agents.running.watch import Watch
 from memory.drafts import Telling, check_scene, find_draft, last_prompt_of, tell, telling_of
 from memory.models import NarrativeDraft
 from sessions.access import get_chapter, lock_chapter
-from sessions.attempts import KEY_REUSED, clean_key, latest_turn
+from sessions.attempts import KEY_REUSED, clean_key
 from sessions.exceptions import KeyReused, WrongState
+from sessions.latest_turn import latest_turn
 from sessions.models import Session
 from sessions.states import State, move
 

@@ -16,8 +16,9 @@ from agents.calling.model_access import is_small_model, tier_of
 from agents.calling.objects import call_for_json, format_pieces
 from agents.exceptions import ConsentMissing
 from agents.flows.memory_results import addition_of, store_brought
+from agents.mode_declarations import Stage
 from agents.models import Job
-from agents.modes import Stage, compose_for, has_stage
+from agents.modes import compose_for, has_stage
 from agents.prompting.declarations import CONTEXT_SUMMARY
 from agents.prompting.forms.schemas import Payload, TurnDelta, delta_schema_for
 from agents.prompting.layer_sources import transcript_pieces

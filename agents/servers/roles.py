@@ -5,7 +5,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from agents.modes import Mode, agents_in, all_agents, all_modes
+from agents.mode_declarations import Mode
+from agents.modes import agents_in, all_agents, all_modes
 from agents.prompting.declarations import Agent
 from agents.servers.choices import (
     Choice,

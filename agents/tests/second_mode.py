@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.modes import AddedLayer, Mode, Stage, agents_of, load_modes
+from agents.mode_declarations import AddedLayer, Mode, Stage
+from agents.modes import agents_of, load_modes
 from agents.prompting.declarations import Agent
 from agents.prompting.layer_sources import own_pieces, world_text
 from agents.prompting.layers import Piece

@@ -18,17 +18,9 @@ from agents.flows.replies import keep_reply
 from agents.flows.tests.playing import play
 from agents.flows.tests.trying import try_again
 from agents.mode_checks import check_modes
+from agents.mode_declarations import AddedLayer, Mode
 from agents.models import LLMArtifact
-from agents.modes import (
-    AddedLayer,
-    Mode,
-    all_modes,
-    compose_for,
-    find_agent,
-    layers_of,
-    load_modes,
-    mode_of,
-)
+from agents.modes import all_modes, compose_for, find_agent, layers_of, load_modes, mode_of
 from agents.prompting.declarations import CONTEXT_SUMMARY
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.fitting import assemble

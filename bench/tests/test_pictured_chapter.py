@@ -7,7 +7,7 @@ import pytest
 from bench.pictured_chapter import CHAPTER_FILE, edit, end, follow, play
 from memory.receipts.reading import read_receipts
 from sessions.access import get_chapter
-from sessions.attempts import latest_turn
+from sessions.latest_turn import latest_turn
 from sessions.people import persons_before
 from sessions.states import State
 

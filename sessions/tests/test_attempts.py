@@ -12,17 +12,7 @@ import pytest
 from django.utils import timezone
 
 from sessions.access import get_chapter
-from sessions.attempts import (
-    Writer,
-    attempts_set_aside,
-    broken_attempt,
-    open_prompt,
-    open_reroll,
-    open_trial,
-    pending_attempt,
-    set_broken_aside,
-    start_keeping,
-)
+from sessions.attempts import Writer, open_prompt, open_reroll, open_trial, start_keeping
 from sessions.breaking import (
     extend_broken_text,
     fail_attempt,
@@ -44,6 +34,12 @@ from sessions.models import Attempt, Event, Session
 from sessions.record import chosen_events
 from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_cast, make_chapter
+from sessions.unfinished_attempts import (
+    attempts_set_aside,
+    broken_attempt,
+    pending_attempt,
+    set_broken_aside,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -437,7 +433,7 @@ def test_a_reroll_is_possible_after_memory_covers_its_turn(chapter: Session) -> 
 def test_a_turn_has_fifty_attempts_at_most(
     chapter: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sessions.attempts.MAX_ATTEMPTS_OF_A_TURN", 2)
+    monkeypatch.setattr("sessions.latest_turn.MAX_ATTEMPTS_OF_A_TURN", 2)
     add_prompts(chapter, 1)
     commit_attempt(open_reroll(chapter.pk, submission_key="r").attempt, "Another.")
     with pytest.raises(WrongState, match="2 replies"):

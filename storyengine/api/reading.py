@@ -11,8 +11,9 @@ from django.urls import reverse
 from ninja.responses import Status
 
 from agents.calling.consent import granted_hosts, is_allowed, provider_host
+from agents.mode_declarations import Stage
 from agents.models import Job
-from agents.modes import Stage, has_stage
+from agents.modes import has_stage
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import recover
 from agents.running.results import MOST_VOID, void_results
@@ -21,13 +22,13 @@ from memory.changes_before import can_renew, changes_before
 from memory.drafts import drafts_of
 from memory.stretches import calls_to_accept
 from sessions.access import get_chapter, read_at_one_moment
-from sessions.attempts import pending_attempt
 from sessions.committing import find_turn
 from sessions.exceptions import UnknownChapter
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB1_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import THOUGHT, Attempt, Change, Event, Session
 from sessions.people import followed
 from sessions.record import chosen_events
+from sessions.unfinished_attempts import pending_attempt
 from storyengine.api.documents import (
     ActAnswer,
     AttemptDocument,

@@ -11,7 +11,8 @@ from ninja.responses import Status
 from pydantic import Field
 
 from agents.calling.call_records import CallRecord
-from agents.flows.trials import adopt_trial, read_reply, read_trial, start_trial, stop_trial
+from agents.flows.trials import adopt_trial, read_trial, start_trial, stop_trial
+from agents.flows.tried_replies import read_reply
 from agents.running.database import in_database
 from agents.running.recovery import recover
 from sessions.models import Attempt

@@ -17,8 +17,9 @@ from typing import Any
 from django.db import models
 from django.utils import timezone
 
+from agents.mode_declarations import Stage
 from agents.models import Job
-from agents.modes import Stage, has_stage
+from agents.modes import has_stage
 from agents.running.results import result_key
 from memory.blocks import with_known_slots
 from memory.models import MemoryBlock

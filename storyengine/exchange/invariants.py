@@ -7,7 +7,8 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
-from agents.modes import Stage, has_stage
+from agents.mode_declarations import Stage
+from agents.modes import has_stage
 from sessions.events import reply
 from sessions.limits import MAX_PEOPLE
 from sessions.models import PERSON, THOUGHT

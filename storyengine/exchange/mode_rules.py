@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agents.exceptions import BadSetup
+from agents.mode_declarations import Mode
 from agents.mode_fields import check_given, check_setup
-from agents.modes import Mode, find_mode
+from agents.modes import find_mode
 from memory.block_kinds import BlockKind
 from memory.fold.records import Prompts
 from sessions.exceptions import InvalidInput

@@ -5,7 +5,8 @@ import uuid
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from agents.modes import Stage, find_mode, has_stage
+from agents.mode_declarations import Stage
+from agents.modes import find_mode, has_stage
 from sessions.models import Session
 from sessions.states import State
 

@@ -19,7 +19,7 @@ from agents.calling.call_records import (
 from agents.calling.spending import inherited_spending
 from agents.calling.usage import inherited_usage, total_of, usage_by_agent
 from agents.flows.dry_run import look_ahead
-from agents.flows.trials import why_not_tried
+from agents.flows.tried_replies import why_not_tried
 from memory.block_kinds import ENGINE_BLOCK_KINDS
 from memory.blocks import counting_blocks
 from memory.drafts import find_draft

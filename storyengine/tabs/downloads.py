@@ -12,10 +12,10 @@ from memory.drafts import find_draft
 from memory.models import MemoryBlock, NarrativeDraft
 from memory.telling.rendering import readable_block
 from sessions.access import get_chapter, read_at_one_moment
-from sessions.attempts import attempts_set_aside, pending_attempt
 from sessions.models import Attempt, Session
 from sessions.roster import SLOTS, Character
 from sessions.transcript import read_transcript
+from sessions.unfinished_attempts import attempts_set_aside, pending_attempt
 from storyengine.books.book import book_of
 from storyengine.books.formats import TEXT, format_named
 from storyengine.books.sending import send_book

@@ -8,9 +8,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.flows.choosing import edit_reply
 from sessions.access import get_chapter
-from sessions.attempts import check_changeable
 from sessions.committing import find_turn, reply_of
 from sessions.edits import whole_reply
+from sessions.latest_turn import check_changeable
 from sessions.limits import REPLY_CHAR_LIMIT
 from storyengine.tabs.play import answer_play, read_attempt_id
 from storyengine.web.header import header_context

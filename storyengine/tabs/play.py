@@ -15,7 +15,6 @@ from agents.flows.memory_calls import find_memory_behind
 from agents.flows.replies import keep_reply
 from agents.running.database import in_database
 from sessions.access import get_chapter
-from sessions.attempts import broken_attempt, set_broken_aside
 from sessions.chapters import (
     choose_panel,
     choose_reply_length,
@@ -23,6 +22,7 @@ from sessions.chapters import (
     show_thoughts,
 )
 from sessions.exceptions import InvalidInput
+from sessions.unfinished_attempts import broken_attempt, set_broken_aside
 from storyengine.tabs.open_cells import open_cells_context
 from storyengine.tabs.play_page import (
     PlayPage,

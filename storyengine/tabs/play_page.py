@@ -12,10 +12,9 @@ from agents.calling.model_access import is_on_its_way
 from agents.flows.ending import Setback, find_setback
 from agents.flows.memory_calls import MemoryBehind, find_memory_behind
 from agents.flows.what_is_read import WhatIsRead, what_is_read
+from agents.mode_declarations import Mode, Stage
 from agents.models import Job
 from agents.modes import (
-    Mode,
-    Stage,
     agent_of,
     agents_in,
     find_agent,
@@ -31,92 +30,30 @@ from agents.servers.choices import uses_embedded
 from memory.fold.folding import fold_chapter
 from memory.stretches import CatchingUp, calls_to_accept, catching_up, stretches_to_accept
 from sessions.access import read_at_one_moment
-from sessions.attempts import Writer, attempts_set_aside, pending_attempt
+from sessions.attempts import Writer
 from sessions.example import suggested_prompt
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
 from sessions.models import Attempt, Event, Session
-from sessions.record import committed_attempts, has_thoughts
+from sessions.record import has_thoughts
 from sessions.reply_lengths import ReplyLength
 from sessions.roster import Character, next_slot
 from sessions.starters import Starter, find_starter, next_prompt
 from sessions.states import State
-from sessions.transcript import Transcript, normalize_blank_lines, read_transcript
+from sessions.transcript import Transcript, read_transcript
+from sessions.unfinished_attempts import pending_attempt
 from sessions.world import everybody_at, is_closed
 from storyengine.tabs.now import open_question_count
 from storyengine.tabs.page_status import status_with_attempts
+from storyengine.tabs.play_attempts import (
+    Choice,
+    UnfinishedAttempt,
+    newest_set_aside,
+    read_choice,
+    shown,
+)
 from storyengine.web.header import header_context
 from storyengine.web.model_notice import read_model_notice
-
-
-@dataclass(frozen=True)
-class UnfinishedAttempt:
-    """An attempt that is in flight, broken or set aside. Its words are in no event, so they are
-    read from its row."""
-
-    attempt: Attempt
-    chapter: Session
-
-    @property
-    def character(self) -> Character | None:
-        """The character who acts, or None if nobody of the cast acts."""
-        actor = self.attempt.actor
-        return None if actor is None else self.chapter.character(actor)
-
-    @property
-    def prefix(self) -> str:
-        """The number before the words, such as "8) ". A broken prompt has no number, so the prefix
-        is ""."""
-        if self.is_reroll:
-            return f"{self.chapter.prompt_index}) "
-        return f"{self.chapter.prompt_index + 1}) " if self.attempt.is_running else ""
-
-    @property
-    def is_reroll(self) -> bool:
-        return self.attempt.kind == Attempt.Kind.REROLL
-
-    @cached_property
-    def words(self) -> str:
-        """The words of the prompt. They are "" for a re-roll with the same words as the turn that
-        the page shows above."""
-        turn = self.attempt.turn
-        if turn is not None and turn.chosen.words == self.attempt.words:
-            return ""
-        return normalize_blank_lines(self.attempt.words)
-
-    @property
-    def text(self) -> str:
-        return normalize_blank_lines(self.attempt.partial_text)
-
-    @property
-    def has_text(self) -> bool:
-        return bool(self.attempt.partial_text.strip())
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The committed attempts at the latest turn. One of them is chosen."""
-
-    number: int
-    attempt_ids: list[uuid.UUID]
-    chosen: Attempt
-
-    @property
-    def count(self) -> int:
-        return len(self.attempt_ids)
-
-    @property
-    def position(self) -> int:
-        """The place of the chosen attempt among the attempts. The first attempt has the place 1."""
-        return self.attempt_ids.index(self.chosen.pk) + 1
-
-    @property
-    def earlier(self) -> uuid.UUID | None:
-        return self.attempt_ids[self.position - 2] if self.position > 1 else None
-
-    @property
-    def later(self) -> uuid.UUID | None:
-        return self.attempt_ids[self.position] if self.position < self.count else None
 
 
 @dataclass(frozen=True)
@@ -420,7 +357,7 @@ def _read(chapter: Session) -> PlayPage:
     sent = chapter.attempts.filter(kind__in=Attempt.IN_PLAY).order_by("-submitted_at")
     page = PlayPage(
         chapter=chapter,
-        pending=_shown(pending_attempt(chapter), chapter),
+        pending=shown(pending_attempt(chapter), chapter),
         jobs=latest_jobs(chapter),
         last_key=sent.values_list("submission_key", flat=True).first() or "",
     )
@@ -434,8 +371,8 @@ def _read(chapter: Session) -> PlayPage:
             with_thoughts=chapter.shows_thoughts,
         ),
         has_thoughts=has_thoughts(chapter),
-        choice=_choice(chapter),
-        set_aside=_newest_set_aside(chapter),
+        choice=read_choice(chapter),
+        set_aside=newest_set_aside(chapter),
         is_closed=bool(page.mode and page.mode.acts) and is_closed(chapter, chapter.prompt_index),
         void_results=_new_void_results(chapter) if page.mode and page.mode.kinds_of_results else [],
         world=world_now(chapter) if page.mode and page.mode.panel else None,
@@ -449,35 +386,6 @@ def _new_void_results(chapter: Session) -> list[Job]:
     return list(void_results(chapter).filter(updated_at__gte=since)[:MOST_VOID])
 
 
-def read_set_aside(chapter: Session) -> list[UnfinishedAttempt]:
-    """Return the attempts that the user set aside, oldest first."""
-    return [UnfinishedAttempt(one, chapter) for one in attempts_set_aside(chapter)]
-
-
-def _newest_set_aside(chapter: Session) -> UnfinishedAttempt | None:
-    prompts = chapter.attempts.filter(kind=Attempt.Kind.PROMPT)
-    # The query excludes the pending statuses. If it named the wanted statuses, SQLite would not
-    # find the newest attempt by its index.
-    newest = prompts.exclude(status__in=Attempt.PENDING).order_by("-submitted_at").first()
-    is_offered = newest and newest.status == Attempt.Status.SET_ASIDE and newest.words
-    return _shown(newest, chapter) if is_offered else None
-
-
-def _choice(chapter: Session) -> Choice | None:
-    """Return the committed attempts at the latest turn, or None if there is no turn yet."""
-    number = chapter.prompt_index
-    attempts = committed_attempts(chapter.pk).filter(turn__number=number)
-    found = list(attempts.values_list("pk", "turn__chosen"))
-    if not found:
-        return None
-    chosen = chapter.attempts.get(pk=found[0][1])
-    return Choice(number, [pk for pk, _ in found], chosen)
-
-
 def _read_status(session_id: uuid.UUID) -> PlayPage:
     chapter, attempt, last_key = status_with_attempts(session_id)
-    return PlayPage(chapter, _shown(attempt, chapter), latest_jobs(chapter), last_key)
-
-
-def _shown(attempt: Attempt | None, chapter: Session) -> UnfinishedAttempt | None:
-    return UnfinishedAttempt(attempt, chapter) if attempt else None
+    return PlayPage(chapter, shown(attempt, chapter), latest_jobs(chapter), last_key)

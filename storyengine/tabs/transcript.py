@@ -16,7 +16,7 @@ from sessions.limits import CANON_CHAR_LIMIT
 from sessions.models import Session
 from sessions.text import clean_line
 from sessions.transcript import Transcript, read_prompts
-from storyengine.tabs.play_page import read_set_aside
+from storyengine.tabs.play_attempts import read_set_aside
 from storyengine.web.header import header_context
 from storyengine.web.numbers import number_up_to
 from storyengine.web.render import HttpRequest, show

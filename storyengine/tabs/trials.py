@@ -12,16 +12,8 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.flows.trials import (
-    Trial,
-    TriedLayer,
-    TriedReply,
-    adopt_trial,
-    read_reply,
-    read_trial,
-    start_trial,
-    stop_trial,
-)
+from agents.flows.trials import Trial, adopt_trial, read_trial, start_trial, stop_trial
+from agents.flows.tried_replies import TriedLayer, TriedReply, read_reply
 from agents.running.database import in_database
 from agents.running.recovery import recover
 from sessions.access import get_chapter

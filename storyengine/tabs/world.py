@@ -17,9 +17,10 @@ from agents.calling.objects import what_the_check_said
 from agents.flows.lock_progress import read_lock_progress
 from agents.flows.locking import NOTHING_TO_PLAY
 from agents.flows.starters import start_play
+from agents.mode_declarations import Stage
 from agents.mode_fields import save_mode_setup
 from agents.models import Job
-from agents.modes import Stage, has_stage
+from agents.modes import has_stage
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.prompting.own_settings import in_chapter
 from agents.running.database import in_database

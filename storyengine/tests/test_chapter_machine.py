@@ -30,12 +30,12 @@ from agents.modes import find_mode, world_of
 from agents.providers.scripted import ScriptedProvider
 from memory import stretches
 from memory.stretches import StretchRule
-from sessions.attempts import pending_attempt
 from sessions.breaking import stop_attempt
 from sessions.chapters import delete_chapter
 from sessions.models import Turn
 from sessions.states import State
 from sessions.tests.weekly import few
+from sessions.unfinished_attempts import pending_attempt
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter

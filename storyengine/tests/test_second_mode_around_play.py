@@ -15,9 +15,9 @@ from pytest_django import Settings
 
 from agents.flows.ending import find_setback
 from agents.mode_checks import check_modes
+from agents.mode_declarations import Mode, Stage
 from agents.mode_fields import setup_of
 from agents.models import Job
-from agents.modes import Mode, Stage
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import due_jobs

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from agents.flows import next_chapter
-from agents.modes import HandedOn, begin_chapter, find_mode, world_now
+from agents.mode_declarations import HandedOn
+from agents.modes import begin_chapter, find_mode, world_now
 from memory.fold.folding import fold_chapter
 from memory.fold.handing_on import what_holds
 from memory.models import MemoryBlock

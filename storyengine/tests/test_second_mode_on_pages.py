@@ -13,8 +13,9 @@ from pytest_django import Settings
 from agents.calling.tests.exploring import says
 from agents.flows.tests.playing import replies_are_over
 from agents.mode_checks import check_modes
+from agents.mode_declarations import Stage
 from agents.mode_fields import setup_of
-from agents.modes import Stage, begin_chapter
+from agents.modes import begin_chapter
 from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.second_mode import VOYAGER, install

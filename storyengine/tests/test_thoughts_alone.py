@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from agents.calling.tests.exploring import native as native
 from agents.flows.tests.trying import try_again
-from agents.modes import Stage
+from agents.mode_declarations import Stage
 from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.tests.second_mode import install

@@ -7,7 +7,7 @@ from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says, sent_text
 from agents.flows.tests.trying import try_again
-from agents.flows.trials import read_reply
+from agents.flows.tried_replies import read_reply
 from agents.flows.warmup import _compose_start
 from agents.modes import compose_for, find_agent
 from agents.prompting.layers import TIERS

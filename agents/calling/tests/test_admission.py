@@ -112,7 +112,7 @@ class TestCaps:
             raise ModelNotReady("It is loading.", is_coming=True)
 
         with monkeypatch.context() as patch:
-            patch.setattr("agents.flows.replies.settle_warmup", refuse)
+            patch.setattr("agents.flows.reply_writing.settle_warmup", refuse)
             assert play(chapter).status == Attempt.Status.FAILED
         assert play(chapter).status == Attempt.Status.COMMITTED
         assert AdmittedCall.objects.count() == 1

@@ -14,7 +14,8 @@ from agents.flows.late_results import finish_with_result
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.flows.tests.trying import IDENTITY, contents, replies_to, tried
 from agents.flows.tests.trying import chapter as chapter
-from agents.flows.trials import adopt_trial, read_reply, read_trial
+from agents.flows.trials import adopt_trial, read_trial
+from agents.flows.tried_replies import read_reply
 from agents.models import Job
 from agents.modes import all_modes
 from agents.providers.exceptions import ProviderError

@@ -17,9 +17,9 @@ from agents.prompting.forms.schemas import WorldChapterLock, check_payload, with
 from agents.prompting.sent_layers import characters_of
 from agents.providers.scripted import ScriptedProvider
 from memory.models import MemoryBlock
-from sessions.attempts import latest_turn
 from sessions.chapters import SetupChange, copy_setup, save_setup
 from sessions.exceptions import UnknownStarter
+from sessions.latest_turn import latest_turn
 from sessions.models import Attempt, Session
 from sessions.starters import Starter, all_starters, next_prompt
 from sessions.states import State

@@ -24,14 +24,8 @@ from agents.flows.tests.trying import (
     try_again,
 )
 from agents.flows.tests.trying import chapter as chapter
-from agents.flows.trials import (
-    LAYER_CHAR_LIMIT,
-    adopt_trial,
-    changed_layer_of,
-    read_reply,
-    read_trial,
-    stop_trial,
-)
+from agents.flows.trials import adopt_trial, changed_layer_of, read_trial, stop_trial
+from agents.flows.tried_replies import LAYER_CHAR_LIMIT, read_reply
 from agents.models import LLMArtifact
 from agents.prompting.fitting import assemble
 from agents.providers.exceptions import ProviderError

@@ -27,11 +27,11 @@ from agents.flows.trials import adopt_trial, read_trial, stop_trial
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import recover
-from sessions.attempts import pending_attempt
 from sessions.exceptions import WrongState
 from sessions.models import Attempt, Session
 from sessions.record import chosen_events
 from sessions.transcript import read_transcript
+from sessions.unfinished_attempts import pending_attempt
 
 pytestmark = pytest.mark.django_db
 

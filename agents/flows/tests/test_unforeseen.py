@@ -13,7 +13,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import InterfaceError, OperationalError
 
-from agents.flows import committing, replies, warmup
+from agents.flows import committing, replies, reply_writing, warmup
 from agents.flows.replies import keep_reply, start_prompt
 from agents.flows.tests.playing import play, reply_is_over, texts_of
 from agents.flows.warmup import warm_next_reply
@@ -190,7 +190,7 @@ def test_a_database_that_is_busy_for_a_moment_does_not_lose_the_end(
             raise OperationalError("database is locked")
         return fail_attempt(attempt, **said)
 
-    monkeypatch.setattr(replies, "fail_attempt", fail_later)
+    monkeypatch.setattr(reply_writing, "fail_attempt", fail_later)
     attempt = play(chapter)
     assert (attempt.status, attempt.partial_text, tries) == (Attempt.Status.FAILED, "I step", 3)
     assert attempt.error.startswith("The program itself failed at this (MemoryError).")
@@ -205,7 +205,7 @@ def test_where_the_turn_cannot_be_ended_its_lease_runs_out(
 ) -> None:
     monkeypatch.setattr("agents.running.database.PAUSES", ())
     failing_answer(monkeypatch, provider, MemoryError())
-    monkeypatch.setattr(replies, "fail_attempt", raising(OperationalError(WORDS)))
+    monkeypatch.setattr(reply_writing, "fail_attempt", raising(OperationalError(WORDS)))
     attempt = play(chapter)
     assert (attempt.status, LIVE_REPLIES) == (Attempt.Status.RUNNING, {})
     assert f"attempt {attempt.pk} could not be ended: OperationalError" in caplog.text
@@ -220,7 +220,7 @@ def test_a_stop_that_cannot_be_settled_is_one_too(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     provider.enqueue(Script("I step in.", gate=asyncio.Event(), gate_at=1))
-    monkeypatch.setattr(replies, "extend_broken_text", raising(KeyError(WORDS)))
+    monkeypatch.setattr(reply_writing, "extend_broken_text", raising(KeyError(WORDS)))
 
     async def run() -> None:
         opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")

@@ -8,7 +8,7 @@ from agents.flows.tests.playing import play, reroll
 from agents.flows.tests.test_witnesses import MODELS, RunJobs, marks_of, sent
 from agents.flows.tests.test_witnesses import chapter as chapter
 from agents.flows.tests.trying import try_again
-from agents.flows.trials import read_reply
+from agents.flows.tried_replies import read_reply
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.declared import CHARACTERS
 from memory.corrections import write_correction

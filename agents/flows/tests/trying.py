@@ -8,7 +8,8 @@ from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
 from agents.flows.tests.playing import play, reply_is_over
-from agents.flows.trials import read_reply, start_trial
+from agents.flows.trials import start_trial
+from agents.flows.tried_replies import read_reply
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.running.database import in_database

@@ -13,7 +13,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import OperationalError, connection, connections
 
-from agents.flows import committing, replies
+from agents.flows import committing, reply_writing
 from agents.flows.replies import keep_reply, start_prompt
 from agents.flows.tests.playing import play, texts_of
 from agents.providers.scripted import ScriptedProvider
@@ -91,7 +91,7 @@ def acknowledgement_lost(patch: Patch) -> list[str]:
             patched.setattr(backend, "_commit", write_and_fail)
             function(*args)
 
-    return once(patch, replies, "commit_reply", commit)
+    return once(patch, reply_writing, "commit_reply", commit)
 
 
 def lock_timeout(patch: Patch) -> list[str]:
@@ -111,7 +111,7 @@ def lock_timeout(patch: Patch) -> list[str]:
             finally:
                 wait(20_000)
 
-    return once(patch, replies, "commit_reply", commit)
+    return once(patch, reply_writing, "commit_reply", commit)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_where_it_stays_away_the_words_are_kept_and_the_turn_is_free_again(
         raise OperationalError("the server is away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(replies, "commit_reply", fail)
+        patched.setattr(reply_writing, "commit_reply", fail)
         attempt = play(chapter, key="k")
     assert attempt.is_running
     assert not LIVE_REPLIES

@@ -20,8 +20,9 @@ from agents.flows.ending import request_end
 from agents.flows.late_results import finish_with_result
 from agents.flows.tests.playing import play, reroll
 from agents.flows.tests.trying import try_again
+from agents.mode_declarations import Mode
 from agents.models import Job
-from agents.modes import Mode, find_mode
+from agents.modes import find_mode
 from agents.prompting.forms.schemas import InvalidReply
 from agents.providers.exceptions import ProviderRefused, ProviderTimeout, ProviderUnreachable
 from agents.providers.scripted import Script, ScriptedProvider

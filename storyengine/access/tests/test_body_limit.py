@@ -15,7 +15,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from agents.flows.trials import LAYER_CHAR_LIMIT
+from agents.flows.tried_replies import LAYER_CHAR_LIMIT
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_AGENTS, TAB1_CHAR_LIMIT
 from sessions.tests.factories import make_chapter
 from storyengine.access import body_limit

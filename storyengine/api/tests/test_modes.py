@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from agents.modes import Stage
+from agents.mode_declarations import Stage
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.second_mode import VOYAGER, install
 from sessions.access import get_chapter

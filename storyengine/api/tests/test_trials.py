@@ -8,7 +8,7 @@ from pytest_django import Settings
 from agents.exceptions import RateLimited
 from agents.flows.tests.playing import play, replies_are_over
 from agents.flows.tests.trying import running_elsewhere, trials_of
-from agents.flows.trials import LAYER_CHAR_LIMIT
+from agents.flows.tried_replies import LAYER_CHAR_LIMIT
 from agents.models import LLMArtifact
 from agents.providers.exceptions import ProviderRefused
 from agents.providers.scripted import Script, ScriptedProvider

@@ -29,7 +29,7 @@ from memory.models import MemoryBlock
 from memory.telling.now_view import now_view
 from memory.tests.factories import add_delta, add_lock
 from sessions.access import get_chapter
-from sessions.attempts import open_prompt, pending_attempt
+from sessions.attempts import open_prompt
 from sessions.exceptions import UnknownChapter, UnknownTurn, WrongState
 from sessions.models import Attempt, Session
 from sessions.states import State
@@ -41,6 +41,7 @@ from sessions.tests.factories import (
     make_chapter,
 )
 from sessions.transcript import read_transcript
+from sessions.unfinished_attempts import pending_attempt
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.invariants import check_invariants

@@ -12,9 +12,10 @@ from pytest_django import Settings
 from agents.flows.committing import commit_reply
 from agents.flows.late_results import finish_with_result
 from agents.flows.replies import store_prompt
+from agents.mode_declarations import Mode
 from agents.mode_fields import save_mode_setup
 from agents.models import Job
-from agents.modes import Mode, find_mode
+from agents.modes import find_mode
 from agents.prompting.tools import ToolArguments
 from agents.providers.scripted import ScriptedProvider
 from agents.running.job_kinds import JobKind

@@ -20,7 +20,7 @@ from memory.fold.folding import fold_chapter
 from memory.models import DraftChoice, MemoryBlock, NarrativeDraft, WorkingCopy
 from memory.telling.now_view import now_view
 from memory.tests.factories import add_delta, add_lock
-from sessions.attempts import attempts_set_aside, open_prompt, pending_attempt
+from sessions.attempts import open_prompt
 from sessions.committing import reply_of
 from sessions.leases import renew_attempts
 from sessions.models import Attempt, Event, EventTerms, Session, Tab1Inputs, Turn
@@ -34,6 +34,7 @@ from sessions.tests.factories import (
 )
 from sessions.tests.weekly import few
 from sessions.transcript import read_transcript
+from sessions.unfinished_attempts import attempts_set_aside, pending_attempt
 from storyengine.exchange import exporting, importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter

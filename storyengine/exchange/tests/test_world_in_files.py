@@ -11,8 +11,9 @@ import pytest
 from pytest_django import Settings
 
 from agents.flows.tests.playing import play
+from agents.mode_declarations import Mode
 from agents.models import Job
-from agents.modes import Mode, find_mode
+from agents.modes import find_mode
 from agents.providers.scripted import ScriptedProvider
 from agents.running.job_kinds import JobKind
 from agents.running.results import ask_for_result, waiting_results
@@ -20,7 +21,7 @@ from agents.running.watch import Watch
 from agents.tests.replies import world_lock
 from agents.tests.second_mode import install
 from memory.tests.factories import add_lock
-from sessions.attempts import broken_attempt, open_prompt, open_reroll, start_keeping
+from sessions.attempts import open_prompt, open_reroll, start_keeping
 from sessions.breaking import fail_attempt
 from sessions.chance import chance
 from sessions.committing import commit_attempt
@@ -30,6 +31,7 @@ from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, THOUGHT, Attempt, Chan
 from sessions.record import chosen_events
 from sessions.tests.factories import act, make_active_chapter
 from sessions.transcript import read_transcript
+from sessions.unfinished_attempts import broken_attempt
 from sessions.world import (
     NewChange,
     changes_that_count,

@@ -6,10 +6,11 @@ from markdown_it import MarkdownIt
 
 from memory.corrections import write_correction
 from memory.models import NarrativeDraft
-from sessions.attempts import open_prompt, pending_attempt
+from sessions.attempts import open_prompt
 from sessions.committing import commit_attempt
 from sessions.models import Attempt, Session
 from sessions.tests.factories import add_attempt, make_cast
+from sessions.unfinished_attempts import pending_attempt
 from storyengine.books.book import Book
 from storyengine.books.formats import FORMATS, Format
 from storyengine.tabs import downloads

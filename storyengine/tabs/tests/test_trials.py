@@ -10,7 +10,8 @@ from django.test import AsyncClient, Client
 
 from agents.flows.tests.playing import play, replies_are_over
 from agents.flows.tests.trying import number_of, replies_to, running_elsewhere, trials_of
-from agents.flows.trials import LAYER_CHAR_LIMIT, adopt_trial, changed_layer_of, read_reply
+from agents.flows.trials import adopt_trial, changed_layer_of
+from agents.flows.tried_replies import LAYER_CHAR_LIMIT, read_reply
 from agents.models import LLMArtifact
 from agents.providers.exceptions import ProviderError
 from agents.providers.scripted import Script, ScriptedProvider

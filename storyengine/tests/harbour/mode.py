@@ -1,6 +1,6 @@
 from collections.abc import Mapping, Sequence
 
-from agents.modes import Mode, Stage
+from agents.mode_declarations import Mode, Stage
 from agents.prompting.declarations import Agent
 from agents.prompting.layer_sources import own_pieces, prompt_file
 from agents.prompting.layers import Piece

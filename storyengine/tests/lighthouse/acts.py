@@ -1,6 +1,6 @@
 """The lighthouse's act, by which the user fills the tank."""
 
-from agents.modes import Act
+from agents.mode_declarations import Act
 from agents.prompting.tools import ToolArguments
 from sessions.exceptions import InvalidInput
 from sessions.world import NewChange

@@ -4,7 +4,7 @@ It uses every field of a declaration except `cues` and `elements`. A stretch of 
 somebody feels the wind or fills the tank.
 """
 
-from agents.modes import AddedLayer, Mode, Stage
+from agents.mode_declarations import AddedLayer, Mode, Stage
 from agents.prompting.sandwich import LayerDeclaration
 from memory.stretches import StretchRule
 from sessions.models import Attempt

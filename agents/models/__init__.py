@@ -1,0 +1,29 @@
+from agents.models.calls import AdmittedCall, LLMArtifact, ModelTest, PromptText, SpentTokens
+from agents.models.jobs import Job, ProcessHeartbeat, SweepLease
+from agents.models.servers import (
+    EmbeddedServer,
+    ModelChoice,
+    ModelServer,
+    ProviderConsent,
+    ReportedWindow,
+    SpendingCap,
+    TokenCalibration,
+)
+
+__all__ = [
+    "AdmittedCall",
+    "EmbeddedServer",
+    "Job",
+    "LLMArtifact",
+    "ModelChoice",
+    "ModelServer",
+    "ModelTest",
+    "ProcessHeartbeat",
+    "PromptText",
+    "ProviderConsent",
+    "ReportedWindow",
+    "SpendingCap",
+    "SpentTokens",
+    "SweepLease",
+    "TokenCalibration",
+]
