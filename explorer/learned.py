@@ -6,6 +6,7 @@ late result.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -18,12 +19,12 @@ from sessions.limits import AGENT_NAME_CHAR_LIMIT, CHANGE_CHAR_LIMIT
 from sessions.models import Attempt
 from sessions.world import changes_that_count
 from world.changes import REMEMBERED
-from world.state import Source, World
+from world.state import Person, Source, World
 
 # The most entries of each kind that one stretch brings.
 _MOST = 60
 # The keys of a block and of an event in it.
-_EVENTS, _EVENT, _PARTICIPANTS = "major_events", "event", "participants"
+_EVENTS, _EVENT, _PARTICIPANTS, _AT = "major_events", "event", "participants", "at"
 
 
 class Lesson(BaseModel):
@@ -49,8 +50,8 @@ def brings(attempt: Attempt, told: Sequence[Told]) -> dict[str, Any] | None:
     """Return what was learned by people who were there, and the events that the player saw."""
     if not told:
         return None
-    now, there = _stretch(attempt, told[0].first)
-    known = _Names(now, there)
+    stretch = _stretch(attempt, told[0].first)
+    known = _Names(stretch)
     entries = entries_of(
         [lesson for one in told for lesson in one.fields.learned],
         [tie for one in told for tie in one.fields.relationships],
@@ -59,7 +60,7 @@ def brings(attempt: Attempt, told: Sequence[Told]) -> dict[str, Any] | None:
     )
     payload: dict[str, list[Any]] = {
         **{name: some[:_MOST] for name, some in entries.items()},
-        "events": list(_events(attempt, told[0].first, known, now))[:_MOST],
+        "events": list(_events(attempt, stretch, known))[:_MOST],
     }
     shorten(payload, list(payload.values()))
     return payload if any(payload.values()) else None
@@ -98,38 +99,63 @@ def shorten(payload: Mapping[str, Any], lists: Sequence[list[Any]]) -> None:
         max(lists, key=lambda one: len(json.dumps(one, ensure_ascii=False))).pop()
 
 
-def _stretch(attempt: Attempt, first: int) -> tuple[World, set[str]]:
-    """Return the world after the attempt, and the names of everybody who was where the player was
-    at any moment since the turn `first` began."""
+@dataclass(frozen=True)
+class _Stretch:
+    """The prompts that a delta tells, from `first` on. `world` is the world after them, `there` has
+    the names of everybody who was where the player was at any moment, and `places` where the player
+    was after each turn that changed the world."""
+
+    first: int
+    world: World
+    there: frozenset[str]
+    places: Mapping[int, str]
+
+    def place_at(self, numbers: Sequence[int]) -> str:
+        """Return where the player was after the first of these turns, or after all if none of them
+        is given."""
+        if not numbers:
+            return self.world.player_location
+        before = [place for number, place in self.places.items() if number <= min(numbers)]
+        return before[-1] if before else self.places[0]
+
+
+def _stretch(attempt: Attempt, first: int) -> _Stretch:
     world, there = initial_world(attempt.session), set[str]()
+    places = {0: world.player_location}
     changes = changes_that_count(attempt.session, attempt=attempt)
     for change in changes.select_related("attempt__turn"):
-        is_told = change.attempt.turn is not None and change.attempt.turn.number >= first
+        turn = change.attempt.turn
+        is_told = turn is not None and turn.number >= first
         if is_told:
             there |= _names_there(world)
         world = apply_change(world, change)
         if is_told:
             there |= _names_there(world)
-    return world, there | _names_there(world)
+        if turn is not None:
+            places[turn.number] = world.player_location
+    return _Stretch(first, world, frozenset(there | _names_there(world)), places)
 
 
 class _Names:
     """Finds people by the names that agent 8 wrote."""
 
-    def __init__(self, world: World, there: set[str]) -> None:
-        self._world, self._there = world, there
+    def __init__(self, stretch: _Stretch) -> None:
+        self._world, self._there = stretch.world, stretch.there
 
     def of_world(self, name: str) -> str:
         """Return the name as the world has it, or "" for nobody and for somebody hidden, whose name
         the story does not tell yet."""
-        person = self._world.find_person(name) if name else None
-        is_known = person is not None and (person.is_discovered or person.is_player)
-        return person.name if person is not None and is_known else ""
+        everybody = self._world.people.values()
+        known = [one for one in everybody if one.is_discovered or one.is_player]
+        return self._find(name, known)
 
     def there(self, name: str) -> str:
         """The same, and "" also for somebody who was never where the player was."""
-        found = self.of_world(name)
-        return found if found in self._there else ""
+        return self._find(name, [self._world.people[one] for one in self._there])
+
+    def _find(self, name: str, among: Sequence[Person]) -> str:
+        person = self._world.find_called(name, among)
+        return person.name if person is not None and person in among else ""
 
 
 def _names_there(world: World) -> set[str]:
@@ -137,12 +163,12 @@ def _names_there(world: World) -> set[str]:
     return {one.name for one in here if one.is_discovered or one.is_player}
 
 
-def _events(attempt: Attempt, first: int, known: _Names, now: World) -> Iterator[dict[str, Any]]:
+def _events(attempt: Attempt, stretch: _Stretch, known: _Names) -> Iterator[dict[str, Any]]:
     """Yield what memory tells of the stretch. The player was there, and so was who took part."""
-    player = now.player
+    player = stretch.world.player
     # Another attempt at the last turn may have deltas of its own.
     blocks = MemoryBlock.objects.filter(
-        attempt=attempt, type=MemoryBlock.Type.TURN_DELTA, from_prompt_index=first
+        attempt=attempt, type=MemoryBlock.Type.TURN_DELTA, from_prompt_index=stretch.first
     )
     for block in blocks:
         for event in block.json_payload.get(_EVENTS) or []:
@@ -152,7 +178,7 @@ def _events(attempt: Attempt, first: int, known: _Names, now: World) -> Iterator
             if text:
                 yield {
                     "description": text,
-                    "location": now.player_location,
+                    "location": stretch.place_at(event.get(_AT) or []),
                     "witnesses": list(dict.fromkeys(witnesses)),
                 }
 

@@ -108,12 +108,19 @@ def recent_events(subject: Subject, tier: Tier) -> list[Piece]:
 def lately(world: World) -> list[str]:
     """Return the newest of what happened and the player witnessed or was told, oldest first."""
     player = world.player
+    if player is None:
+        return []
+    told = {_plain(one.content) for one in player.knowledge}
     seen = (
         one.description
         for one in reversed(world.happenings)
-        if player is not None and player.name in one.witnesses
+        if player.name in one.witnesses or _plain(one.description) in told
     )
     return list(islice(seen, LAST_HAPPENINGS))[::-1]
+
+
+def _plain(sentence: str) -> str:
+    return sentence.strip().rstrip(".").casefold()
 
 
 def _described(one: Person, room: int) -> str:

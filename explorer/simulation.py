@@ -294,11 +294,10 @@ def _event(text: str, one: Unseen, witnesses: Sequence[str]) -> dict[str, Any]:
 
 def _kept(report: SimulationReport, world: World, one: Unseen) -> dict[str, Any]:
     """Return what the report says of people who are at the place, and of places that exist."""
-    here = {person.name for person in one.people}
 
     def name_of(name: str) -> str:
-        person = world.find_person(name)
-        return person.name if person and person.name in here else ""
+        person = world.find_called(name, one.people)
+        return person.name if person is not None and person in one.people else ""
 
     events = []
     for event in report.events:

@@ -126,7 +126,7 @@ def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
         here = f"The player is at {place} already. {_who_is_here(world, context)}"
         return ToolResult(here, changes)
     present = {one.name: one for one in world.present()}
-    found = [(name, world.find_person(name)) for name in arguments.accompaniedBy]
+    found = [(name, world.find_called(name, world.present())) for name in arguments.accompaniedBy]
     along = [one.name for _, one in found if one is not None and one.name in present]
     absent = [
         name for name, one in found if one is None or not (one.is_player or one.name in present)
@@ -154,9 +154,12 @@ def advance(arguments: AdvanceTime, context: ToolContext) -> ToolResult:
 
 def discover(arguments: DiscoverCharacter, context: ToolContext) -> ToolResult:
     world = _world(context)
-    known = world.find_person(arguments.characterName)
-    if known is None and (place := world.find_place(arguments.characterName)):
+    called = arguments.characterName
+    known = world.find_person(called)
+    if known is None and (place := world.find_place(called)):
         return ToolResult(f"{place.name} is a place, and nobody of this name is known.")
+    # Whoever has this name as a part of a longer one is meant, so that nobody becomes double.
+    known = known or world.find_called(called)
     if known is None:
         return _introduce(arguments, world, joins=_may_join(context))
     if known.is_player:
@@ -165,8 +168,9 @@ def discover(arguments: DiscoverCharacter, context: ToolContext) -> ToolResult:
         return ToolResult(f"{known.name} is known already. Nothing was changed.")
     is_here = known.location == world.player_location
     if not (is_here and context.readable["offered"].get(known.name, False)):
+        # The name that the narrator has used, because it may not know the other ones.
         return ToolResult(
-            f"{known.name} is not to be found here now. Go on without this person, and do not "
+            f"{called} is not to be found here now. Go on without this person, and do not "
             "invent another one of this name."
         )
     changes = meeting(world, known.name, joins=_may_join(context))

@@ -4,7 +4,7 @@ what.
 Several ways to play use it. A world is never modified: `world.changes` makes another one of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -117,6 +117,20 @@ class World:
             one for one in self.people.values() if wanted in {normalized(a) for a in one.aliases}
         )
         return next(named, None) or next(also, None)
+
+    def find_called(self, name: str, among: Iterable[Person] | None = None) -> Person | None:
+        """Return the person whom this name means in a text: the one with this name or alias, or
+        else the only one of `among` whose name has all of its words, such as Osk Brandt for Osk.
+
+        Without `among`, the people where the player is come first, and then everybody.
+        """
+        if found := self.find_person(name):
+            return found
+        words = set(normalized(name).split())
+        everybody = self.people.values() if among is None else among
+        named = [one for one in everybody if words and words <= set(normalized(one.name).split())]
+        here = [one for one in named if among is None and one.location == self.player_location]
+        return next((some[0] for some in (here, named) if len(some) == 1), None)
 
     def find_place(self, name: str) -> Place | None:
         """Return the place with this name, whatever its case, articles and spaces, or the place

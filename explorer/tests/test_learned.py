@@ -9,10 +9,12 @@ from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta
 from explorer.learned import shorten
+from explorer.narrator import lately
 from explorer.tests.playing import begin, calls, move, play, scripted, world_of
 from sessions.limits import CHANGE_CHAR_LIMIT
 from sessions.models import Session
 from storyengine.api.tests.calling import RunJobs, address, call
+from world.state import Happening, Known, Person, World
 
 pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["scripted"]
@@ -55,6 +57,32 @@ def test_who_was_there_before_the_player_left_has_learned_it(
     people = world_of(chapter).people
     assert [one.content for one in people["Osk"].knowledge][1:] == ["Edda is afraid."]
     assert len(people["Marta Quill"].knowledge) == 1
+
+
+def test_events_happened_where_the_player_was_and_names_may_be_parts(
+    scripted: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    told = [{**event(text), "at": at} for text, at in (("A.", [1]), ("B.", [2, 3]), ("C.", []))]
+    lessons = [lesson("Edda", "A mill stands there.", **{"from": "Osk"})]
+    chapter = begin_with(scripted, {"major_events": told, "learned": lessons})
+    scripted.enqueue("A fire.", calls("", move("The Mill")), "Flour.")
+    for _ in range(3):
+        play(chapter)
+    run_jobs()
+    play(chapter)
+
+    world = world_of(chapter)
+    where = {one.description: one.location for one in world.happenings}
+    assert (where["A."], where["B."], where["C."]) == ("The Ferry Inn", "The Mill", "The Mill")
+    [known] = world.people["Edda Linn"].knowledge
+    assert (known.content, known.source_character) == ("A mill stands there.", "Osk")
+
+
+def test_what_the_player_was_told_is_among_the_last_events() -> None:
+    facts = (Known("1", "Osk weeps", source="told"),)
+    you = Person("You", location="Here", is_player=True, knowledge=facts)
+    seen = [Happening(text, 1, "Here", ("Osk",)) for text in ("Osk weeps.", "Osk sings.")]
+    assert lately(World(people={"You": you}, happenings=tuple(seen))) == ["Osk weeps."]
 
 
 def test_what_another_attempt_told_did_not_happen(

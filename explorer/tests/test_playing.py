@@ -8,6 +8,7 @@ from django.test import Client
 from agents.providers.base import ToolCall
 from agents.providers.scripted import Script, ScriptedProvider
 from explorer.tests.playing import (
+    TAVERN,
     begin,
     calls,
     discover,
@@ -128,7 +129,8 @@ def resolved(place: str | None, name: str, confidence: float) -> Script:
     ("answer", "place"),
     [
         (resolved("place-2", "The Landing", 0.9), "The Landing"),
-        (resolved("place-2", "Old Quay", 0.4), "Old Quay"),
+        (resolved("place-2", "The Landing", 0.6), "The Landing"),
+        (resolved("place-2", "Old Quay", 0.59), "Old Quay"),
         (resolved(None, "The Cellar", 0.9), "The Cellar"),
         (Script("I cannot tell."), "Jetty Old River"),
     ],
@@ -290,6 +292,90 @@ def test_a_trial_has_a_world_of_its_own_which_its_adoption_brings(
     world = world_of(chapter)
     assert (world.player_location, world.tick) == ("The Landing", 6)
     assert world.people["Marta Quill"].is_discovered
+
+
+def tool_results(provider: ScriptedProvider) -> list[str]:
+    """Return what the tools said of the calls of the latest turn."""
+    return [one.content for one in provider.history[-1].messages if one.role == "tool"]
+
+
+BRANDTS = {
+    **TAVERN,
+    "people": [
+        {"name": "Osk Brandt"},
+        {"name": "Pia Brandt"},
+        {"name": "Marta Quill", "location": "The Landing", "is_discovered": False},
+        {"name": "Rusk", "location": "The Mill", "is_discovered": False, "aliases": ["the guard"]},
+    ],
+}
+
+
+def test_a_part_of_a_name_means_the_one_who_has_it(scripted: ScriptedProvider) -> None:
+    chapter = begin(BRANDTS)
+    scripted.enqueue(
+        calls("", discover("Edda"), discover("Osk"), discover("Marta"), move("The Landing", "Osk")),
+        calls("", discover("Quill")),
+        "Black water.",
+    )
+
+    play(chapter)
+
+    world = world_of(chapter)
+    assert len(world.people) == 5
+    assert world.people["Osk Brandt"].location == "The Landing"
+    assert world.people["Marta Quill"].is_discovered
+    assert tool_results(scripted)[2].startswith("Marta is not to be found here")
+
+
+def test_a_name_that_two_people_share_is_nobodys(scripted: ScriptedProvider) -> None:
+    chapter = begin(BRANDTS)
+    scripted.enqueue(calls("", move("The Mill", "Brandt", "Nobody")), "Flour.")
+
+    play(chapter)
+
+    assert world_of(chapter).people["Osk Brandt"].location == "The Ferry Inn"
+    [told] = tool_results(scripted)
+    assert "Not here, so they did not come along: Brandt, Nobody." in told
+
+
+def test_somebody_hidden_elsewhere_is_refused_without_a_further_name(
+    scripted: ScriptedProvider,
+) -> None:
+    chapter = begin(BRANDTS)
+    scripted.enqueue(calls("", discover("the guard")), "Nobody answers.")
+
+    play(chapter)
+
+    [told] = tool_results(scripted)
+    assert told.startswith("the guard is not to be found here")
+    assert "Rusk" not in str(scripted.history[-1].messages)
+    assert len(world_of(chapter).people) == 5
+
+
+def test_time_passes_by_1_to_1000_ticks(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    waits = [wait(f"Hour {ticks}", ticks) for ticks in (0, 1_001, -1, 1, 1_000)]
+    scripted.enqueue(calls("", *waits), "Snow.")
+
+    play(chapter)
+
+    refused = [one.startswith("It was not run") for one in tool_results(scripted)]
+    assert refused == [True, True, True, False, False]
+    assert world_of(chapter).tick == 1 + 1 + 1_000
+
+
+def test_a_reply_without_words_takes_no_time_when_it_is_written_again(
+    scripted: ScriptedProvider,
+) -> None:
+    chapter = begin()
+    scripted.enqueue("A fire.", calls("", wait("Later", 3)), "Still.", "Smoke.")
+    play(chapter)
+    play(chapter, "")
+    assert world_of(chapter).tick == 4
+
+    call("POST", address(chapter, "reroll"), {})
+
+    assert world_of(chapter).tick == 1
 
 
 def test_a_place_is_nobody_to_be_discovered(scripted: ScriptedProvider) -> None:
