@@ -29,8 +29,9 @@ from world.state import Person, World
 
 # How much of what a person knows, and of what happened, the narrator is told: the newest.
 LAST_KNOWN, LAST_HAPPENINGS = 3, 5
-# The most tokens of a step that streams. The source is section 8 of the specification.
-STREAMED_TOKENS = 2_048
+# The most tokens of a step that streams, and of a request. The sources are the sections 8 and 3 of
+# the specification.
+STREAMED_TOKENS, MOST_READ = 2_048, 100_000
 NARRATOR = "explorer.narrator"
 # The most characters about all people present together. A small window gives less room.
 _MOST_ABOUT_PRESENT = 60_000
@@ -178,6 +179,7 @@ NARRATOR_AGENT = Agent(
     tools=TOOLS,
     # Five steps with tools, and then a last call that asks for none.
     most_steps=6,
+    most_read=MOST_READ,
     retry_waits=(1, 2, 4),
 )
 

@@ -14,7 +14,7 @@ from agents.calling.model_access import facts_at, model_name, provider_at
 from agents.calling.reported_usage import MostTokens, most_tokens
 from agents.calling.spending import check_price
 from agents.facts.model_facts import ModelFacts
-from agents.prompting.budget import input_budget, output_limit, read_weight_per_token, weigh
+from agents.prompting.budget import output_limit, read_weight_per_token, request_budget, weigh
 from agents.prompting.declarations import Agent
 from agents.prompting.fitting import AssembledPrompt, assemble
 from agents.prompting.layers import Layer
@@ -143,7 +143,7 @@ def fit_prompt(
     result includes this weight.
     """
     weight_per_token = read_weight_per_token(model_name(agent), agent.name)
-    budget = input_budget(facts, output_limit(agent, facts))
+    budget = request_budget(agent, facts)
     prompt = assemble(
         compose(),
         budget_tokens=budget - math.ceil(beside / weight_per_token),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from agents.calling.model_access import known_facts, model_name
 from agents.calling.tool_steps import with_tools
 from agents.modes import agent_of, compose_for, mode_of, who_answers
-from agents.prompting.budget import input_budget, output_limit, read_weight_ahead
+from agents.prompting.budget import read_weight_ahead, request_budget
 from agents.prompting.declarations import Agent
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.sandwich import Subject
@@ -66,5 +66,5 @@ def read_ahead(chapter: Session) -> None:
 
 def _compose(agent: Agent, subject: Subject) -> list[Layer]:
     facts = known_facts(agent)
-    budget = input_budget(facts, output_limit(agent, facts))
+    budget = request_budget(agent, facts)
     return compose_for(agent, replace(subject, budget_tokens=budget), facts.tier)

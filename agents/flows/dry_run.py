@@ -15,7 +15,7 @@ from agents.facts.prices import FREE, price_of
 from agents.flows.composing import answer_to, compose_reply
 from agents.mode_fields import given_to_store
 from agents.modes import agent_of
-from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
+from agents.prompting.budget import output_limit, read_weight_per_token, request_budget
 from agents.prompting.declarations import Agent
 from agents.prompting.fitting import AssembledPrompt, assemble
 from agents.prompting.layers import Layer, Tier
@@ -111,7 +111,7 @@ def look_ahead(
         agent=agent_label(chapter, agent.name, agent.agent_id),
         model=model,
         tier=facts.tier,
-        budget_tokens=input_budget(facts, limit),
+        budget_tokens=request_budget(agent, facts),
         layers=prompt.layers,
         characters=characters_of(prompt.messages),
         too_long=too_long,

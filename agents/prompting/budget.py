@@ -125,3 +125,10 @@ def input_budget(facts: ModelFacts, reserved_output: int) -> int:
     reserved for the answer and without a margin."""
     margin = 64 + facts.context_window // 25
     return facts.context_window - reserved_output - margin
+
+
+def request_budget(agent: "Agent", facts: ModelFacts) -> int:
+    """Return the most tokens that a request of this agent may have: what the window leaves, and no
+    more than the agent ever reads."""
+    budget = input_budget(facts, output_limit(agent, facts))
+    return min(budget, agent.most_read or budget)

@@ -64,6 +64,8 @@ class Agent:
     # The seconds before each further try of a call that failed before any text arrived, because the
     # server was busy or had trouble (429, 5xx). If this is empty, the provider decides.
     retry_waits: tuple[float, ...] = ()
+    # The most tokens that the agent is sent, however large the window is. None for no such limit.
+    most_read: int | None = None
     # The number by which the agent's limit on text is multiplied, because the user has chosen short
     # or long replies.
     length_factor: float = 1.0
