@@ -4,10 +4,10 @@ play. Only names are required."""
 import json
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 from django.db import transaction
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from agents.exceptions import BadSetup
@@ -18,6 +18,7 @@ from explorer.setup import (
     Exploration,
     PersonSetup,
     PlaceSetup,
+    are_namesakes,
     exploration_of,
 )
 from explorer.setup_parts import Line, Name, Text
@@ -32,12 +33,23 @@ MOST_BYTES = 1_000_000
 MOST_IN_FILE = 100
 
 
+def _check_line(name: str) -> str:
+    told = " ".join(name.split())
+    if told != name:
+        raise ValueError(f"the name “{name}” has to be written as “{told}”")
+    return name
+
+
+# A name is a single line, as on Tab 1.
+_Line = Annotated[Name, AfterValidator(_check_line)]
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
 class _Location(_Part):
-    name: Name = Field(min_length=1)
+    name: _Line = Field(min_length=1)
     description: Text = ""
 
 
@@ -52,7 +64,7 @@ class _Fact(_Part):
 
 
 class _Tie(_Part):
-    name: Name = Field(min_length=1)
+    name: _Line = Field(min_length=1)
     description: Line = ""
 
 
@@ -60,13 +72,13 @@ class _Person(_Part):
     name: Name = Field(min_length=1)
     description: Text = ""
     goals: Text = ""
-    location: Name = ""
+    location: _Line = ""
     is_player: bool = False
     is_discovered: bool = True
     encounter_chance: float | None = Field(None, ge=0, le=1)
     knowledge: list[_Fact] = Field([], max_length=MOST_FACTS)
     relationships: list[_Tie] = Field([], max_length=MOST_IN_FILE)
-    aliases: list[Name] = Field([], max_length=MOST_ALIASES)
+    aliases: list[_Line] = Field([], max_length=MOST_ALIASES)
 
 
 class _Scenario(_Part):
@@ -75,7 +87,7 @@ class _Scenario(_Part):
     initial_narrative_time: Line = ""
     locations: list[_Location] = Field([], max_length=MOST_IN_FILE)
     characters: list[_Person] = Field([], max_length=MOST_IN_FILE)
-    player_starting_location: Name = ""
+    player_starting_location: _Line = ""
 
 
 @transaction.atomic
@@ -101,10 +113,16 @@ def read_scenario(content: dict[str, Any], *, before: Exploration) -> Exploratio
         read = _Scenario.model_validate(content)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
-        raise BadSetup([(one["loc"], one["msg"]) for one in found]) from None
+        said = [(one["loc"], one["msg"].removeprefix("Value error, ")) for one in found]
+        raise BadSetup(said) from None
     setup = before.model_copy(update=_as_setup(read))
     if problems := setup.problems():
-        raise BadSetup([(_in_file(place), problem) for place, problem in problems])
+        raise BadSetup([(_in_file(place, setup), problem) for place, problem in problems])
+    if (count := len(setup.named_places())) > MOST_IN_FILE:
+        why = (
+            f"with those that are only named, these are {count} places; {MOST_IN_FILE} are possible"
+        )
+        raise BadSetup([(("locations",), why)])
     return setup
 
 
@@ -125,7 +143,7 @@ def parse_scenario(content: bytes, *, before: Exploration) -> Exploration:
 def write_scenario(setup: Exploration) -> dict[str, Any]:
     """Return the scenario of this setup, in the form that `read_scenario` reads. Raises
     InvalidInput for a setup that is larger than a file can be."""
-    if max(len(setup.places), len(setup.people)) > MOST_IN_FILE:
+    if max(len(setup.named_places()), len(setup.people)) > MOST_IN_FILE:
         raise InvalidInput(
             f"A scenario file has at most {MOST_IN_FILE} places and as many people, and this "
             "chapter has more. Export the chapter itself instead; nothing was changed."
@@ -152,8 +170,16 @@ def _as_setup(read: _Scenario) -> dict[str, Any]:
     }
 
 
-def _in_file(place: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """Return the path of a field in a file, for a field of the setup."""
+def _in_file(place: tuple[str | int, ...], setup: Exploration) -> tuple[str | int, ...]:
+    """Return the path of a field in a file, for a field of the setup.
+
+    The user's own person is in no file, so a name that this person has already is a fault of the
+    other one who has it.
+    """
+    if place == ("persona", "name"):
+        own = setup.persona.name
+        named = [at for at, one in enumerate(setup.people) if are_namesakes(one.name, own)]
+        return ("characters", named[0], "name") if named else place
     names = {
         "places": "locations",
         "people": "characters",

@@ -209,6 +209,13 @@ def title_of(chapter: Session) -> str:
     return exploration_of(chapter).title or named
 
 
+def are_namesakes(one: str, other: str) -> bool:
+    """Return whether two people cannot have these names, because a reader or the world would take
+    one for the other."""
+    forms = {normalized(one), normalized(other)}
+    return person_as_read(one) == person_as_read(other) or (len(forms) == 1 and forms != {""})
+
+
 def _problem_of(namesake: Character | None, name: str) -> str:
     """Return why nobody can have the name, or "". `namesake` is who reads as the same person."""
     try:

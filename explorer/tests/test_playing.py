@@ -1,6 +1,7 @@
 """An exploration is played through the API, with a scripted narrator."""
 
 import json
+from uuid import UUID
 
 import pytest
 from django.test import Client
@@ -20,6 +21,7 @@ from explorer.tests.playing import (
     world_of,
 )
 from memory.models import MemoryBlock
+from sessions.models import Session
 from storyengine.api.tests.calling import address, call
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -198,6 +200,31 @@ def test_the_world_is_told_as_json_now_and_after_a_turn(scripted: ScriptedProvid
 
     assert (now["player_location"], now["tick"]) == ("The Mill", 7)
     assert (before["player_location"], before["tick"]) == ("The Ferry Inn", 1)
+    assert now.keys() == {
+        *("tick", "narrative_time", "player_location", "locations", "characters", "events")
+    }
+    [osk] = [one for one in now["characters"] if one["name"] == "Osk"]
+    assert osk["knowledge"] == [
+        {
+            "id": "start.Osk.0",
+            "content": "The ferry left with two lanterns.",
+            "acquired_at": 0,
+            "source": "witnessed",
+            "source_character": "",
+        }
+    ]
+    people = ("location", "is_discovered", "is_player", "knowledge", "relationships")
+    assert all(one.keys() >= {"name", *people} for one in now["characters"])
+    assert now["events"] == [
+        {
+            "description": "Edda Linn goes to The Mill.",
+            "tick": 7,
+            "location": "The Mill",
+            "witnesses": ["Edda Linn", "Osk", "Ib", "Runa"],
+        }
+    ]
+    for turn in ("0", "3"):
+        assert call("GET", address(chapter, "world") + f"?turn={turn}").status_code == 404
     assert {one["name"] for one in now["characters"]} >= {"Marta Quill", "Edda Linn"}
 
 
@@ -292,6 +319,42 @@ def test_a_trial_has_a_world_of_its_own_which_its_adoption_brings(
     world = world_of(chapter)
     assert (world.player_location, world.tick) == ("The Landing", 6)
     assert world.people["Marta Quill"].is_discovered
+
+
+@pytest.mark.parametrize("chance", [None, 0, 0.5, 1])
+def test_a_chance_decides_whether_somebody_hidden_is_offered(
+    scripted: ScriptedProvider, chance: float | None
+) -> None:
+    marta = {"name": "Marta Quill", "is_discovered": False, "encounter_chance": chance}
+    chapter = begin({**TAVERN, "people": [marta]})
+    # The draws of this test are the same in each run.
+    Session.objects.filter(pk=chapter.pk).update(seed=SEED)
+    offered = []
+    for number in range(1, 6):
+        scripted.enqueue("Quiet.", calls("", move("The Mill"), move("The Ferry Inn")), "Quiet.")
+        play(chapter)
+        call("POST", address(chapter, "reroll"), {})
+        first, again, last = scripted.history[-3:]
+        in_prompt = "HIDDEN (" in first.messages[1].content
+        assert ("HIDDEN (" in again.messages[1].content) is in_prompt
+        assert ("HIDDEN (" in last.messages[1].content) is in_prompt
+        # The demand to discover somebody names only those who are offered.
+        told = [one.content for one in last.messages if one.role == "tool"]
+        assert ("ACTION REQUIRED" in told[1]) is in_prompt
+        offered.append(in_prompt)
+        assert world_of(chapter).tick == number * 11
+
+    assert offered == (DRAWN if chance == 0.5 else [chance != 0] * 5)
+    # The tool goes by the same draw.
+    scripted.enqueue(calls("", discover("Marta Quill")), "Quiet.")
+    play(chapter)
+    is_offered = "HIDDEN (" in scripted.history[-2].messages[1].content
+    assert world_of(chapter).people["Marta Quill"].is_discovered is is_offered
+    assert len(world_of(chapter).people) == 2
+
+
+# A seed of a chapter, and whether somebody with the chance 0.5 is offered in its first five turns.
+SEED, DRAWN = UUID(int=2), [True, True, False, True, False]
 
 
 def tool_results(provider: ScriptedProvider) -> list[str]:

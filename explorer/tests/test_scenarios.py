@@ -83,6 +83,35 @@ def test_what_is_written_is_read_again(chapter: Session) -> None:
         ({"locations": [{"name": "Inn"}, {"name": "The inn"}]}, ["locations", 1, "name"]),
         ({"locations": [{"name": str(n)} for n in range(101)]}, ["locations"]),
         ({"secret": 1}, ["secret"]),
+        ({"title": 5}, ["title"]),
+        ({"description": "x" * 5_001}, ["description"]),
+        ({"initialNarrativeTime": None}, ["initialNarrativeTime"]),
+        ({"playerStartingLocation": "???"}, ["playerStartingLocation"]),
+        ({"locations": ["Inn"]}, ["locations", 0]),
+        ({"locations": [{"name": "The\nInn"}]}, ["locations", 0, "name"]),
+        ({"locations": [{"name": "Inn", "exits": []}]}, ["locations", 0, "exits"]),
+        (
+            {
+                "locations": [{"name": str(n)} for n in range(100)],
+                "characters": [{"name": "A", "location": "Moon"}],
+            },
+            ["locations"],
+        ),
+        ({"characters": [{"name": str(n)} for n in range(101)]}, ["characters"]),
+        ({"characters": [{"name": "GM"}]}, ["characters", 0, "name"]),
+        ({"characters": [{"name": "A"}, {"name": "Traveller"}]}, ["characters", 1, "name"]),
+        ({"characters": [{"name": "A", "goals": 3}]}, ["characters", 0, "goals"]),
+        ({"characters": [{"name": "A", "isDiscovered": 3}]}, ["characters", 0, "isDiscovered"]),
+        ({"characters": [{"name": "A", "location": "In\tn"}]}, ["characters", 0, "location"]),
+        ({"characters": [{"name": "A", "aliases": [1]}]}, ["characters", 0, "aliases", 0]),
+        (
+            {"characters": [{"name": "A", "knowledge": [{"content": "x", "source": "heard"}]}]},
+            ["characters", 0, "knowledge", 0, "source"],
+        ),
+        (
+            {"characters": [{"name": "A", "relationships": [{"description": "x"}]}]},
+            ["characters", 0, "relationships", 0, "name"],
+        ),
     ],
 )
 def test_a_bad_file_names_the_field_and_changes_nothing(
@@ -93,6 +122,13 @@ def test_a_bad_file_names_the_field_and_changes_nothing(
     answer = put(chapter, change)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["loc"] == ["body", *path]
+    assert call("GET", address(chapter, "scenario")).json() == before
+
+
+def test_a_file_of_more_than_1_mb_is_refused(chapter: Session) -> None:
+    put(chapter, SCENARIO)
+    before = call("GET", address(chapter, "scenario")).json()
+    assert put(chapter, {"description": "x" * 1_000_001}).status_code == 413
     assert call("GET", address(chapter, "scenario")).json() == before
 
 
