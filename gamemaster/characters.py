@@ -65,7 +65,7 @@ def your_reply(subject: Subject, tier: Tier) -> list[Piece]:
         # This line is short, because a small model reads it anew with every prompt.
         length = f"Write {_MINIMAL_LENGTHS[chosen]}."
         return [file_piece("gamemaster.your_reply_minimal", **own, length=length)]
-    length = f"Write {_LENGTHS[chosen]}, unless the beat asks for more or for less."
+    length = f"Write {_LENGTHS[chosen]}, unless the beat or your identity asks otherwise."
     return [file_piece("gamemaster.your_reply", **own, length=length)]
 
 

@@ -56,6 +56,8 @@ def test_the_length_of_replies_changes_the_last_line_alone(tier: Tier) -> None:
     told = ("about 40 words", "about 80 words", "about 160 words")
     if tier != "minimal":
         told = ("one or two short", "one to six short paragraphs", "six to twelve paragraphs")
+        # A character who says little is not asked for more by the last line.
+        assert all("unless the beat or your identity asks" in line for line in lines)
     assert all(much in line for much, line in zip(told, lines, strict=True))
 
 

@@ -17,6 +17,7 @@ _LARGEST_NUMBER = 10**15
 
 CANON = "Canon, must not change"
 OPEN = "Open"
+_CAST = "Characters"
 
 _ANSWERS = {
     "keep": "the old canon stands",
@@ -56,9 +57,11 @@ class BlockForm:
 
 
 def render(block: MemoryBlock) -> str:
-    """Return the block's text for requests."""
+    """Return the block's text for requests. It does not list the cast, because the layer CAST of
+    each request does."""
     form = _form_of(block)
-    return _compact(form.heading(block), _filled(form.sections(block.json_payload, ())))
+    sections = [one for one in form.sections(block.json_payload, ()) if one.label != _CAST]
+    return _compact(form.heading(block), _filled(sections))
 
 
 def known_to(block: MemoryBlock, roster: Sequence[Character]) -> str:
@@ -115,7 +118,7 @@ def _lock_sections(payload: Any, roster: Sequence[Character]) -> list[Section]:
         Section("Mysteries", _texts(chapter, "open_mysteries")),
         Section("Goals", _texts(chapter, "chapter_goals")),
         Section(
-            "Characters",
+            _CAST,
             [_join(", ", [_join(" ", one) for one in cast if one[-1]])],
         ),
         _canon(payload),

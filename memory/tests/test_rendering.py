@@ -95,7 +95,6 @@ class TestRenderLock:
             "Scene: the quay of Harl; night; ice; fog\n"
             "Mysteries: who put it out?\n"
             "Goals: reach the light\n"
-            "Characters: 1 red Mara, 2 Tom\n"
             "Canon, must not change: the keeper is missing"
         )
 

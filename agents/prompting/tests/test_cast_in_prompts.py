@@ -133,3 +133,13 @@ def test_the_list_is_in_the_system_message_and_the_same_for_all_characters(
         assert cast.role == "system"
         told.add(cast.text)
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("number", [1, 8, 9])
+def test_the_cast_is_listed_once(chapter: Session, number: int, tier: Tier) -> None:
+    """The lock has the cast too, but its text in a request does not list it again."""
+    lines = prompt_of(AGENTS[number], chapter, tier).splitlines()
+    named = [line for line in lines if "Agent Orange" in line]
+    lists = [line for line in named if line.startswith("- ") or "Agent Yellow" in line]
+    assert len(lists) == 1

@@ -174,7 +174,8 @@ class TestThePrompts:
         text = render_prompt(name)
         assert [key for key in _keys(json_schema_for(model)) if f'"{key}":' not in text] == []
 
-    def test_a_small_model_is_told_what_each_element_of_memory_means(self) -> None:
+    @pytest.mark.parametrize("name", ["gamemaster.character_minimal", "narrator_minimal"])
+    def test_a_small_model_is_told_what_each_element_of_memory_means(self, name: str) -> None:
         delta = {
             "location_updates": {"where": "the quay", "notable_environment_changes": ["fog"]},
             "major_events": [{"event": "It sank.", "participants": ["Mara", "Ilse"]}],
@@ -198,9 +199,15 @@ class TestThePrompts:
         )
         lines = memory_lines(folded, [Character(1, "red", "Mara")], detail=Detail.MINIMAL)
         tags = set(re.findall(r"<(\w+)", "\n".join(line.text for line in lines)))
-        assert {"boundary", "canon", "no_longer_true", "now", "told"} <= tags
-        told = render_prompt("gamemaster.character_minimal", character_name="Mara")
+        assert {"boundary", "canon", "no_longer_true", "now", "prompts", "told"} <= tags
+        # Only characters are told passages of an earlier chapter.
+        tags |= {"earlier_chapter"} if name.startswith("gamemaster") else set()
+        told = render_prompt(name, **VARIABLES[name])
         assert sorted(tag for tag in tags if not re.search(rf"\b{tag}\b", told)) == []
+
+    @pytest.mark.parametrize("name", ["gamemaster.character", "narrator"])
+    def test_a_larger_model_is_told_what_a_boundary_is(self, name: str) -> None:
+        assert re.search(r"A boundary is .*never", render_prompt(name))
 
     def test_the_memory_types_stand_only_where_they_belong(self) -> None:
         texts = {name: render_prompt(name, **VARIABLES[name]) for name in SYSTEM_PROMPTS}
