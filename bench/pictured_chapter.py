@@ -134,6 +134,7 @@ def _payload(delta: dict[str, Any]) -> dict[str, Any]:
         "location_updates": {
             "where": delta["where"],
             "notable_environment_changes": delta["changes"],
+            "at": delta["at"],
         },
         "major_events": delta["events"],
         "character_actions": delta["actions"],
@@ -142,6 +143,7 @@ def _payload(delta: dict[str, Any]) -> dict[str, Any]:
         "items_clues_discovered": delta["finds"],
         "unresolved_threads": delta["threads"],
         "canon_locks": delta["canon"],
+        "canon_locks_at": delta["canon_at"],
         "contradictions_or_questions": [],
     }
 

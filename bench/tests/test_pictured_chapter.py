@@ -5,7 +5,9 @@ import tomllib
 import pytest
 
 from bench.pictured_chapter import CHAPTER_FILE, edit, end, follow, play
+from memory.fold.folding import fold_chapter
 from memory.receipts.reading import read_receipts
+from memory.telling.now_view import now_view
 from sessions.access import get_chapter
 from sessions.latest_turn import latest_turn
 from sessions.people import persons_before
@@ -20,6 +22,9 @@ def test_it_is_played_ended_and_told() -> None:
     chapter = get_chapter(play(TOLD).pk)
     assert (chapter.state, chapter.prompt_index) == (State.ACTIVE, 9)
     assert chapter.last_summarized_prompt_index == 7
+    # The picture of the Now view shows the very prompts of each fact, and nowhere a whole stretch.
+    items = [item for section in now_view(fold_chapter(chapter)) for item in section.items]
+    assert {str(one) for item in items for one in item.sources} == {"0", "1-2", "3", "5", "7"}
 
     assert latest_turn(get_chapter(edit(TOLD).pk)).attempts.count() == 2
 
