@@ -40,8 +40,8 @@ _TESTS = uuid.UUID(int=0)
 
 @dataclass(frozen=True)
 class TestResult:
-    """What a test found. `said` is the beginning of the model's words, and `problem` is a sentence
-    if the model did not answer."""
+    """What a test found. `said` is the beginning of the model's words. If the model did not answer,
+    `problem` is a sentence, and `server_said` what the server said of it."""
 
     __test__ = False
 
@@ -53,6 +53,7 @@ class TestResult:
     said: str
     tokens: int | None
     problem: str
+    server_said: str = ""
 
 
 @dataclass
@@ -89,6 +90,7 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
         check_budget(chapter.pk)
     started = time.perf_counter()
     heard, problem, request, admission = _Heard(), "", None, None
+    failed: ProviderError | None = None
     try:
         provider = provider_at(choice.server)
         check_host(provider.host)
@@ -104,13 +106,15 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
         admission = _admit(request, choice)
         asyncio.run(_ask(provider, request, started, heard))
     except ProviderError as error:
-        problem = str(error)
+        problem, failed = str(error), error
         heard.may_cost = not isinstance(error, FREE_FAILURES)
     except TimeoutError:
         problem = f"It did not finish within {_SECONDS:.0f} seconds."
     seconds = time.perf_counter() - started
     if request is not None and admission is not None:
-        record = ModelTest(session=chapter, agent=agent.name, error=problem)
+        record = ModelTest(
+            session=chapter, agent=agent.name, error=failed.in_full if failed else problem
+        )
         record.provider, record.model = choice.server.provider, choice.model
         record.duration_ms = round(seconds * 1_000)
         _record(record, request, heard, admission)
@@ -123,6 +127,7 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
         said=heard.shown,
         tokens=heard.tokens,
         problem=problem,
+        server_said=failed.said if failed else "",
     )
 
 

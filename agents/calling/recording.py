@@ -73,7 +73,7 @@ async def recorded(call: PreparedCall) -> AsyncGenerator["Outcome"]:
         raise
     except ProviderError as error:
         outcome.failure = type(error).__name__
-        outcome.error = str(error) or outcome.failure
+        outcome.error = error.in_full or outcome.failure
         outcome.may_cost = outcome.may_cost and not isinstance(error, FREE_FAILURES)
         raise
     finally:

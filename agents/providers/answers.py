@@ -11,7 +11,6 @@ from agents.providers.failures import (
     broken_off,
     dropped,
     not_the_protocol,
-    quoted,
     refused_or_busy,
     words_of,
 )
@@ -97,7 +96,10 @@ class Answer:
             raise dropped(self._subject) if self._has_pieces else not_the_protocol(self._subject)
         if not has_text and not self.tool_calls:
             is_silent = self._finish_reason == "stop" and not self._refusal
-            raise Failure((EmptyReply if is_silent else UnusableReply)(self._why_empty()))
+            error = (EmptyReply if is_silent else UnusableReply)(
+                self._why_empty(), said=words_of(self._refusal)
+            )
+            raise Failure(error)
         if self._finish_reason == "content_filter":
             raise Failure(StreamBroken(f"{self._subject} ended the reply by its content filter."))
         return rest
@@ -140,7 +142,10 @@ class Answer:
 
     def _why_empty(self) -> str:
         if self._refusal:
-            return f"The model declined to answer. {quoted(words_of(self._refusal))}"
+            return (
+                "The model declined to answer. Change the words that it was asked with, or choose "
+                "another model."
+            )
         if self._finish_reason == "content_filter":
             return f"{self._subject} held the reply back by its content filter."
         if self.was_cut:

@@ -3,9 +3,30 @@
 `permanent` is True if another try cannot succeed.
 """
 
+# What stands in the record of a call between the message and the words of the server.
+_SAYS = " It says: "
+
 
 class ProviderError(Exception):
+    """`said` is what the server or the model said of it, or "". It is no part of the message,
+    because the message has only words of ours. The record of the call has both (`in_full`)."""
+
     permanent = False
+
+    def __init__(self, message: str = "", *, said: str = "") -> None:
+        super().__init__(message)
+        self.said = said
+
+    @property
+    def in_full(self) -> str:
+        return f"{self}{_SAYS}“{self.said}”" if self.said else str(self)
+
+
+def said_beside(message: str, recorded: str) -> str:
+    """Return the words of the server in a record (`in_full`), or "" if there are none, or if the
+    message, to which a sentence may have been added, is not that of the record."""
+    ours, _, said = recorded.partition(_SAYS)
+    return said if message.startswith(ours) else ""
 
 
 class ProviderUnreachable(ProviderError):

@@ -123,29 +123,33 @@ def refused_or_busy(
     error = body if isinstance(body, Mapping) else {}
     code, kind = (_text(error, name) for name in ("code", "type"))
     status = status or (int(code) if _STATUS.fullmatch(code) else 500)
-    detail = _detail(_text(error, "message"), secret)
-    if not _NO_CREDIT.isdisjoint((code, kind)):
-        return Failure(ProviderRefused(f"{subject} says that the account has no credit left."))
+    said = _shortened(_text(error, "message"), secret)
+    if status == 402 or not _NO_CREDIT.isdisjoint((code, kind)):
+        message = f"{subject} says that the account has no credit left. Add some there, then retry."
+        return Failure(ProviderRefused(message, said=said))
     if status == 429:
         retry_after = _read_retry_after(headers)
         message = (
             f"{subject} limits how often it is called (429). Try again in {_in_words(retry_after)}."
         )
-        return Failure(ProviderBusy(message), is_passing=True, retry_after=retry_after)
+        busy = ProviderBusy(message, said=said)
+        return Failure(busy, is_passing=True, retry_after=retry_after)
     if status == 408 or status >= 500:
-        message = f"{subject} has trouble of its own ({status}){detail} Try again in a moment."
+        message = f"{subject} has trouble of its own ({status}). Try again in a moment."
         retry_after = _read_retry_after(headers)
-        return Failure(ProviderBusy(message), is_passing=True, retry_after=retry_after)
-    return Failure(ProviderRefused(_refusal(subject, status, detail, headers)))
+        busy = ProviderBusy(message, said=said)
+        return Failure(busy, is_passing=True, retry_after=retry_after)
+    # What a server says of a wrong key is left out, because some servers repeat the key in it.
+    said = "" if status == 401 else said
+    return Failure(ProviderRefused(_refusal(subject, status, headers), said=said))
 
 
-def _refusal(subject: Subject, status: int, detail: str, headers: Mapping[str, str]) -> str:
+def _refusal(subject: Subject, status: int, headers: Mapping[str, str]) -> str:
     if status == 401:
-        # The server's own message is left out, because some servers repeat the key in it.
         return f"{subject} refused the API key (401). Check {subject.key_place}."
     if status == 404:
         return (
-            f"{subject} does not know this model or this address (404){detail} Check "
+            f"{subject} does not know this model or this address (404). Check "
             f"{subject.model_place}, and {subject.address_place}. {_USUAL_END}"
         )
     if 300 <= status < 400:
@@ -154,7 +158,15 @@ def _refusal(subject: Subject, status: int, detail: str, headers: Mapping[str, s
             f"{subject} sends on to {target} ({status}), which is not followed. Add a server with "
             f"the final address on the page Models, or check {subject.address_place}."
         )
-    return f"{subject} refused the call ({status}){detail}"
+    if status == 403:
+        return (
+            f"{subject} does not allow this call (403). Check whether its key may use this model, "
+            f"and {subject.model_place}."
+        )
+    return (
+        f"{subject} refused the call ({status}), so another try will hardly help. Check "
+        f"{subject.model_place} and what is set for it, or choose another model."
+    )
 
 
 def _host_in(address: str) -> str:
@@ -188,26 +200,15 @@ def _minutes(seconds: float) -> str:
 
 
 def words_of(said: str) -> str:
-    """Return a server's message as text on one line."""
-    return as_text(" ".join(said.split()))
+    """Return the message of a server or a model as text on one line, which ends as a sentence."""
+    words = as_text(" ".join(said.split()))
+    return words if not words or words.endswith((".", "!", "?", "…")) else f"{words}."
 
 
-def quoted(words: str) -> str:
-    """Return a sentence of ours around the words of a server or a model."""
-    end = "" if words.endswith((".", "!", "?", "…")) else "."
-    return f"It says: “{words}{end}”"
-
-
-def _detail(message: str, secret: str) -> str:
-    """Return a sentence that quotes the server's message, shortened to one line and without the
-    key, after the end of the sentence before; or only this end if the message is empty."""
-    words = words_of(message)
-    if not words:
-        return "."
-    words = _without_key(words, secret)
-    if len(words) > _DETAIL_LENGTH:
-        words = f"{words[:_DETAIL_LENGTH]}…"
-    return f". {quoted(words)}"
+def _shortened(message: str, secret: str) -> str:
+    """Return the server's message on one line, without the key and not too long."""
+    words = _without_key(words_of(message), secret)
+    return f"{words[:_DETAIL_LENGTH]}…" if len(words) > _DETAIL_LENGTH else words
 
 
 def _without_key(words: str, key: str) -> str:

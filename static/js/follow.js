@@ -25,7 +25,10 @@
   const note = (element) => {
     const isAtEnd = Math.abs(endOf(element) - element.scrollTop) < NEARLY;
     const { scrollTop: top, clientWidth: width, clientHeight: height } = element;
-    const anchor = element.matches?.("[data-follows]") && anchorOf(element);
+    const follows = element.matches?.("[data-follows]");
+    const anchor = follows && anchorOf(element);
+    // What stands at the end need not be announced to who is there.
+    if (follows) element.toggleAttribute("data-is-at-end", isAtEnd);
     places.set(element.id || "page", { element, isAtEnd, top, width, height, anchor });
   };
   const bringBack = (element, { top, anchor }) => {

@@ -131,6 +131,9 @@ class ModelTestDocument(Document):
     said: str = Field(description="The first 80 characters of the model's words.")
     tokens: int | None
     problem: str
+    server_said: str = Field(
+        description="What the server itself said of the problem, at most about 300 characters."
+    )
 
 
 @router.get("/models", response={200: ModelsDocument, **refusals()})

@@ -12,6 +12,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from agents.calling.call_records import what_the_server_said
 from agents.calling.consent import is_allowed, provider_host
 from agents.calling.objects import what_the_check_said
 from agents.flows.lock_progress import read_lock_progress
@@ -45,6 +46,7 @@ from sessions.people import followed, persons_before
 from sessions.roster import SLOTS, Character, default_name
 from sessions.starters import find_starter
 from sessions.states import State
+from sessions.stories import chapter_before
 from storyengine.tabs.seen_values import (
     Conflict,
     Sent,
@@ -98,6 +100,7 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "pronouns_limit": PRONOUNS_CHAR_LIMIT,
         "public_limit": PUBLIC_TEXT_CHAR_LIMIT,
         "is_editable": is_setup_open(chapter),
+        "before_in_play": _before_in_play(chapter),
         "has_lock": has_stage(chapter.mode, Stage.LOCK),
         "is_empty": is_empty(chapter),
         "starter": find_starter(chapter.starter),
@@ -106,6 +109,7 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "nothing_to_play": NOTHING_TO_PLAY,
         "failed_lock": failed,
         "check_said": what_the_check_said(failed),
+        "server_said": what_the_server_said(failed),
         "host": host,
         "is_allowed": is_allowed(host),
         "notice": read_model_notice(),
@@ -241,6 +245,14 @@ def _panels(chapter: Session) -> list[Panel]:
         )
         for slot in SLOTS
     ]
+
+
+def _before_in_play(chapter: Session) -> Session | None:
+    """Return the chapter before if its memory still grows while this chapter waits for its lock."""
+    if chapter.state != State.DRAFT_TAB1:
+        return None
+    before = chapter_before(chapter)
+    return before if before is not None and before.is_playable else None
 
 
 def _people_of_before(chapter: Session, panels: list[Panel]) -> list[Character]:

@@ -10,7 +10,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from typing import Any
 
@@ -27,11 +27,13 @@ _PATIENCE_SECONDS = 60
 class HostileAnswer:
     """The pieces of an answer, and words of the error that the user sees because of this answer.
 
-    `told` is "" if the answer causes no error.
+    `told` is "" if the answer causes no error. `said` has words of the server's own, which stand
+    beside the error.
     """
 
     pieces: Callable[[], Iterable[bytes]]
     told: str = ""
+    said: str = ""
 
 
 def _head(status: str = "200 OK", *lines: str, kind: str = "text/event-stream") -> bytes:
@@ -66,6 +68,10 @@ def _sent(told: str, *pieces: bytes, then: bytes = b"") -> HostileAnswer:
 
 def _streamed(told: str, *events: bytes, then: bytes = b"") -> HostileAnswer:
     return _sent(told, _head(), *events, then=then)
+
+
+def _saying(said: str, answer: HostileAnswer) -> HostileAnswer:
+    return replace(answer, said=said)
 
 
 def _refused(
@@ -141,11 +147,11 @@ _STATUS = {
     "a refusal whose code is a list": _refused(
         "(400)", "400 Bad", {"error": {"code": [[]], "type": {}, "message": {}}}
     ),
-    "a refusal that is no text": _refused(
-        "(400). It says: “A \ufffd\ufffd B.”", "400 Bad", {"error": {"message": "A \x00\ud800 B."}}
+    "a refusal that is no text": _saying(
+        "A \ufffd\ufffd B.", _refused("(400)", "400 Bad", {"error": {"message": "A \x00\ud800 B."}})
     ),
-    "an error event that is no text": _streamed(
-        "(500). It says: “A \ufffd\ufffd B.”", _event({"error": {"message": "A \x00\ud800 B."}})
+    "an error event that is no text": _saying(
+        "A \ufffd\ufffd B.", _streamed("(500)", _event({"error": {"message": "A \x00\ud800 B."}}))
     ),
     "an error event whose code is a number without end": _streamed(
         "has trouble of its own", _event(b'{"error": {"code": 1%s}}' % (b"0" * 400))
@@ -258,8 +264,9 @@ _REASONING = {
 _REFUSAL = {
     "a refusal in the reply without end": _streamed(_DECLINED, then=_delta(refusal="I cannot. ")),
     "a refusal in the reply": _streamed(_DECLINED, _delta(refusal="I cannot."), _END, _DONE),
-    "a refusal in the reply that is no text": _streamed(
-        f"{_DECLINED}. It says: “A \ufffd\ufffd B.”", _delta(refusal="A \x00\ud800 B."), _END, _DONE
+    "a refusal in the reply that is no text": _saying(
+        "A \ufffd\ufffd B.",
+        _streamed(_DECLINED, _delta(refusal="A \x00\ud800 B."), _END, _DONE),
     ),
     "a refusal beside words": _streamed("", _delta(content="Yes.", refusal="I cannot."), _END),
 }

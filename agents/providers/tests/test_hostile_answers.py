@@ -99,6 +99,7 @@ def test_a_call_ends_in_words_and_the_next_one_works(
     if is_stream:
         assert bool(hostile.failure) == bool(answer.told)
         assert answer.told in str(hostile.failure)
+        assert answer.said in (hostile.failure.said if hostile.failure else "")
     else:
         assert hostile.text or str(hostile.error)
     assert len(str(hostile.failure)) < 700

@@ -57,3 +57,25 @@ def test_without_scripts_the_form_changes_no_person(client: Client, following: S
 
 def test_a_first_chapter_has_no_such_choice(client: Client, draft: Session) -> None:
     assert "chapter before" not in get_page(client, draft, "world")
+
+
+def test_tab_1_says_what_comes_from_a_chapter_that_is_still_in_play(
+    client: Client, following: Session
+) -> None:
+    def told() -> str:
+        html = get_page(client, following, "world")
+        return " ".join(one.words for one in all_of(html, "p", "before-in-play"))
+
+    before = Session.objects.exclude(pk=following.pk)
+    assert "its people remember what is in memory there by then" in told()
+    assert "which is now only how it began;" in told()
+    before.update(prompt_index=1_200, last_summarized_prompt_index=1_190)
+    assert "which is now prompts 1 to 1,190 of 1,200;" in told()
+    before.update(last_summarized_prompt_index=1_200)
+    assert "which is now" not in told()
+    assert "can be brought up to date" in told()
+    before.update(state=State.ENDED)
+    assert told() == ""
+    before.update(state=State.ACTIVE)
+    Session.objects.filter(pk=following.pk).update(state=State.ACTIVE, tab1_locked=True)
+    assert told() == ""

@@ -39,6 +39,20 @@ def test_one_click_sends_the_suggestion(page: Page) -> None:
     expect(page.locator("#panel-2")).to_be_checked()
 
 
+def test_the_suggestion_is_announced_until_one_is_there(page: Page) -> None:
+    page.set_viewport_size({"width": 1280, "height": 700})
+    open_starter(page)
+    announced = page.get_by_role("link", name="A prompt is suggested at the end")
+    expect(announced).to_be_visible()
+    announced.click()
+    expect(page.locator("#suggested-words")).to_be_in_viewport()
+    transcript = page.locator("#transcript")
+    transcript.evaluate("element => (element.scrollTop = element.scrollHeight)")
+    expect(announced).to_be_hidden()
+    transcript.evaluate("element => (element.scrollTop = 0)")
+    expect(announced).to_be_visible()
+
+
 def test_who_writes_without_scrolling_sees_the_own_words_and_the_reply(page: Page) -> None:
     open_starter(page)
     page.locator("#prompt-text").fill("The lamp goes out.")

@@ -1,0 +1,115 @@
+"""What a server says of a refusal stands in no sentence of ours: it is one click away."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from agents.flows.locking import request_lock
+from agents.flows.narrating import request_build
+from agents.flows.tests.playing import play
+from agents.flows.tests.trying import try_again
+from agents.models import LLMArtifact, ModelTest
+from agents.providers.exceptions import ProviderError, ProviderRefused, ProviderTimeout
+from agents.providers.scripted import ScriptedProvider
+from memory.tests.factories import add_lock
+from sessions.models import Session
+from sessions.states import State
+from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from storyengine.tabs.tests.addresses import address
+from storyengine.tabs.tests.reading import all_of
+
+pytestmark = pytest.mark.django_db
+
+OURS, THEIRS = "The server refused the call.", "invalid_request: <b>max_tokens</b>."
+RunJobs = Callable[[], int]
+
+
+def refusal() -> ProviderError:
+    return ProviderRefused(OURS, said=THEIRS)
+
+
+def check(client: Client, page: str) -> None:
+    """Check that the page says in words of ours what happened, and theirs only on a click."""
+    html = client.get(page).content.decode()
+    assert OURS in html
+    assert html.count("invalid_request") == 1
+    [details] = [one for one in all_of(html, "details", "exact") if THEIRS in one.words]
+    assert details.words.startswith("What the server said")
+    assert "open" not in details.attributes
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter()
+
+
+def refused_reply(chapter: Session, provider: ScriptedProvider) -> None:
+    provider.enqueue(refusal())
+    play(chapter, "The door opens.")
+
+
+def test_a_reply(client: Client, chapter: Session, provider: ScriptedProvider) -> None:
+    refused_reply(chapter, provider)
+    check(client, address(chapter, "play"))
+    # The record of the call has both.
+    assert LLMArtifact.objects.get().error == f"{OURS} It says: “{THEIRS}”"
+
+
+def test_a_later_failure_without_words_is_not_given_those_of_an_earlier_one(
+    client: Client, chapter: Session, provider: ScriptedProvider
+) -> None:
+    refused_reply(chapter, provider)
+    provider.enqueue(ProviderTimeout("It wrote nothing."))
+    play(chapter, "The door opens.")
+    html = client.get(address(chapter, "play")).content.decode()
+    assert "It wrote nothing." in html
+    assert "invalid_request" not in html
+
+
+def test_a_trial(client: Client, chapter: Session, provider: ScriptedProvider) -> None:
+    provider.enqueue("I go.")
+    play(chapter, "The door opens.")
+    provider.enqueue(refusal())
+    trial = try_again(chapter, "Other words.", number=2)
+    check(client, address(chapter, "trial", trial.pk))
+
+
+def test_a_lock(client: Client, provider: ScriptedProvider, run_jobs: RunJobs) -> None:
+    chapter = make_chapter()
+    chapter.tab1.world_text = chapter.tab1.chapter_text = "A coast."
+    chapter.tab1.save()
+    request_lock(chapter.pk)
+    provider.enqueue(refusal())
+    run_jobs()
+    check(client, address(chapter, "world"))
+
+
+def test_memory(
+    client: Client, chapter: Session, provider: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    add_lock(chapter, {})
+    add_prompts(chapter, 6)
+    provider.enqueue("I go.", refusal())
+    play(chapter, "The door opens.")
+    run_jobs()
+    check(client, address(chapter, "play"))
+    check(client, address(chapter, "draft"))
+
+
+def test_a_narrative(client: Client, provider: ScriptedProvider, run_jobs: RunJobs) -> None:
+    chapter = make_active_chapter()
+    add_prompts(chapter, 2)
+    Session.objects.filter(pk=chapter.pk).update(state=State.ENDED, last_summarized_prompt_index=2)
+    request_build(chapter.pk)
+    provider.enqueue(refusal())
+    run_jobs()
+    check(client, address(chapter, "draft"))
+
+
+def test_the_test_of_a_model(client: Client, provider: ScriptedProvider) -> None:
+    provider.enqueue(refusal())
+    html = client.post("/models/test", {"agent": "AGENT_9"}).content.decode()
+    assert f"No answer. {OURS}" in " ".join(one.words for one in all_of(html, "div", "tested"))
+    assert html.count("invalid_request") == 1
+    assert THEIRS in ModelTest.objects.get().error
