@@ -64,5 +64,5 @@ def test_after_a_day_no_table_has_a_word_of_it(provider: ScriptedProvider) -> No
     assert tables_with("zarathustr") == set()
     # The count of the calls of a minute has no texts, and is deleted after five minutes.
     assert tables_with(str(chapter.pk)) <= {"AdmittedCall"}
-    assert tables_with("The other story") >= {"Session", "Event", "PromptText", "LLMArtifact"}
+    assert tables_with("The other story") >= {"Session", "Event", "MemoryBlock", "PromptText"}
     assert Session.objects.get() == kept
