@@ -110,15 +110,19 @@ def _faults_of_layers(modes: Iterable[Mode]) -> list[Fault]:
 
 def _faults_of_setups(modes: Iterable[Mode]) -> list[Fault]:
     """Return a fault for each mode whose setup has required fields, because a new chapter has no
-    values for required fields, and for each open field that the setup does not have."""
+    values for required fields, and for each open or kept field that the setup does not have."""
     unknown = [
         Fault(
             "agents.E015",
-            f"The setup of {mode.name} has no field that is called {name}, which is to stay open.",
-            "Name fields of the setup in open_fields.",
+            f"The setup of {mode.name} has no field that is called {name}, which is to stay open "
+            "or to be kept.",
+            "Name fields of the setup in open_fields and kept_fields.",
         )
         for mode in modes
-        for name in sorted(mode.open_fields - set(mode.setup.model_fields if mode.setup else ()))
+        for name in sorted(
+            (mode.open_fields | mode.kept_fields)
+            - set(mode.setup.model_fields if mode.setup else ())
+        )
     ]
     return unknown + [
         Fault(

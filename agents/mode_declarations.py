@@ -124,6 +124,10 @@ class Mode:
     open_fields: frozenset[str] = frozenset()
     open_cells: str = ""
     open_title: str = ""
+    # The names of those fields of `setup` that are stored with an attempt when its run begins,
+    # because the end of its reply needs them as they were then; see `setup_at` in
+    # agents.mode_fields.
+    kept_fields: frozenset[str] = frozenset()
     # Called when some of these fields are saved, with all fields as JSON before and now. It may
     # change the present ones, for example where one field names another.
     tidies_setup: Callable[[dict[str, Any], dict[str, Any]], None] | None = None

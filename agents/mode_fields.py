@@ -15,6 +15,7 @@ from agents.mode_declarations import Mode
 from agents.modes import mode_of
 from agents.prompting.forms.schemas import InvalidReply, check_payload, check_storable
 from sessions.access import get_chapter, lock_chapter
+from sessions.breaking import run_of
 from sessions.chapters import SetupChange, is_setup_open, save_open_setup, save_setup
 from sessions.exceptions import InvalidInput
 from sessions.limits import GIVEN_CHAR_LIMIT, MODE_SETUP_CHAR_LIMIT
@@ -29,6 +30,23 @@ def setup_of(chapter: Session) -> BaseModel | None:
     mode is not installed.
     """
     return check_setup(mode_of(chapter), chapter.tab1.mode_setup)
+
+
+def keep_fields(attempt: Attempt) -> None:
+    """Store the fields that the end of the reply needs (`Mode.kept_fields`), as they are when the
+    attempt's run begins. So a reply that the user keeps after a stop ends as it began."""
+    names = mode_of(attempt.session).kept_fields
+    if names:
+        setup = present_setup(attempt.session)
+        attempt.kept_setup = {name: setup[name] for name in sorted(names) if name in setup}
+        run_of(attempt).update(kept_setup=attempt.kept_setup)
+
+
+def setup_at(attempt: Attempt) -> BaseModel | None:
+    """Return the fields of `setup_of`, of which the kept ones are as they were when the attempt's
+    run began."""
+    chapter = attempt.session
+    return check_setup(mode_of(chapter), chapter.tab1.mode_setup | (attempt.kept_setup or {}))
 
 
 def handed_on_of(chapter: Session) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from sessions.words import whole_words
 
 # The fields of the setup that stay open in play.
 OPEN_FIELDS = ("note", "talk", "lorebook", "output_rules")
+# Those of them that the finished text of a reply goes through.
+KEPT_FIELDS = ("output_rules",)
 NOTE_LIMIT, TALK_LIMIT = 2_000, 2_000
 MOST_TALK, MOST_LORE, MOST_KEYWORDS = 30, 100, 20
 # The most words of a keyword. In scripts without blanks each character is a word.

@@ -1,7 +1,7 @@
 """Explorer: the user is one person in a living world that a narrator tells."""
 
 from agents.mode_declarations import Mode
-from explorer.guidance import OPEN_FIELDS
+from explorer.guidance import KEPT_FIELDS, OPEN_FIELDS
 from explorer.learned import ADDITION
 from explorer.lock import cast_of, lock_of
 from explorer.narrator import NARRATOR_AGENT, answers, headings, words_of
@@ -50,6 +50,7 @@ MODE = Mode(
     lock_of=lock_of,
     cells="explorer/cells.html",
     open_fields=frozenset(OPEN_FIELDS),
+    kept_fields=frozenset(KEPT_FIELDS),
     open_cells="explorer/open_cells.html",
     open_title="Note, voices, lore and rules",
     panel="explorer/panel.html",

@@ -2,11 +2,13 @@
 in the world."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
+from agents.mode_fields import setup_at
 from agents.modes import world_of
 from agents.providers.exceptions import EmptyReply
 from explorer.output_rules import OutputRule, apply_rules
-from explorer.setup import exploration_of
+from explorer.setup import Exploration
 from explorer.tools import meeting, room_in_cast
 from sessions.events import ORIGINAL, NewEvent
 from sessions.models import Attempt, Change, Event
@@ -53,7 +55,7 @@ def outcome(attempt: Attempt, text: str) -> Sequence[NewEvent]:
 
 def _events(attempt: Attempt, text: str) -> Iterator[NewEvent]:
     player = attempt.session.character(1).name
-    rules = exploration_of(attempt.session).output_rules
+    rules = _rules_of(attempt)
     for piece in text_and_changes(attempt, text):
         if isinstance(piece, str):
             yield _passage(rules, piece)
@@ -62,15 +64,28 @@ def _events(attempt: Attempt, text: str) -> Iterator[NewEvent]:
 
 
 def _passages(attempt: Attempt, text: str) -> list[NewEvent]:
-    rules = exploration_of(attempt.session).output_rules
+    rules = _rules_of(attempt)
     pieces = text_and_changes(attempt, text)
     return [_passage(rules, piece) for piece in pieces if isinstance(piece, str)]
 
 
-def _passage(rules: Sequence[OutputRule], written: str) -> NewEvent:
+def _rules_of(attempt: Attempt) -> tuple[OutputRule, ...]:
+    """Return the rules with which the reply began."""
+    setup = setup_at(attempt)
+    assert isinstance(setup, Exploration)
+    return tuple(setup.output_rules)
+
+
+def _passage(rules: tuple[OutputRule, ...], written: str) -> NewEvent:
     """Return the event of a passage. It keeps what the model wrote if something else came out."""
-    told = apply_rules(rules, written)
+    told = _come_out(rules, written)
     return NewEvent(told, shown=None if told == written else {ORIGINAL: written})
+
+
+# A commit reads what comes out twice: for the people whom it names, and for its events.
+@lru_cache(maxsize=32)
+def _come_out(rules: tuple[OutputRule, ...], written: str) -> str:
+    return apply_rules(rules, written)
 
 
 def told_change(change: Change, player: str) -> NewEvent | None:

@@ -11,7 +11,7 @@ from time import thread_time
 from typing import Annotated, Any
 
 import re2
-from pydantic import Field, StringConstraints, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 
 from explorer.setup_parts import Part
 
@@ -49,6 +49,8 @@ class OutputRule(Part):
     """A rule. In the replacement, a backslash with 0 stands for the match, with 1 to 9 for a group,
     with n for a line break, and with another one for a backslash. A rule without a pattern does
     nothing."""
+
+    model_config = ConfigDict(frozen=True)
 
     pattern: Annotated[str, StringConstraints(max_length=RULE_LIMIT)] = ""
     replacement: Annotated[str, StringConstraints(max_length=RULE_LIMIT)] = Field(

@@ -125,4 +125,4 @@ class AttemptAdmin(RecordAdmin):
     list_filter = ["status", "kind", "submitted_at"]
     list_select_related = ["session", "turn"]
     search_fields = ["session__title", "session__session_id", "words", "error"]
-    heavy_fields = ("words", "partial_text", "given", "changed_layer")
+    heavy_fields = ("words", "partial_text", "given", "kept_setup", "changed_layer")

@@ -56,6 +56,7 @@ def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[
         "status": Attempt.Status.COMMITTED,
         "turn": turn,
         "partial_text": "",
+        "kept_setup": None,
         "error": "",
         "ended_before": attempt.ended_before,
         "was_cut": attempt.was_cut,

@@ -23,7 +23,7 @@ from agents.flows.reply_texts import reader_of
 from agents.flows.reply_writing import Begun, Writing, write_reply
 from agents.flows.summarizing import queue_due_summary
 from agents.flows.warmup import warm_next_reply
-from agents.mode_fields import given_to_store
+from agents.mode_fields import given_to_store, keep_fields
 from agents.modes import agent_of, check_changes, mode_of, who_answers
 from agents.prompting.layers import Layer
 from agents.running.database import in_database
@@ -274,6 +274,7 @@ def _open_and_prepare(
         return opened, None
     attempt = opened.attempt
     try:
+        keep_fields(attempt)
         take_waiting_results(attempt)
         _store_first_changes(attempt)
         begin = partial(_begin_writing, attempt, prepare, compose_step)

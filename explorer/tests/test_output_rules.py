@@ -1,6 +1,7 @@
 """Rules on what the narrator writes: what comes out is the story, and the original is kept."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agents.providers.scripted import ScriptedProvider
+from agents.providers.exceptions import StreamBroken
+from agents.providers.scripted import Script, ScriptedProvider
 from explorer.output_rules import OutputRule, apply_rules
 from explorer.tests.playing import (
     TAVERN,
@@ -20,7 +22,7 @@ from explorer.tests.playing import (
     scripted,
     world_of,
 )
-from sessions.models import Event, Session
+from sessions.models import Attempt, Event, Session
 from storyengine.api.tests.calling import address, call
 
 __all__ = ["scripted"]
@@ -180,6 +182,40 @@ class TestPlayed:
         assert "missing ]" in page.content.decode()
         kept = call("GET", address(chapter, "setup")).json()["output_rules"]
         assert kept == [{"pattern": "a", "replacement": "b"}]
+
+    def test_the_rules_run_once_though_somebody_hidden_is_there(
+        self, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read: list[str] = []
+
+        def apply(rules: Sequence[OutputRule], passage: str) -> str:
+            read.append(passage)
+            return apply_rules(rules, passage)
+
+        monkeypatch.setattr("explorer.outcome.apply_rules", apply)
+        chapter = begin(self.rules(("Quill of the ringers", "Marta Quill")))
+        scripted.enqueue(calls("You run.", move("The Landing")), "There is Quill of the ringers.")
+        play(chapter)
+        assert world_of(chapter).people["Marta Quill"].is_discovered
+        assert read == ["You run.", "There is Quill of the ringers."]
+
+    @pytest.mark.parametrize("first", ["SHUDDER", None])
+    def test_a_kept_reply_goes_through_the_rules_with_which_it_began(
+        self, scripted: ScriptedProvider, first: str | None
+    ) -> None:
+        chapter = begin(self.rules(("shiver", first)) if first else TAVERN)
+        other = {"output_rules": [{"pattern": "shiver", "replacement": "wait"}]}
+        broken = Script("You shiver.", error=StreamBroken("gone"))
+        scripted.enqueue(broken, broken)
+        call("POST", address(chapter, "prompt"), {"user_text": "I go."}, Idempotency_Key="one")
+        assert call("PATCH", address(chapter, "setup"), other).status_code == 200
+        assert call("POST", address(chapter, "keep")).status_code == 201
+        assert events_of(chapter, 1)[-1] == ("agent", f"You {first or 'shiver'}.")
+        assert Attempt.objects.get().kept_setup is None
+        # Another reply begins with the rules of now, also if it breaks off and is retried.
+        call("POST", address(chapter, "reroll"), {})
+        call("POST", address(chapter, "keep"))
+        assert events_of(chapter, 1)[-1] == ("agent", "You wait.")
 
     def test_a_rule_counts_from_the_next_attempt(self, scripted: ScriptedProvider) -> None:
         chapter = begin()

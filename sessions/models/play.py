@@ -70,6 +70,9 @@ class Attempt(models.Model):
     words = models.TextField()
     # The values of the fields that the mode adds to a prompt (`Mode.given`).
     given = models.JSONField(null=True, blank=True)
+    # Fields of the mode's setup as they were when the attempt's run began (`Mode.kept_fields`). It
+    # is None once the attempt is committed.
+    kept_setup = models.JSONField(null=True, blank=True)
     # True if the attempt came with a starter. People wrote its reply, and no model was called.
     came_with_starter = models.BooleanField(default=False)
     # For a trial, the layer that was changed, with its text before and after the change. It is None
