@@ -61,7 +61,10 @@ def _is_as_seen(session_id: uuid.UUID, seen: str) -> bool:
 
 def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     page = _read_named(session_id, request.GET)
-    context = _context(page) | {"seen_memory": request.GET.get("memory", "")}
+    context = _context(page) | {
+        "seen_memory": request.GET.get("memory", ""),
+        "has_finished": "building" in request.GET and page.has_finished,
+    }
     if page.reads_draft and request.GET.get("reads"):
         # Only the progress of the build is replaced, because the user may be reading the draft or
         # selecting its text.

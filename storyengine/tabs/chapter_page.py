@@ -215,6 +215,12 @@ class ChapterPage(ChapterSigns):
         return self.build
 
     @property
+    def has_finished(self) -> bool:
+        """Whether the newest build has added its draft."""
+        is_done = self.build is not None and self.build.status == Job.Status.DONE
+        return is_done and bool(self.drafts)
+
+    @property
     def check_said(self) -> str:
         """What the engine's check said of the narrator's answer, or "" if it was not refused."""
         return what_the_check_said(self.unfinished_build)

@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from agents.flows.ending import request_end
+from agents.flows.memory_calls import CallsNotAccepted, find_memory_behind
+from agents.models import Job
+from agents.providers.scripted import ScriptedProvider
 from memory.changes_before import changes_before
 from memory.recalling import Reader, recall
 from memory.story_so_far import write_story_so_far
@@ -181,6 +185,23 @@ def test_two_chosen_chapters_of_one_place_are_refused(story: Story) -> None:
     content["story"]["chapters"][1]["is_chosen"] = True
     with pytest.raises(BadChapterFile, match="is true for two chapters of one place"):
         import_story(json.dumps(content).encode())
+
+
+def test_what_a_chapter_of_it_would_spend_on_memory_is_asked_before(
+    story: Story, provider: ScriptedProvider
+) -> None:
+    behind = named(story, 2)
+    add_prompts(behind, 3 * behind.chunk_size_prompts)
+    copy = import_story(export_story(story.pk).to_json())
+    chapter = named(copy, 2)
+    asks = find_memory_behind(chapter, is_ending=False)
+    assert asks is not None
+    assert asks.calls == 3
+    assert find_memory_behind(named(copy, 1), is_ending=False) is None
+    with pytest.raises(CallsNotAccepted):
+        request_end(chapter.pk)
+    assert not Job.objects.filter(session__story=copy).exists()
+    assert not provider.history
 
 
 def test_too_many_chapters_are_refused_before_they_are_read(story: Story) -> None:

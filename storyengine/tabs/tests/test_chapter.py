@@ -235,6 +235,41 @@ class TestBuild:
         assert "HX-Retarget" not in update
         assert prose_of(update.content.decode()) == "Draft text 2."
 
+    def test_that_it_is_finished_is_spoken_once(self, htmx: Client, ended: Session) -> None:
+        add_draft(ended, "The first one.")
+        Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
+        job = narrate(ended, progress={"words": 2})
+        asked = by_id(get_page(htmx, ended, "draft"), "draft-poll").attributes["hx-get"]
+        job.progress = {"words": 3}
+        job.save()
+        assert not all_of(htmx.get(asked).content.decode(), "p", id="said")
+        Session.objects.filter(pk=ended.pk).update(state=State.ENDED)
+        Job.objects.filter(pk=job.pk).update(status="done")
+        add_draft(ended, "The light went out.")
+        html = htmx.get(asked).content.decode()
+        said = by_id(html, "said")
+        assert said.words == "Draft 2 is finished: 4 words."
+        # The words come into the live region that the page has.
+        assert said.attributes["hx-swap-oob"] == "innerHTML"
+        assert 'id="said" role="status"' in get_page(htmx, ended, "draft")
+        assert "building" not in htmx.get(asked).content.decode().partition('id="draft-poll"')[2]
+
+    @pytest.mark.parametrize(
+        ("status", "words"), [("failed", "was not finished"), ("cancelled", "was cancelled")]
+    )
+    def test_another_end_is_spoken_too(
+        self, htmx: Client, ended: Session, status: str, words: str
+    ) -> None:
+        Session.objects.filter(pk=ended.pk).update(state=State.NARRATING)
+        job = narrate(ended)
+        asked = by_id(get_page(htmx, ended, "draft"), "draft-poll").attributes["hx-get"]
+        Session.objects.filter(pk=ended.pk).update(state=State.ENDED)
+        Job.objects.filter(pk=job.pk).update(status=status)
+        html = htmx.get(asked).content.decode()
+        [alert] = [one for one in all_of(html, "div", "message", role="alert") if one.words]
+        assert words in alert.words
+        assert not all_of(html, "p", id="said")
+
     def test_without_asking_the_text_is_shown_as_it_grows(
         self, htmx: Client, ended: Session
     ) -> None:

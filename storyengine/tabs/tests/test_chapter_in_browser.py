@@ -138,6 +138,18 @@ class TestDrafts:
             assert download.value.suggested_filename.endswith(suffix)
             assert zipfile.is_zipfile(download.value.path())
 
+    def test_that_one_is_finished_is_spoken_and_the_focus_stays_on_the_page(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        chapter.prompt(1, "The stairs are wet.")
+        chapter.end(seconds=30)
+        open_chapter(page, chapter)
+        page.get_by_role("button", name="Build Narrative").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#said")).to_have_text(re.compile(r"Draft 1 is finished: [0-9,]+ words"))
+        expect(page.locator("#draft-text")).to_be_visible()
+        assert page.evaluate("document.activeElement !== document.body")
+
     @pytest.mark.parametrize("width", [390, 1280])
     def test_one_that_grows_is_followed_below_much_memory(
         self, page: Page, program: ScriptedProgram, chapter: ChapterClient, width: int

@@ -8,8 +8,10 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from agents.calling.model_lists import Found
 from agents.models import ModelChoice, ModelServer
 from agents.providers.scripted import ScriptedProvider
+from agents.servers.addresses import Preset
 from agents.servers.caps import Caps, stored_caps
 from agents.servers.changing import choose_models
 from sessions.models import Session
@@ -135,6 +137,24 @@ def test_a_host_is_asked_nothing_before_it_is_allowed(
     client.post("/models/servers/add", {"title": "Mine", "address": "https://models.example/v1"})
     assert "Not allowed yet" in client.get("/models/?list=mine").content.decode()
     assert "models.example" in client.get("/consent/?host=models.example").content.decode()
+
+
+def test_this_machine_is_searched_for_servers_only_when_the_page_is_opened(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches: list[str] = []
+
+    def find() -> list[Found]:
+        searches.append("searched")
+        return [Found(Preset("ollama", "Ollama", "http://127.0.0.1:11434/v1"), ("small",))]
+
+    monkeypatch.setattr("storyengine.tabs.models.find_servers", find)
+    chapter = make_active_chapter()
+    others = ("/", "/consent/", "/api/models", "/api/servers", f"/chapters/{chapter.pk}/models")
+    assert {client.get(path).status_code for path in others} == {200}
+    assert not searches
+    assert "Ollama" in client.get("/models/").content.decode()
+    assert len(searches) == 1
 
 
 def test_a_test_says_its_result_in_words_and_escapes_the_models(
