@@ -26,7 +26,8 @@ def said_beside(message: str, recorded: str) -> str:
     """Return the words of the server in a record (`in_full`), or "" if there are none, or if the
     message, to which a sentence may have been added, is not that of the record."""
     ours, _, said = recorded.partition(_SAYS)
-    return said if message.startswith(ours) else ""
+    is_of_message = message.startswith(ours)
+    return said.removeprefix("“").removesuffix("”") if is_of_message else ""
 
 
 class ProviderUnreachable(ProviderError):

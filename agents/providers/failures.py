@@ -161,11 +161,11 @@ def _refusal(subject: Subject, status: int, headers: Mapping[str, str]) -> str:
     if status == 403:
         return (
             f"{subject} does not allow this call (403). Check whether its key may use this model, "
-            f"and {subject.model_place}."
+            "or choose another model."
         )
     return (
-        f"{subject} refused the call ({status}), so another try will hardly help. Check "
-        f"{subject.model_place} and what is set for it, or choose another model."
+        f"{subject} refused the call ({status}). Check what is set for its model, or choose "
+        "another model on the page Models."
     )
 
 

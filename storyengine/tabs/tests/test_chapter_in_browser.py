@@ -146,7 +146,9 @@ class TestDrafts:
         open_chapter(page, chapter)
         page.get_by_role("button", name="Build Narrative").focus()
         page.keyboard.press("Enter")
-        expect(page.locator("#said")).to_have_text(re.compile(r"Draft 1 is finished: [0-9,]+ words"))
+        expect(page.locator("#said")).to_have_text(
+            re.compile(r"Draft 1 is finished: [0-9,]+ words")
+        )
         expect(page.locator("#draft-text")).to_be_visible()
         assert page.evaluate("document.activeElement !== document.body")
 

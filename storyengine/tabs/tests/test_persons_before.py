@@ -64,7 +64,7 @@ def test_tab_1_says_what_comes_from_a_chapter_that_is_still_in_play(
 ) -> None:
     def told() -> str:
         html = get_page(client, following, "world")
-        return " ".join(one.words for one in all_of(html, "p", "before-in-play"))
+        return " ".join(one.words for one in all_of(html, "div", "before-in-play"))
 
     before = Session.objects.exclude(pk=following.pk)
     assert "its people remember what is in memory there by then" in told()

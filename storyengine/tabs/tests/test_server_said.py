@@ -35,7 +35,7 @@ def check(client: Client, page: str) -> None:
     assert OURS in html
     assert html.count("invalid_request") == 1
     [details] = [one for one in all_of(html, "details", "exact") if THEIRS in one.words]
-    assert details.words.startswith("What the server said")
+    assert details.words == f"What the server said{THEIRS}"
     assert "open" not in details.attributes
 
 
