@@ -101,12 +101,23 @@ class Try:
         return "\n\n".join(f"{one.form} {one.text}".strip() for one in self.replies)
 
     def edited(self, text: str) -> list[Said]:
-        """Return the attempt's events with a new text in place of the last event that is no
-        thought."""
-        last = max(at for at, one in enumerate(self.events) if not one.is_thought)
+        """Return the attempt's events with a text of one paragraph in place of the whole reply.
+
+        The reply is the last event that is no thought, and all others that the same speaker says in
+        the same way.
+        """
+        last = [one for one in self.replies if not one.is_thought][-1]
+        first, *others = [one for one in self.replies if self._way_of(one) == self._way_of(last)]
         return [
-            replace(one, text=text) if at == last else one for at, one in enumerate(self.events)
+            replace(one, text=text) if one == first else one
+            for one in self.events
+            if one not in others
         ]
+
+    def _way_of(self, one: Said) -> tuple[int | None, str, frozenset[int]]:
+        """Return the speaker of the event, its kind, and who perceived it."""
+        kind = one.form if one.form in (THINKS, SIGNALS) else ""
+        return None if one.form == SEA else self.actor, kind, one.witnesses
 
 
 @dataclass
