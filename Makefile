@@ -38,7 +38,9 @@ run: .venv/installed staticfiles/staticfiles.json ## start the program; Ctrl-C s
 	@arguments=$$(python manage.py prepare) && exec python -m storyengine.stack.processes $$arguments
 
 test: .venv/installed-dev ## run the tests of each change; needs no server
-	@$(TEST_ENVIRONMENT) python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder $(PYTEST)
+	@# A test that hangs ends its process (pyproject.toml). The run then ends as well: pytest-xdist may wait
+	@# for ever for the other tests of a process that it has replaced.
+	@$(TEST_ENVIRONMENT) python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --max-worker-restart=0 $(PYTEST)
 
 check: .venv/installed-dev ## lint, types, import contracts, migrations, licences, production settings, beside them the tests
 	@# Types take a minute of one core. Where one of the two fails, the other runs to its end.
