@@ -213,7 +213,7 @@ def import_scenario(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse
         raise InvalidInput("No file was chosen. Nothing was changed.")
     content = sent.read(MOST_BYTES + 1)
     replace_scenario(session_id, lambda before: parse_scenario(content, before=before))
-    return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
+    return go(request, reverse("pages:world", args=[session_id]))  # type: ignore[arg-type]
 
 
 @require_safe

@@ -1,10 +1,12 @@
 """The scripted exploration in a real browser: the transcript with its lines, and the column with
 what the player sees."""
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from bench.exploration import INN, LANDING, LINES, LOFT, MILL, SCENARIO, SECRET_MARK
 from bench.program import wait_until
@@ -150,3 +152,24 @@ def test_the_lists_of_tab_1_change_with_what_was_just_typed(page: Page) -> None:
     page.get_by_role("button", name="Remove A new place").click()
     expect(page.locator("#place-1")).to_have_count(0)
     expect(page.locator("#place-0")).to_have_value("The Old Mill")
+
+
+def test_a_file_that_cannot_be_imported_is_refused_beside_the_button(page: Page) -> None:
+    made = page.request.post("/api/session", data={"mode": "explorer"}).json()
+    page.goto(f"/chapters/{made['session_id']}/world")
+    cell = page.locator("section", has=page.locator("#scenario-file"))
+    page.get_by_role("button", name="Import").click()
+    expect(cell.get_by_role("alert")).to_contain_text("No file was chosen.")
+    bad = {"characters": [{"name": "Osk", "encounterChance": 3}]}
+    choose_file(page, bad)
+    page.get_by_role("button", name="Import").click()
+    expect(cell.get_by_role("alert")).to_contain_text("characters.0.encounterChance")
+    choose_file(page, SCENARIO)
+    page.get_by_role("button", name="Import").click()
+    expect(page.locator("#setup-title")).to_have_value(SCENARIO["title"])
+
+
+def choose_file(page: Page, scenario: dict[str, Any]) -> None:
+    content = json.dumps(scenario).encode()
+    file = FilePayload(name="scenario.json", mimeType="application/json", buffer=content)
+    page.locator("#scenario-file").set_input_files(file)
