@@ -21,7 +21,8 @@ __all__ = ["scripted"]
 
 def unseen_world(ticks: int) -> World:
     people = [Person("You", location="Here", is_player=True)]
-    people += [Person(name, location="There") for name in ("Ann", "Ben")]
+    people += [Person("Ann Bell", location="There", aliases=("the ringer",))]
+    people += [Person("Ben Bell", location="There")]
     places = {name: Place(name) for name in ("Here", "There")}
     return World(places, {one.name: one for one in people}, tick=ticks)
 
@@ -36,6 +37,9 @@ def unseen_world(ticks: int) -> World:
         (5, ["Where is Ann?"], []),
         (6, ["Where is Ann?"], [(True, 3)]),
         (6, ["Where is Anna?"], []),
+        (6, ["What does the ringer know?"], [(True, 3)]),
+        # Two people have this name, so the thread names neither.
+        (6, ["Where is Bell?"], []),
     ],
 )
 def test_the_ticks_decide_how_fully(
