@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from agents.prompting.declarations import RECENT_CONTEXT
 from agents.prompting.layer_sources import recent_context
-from agents.prompting.layers import Piece, Pieces, Tier, keep_last
+from agents.prompting.layers import IN, OUT, Piece, Pieces, Tier, Trim, keep_last
 from agents.prompting.sandwich import LayerDeclaration, Source, Subject
 from explorer.guidance import Role, TalkExample
-from explorer.lore import ScannedTurn, judge, most_scanned, tokens_of, told
+from explorer.lore import ScannedTurn, judge, most_scanned, pieces_of, tokens_of
 from explorer.outcome import told_change
 from explorer.setup import setup_for
 from explorer.state import world_for
@@ -38,7 +38,7 @@ def talk(subject: Subject, tier: Tier) -> Pieces:
         return Pieces()
     world, met = world_for(subject), _met_in(subject.attempt)
     most = room = _room(subject, _MOST_OF_TALK[tier])
-    pieces, record = [], []
+    pieces, record = [], list[str]()
     for one in setup.talk:
         name = " ".join(one.name.split()) or _EVERYBODY
         reason = _why_not_told(one, world, met)
@@ -47,10 +47,12 @@ def talk(subject: Subject, tier: Tier) -> Pieces:
             reason = f"over the budget of {most:,} tokens"
         if not reason:
             room -= tokens
-            pieces.append(Piece(f"{name}:\n{one.text.strip()}"))
-        record.append(f"Out: {name} ({reason})" if reason else f"In: {name}")
-    lead = [Piece("HOW PEOPLE TALK (examples of their manner; none of this has happened):")]
-    return Pieces.with_record([*lead, *pieces] if pieces else [], record)
+            # If the request lacks room even so, the last examples go first.
+            at = len(record)
+            pieces.append(Piece(f"{name}:\n{one.text.strip()}", rank=-at, recorded_at=at))
+        record.append(f"{OUT}{name} ({reason})" if reason else f"{IN}{name}")
+    lead = "HOW PEOPLE TALK (examples of their manner; none of this has happened):"
+    return Pieces.with_record(_under(lead, pieces), record)
 
 
 def lore(subject: Subject, tier: Tier) -> Pieces:
@@ -60,9 +62,13 @@ def lore(subject: Subject, tier: Tier) -> Pieces:
         return Pieces()
     turns = list(_last_turns(subject, most_scanned(lorebook)))
     judged = judge(lorebook, turns, _room(subject, lorebook.token_budget))
-    pieces = [Piece(one.content.strip()) for one in told(judged)]
-    lead = [Piece("LORE (what holds in this story):")]
-    return Pieces.with_record([*lead, *pieces] if pieces else [], [one.line for one in judged])
+    pieces = _under("LORE (what holds in this story):", pieces_of(judged))
+    return Pieces.with_record(pieces, [one.line for one in judged])
+
+
+def _under(heading: str, pieces: Sequence[Piece]) -> list[Piece]:
+    """Return the pieces under a heading, which goes with the last of them."""
+    return [Piece(heading, heads=len(pieces)), *pieces] if pieces else []
 
 
 def _note_as(role: Role) -> Source:
@@ -76,11 +82,13 @@ def _note_as(role: Role) -> Source:
         if not after:
             where = "after the history"
         elif before or len(after) == own.depth:
-            where = f"before the last {'turn' if is_one else f'{len(after)} turns'}"
+            # Fitting may leave out the oldest of several.
+            turns = f"{len(after)} turns, as far as there is room for them"
+            where = f"before the last {'turn' if is_one else turns}"
         else:
             turns = "one turn" if is_one else f"{len(after)} turns"
             where = f"at the beginning of the history, which has only {turns}"
-        return Pieces.with_record([Piece(own.text.strip())], [f"In: {where}, as {role}"])
+        return Pieces.with_record([Piece(own.text.strip())], [f"{IN}{where}, as {role}"])
 
     return note
 
@@ -157,8 +165,16 @@ def _room(subject: Subject, most: int) -> int:
     return min(most, subject.budget_tokens // _MOST_SHARE) if subject.budget_tokens else most
 
 
-TALK = LayerDeclaration("EXAMPLES_OF_TALK", talk, role="system", has_heading=False)
-LORE = LayerDeclaration("LORE", lore, has_heading=False)
+# Lore and examples give way after the history, before a request would be refused.
+TALK = LayerDeclaration(
+    "EXAMPLES_OF_TALK",
+    talk,
+    role="system",
+    has_heading=False,
+    trim=Trim.OLDEST_FIRST,
+    gives_way=3,
+)
+LORE = LayerDeclaration("LORE", lore, has_heading=False, trim=Trim.OLDEST_FIRST, gives_way=4)
 # The history, with the author's note in it. The turns after the note give way last.
 HISTORY = (
     replace(RECENT_CONTEXT, source=_before_note, floor=0),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
+from agents.prompting.layers import IN, OUT, Piece
 from explorer.guidance import Lorebook, LoreEntry, keywords_of
 from sessions.words import whole_words
 
@@ -83,7 +84,12 @@ class Judged:
     def line(self) -> str:
         """The line of the record."""
         name = " ".join(self.entry.name.split()) or f"Entry {self.place}"
-        return f"{'In' if self.is_in else 'Out'}: {name} ({self.reason})"
+        return f"{IN if self.is_in else OUT}{name} ({self.reason})"
+
+    @property
+    def priority(self) -> tuple[bool, int, int]:
+        """What comes first if there is no room for all: the lowest of these."""
+        return not self.entry.constant, -self.entry.insertion_order, self.place
 
 
 def judge(lorebook: Lorebook, turns: Sequence[ScannedTurn], most_tokens: int) -> list[Judged]:
@@ -96,10 +102,7 @@ def judge(lorebook: Lorebook, turns: Sequence[ScannedTurn], most_tokens: int) ->
     scan = Scan(lorebook, turns)
     judged = [_judge(lorebook, entry, at, scan) for at, entry in enumerate(lorebook.entries, 1)]
     room = most_tokens
-    wanted = sorted(
-        (one for one in judged if one.is_in),
-        key=lambda one: (not one.entry.constant, -one.entry.insertion_order, one.place),
-    )
+    wanted = sorted((one for one in judged if one.is_in), key=lambda one: one.priority)
     over = set()
     for one in wanted:
         tokens = tokens_of(one.entry.content)
@@ -116,11 +119,24 @@ def judge(lorebook: Lorebook, turns: Sequence[ScannedTurn], most_tokens: int) ->
     ]
 
 
-def told(judged: Iterable[Judged]) -> list[LoreEntry]:
+def told(judged: Iterable[Judged]) -> list[Judged]:
     """Return the entries that the narrator is told, in the order in which they are told."""
     chosen = (one for one in judged if one.is_in)
+    return sorted(chosen, key=lambda one: (one.entry.insertion_order, one.place))
+
+
+def pieces_of(judged: Iterable[Judged]) -> list[Piece]:
+    """Return the pieces of the entries that the narrator is told. If the request lacks room even
+    so, those that come last go first."""
+    chosen = told(judged)
+    last_first = sorted((one.priority for one in chosen), reverse=True)
     return [
-        one.entry for one in sorted(chosen, key=lambda one: (one.entry.insertion_order, one.place))
+        Piece(
+            one.entry.content.strip(),
+            rank=last_first.index(one.priority),
+            recorded_at=one.place - 1,
+        )
+        for one in chosen
     ]
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from agents.exceptions import PromptTooLong
 from agents.prompting.budget import TOKENS_PER_MESSAGE
-from agents.prompting.layers import Layer, Piece, Pieces, Trim
+from agents.prompting.layers import IN, OUT, Layer, Piece, Pieces, Trim
 from agents.prompting.sent_layers import SentLayer, join_layers
 from agents.prompting.too_long import too_long
 from agents.providers.base import Message
@@ -225,5 +225,21 @@ def _as_sent(stages: _Stages, weight_per_token: float) -> SentLayer:
         dropped=len(before.pieces) - len(after.pieces),
         reason=stages.reason,
         left_out=after.sized.left_out,
-        record=before.record,
+        record=_recorded(stages),
     )
+
+
+def _recorded(stages: _Stages) -> tuple[str, ...]:
+    """Return the record of the layer, in which the lines of dropped pieces say that they are out,
+    and why."""
+    record, kept = list(stages.original.record), set(map(id, stages.fitted.pieces))
+    for piece in stages.original.pieces:
+        at = piece.recorded_at
+        if at is not None and id(piece) not in kept:
+            told = record[at].removeprefix(IN)
+            reason = stages.reason
+            has_reason = told.endswith(")")
+            record[at] = OUT + (
+                f"{told[:-1]}, but {reason})" if has_reason else f"{told} ({reason})"
+            )
+    return tuple(record)

@@ -43,6 +43,7 @@ class Piece:
     is dropped with the last of them. `block` and `place` are the words by which a record names the
     piece if it was left out, such as "Prompts 1-7" and "event 2". Only pieces of memory and of the
     transcript have a `block`. `prompt` is the number of the turn that the piece tells, or 0.
+    `recorded_at` is the place of the piece's line in the record of its layer, or None.
     """
 
     text: str
@@ -55,6 +56,7 @@ class Piece:
     block: str = ""
     place: str = ""
     prompt: int = 0
+    recorded_at: int | None = None
 
     def __post_init__(self) -> None:
         # The texts are escaped here rather than when they are sent, because the weight must be the
@@ -75,13 +77,16 @@ class Piece:
         return replace(self, text=self.brief, brief="")
 
 
+IN, OUT = "In: ", "Out: "
+
+
 class Pieces(tuple[Piece, ...]):
     """The pieces of a layer.
 
     What trimming has to know of them is worked out once, because many requests have the same
     memory, of which a long chapter has thousands of pieces. `gone` are the pieces that were dropped
     from them. `record` says in a line for each text that a source could have told why it is told or
-    not.
+    not. Such a line begins with `IN` or `OUT`, and may end with the reason in brackets.
     """
 
     gone: tuple[Piece, ...] = ()

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from agents.models import LLMArtifact
 from agents.providers.base import Message
@@ -64,7 +65,9 @@ def test_the_note_stands_at_its_depth_in_its_role(scripted: ScriptedProvider, ro
     assert "Reply 3." in after
     # The tools stand in the first system message, not behind a note of the same role.
     assert "moveToLocation" in sent(scripted)[0].content
-    assert dry_run(chapter)["AUTHORS_NOTE"]["record"] == [f"In: before the last 2 turns, as {role}"]
+    assert dry_run(chapter)["AUTHORS_NOTE"]["record"] == [
+        f"In: before the last 2 turns, as far as there is room for them, as {role}"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +75,7 @@ def test_the_note_stands_at_its_depth_in_its_role(scripted: ScriptedProvider, ro
     [
         (0, "In: after the history, as user"),
         (1, "In: before the last turn, as user"),
-        (2, "In: before the last 2 turns, as user"),
+        (2, "In: before the last 2 turns, as far as there is room for them, as user"),
         (9, "In: at the beginning of the history, which has only 2 turns, as user"),
     ],
 )
@@ -199,6 +202,42 @@ def test_examples_keep_to_their_budget(scripted: ScriptedProvider) -> None:
     assert layer["record"][0] == "In: everybody"
     assert layer["record"][-1] == "Out: everybody (over the budget of 3,000 tokens)"
     assert layer["tokens"] < 3_200
+
+
+def test_what_a_full_window_leaves_out_is_recorded_as_out(
+    scripted: ScriptedProvider, settings: Settings
+) -> None:
+    settings.LLM, settings.MODEL = "openai", "nobody-knows-this-model"
+    settings.OPENAI_BASE_URL = "http://localhost:9/v1"
+    settings.CONTEXT_WINDOW = 32_000
+    how: list[dict[str, Any]] = [
+        {"constant": True},
+        {"keywords": "look"},
+        {"keywords": "i", "insertion_order": 7},
+    ]
+    lorebook = {
+        "entries": [
+            {"name": f"Lore {at}", "content": f"LORE-{at} holds. " * 12, **one}
+            for at, one in enumerate(how)
+        ]
+    }
+    talk = [{"text": f"TALK-{at}. " + "word " * 80} for at in range(2)]
+    chapter = guided(lorebook=lorebook, talk=talk)
+    # The smaller the window, the more must go.
+    seen = set[tuple[str, ...]]()
+    for window in range(4_700, 3_900, -60):
+        settings.CONTEXT_WINDOW = window
+        run = call("POST", address(chapter, "dry-run"), {"user_text": "I look."}).json()
+        if run["too_long"]:
+            break
+        layers = {one["name"]: one for one in run["layers"]}
+        for name, mark in (("LORE", "LORE-"), ("EXAMPLES_OF_TALK", "TALK-")):
+            record = layers[name]["record"]
+            told = [f"{mark}{at}" in layers[name]["text"] for at in range(len(record))]
+            assert told == [line.startswith("In: ") for line in record], record
+            seen.add(tuple(record))
+    left_out = [line for record in seen for line in record if "but the window is full" in line]
+    assert "Out: Lore 2 (keyword “i” in turn 1, but the window is full)" in left_out
 
 
 def test_texts_of_people_cannot_pass_for_parts_of_the_request(scripted: ScriptedProvider) -> None:

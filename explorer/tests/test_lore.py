@@ -44,10 +44,10 @@ def test_the_choice_keeps_to_budget_order_and_depth(
 
     assert [one.entry for one in judged] == entries
     assert judged == judge(lorebook, turns(*texts), budget)
-    assert sum(tokens_of(one.content) for one in chosen) <= budget
-    orders = [one.insertion_order for one in chosen]
+    assert sum(tokens_of(one.entry.content) for one in chosen) <= budget
+    orders = [one.entry.insertion_order for one in chosen]
     assert orders == sorted(orders)
-    assert all(one.content.strip() for one in chosen)
+    assert all(one.entry.content.strip() for one in chosen)
     # What is not read changes nothing: the turns before the deepest scan.
     deepest = most_scanned(lorebook)
     unread = ["ferry mill bell Osk's two lanterns 渡し船"] * max(len(texts) - deepest, 0)
@@ -57,12 +57,10 @@ def test_the_choice_keeps_to_budget_order_and_depth(
     # Whoever is out only for the budget has nobody before who takes less of what is left.
     for one in judged:
         if "over the budget" in one.reason:
-            rank = (not one.entry.constant, -one.entry.insertion_order, one.place)
             before = sum(
                 tokens_of(other.entry.content)
                 for other in judged
-                if other.is_in
-                and (not other.entry.constant, -other.entry.insertion_order, other.place) < rank
+                if other.is_in and other.priority < one.priority
             )
             assert before + tokens_of(one.entry.content) > budget
 
