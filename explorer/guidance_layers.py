@@ -19,7 +19,6 @@ from explorer.setup import setup_for
 from explorer.state import world_for
 from sessions.models import PERSON, Attempt, Session
 from sessions.transcript import chosen_entries
-from world.names import normalized
 from world.state import World
 
 # The most tokens of all examples of talk. A small model has little room.
@@ -151,8 +150,7 @@ def _why_not_told(one: TalkExample, world: World, met: frozenset[str]) -> str:
         return "nothing is written in it"
     if not one.name:
         return ""
-    form = normalized(one.name)
-    person = next((one for one in world.people.values() if normalized(one.name) == form), None)
+    person = world.find_called(one.name)
     if person is None:
         return "there is nobody of this name"
     if person.name in met:

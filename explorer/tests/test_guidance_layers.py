@@ -172,6 +172,7 @@ def test_examples_stand_after_the_persona_and_hidden_people_have_none(
         {"name": "Osk", "text": "TALK-OSK"},
         {"name": "Marta Quill", "text": "TALK-MARTA"},
         {"name": "Nobody", "text": "TALK-NOBODY"},
+        {"name": "Edda", "text": "TALK-EDDA"},
         {"text": "TALK-ALL"},
         {"name": "Ib"},
     ]
@@ -191,6 +192,7 @@ def test_examples_stand_after_the_persona_and_hidden_people_have_none(
         "In: Osk",
         "In: Marta Quill",
         "Out: Nobody (there is nobody of this name)",
+        "In: Edda",
         "In: everybody",
         "Out: Ib (nothing is written in it)",
     ]
