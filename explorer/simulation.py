@@ -77,23 +77,27 @@ def find_unseen(world: World, open_threads: Sequence[str]) -> list[Unseen]:
         ticks = world.tick - place.unseen_since
         if len(people) < 2 or any(one.is_player for one in people):
             continue
-        names = [name for one in people for name in _names_in_threads(one, world)]
-        is_urgent = any(is_named_in(thread, name) for thread in open_threads for name in names)
-        is_full = ticks > _SUMMARY_UNTIL or (is_urgent and ticks >= _FULL_FROM_WITH_THREAD)
+        is_urgent = ticks >= _FULL_FROM_WITH_THREAD and any(
+            _is_named_in(thread, one, world) for thread in open_threads for one in people
+        )
+        is_full = ticks > _SUMMARY_UNTIL or is_urgent
         if is_full or ticks > _NOTHING_UNTIL:
             found.append(Unseen(place.name, people, ticks, is_full))
     found.sort(key=lambda one: -one.ticks)
     return found[:MOST_PLACES_OF_A_MOVE]
 
 
-def _names_in_threads(person: Person, world: World) -> list[str]:
-    """Return the names by which a thread of memory may call this person: the name, the aliases, and
-    those parts of the name that nobody else has, such as Osk of Osk Brandt."""
+def _is_named_in(thread: str, person: Person, world: World) -> bool:
+    """Return whether the thread of memory names this person by the name, by an alias, or by a part
+    of the name that nobody else has, such as Osk of Osk Brandt."""
+    folded = thread.casefold()
     parts = (one for one in person.name.split() if one[:1].isupper())
-    return [
-        *(person.name, *person.aliases),
-        *(part for part in parts if world.find_called(part) == person),
-    ]
+    named = (
+        name
+        for name in (person.name, *person.aliases, *parts)
+        if name.casefold() in folded and is_named_in(thread, name)
+    )
+    return any(world.find_called(name) == person for name in named)
 
 
 def ask_for_simulation(attempt: Attempt) -> None:
