@@ -183,10 +183,12 @@ async def write_scene(
             # A scene that is too short is kept, because its calls were already paid for.
             logger.warning("scene %s stays short: %s", number, type(refusal).__name__)
             break
-        more = _clean(agent, more)
+        more, is_done = _without_done(_clean(agent, more))
         if _is_done(more) or why_no_prose(more) or repeats(more, text):
             break
         text = f"{text}\n\n{more.strip()}"
+        if is_done:
+            break
     return end_at_sentence(text) if was_cut else text.strip()
 
 
@@ -199,6 +201,13 @@ def _clean(agent: Agent, text: str) -> str:
 def _is_done(text: str) -> bool:
     """Return whether the narrator says that nothing is left to tell."""
     return text.strip(_AROUND_DONE).upper() == DONE_WORD
+
+
+def _without_done(text: str) -> tuple[str, bool]:
+    """Return the text without the line by which the narrator says that nothing is left to tell, and
+    whether there was such a line at the end. A person of the story may say "Done." there."""
+    told, _, last = text.rstrip().rpartition("\n")
+    return (told, True) if last.strip(" \t.*_") == DONE_WORD else (text, False)
 
 
 async def _begin(

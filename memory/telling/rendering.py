@@ -57,8 +57,8 @@ class BlockForm:
 
 
 def render(block: MemoryBlock) -> str:
-    """Return the block's text for requests. It does not list the cast, because the layer CAST of
-    each request does."""
+    """Return the block's text for requests. It does not list the cast, because each request does so
+    in another layer."""
     form = _form_of(block)
     sections = [one for one in form.sections(block.json_payload, ()) if one.label != _CAST]
     return _compact(form.heading(block), _filled(sections))

@@ -145,6 +145,25 @@ def test_a_narrator_that_has_told_everything_is_not_pressed(
     assert len(provider.history) == 2
 
 
+@pytest.mark.parametrize(
+    ("end", "kept", "calls"),
+    [
+        ("He slept.\n\nDONE", "He slept.", 2),
+        ("He slept.\n\n**DONE.**", "He slept.", 2),
+        ('He slept.\n\n"Done."', 'He slept.\n\n"Done."', 3),
+    ],
+)
+def test_the_word_that_ends_a_continuation_is_not_told(
+    provider: ScriptedProvider, run_jobs: RunJobs, end: str, kept: str, calls: int
+) -> None:
+    chapter = make_ended_chapter()
+    provider.enqueue(words(80), end, "DONE")
+    request_build(chapter.pk)
+    run_jobs()
+    assert NarrativeDraft.objects.get().chapter_text == f"{words(80)}\n\n{kept}"
+    assert len(provider.history) == calls
+
+
 def test_a_small_model_reaches_5000_words_scene_by_scene(
     small_window: None, provider: ScriptedProvider, run_jobs: RunJobs
 ) -> None:
