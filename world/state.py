@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from world.names import normalized
+from world.names import is_description, normalized, parts_of
 
 # How somebody came to know something.
 Source = Literal["witnessed", "told", "inferred"]
@@ -122,14 +122,18 @@ class World:
         """Return the person whom this name means in a text: the one with this name or alias, or
         else the only one of `among` whose name has all of its words, such as Osk Brandt for Osk.
 
-        Without `among`, the people where the player is come first, and then everybody.
+        Without `among`, the people where the player is come first, and then everybody. A
+        description means nobody elsewhere: there may be more than one smith, and John Smith need
+        not be one.
         """
         if found := self.find_person(name):
             return found
         words = set(normalized(name).split())
         everybody = self.people.values() if among is None else among
-        named = [one for one in everybody if words and words <= set(normalized(one.name).split())]
+        named = [one for one in everybody if words and words <= parts_of(one.name)]
         here = [one for one in named if among is None and one.location == self.player_location]
+        if among is None and is_description(name):
+            named = []
         return next((some[0] for some in (here, named) if len(some) == 1), None)
 
     def find_place(self, name: str) -> Place | None:

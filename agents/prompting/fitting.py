@@ -232,6 +232,9 @@ def _as_sent(stages: _Stages, weight_per_token: float) -> SentLayer:
 def _recorded(stages: _Stages) -> tuple[str, ...]:
     """Return the record of the layer, in which the lines of dropped pieces say that they are out,
     and why."""
+    if not stages.original.record:
+        # Memory has thousands of pieces, and no record.
+        return ()
     record, kept = list(stages.original.record), set(map(id, stages.fitted.pieces))
     for piece in stages.original.pieces:
         at = piece.recorded_at

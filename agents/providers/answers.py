@@ -12,7 +12,7 @@ from agents.providers.failures import (
     dropped,
     not_the_protocol,
     refused_or_busy,
-    words_of,
+    shortened,
 )
 from agents.providers.subjects import Subject
 from agents.providers.tool_calls import GatheredCalls
@@ -97,7 +97,7 @@ class Answer:
         if not has_text and not self.tool_calls:
             is_silent = self._finish_reason == "stop" and not self._refusal
             error = (EmptyReply if is_silent else UnusableReply)(
-                self._why_empty(), said=words_of(self._refusal)
+                self._why_empty(), said=shortened(self._refusal, self._secret)
             )
             raise Failure(error)
         if self._finish_reason == "content_filter":

@@ -123,7 +123,7 @@ def refused_or_busy(
     error = body if isinstance(body, Mapping) else {}
     code, kind = (_text(error, name) for name in ("code", "type"))
     status = status or (int(code) if _STATUS.fullmatch(code) else 500)
-    said = _shortened(_text(error, "message"), secret)
+    said = shortened(_text(error, "message"), secret)
     if status == 402 or not _NO_CREDIT.isdisjoint((code, kind)):
         message = f"{subject} says that the account has no credit left. Add some there, then retry."
         return Failure(ProviderRefused(message, said=said))
@@ -199,15 +199,15 @@ def _minutes(seconds: float) -> str:
     return "1 minute" if minutes == 1 else f"{minutes} minutes"
 
 
-def words_of(said: str) -> str:
+def _words_of(said: str) -> str:
     """Return the message of a server or a model as text on one line, which ends as a sentence."""
     words = as_text(" ".join(said.split()))
     return words if not words or words.endswith((".", "!", "?", "…")) else f"{words}."
 
 
-def _shortened(message: str, secret: str) -> str:
-    """Return the server's message on one line, without the key and not too long."""
-    words = _without_key(words_of(message), secret)
+def shortened(message: str, secret: str) -> str:
+    """Return the message of a server or a model on one line, without the key and not too long."""
+    words = _without_key(_words_of(message), secret)
     return f"{words[:_DETAIL_LENGTH]}…" if len(words) > _DETAIL_LENGTH else words
 
 

@@ -270,6 +270,12 @@ class TestBrokenAnswers:
         assert outcome.error.said == "I cannot."
         assert "I cannot" not in str(outcome.error)
 
+    def test_the_key_is_not_in_what_a_model_says(self) -> None:
+        declining = streams(delta_chunk(refusal=f"No, {KEY}."), delta_chunk("stop"), "[DONE]")
+        outcome = call(declining)
+        assert outcome.error is not None
+        assert outcome.error.in_full.endswith("“No, [key].”")
+
 
 class TestTimeOuts:
     @pytest.mark.parametrize("texts", [(), ("",)], ids=["no answer", "no text"])
