@@ -9,9 +9,10 @@ from bench.chapter_client import ChapterClient
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import chapter as chapter
 from storyengine.tabs.tests.in_browser import draft as draft
-from storyengine.tabs.tests.in_browser import expect_turn, open_play, open_world
+from storyengine.tabs.tests.in_browser import expect_idle, expect_turn, open_play, open_world
 from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tabs.tests.in_browser import program as program
+from storyengine.tests.running import ScriptedProgram
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
@@ -29,6 +30,12 @@ LISTEN = """() => {
 FOCUSED = """() => {
   const one = document.activeElement;
   return { isBody: one === document.body, words: one.innerText || one.value || "", id: one.id };
+}"""
+
+# The focus is moved shortly after a swap.
+HAS_FOCUS = """(id) => {
+  const one = document.activeElement;
+  return one !== document.body && (!id || one.id === id);
 }"""
 
 
@@ -88,6 +95,47 @@ def test_after_a_swap_the_focus_is_on_what_follows(page: Page, chapter: ChapterC
     page.keyboard.press("Enter")
     expect_turn(page, 1, "The door opens.")
     assert not focused(page)["isBody"]
+
+
+def test_after_no_act_on_a_turn_the_focus_is_on_the_body(
+    page: Page, program: ScriptedProgram, chapter: ChapterClient
+) -> None:
+    def press(selector: str) -> None:
+        one = page.locator(selector).first
+        one.evaluate("one => { one.closest('#play-upper').dataset.old = ''; }")
+        one.focus()
+        page.keyboard.press("Enter")
+        # The part of the page with the button was drawn anew.
+        expect(page.locator("[data-old]")).to_have_count(0)
+
+    def send(words: str) -> None:
+        page.locator("#prompt-text").fill(words)
+        page.locator("#prompt-text").press("Enter")
+
+    open_play(page, chapter)
+    send("The door opens.")
+    expect_turn(page, 1, "The door opens.")
+    press("#another-reply")
+    expect(page.locator(".attempts-said")).to_have_text("Reply 2 of 2")
+    expect_idle(page)
+    page.wait_for_function(HAS_FOCUS, arg="")
+    press("#choose-earlier")
+    expect(page.locator(".attempts-said")).to_have_text("Reply 1 of 2")
+    page.wait_for_function(HAS_FOCUS, arg="choose-earlier")
+    press("#all-replies")
+    expect(page.locator("#all-replies")).to_have_attribute("aria-pressed", "true")
+    page.wait_for_function(HAS_FOCUS, arg="all-replies")
+
+    program.model.queue_faults("401", "401")
+    send("Knock.")
+    broken = page.locator("#broken")
+    expect(broken).to_be_visible()
+    press("#broken form button")
+    expect(broken).to_be_visible()
+    page.wait_for_function(HAS_FOCUS, arg="")
+    press("[action$='set-aside'] button")
+    expect(page.locator(".set-aside")).to_be_visible()
+    page.wait_for_function(HAS_FOCUS, arg="")
 
 
 def test_a_focused_element_that_a_swap_takes_away_hands_the_focus_on(
