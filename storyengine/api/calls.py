@@ -79,7 +79,10 @@ class CallDocument(CallFigures):
     agent_id: int | None = Field(description="Null for an agent without a number.")
     agent: str
     provider: str
-    error: str
+    error: str = Field(
+        description="Why the call failed, or empty. After “It says:” stand the words of the server "
+        "itself, which no other message has."
+    )
     estimated_tokens: int = Field(description="Of the prompt, before it was sent.")
     layers: list[LayerDocument]
     prompt_characters: int

@@ -53,6 +53,21 @@ def test_the_suggestion_is_announced_until_one_is_there(page: Page) -> None:
     expect(announced).to_be_visible()
 
 
+def test_on_a_phone_the_announced_suggestion_leaves_room_for_all(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 664})
+    open_starter(page)
+    # The models of the test are not known, and the page says so above all else.
+    said_above = page.locator(".model-note").bounding_box()
+    end = page.locator(".button-end").bounding_box()
+    transcript = page.locator("#transcript").bounding_box()
+    assert said_above is not None
+    assert end is not None
+    assert transcript is not None
+    expect(page.get_by_role("link", name="A prompt is suggested at the end")).to_be_visible()
+    assert end["y"] + end["height"] - said_above["height"] <= 664
+    assert transcript["height"] >= 0.45 * 664
+
+
 def test_who_writes_without_scrolling_sees_the_own_words_and_the_reply(page: Page) -> None:
     open_starter(page)
     page.locator("#prompt-text").fill("The lamp goes out.")
