@@ -25,10 +25,9 @@
   const note = (element) => {
     const isAtEnd = Math.abs(endOf(element) - element.scrollTop) < NEARLY;
     const { scrollTop: top, clientWidth: width, clientHeight: height } = element;
-    const follows = element.matches?.("[data-follows]");
-    const anchor = follows && anchorOf(element);
+    const anchor = element.matches?.("[data-follows]") && anchorOf(element);
     // What stands at the end need not be announced to who is there.
-    if (follows) element.toggleAttribute("data-is-at-end", isAtEnd);
+    element.dataset.end = isAtEnd;
     places.set(element.id || "page", { element, isAtEnd, top, width, height, anchor });
   };
   const bringBack = (element, { top, anchor }) => {
@@ -81,12 +80,10 @@
   settle();
 
   // Who read from the top, as in a starter, sees the own words and the reply to them all the same.
-  let startsAtTop = document.querySelector("[data-starts-at-top]") !== null;
+  if (!document.querySelector("[data-starts-at-top]")) return;
   document.body.addEventListener("prompt-accepted", () => {
     const transcript = document.getElementById("transcript");
-    if (!startsAtTop || !transcript) return;
-    startsAtTop = false;
     toEnd(transcript);
     note(transcript);
-  });
+  }, { once: true });
 })();
