@@ -112,7 +112,9 @@ def _characters_sent(played: PlayedSession, calls: Sequence[dict[str, Any]]) -> 
     prompts = character_prompts(calls)
     total, full = sum(map(len, prompts)), _full_history(played, len(prompts[0]))
     return [
-        *prompt_figures(prompts, pairs=len(played.session.pairs)),
+        *prompt_figures(
+            prompts, pairs=0 if played.session.is_made_up else len(played.session.pairs)
+        ),
         Figure(
             "- over the whole transcript each time, without memory",
             total / full,

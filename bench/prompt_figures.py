@@ -13,7 +13,7 @@ LEAST_CACHED = 4_096
 # A character outside the provider's cache costs this many times as much as a character in the
 # cache.
 CACHE_DISCOUNT = 10
-# The targets below are for a session with this many prompts.
+# The targets below are for a recorded session with this many prompts.
 TARGET_PROMPTS = 84
 MOST_CHARACTERS = 1_450_000
 MOST_COST = 450_000
@@ -24,7 +24,8 @@ def prompt_figures(prompts: Sequence[str], *, pairs: int) -> list[Figure]:
     """Return the figures.
 
     `prompts` are the requests to characters, in the order in which they were sent. `pairs` is the
-    number of prompts of the session. The figures have targets only if `pairs` is TARGET_PROMPTS.
+    number of prompts of the session, or 0 if it was made up. The figures have targets only if
+    `pairs` is TARGET_PROMPTS.
     """
     has_targets = pairs == TARGET_PROMPTS
     total = sum(map(len, prompts))

@@ -5,7 +5,7 @@ A recorded session is a file of JSON lines. The first line has "roster" (names i
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,15 @@ class Pair:
 
 @dataclass(frozen=True)
 class RecordedSession:
+    """A session. If `is_made_up`, the targets for recorded sessions are not meant for it."""
+
     roster: tuple[str, ...]
     summary: str
     pairs: tuple[Pair, ...]
+    is_made_up: bool = field(default=False, compare=False)
 
     def first(self, count: int) -> "RecordedSession":
-        return RecordedSession(self.roster, self.summary, self.pairs[:count])
+        return replace(self, pairs=self.pairs[:count])
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def synthetic_session(pairs: int) -> RecordedSession:
         Pair(n % len(roster) + 1, beat_text(n), reply_text(n, SYNTHETIC_REPLY_WORDS))
         for n in range(pairs)
     )
-    return RecordedSession(roster, summary, made)
+    return RecordedSession(roster, summary, made, is_made_up=True)
 
 
 # The lengths of these lists have no common divisor, so that sequences of words seldom repeat. A

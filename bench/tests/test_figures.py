@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,6 +79,16 @@ def test_a_short_chapter_is_missed() -> None:
     played.chapter["narrative_drafts"][-1]["chapter_text"] = "word " * 2_000
 
     assert missed(played, model_calls()) == ["Words of the chapter"]
+
+
+def test_only_a_recorded_session_has_targets_for_the_sizes_of_requests() -> None:
+    made_up = played_session()
+    made_up.session = synthetic_session(84)
+    assert made_up.session.first(84).is_made_up
+    assert figure("Characters sent", made_up).passed is None
+    recorded = played_session()
+    recorded.session = replace(made_up.session, is_made_up=False)
+    assert figure("Characters sent", recorded).passed is True
 
 
 def test_only_character_prompts_count_as_characters_sent() -> None:
