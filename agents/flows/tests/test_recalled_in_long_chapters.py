@@ -1,5 +1,5 @@
-"""In a small window, a long chapter's prompt gets the passages that it is about, from the record
-and from memory, and everything else gives way a little for them."""
+"""Where memory has no room for all of it, a long chapter's prompt gets the passages that it is
+about, from the record and from memory, and everything else gives way a little for them."""
 
 from typing import Any
 
@@ -65,9 +65,14 @@ def chapter() -> Session:
     return chapter
 
 
-@pytest.fixture(params=[("openai", 8_192), ("embedded", 6_000)], ids=["medium", "minimal"])
+SMALL = {"medium": ("openai", 8_192, 16_000), "minimal": ("embedded", 6_000, 16_000)}
+# In a large window, memory gives way only if it has more tokens than it may have.
+ALL = {**SMALL, "full": ("openai", 128_000, 3_000)}
+
+
+@pytest.fixture(params=ALL.values(), ids=list(ALL))
 def _window(request: pytest.FixtureRequest, settings: Settings) -> None:
-    settings.LLM, settings.CONTEXT_WINDOW = request.param
+    settings.LLM, settings.CONTEXT_WINDOW, settings.MEMORY_TOKENS = request.param
     settings.MODEL, settings.MODEL_BY_AGENT = "a-model-nobody-knows", {}
     settings.MAX_OUTPUT = 1_000
 
@@ -172,6 +177,7 @@ class TestNothingIsSearched:
         assert NAME not in texts(ask(chapter, ASKED, 1))
         assert searches == []
 
+    @pytest.mark.parametrize("_window", SMALL.values(), ids=list(SMALL), indirect=True)
     def test_but_it_is_once_the_window_has_no_room_for_a_turn(self, searches: list[str]) -> None:
         chapter = make_active_chapter(chunk_size_prompts=CHUNK)
         add_lock(chapter, {})
