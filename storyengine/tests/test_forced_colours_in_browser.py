@@ -7,6 +7,7 @@ from pytest_django import Settings
 from agents.providers.scripted import ScriptedProvider
 from sessions.tests.factories import add_prompts, make_active_chapter
 from storyengine.tabs.tests.addresses import address
+from storyengine.tests.pages_in_states import pages_in_all_states
 from storyengine.tests.rendered_pages import Pages, browse, rendered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.browser]
@@ -51,3 +52,16 @@ def test_nothing_moves_for_people_who_want_less_motion(pages: Pages) -> None:
             assert page.evaluate(MOVING), "nothing moves in any case"
             page.emulate_media(reduced_motion="reduce")
             assert page.evaluate(MOVING) == []
+
+
+def test_nothing_moves_for_them_on_any_page(
+    client: Client, settings: Settings, provider: ScriptedProvider
+) -> None:
+    settings.LLM = "scripted"
+    everywhere = pages_in_all_states(client)
+    assert len(everywhere) > 35
+    with browse(everywhere) as page:
+        page.emulate_media(reduced_motion="reduce")
+        for one in everywhere:
+            page.goto(one)
+            assert page.evaluate(MOVING) == [], one
