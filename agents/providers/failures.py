@@ -33,7 +33,7 @@ LONGEST_WAIT = 86_400.0
 # that is removed even inside a word.
 SHORTEST_KEY, LONG_KEY = 4, 12
 _USUAL_END = "The address of a server usually ends in /v1."
-# The codes by which OpenAI and similar servers say that an account has no credit. Waiting does not
+# The codes by which OpenAI and similar servers say that an account lacks credit. Waiting does not
 # help in this case.
 _NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
 
@@ -125,7 +125,9 @@ def refused_or_busy(
     status = status or (int(code) if _STATUS.fullmatch(code) else 500)
     said = shortened(_text(error, "message"), secret)
     if status == 402 or not _NO_CREDIT.isdisjoint((code, kind)):
-        message = f"{subject} says that the account has no credit left. Add some there, then retry."
+        message = (
+            f"{subject} says that the account has too little credit. Add some, then try again."
+        )
         return Failure(ProviderRefused(message, said=said))
     if status == 429:
         retry_after = _read_retry_after(headers)

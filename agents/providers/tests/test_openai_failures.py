@@ -53,7 +53,7 @@ class TestRefusals:
         [
             (400, "choose another model"),
             (401, "OPENAI_API_KEY"),
-            (402, "no credit left"),
+            (402, "too little credit"),
             (403, "whether its key may use this model"),
             (404, "STORYENGINE_MODEL"),
             (422, "choose another model"),
