@@ -150,9 +150,10 @@ def _why_not_told(one: TalkExample, world: World, met: frozenset[str]) -> str:
         return "nothing is written in it"
     if not one.name:
         return ""
-    person = world.find_called(one.name)
+    # Where the player is decides nothing, because examples stand in the part that no move changes.
+    person = world.find_called(one.name, world.people.values())
     if person is None:
-        return "there is nobody of this name"
+        return "nobody is called so, or several are"
     if person.name in met:
         return "met in this turn, so from the next turn on"
     return "" if person.is_discovered or person.is_player else "hidden until you meet"

@@ -162,11 +162,12 @@ def discover(arguments: DiscoverCharacter, context: ToolContext) -> ToolResult:
     known = known or world.find_called(called)
     if known is None:
         return _introduce(arguments, world, joins=_may_join(context))
+    is_here = known.location == world.player_location
     if known.is_player:
         return ToolResult(f"{known.name} is the player, whom nobody has to discover.")
     if known.is_discovered:
-        return ToolResult(f"{known.name} is known already. Nothing was changed.")
-    is_here = known.location == world.player_location
+        where = "" if is_here else " and is not here now"
+        return ToolResult(f"{known.name} is known already{where}. Nothing was changed.")
     if not (is_here and context.readable["offered"].get(known.name, False)):
         # The name that the narrator has used, because it may not know the other ones.
         return ToolResult(

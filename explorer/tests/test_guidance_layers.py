@@ -191,11 +191,27 @@ def test_examples_stand_after_the_persona_and_hidden_people_have_none(
     assert layer["record"] == [
         "In: Osk",
         "In: Marta Quill",
-        "Out: Nobody (there is nobody of this name)",
+        "Out: Nobody (nobody is called so, or several are)",
         "In: Edda",
         "In: everybody",
         "Out: Ib (nothing is written in it)",
     ]
+
+
+def test_a_move_changes_no_example(scripted: ScriptedProvider) -> None:
+    people = [{"name": "Osk Brandt"}, {"name": "Pia Brandt", "location": "The Mill"}]
+    people += [{"name": "Old Ferryman", "location": "The Landing"}]
+    names = ("Brandt", "Pia", "the ferryman")
+    chapter = guided(people=people, talk=[{"name": name, "text": "Aye."} for name in names])
+    record = dry_run(chapter)["EXAMPLES_OF_TALK"]["record"]
+    assert record == [
+        "Out: Brandt (nobody is called so, or several are)",
+        "In: Pia",
+        "In: the ferryman",
+    ]
+    scripted.enqueue(calls("", move("The Mill")), "Flour.")
+    play(chapter, "I go.")
+    assert dry_run(chapter)["EXAMPLES_OF_TALK"]["record"] == record
 
 
 def test_examples_keep_to_their_budget(scripted: ScriptedProvider) -> None:

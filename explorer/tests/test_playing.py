@@ -388,6 +388,15 @@ def test_a_part_of_a_name_means_the_one_who_has_it(scripted: ScriptedProvider) -
     assert world.people["Osk Brandt"].location == "The Landing"
     assert world.people["Marta Quill"].is_discovered
     assert tool_results(scripted)[2].startswith("Marta is not to be found here")
+    assert tool_results(scripted)[1] == "Osk Brandt is known already. Nothing was changed."
+
+
+def test_somebody_known_who_is_elsewhere_is_told_as_not_here(scripted: ScriptedProvider) -> None:
+    chapter = begin({**TAVERN, "people": [{"name": "Osk Brandt", "location": "The Mill"}]})
+    scripted.enqueue(calls("", discover("Osk")), "Nobody answers.")
+    play(chapter)
+    [told] = tool_results(scripted)
+    assert told == "Osk Brandt is known already and is not here now. Nothing was changed."
 
 
 def test_a_name_that_two_people_share_is_nobodys(scripted: ScriptedProvider) -> None:
