@@ -34,11 +34,18 @@ def setup_of(chapter: Session) -> BaseModel | None:
 
 def keep_fields(attempt: Attempt) -> None:
     """Store the fields that the end of the reply needs (`Mode.kept_fields`), as they are when the
-    attempt's run begins. So a reply that the user keeps after a stop ends as it began."""
+    attempt's run begins. So a reply that the user keeps after a stop ends as it began.
+
+    The fields of the run that wrote the present text stay, because this text stays until the new
+    run has text of its own.
+    """
     names = mode_of(attempt.session).kept_fields
     if names:
-        setup = present_setup(attempt.session)
-        attempt.kept_setup = {name: setup[name] for name in sorted(names) if name in setup}
+        setup, of_text = present_setup(attempt.session), attempt.text_run_id
+        attempt.kept_setup = {str(of_text): attempt.kept_setup_of(of_text)} if of_text else {}
+        attempt.kept_setup[str(attempt.run_id)] = {
+            name: setup[name] for name in sorted(names) if name in setup
+        }
         run_of(attempt).update(kept_setup=attempt.kept_setup)
 
 
@@ -46,7 +53,8 @@ def setup_at(attempt: Attempt) -> BaseModel | None:
     """Return the fields of `setup_of`, of which the kept ones are as they were when the attempt's
     run began."""
     chapter = attempt.session
-    return check_setup(mode_of(chapter), chapter.tab1.mode_setup | (attempt.kept_setup or {}))
+    kept = attempt.kept_setup_of(attempt.run_id)
+    return check_setup(mode_of(chapter), chapter.tab1.mode_setup | kept)
 
 
 def handed_on_of(chapter: Session) -> dict[str, Any]:

@@ -210,8 +210,9 @@ def start_keeping(attempt: Attempt) -> Attempt:
     """Put a broken attempt with text back in flight, so that its text can be committed.
 
     The attempt gets a new run, so a process that still writes to it finds that the old run has
-    ended. The changes of the run that wrote the text are copied to the new run. Raises WrongState
-    if the attempt has no text.
+    ended. The changes of the run that wrote the text are copied to the new run, and so are the
+    fields of the mode's setup with which that run began. Raises WrongState if the attempt has no
+    text.
     """
     if not attempt.partial_text.strip():
         raise WrongState("There is no text to keep. Retry the prompt, or send another.")
@@ -221,7 +222,8 @@ def start_keeping(attempt: Attempt) -> Attempt:
     if brought is not None:
         copy_changes(kept, brought, kept)
         kept.text_run_id = kept.run_id
-        kept.save(update_fields=["text_run_id"])
+        kept.kept_setup = {str(kept.run_id): kept.kept_setup_of(brought)}
+        kept.save(update_fields=["text_run_id", "kept_setup"])
     return kept
 
 

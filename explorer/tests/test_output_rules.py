@@ -217,6 +217,49 @@ class TestPlayed:
         call("POST", address(chapter, "keep"))
         assert events_of(chapter, 1)[-1] == ("agent", "You wait.")
 
+    def test_a_retry_that_writes_nothing_leaves_the_text_its_rules(
+        self, scripted: ScriptedProvider
+    ) -> None:
+        chapter = begin(self.rules(("shiver", "SHUDDER")))
+        gone = StreamBroken("gone")
+        scripted.enqueue(Script("You shiver.", error=gone), Script("", error=gone))
+        words = {"user_text": "I go."}
+        call("POST", address(chapter, "prompt"), words, Idempotency_Key="one")
+        call("PATCH", address(chapter, "setup"), {"output_rules": []})
+        call("POST", address(chapter, "prompt"), words, Idempotency_Key="one")
+        assert len(scripted.history) == 2
+        call("POST", address(chapter, "keep"))
+        assert events_of(chapter, 1)[-1] == ("agent", "You SHUDDER.")
+
+    def test_the_rules_of_a_stopped_reply_are_in_its_file(self, scripted: ScriptedProvider) -> None:
+        chapter = begin(self.rules(("shiver", "SHUDDER")))
+        scripted.enqueue(Script("You shiver.", error=StreamBroken("gone")))
+        call("POST", address(chapter, "prompt"), {"user_text": "I go."})
+        call("PATCH", address(chapter, "setup"), {"output_rules": []})
+
+        file = call("GET", address(chapter, "export")).json()
+        answer = call("POST", "/api/session/import", file)
+        copy = Session.objects.get(pk=answer.json()["session_id"])
+        assert call("POST", address(copy, "keep")).status_code == 201
+        assert events_of(copy, 1)[-1] == ("agent", "You SHUDDER.")
+
+    def test_a_file_cannot_bring_rules_that_the_way_to_play_would_refuse(
+        self, scripted: ScriptedProvider
+    ) -> None:
+        chapter = begin(self.rules(("shiver", "SHUDDER")))
+        scripted.enqueue(Script("You shiver.", error=StreamBroken("gone")))
+        call("POST", address(chapter, "prompt"), {"user_text": "I go."})
+        file = call("GET", address(chapter, "export")).json()
+        [broken] = file["chapter"]["unanswered_attempts"]
+        for kept in ({"output_rules": [{"pattern": "("}]}, {"description": "Mine."}):
+            broken["kept_setup"] = kept
+            refused = call("POST", "/api/session/import", file)
+            assert refused.status_code == 422
+            assert "unanswered_attempts[0].kept_setup is nothing that" in refused.json()["detail"]
+        broken |= {"kept_setup": {"output_rules": []}, "status": "set_aside"}
+        refused = call("POST", "/api/session/import", file)
+        assert "can never be kept" in refused.json()["detail"]
+
     def test_a_rule_counts_from_the_next_attempt(self, scripted: ScriptedProvider) -> None:
         chapter = begin()
         scripted.enqueue("You shiver.", "You shiver.")

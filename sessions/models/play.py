@@ -1,7 +1,7 @@
 """The tables of play: the attempts at the turns of a chapter, their events and their changes."""
 
 import uuid
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db import models
 from django.utils import timezone
@@ -70,8 +70,9 @@ class Attempt(models.Model):
     words = models.TextField()
     # The values of the fields that the mode adds to a prompt (`Mode.given`).
     given = models.JSONField(null=True, blank=True)
-    # Fields of the mode's setup as they were when the attempt's run began (`Mode.kept_fields`). It
-    # is None once the attempt is committed.
+    # Fields of the mode's setup as they were when a run began (`Mode.kept_fields`), by the id of
+    # the run: the latest one, and the one that wrote `partial_text`. It is None once the attempt is
+    # committed.
     kept_setup = models.JSONField(null=True, blank=True)
     # True if the attempt came with a starter. People wrote its reply, and no model was called.
     came_with_starter = models.BooleanField(default=False)
@@ -119,6 +120,11 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} to {self.actor or self.agent}: {self.status}"
+
+    def kept_setup_of(self, run_id: uuid.UUID | None) -> dict[str, Any]:
+        """Return the fields of the mode's setup that were stored when this run began."""
+        fields: dict[str, Any] = (self.kept_setup or {}).get(str(run_id), {})
+        return fields
 
     @property
     def is_running(self) -> bool:

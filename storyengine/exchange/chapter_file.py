@@ -241,6 +241,9 @@ class UnansweredEntry(Part):
     changed_layer: Payload | None = Field(None, description="Of a trial, what it changed.")
     witnesses: Witnesses | None
     partial_text: ModelText
+    kept_setup: Payload | None = Field(
+        None, description="Fields of the mode's `setup` as they were when the reply began."
+    )
     changes: Changes = []
     error: ErrorText
     submitted_at: Time

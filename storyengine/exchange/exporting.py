@@ -284,6 +284,13 @@ def _changed_layer(attempt: Attempt) -> dict[str, Any] | None:
     return {name: value for name, value in attempt.changed_layer.items() if name != "call_id"}
 
 
+def _kept_setup(attempt: Attempt) -> dict[str, Any] | None:
+    """Return the fields of the mode's setup with which the text began, if it can be kept."""
+    if attempt.is_trial or attempt.status == Attempt.Status.SET_ASIDE:
+        return None
+    return attempt.kept_setup_of(attempt.text_run_id) or None
+
+
 def _place_of(attempt_id: uuid.UUID | None, places: dict[uuid.UUID, int]) -> int | None:
     return None if attempt_id is None else places.get(attempt_id)
 
@@ -319,6 +326,7 @@ def _unanswered(
                 source=_place_of(attempt.source_id, places),
                 changed_layer=_changed_layer(attempt),
                 error=scrub_reply(attempt.error)[:ERROR_CHAR_LIMIT],
+                kept_setup=_kept_setup(attempt),
                 changes=changes[attempt.pk],
             )
         )

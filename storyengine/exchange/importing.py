@@ -361,10 +361,11 @@ def _unanswered(
     for attempt_id, entry in zip(_new_ids(attempts), attempts, strict=True):
         fields = dict(entry)
         number, changes = fields.pop("turn"), fields.pop("changes")
-        source = fields.pop("source")
+        source, kept = fields.pop("source"), fields.pop("kept_setup")
         attempt = Attempt(
             attempt_id=attempt_id,
             text_run_id=_run_of(attempt_id),
+            kept_setup=None if kept is None else {str(_run_of(attempt_id)): kept},
             session=session,
             turn_id=None if number is None else names.of_turn(number),
             source_id=None if number is None else names.of_attempt(number, source),

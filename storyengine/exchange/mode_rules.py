@@ -81,6 +81,8 @@ def check_kinds(chapter: Chapter) -> None:
             check(change.kind, mode.all_change_kinds, f"{place}.changes[{at}].kind", "change")
         if attempt.given is not None:
             _check_given(mode, attempt.given, f"{place}.given")
+        if isinstance(attempt, UnansweredEntry) and attempt.kept_setup is not None:
+            _check_kept(mode, attempt, chapter, f"{place}.kept_setup")
     for at, block in enumerate(chapter.memory_blocks):
         check(block.type, mode.all_block_kinds, f"memory_blocks[{at}].type", "memory block")
         _check_block(mode.block_kinds.get(block.type), block, f"memory_blocks[{at}].json_payload")
@@ -94,6 +96,20 @@ def _check_given(mode: Mode, given: dict[str, Any], place: str) -> None:
         check_given(mode, given)
     except InvalidInput:
         refuse(place, f"is nothing that a prompt of {mode.name} carries")
+
+
+def _check_kept(mode: Mode, attempt: UnansweredEntry, chapter: Chapter, place: str) -> None:
+    """Check the fields of the setup that are stored with an attempt. Only one attempt of a file can
+    be kept, so that this reads a setup once more at most."""
+    kept = attempt.kept_setup or {}
+    if attempt.kind == "trial" or attempt.status == "set_aside":
+        refuse(place, "must be absent, since this attempt can never be kept")
+    if kept.keys() - mode.kept_fields:
+        refuse(place, f"is nothing that {mode.name} stores with a reply")
+    try:
+        check_setup(mode, chapter.mode_content.get("setup", {}) | kept)
+    except BadSetup:
+        refuse(place, f"is nothing that {mode.name} stores with a reply")
 
 
 def _check_block(kind: BlockKind | None, block: MemoryBlockEntry, place: str) -> None:

@@ -177,11 +177,10 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
         }
         for draft in chapter["narrative_drafts"]
     ]
-    of_trial = ("source", "changed_layer")
+    renamed = ("turn", "actor", "words")
+    later = ("agent", "given", "witnesses", "changes", "source", "changed_layer", "kept_setup")
     chapter["unanswered_turns"] = [
-        _without(
-            entry, "turn", "actor", "agent", "words", "given", "witnesses", "changes", *of_trial
-        )
+        _without(entry, *renamed, *later)
         | {
             "prompt_index": entry["turn"],
             "agent_slot": entry["actor"],
