@@ -67,12 +67,12 @@ def test_tab_1_says_what_comes_from_a_chapter_that_is_still_in_play(
         return " ".join(one.words for one in all_of(html, "div", "before-in-play"))
 
     before = Session.objects.exclude(pk=following.pk)
-    assert "its people remember what is in memory there by then" in told()
-    assert "which is now only how it began;" in told()
+    assert "its people remember what memory has of that one by then." in told()
+    assert "Now it has only how it began." in told()
     before.update(prompt_index=1_200, last_summarized_prompt_index=1_190)
-    assert "which is now prompts 1 to 1,190 of 1,200;" in told()
+    assert "Now it has prompts 1 to 1,190 of 1,200." in told()
     before.update(last_summarized_prompt_index=1_200)
-    assert "which is now" not in told()
+    assert "Now it has" not in told()
     assert "can be brought up to date" in told()
     before.update(state=State.ENDED)
     assert told() == ""
