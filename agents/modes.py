@@ -292,7 +292,7 @@ def _no_mode(app: str, problem: str) -> Fault:
     return Fault(
         "agents.E001",
         f"MODES names {app}, which declares no way to play: {problem}.",
-        f"Its module {app}.mode must have a MODE; see docs/architecture.md.",
+        f"Its module {app}.mode must have a MODE; see docs/modes.md.",
     )
 
 

@@ -86,7 +86,7 @@ SESSION_COOKIE_NAME = "storyengine_session"
 CSRF_COOKIE_NAME = "storyengine_csrf"
 
 # The installed modes. Each of these apps declares a mode in its `mode.py` (see
-# docs/architecture.md).
+# docs/modes.md).
 MODES = ["gamemaster", "explorer"]
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -207,7 +207,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000
 
 # The most seconds of a job. The longest job is a narration of 5,000 words, which a small model on a
 # slow machine may write for nearly an hour. Celery only sends notices of jobs, which are rows in
-# the database (see docs/architecture.md).
+# the database (see docs/flows.md).
 LONGEST_JOB_SECONDS = 2 * 3600
 BROKER_FOLDER = DATA_FOLDER / "queue"
 CELERY_BROKER_URL = read_text("CELERY_BROKER_URL", "filesystem://localhost")
