@@ -376,9 +376,9 @@ class _HeldClient:
 def _without_refused_field(request: ModelRequest, failure: Failure) -> ModelRequest | None:
     """Return the request without an optional field that the server refuses, alone or together with
     another field. Return None if it refuses no such field."""
-    if request.reasoning_effort and _EFFORT in str(failure):
+    if request.reasoning_effort and _EFFORT in failure.error.said:
         return replace(request, reasoning_effort="")
-    if request.tool_choice and _TOOL_CHOICE in str(failure):
+    if request.tool_choice and _TOOL_CHOICE in failure.error.said:
         return replace(request, tool_choice="")
     return None
 

@@ -234,7 +234,7 @@ class TestAnswersAsAWhole:
     def test_a_model_that_declines_says_so(self) -> None:
         outcome = call(says_at_once(None, refusal="I cannot."), request=WHOLE)
         assert isinstance(outcome.error, UnusableReply)
-        assert "I cannot." in str(outcome.error)
+        assert "I cannot." in outcome.error.said
 
     def test_a_reply_that_a_filter_ended_is_no_reply(self) -> None:
         outcome = call(says_at_once("I step", "content_filter"), request=WHOLE)
@@ -255,7 +255,7 @@ class TestAnswersAsAWhole:
     def test_a_refused_call_is_refused(self) -> None:
         outcome = call(refuses(400, "No such model."), request=WHOLE)
         assert isinstance(outcome.error, ProviderRefused)
-        assert "No such model." in str(outcome.error)
+        assert "No such model." in outcome.error.said
 
     def test_an_error_under_status_200_may_pass(self) -> None:
         trouble = responds(200, {"error": {"message": f"Upstream has no {KEY}.", "code": 502}})
