@@ -55,7 +55,23 @@ def test_of_a_function_with_the_database_one_case_is_tried_in_whichever_order_th
     assert tried(*cases) == tried(*cases[::-1])
 
 
-@pytest.mark.parametrize("marks", [(), ("django_db", "each_case"), ("browser", "each_run")])
+@pytest.mark.parametrize("marks", [("processes", "each_run"), ("browser", "each_run")])
+def test_of_what_must_never_break_one_case_is_tried_if_it_starts_the_program(
+    marks: tuple[str, ...],
+) -> None:
+    cases = [Case(f"test_it[{number}]", *marks) for number in range(13)]
+    assert len(tried(*cases)) == 1
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        (),
+        ("django_db", "each_case"),
+        ("django_db", "each_run"),
+        ("browser", "each_run", "each_case"),
+    ],
+)
 def test_of_others_each_case_is_tried(marks: tuple[str, ...]) -> None:
     cases = [Case(f"test_it[{number}]", *marks) for number in range(13)]
     assert tried(*cases) == cases

@@ -8,8 +8,9 @@ change has to be quick, so it tries
 - of the functions that need the database, all in the folders of `CORE`, one in `FRONT_ONE_IN` of
   those that ask pages, the API or files, and one in `OTHER_ONE_IN` of the rest
 - of the functions that start a browser, the program or the embedded model, one in `LONG_ONE_IN`
-- each function with the mark `each_run`, which is what must never break, and on one stack each
-  function with the mark `each_run_on_files` or `each_run_on_servers`
+- each function with the mark `each_run`, which is what must never break (but one case only of those
+  that start a browser, the program or the embedded model), and on one stack each function with the
+  mark `each_run_on_files` or `each_run_on_servers`
 - no function with the mark `weekly`, which takes long, or tries a migration that nobody changes
 
 and of a play that chance makes, it plays `few` instead of many. Of modules that are named on the
@@ -101,8 +102,9 @@ def _is_left(name: str, test: pytest.Function) -> bool:
 
 def _left_cases(cases: list[pytest.Function]) -> list[pytest.Function]:
     marks = marks_of(cases[0])
-    needs_much = needs_database(cases[0]) or not LONG.isdisjoint(marks)
-    if not needs_much or not marks.isdisjoint({"each_case", "each_run"}):
+    is_long = not LONG.isdisjoint(marks)
+    tries_all = "each_case" in marks or ("each_run" in marks and not is_long)
+    if tries_all or not (is_long or needs_database(cases[0])):
         return []
     chosen = choose_case(cases)
     return [case for case in cases if case is not chosen]

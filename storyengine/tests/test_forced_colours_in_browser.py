@@ -54,6 +54,7 @@ def test_nothing_moves_for_people_who_want_less_motion(pages: Pages) -> None:
             assert page.evaluate(MOVING) == []
 
 
+@pytest.mark.weekly
 def test_nothing_moves_for_them_on_any_page(
     client: Client, settings: Settings, provider: ScriptedProvider
 ) -> None:
