@@ -27,7 +27,7 @@ _WORDS = {
     ),
     "declines as a program": re.compile(
         r"\b(?:can['\u2019]?t|cannot|can not|unable to) assist\b|\bas an AI\b|\blanguage model\b"
-        r"|\b(?:user|system)['\u2019]?s? prompt\b",
+        r"|\b(?:user|system)['\u2019]?s? prompt\b|\bmy (?:own )?terms of service\b",
         re.IGNORECASE,
     ),
     "begins with I notice": re.compile(r"\A\W*I(?: can)? notice\b", re.IGNORECASE),

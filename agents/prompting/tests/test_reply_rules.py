@@ -27,6 +27,7 @@ def broken(reply: str, asked: Asked = ASKED) -> list[str]:
         ("“I'm sorry, but I can't assist with that lamp.”", "declines as a program"),
         ("As an AI I look at no lamp, and wait here.", "declines as a program"),
         ("I am sorry that I cannot answer the user prompt.", "declines as a program"),
+        ("“I cannot show it without breaking my terms of service.”", "declines as a program"),
         ("I notice the lamp is cold and the door is shut.", "begins with I notice"),
         ("“I notice,” I say, “that the lamp is cold now.”", "begins with I notice"),
         ("I look at the cold lamp.", "has under 8 words"),
