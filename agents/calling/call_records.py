@@ -17,7 +17,6 @@ from agents.modes import find_agent
 from agents.prompting.declarations import Agent
 from agents.prompting.sent_layers import SentLayer, characters_of, join_layers, shared_characters
 from agents.providers.base import Message
-from agents.providers.exceptions import said_beside
 from agents.servers.roles import TITLES_FOR_WRITERS
 from memory.drafts import telling_of
 from memory.models import MemoryBlock, NarrativeDraft
@@ -36,15 +35,6 @@ class Outcome(TextChoices):
     STOPPED = "stopped"
     FAILED = "failed"
     WARM_UP = "warm-up"
-
-
-def what_the_server_said(failed: Job | Attempt | None) -> str:
-    """Return what the server or the model itself said of the failure of a job or an attempt, or ""
-    if it said nothing."""
-    if failed is None or not failed.error:
-        return ""
-    errors = failed.llm_artifacts.order_by("-created_at").values_list("error", flat=True)
-    return said_beside(failed.error, errors.first() or "")
 
 
 # The name and number of an agent. The number is needed because all characters have the same name.

@@ -11,7 +11,6 @@ from agents.calling.model_access import is_small_model, model_name
 from agents.calling.prepared_calls import Compose
 from agents.exceptions import PromptTooLong
 from agents.facts.model_facts import facts_of
-from agents.models import Job
 from agents.prompting.declarations import Agent
 from agents.prompting.forms.cut_texts import end_at_words
 from agents.prompting.forms.reply_forms import Form, form_for, format_reminder, read_reply
@@ -112,14 +111,6 @@ async def call_for_json(
         # first call was sent.
         except (InvalidReply, PromptTooLong):
             raise NotInForm from None
-
-
-def what_the_check_said(job: Job | None) -> str:
-    """Return why the model's answer was refused, or "" if the job failed for another reason."""
-    if job is None or job.failure != NotInForm.__name__:
-        return ""
-    errors = job.llm_artifacts.order_by("-created_at").values_list("error", flat=True)
-    return errors.first() or ""
 
 
 def repair_layers(answer: str, problem: str, form: Form) -> list[Layer]:

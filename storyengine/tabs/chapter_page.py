@@ -5,8 +5,7 @@ import uuid
 from dataclasses import dataclass
 from functools import cached_property
 
-from agents.calling.call_records import what_the_server_said
-from agents.calling.objects import what_the_check_said
+from agents.calling.behind_failures import what_the_check_said, what_the_server_said
 from agents.flows.rebuilding import RebuiltScene, rebuilt_scene
 from agents.models import Job
 from agents.running.jobs import latest_jobs

@@ -5,7 +5,7 @@ import uuid
 from dataclasses import dataclass
 from functools import cached_property
 
-from agents.calling.call_records import what_the_server_said
+from agents.calling.behind_failures import what_the_server_said
 from sessions.models import Attempt, Session
 from sessions.record import committed_attempts
 from sessions.roster import Character

@@ -12,7 +12,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.calling.call_records import what_the_server_said
+from agents.calling.behind_failures import what_the_server_said
 from agents.flows.trials import Trial, adopt_trial, read_trial, start_trial, stop_trial
 from agents.flows.tried_replies import TriedLayer, TriedReply, read_reply
 from agents.running.database import in_database

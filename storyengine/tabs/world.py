@@ -12,9 +12,8 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.calling.call_records import what_the_server_said
+from agents.calling.behind_failures import what_the_check_said, what_the_server_said
 from agents.calling.consent import is_allowed, provider_host
-from agents.calling.objects import what_the_check_said
 from agents.flows.lock_progress import read_lock_progress
 from agents.flows.locking import NOTHING_TO_PLAY
 from agents.flows.starters import start_play

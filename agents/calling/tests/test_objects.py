@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from pytest_django import Settings
 
-from agents.calling.objects import NOT_USABLE, what_the_check_said
+from agents.calling.behind_failures import what_the_check_said
+from agents.calling.objects import NOT_USABLE
 from agents.calling.stored_prompts import read_layers
 from agents.flows.ending import request_end
 from agents.flows.locking import request_lock
