@@ -10,6 +10,7 @@ from django.utils import timezone
 from sessions.append_only import AppendOnly
 from sessions.limits import KIND_CHAR_LIMIT
 from sessions.models import Attempt, Session
+from sessions.words import count_words
 
 
 class MemoryBlock(AppendOnly):
@@ -115,7 +116,7 @@ class NarrativeDraft(AppendOnly):
 
     @property
     def word_count(self) -> int:
-        return len(self.chapter_text.split())
+        return count_words(self.chapter_text)
 
 
 class WorkingCopy(models.Model):

@@ -1,4 +1,7 @@
-"""Reads a text as words, and as the terms by which it can be found."""
+"""Reads a text as words, counts them, and reads the terms by which a text can be found.
+
+`sessions.sentences` says where a sentence ends, and `world.names` where a name stands.
+"""
 
 import re
 import threading
@@ -12,19 +15,36 @@ import snowballstemmer
 from sessions.limits import TERM_CHAR_LIMIT
 from sessions.stop_words import ENGLISH, STOP_WORDS
 
-# The characters of scripts that put no blanks between words, and of Korean, whose words end in
-# particles that no stemmer here removes.
-UNSPACED = (
+# The letters of Chinese and Japanese.
+HAN_AND_KANA = (
+    "\u3005-\u3007\u3041-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\uff66-\uff9f\U00020000-\U0003ffff"
+)
+# The scripts that put no blanks between words: these, and Thai, Lao, Tibetan, Burmese and Khmer.
+UNSPACED = rf"{HAN_AND_KANA}\u0e01-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff\uaa60-\uaa7f"
+# The scripts whose words are read as pairs of characters. Korean is among them although it has
+# blanks, because its words end in particles that no stemmer here removes.
+_PAIRED = (
     "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
 # Marks that belong to the letter before them, but that are no letters for a regular expression.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
-_LETTER = rf"(?:[^\W_{UNSPACED}]|[{_MARKS}])"
-# A run of characters of a script without blanks, or a word of letters and digits with the marks
-# inside it.
-_WORD = re.compile(rf"[{UNSPACED}]+|{_LETTER}+(?:'{_LETTER}+)*")
+_LETTER = rf"(?:[^\W_{_PAIRED}]|[{_MARKS}])"
+# A run of characters that are read as pairs, or a word of letters and digits with the marks inside
+# it.
+_WORD = re.compile(rf"[{_PAIRED}]+|{_LETTER}+(?:'{_LETTER}+)*")
+_IS_PAIRED = re.compile(rf"[{_PAIRED}]")
 _IS_UNSPACED = re.compile(rf"[{UNSPACED}]")
+# A run of letters of Chinese and Japanese, or of the other scripts without blanks, with the digits
+# and marks of those; or what stands between two blanks or such runs.
+_COUNTED = re.compile(
+    rf"(?P<han_and_kana>[{HAN_AND_KANA}]+)|(?P<unspaced>[{UNSPACED}]+)|[^\s{UNSPACED}]+"
+)
+# Three characters of Chinese or Japanese count as two words, because translators reckon 1,500
+# characters for 1,000 words of English. Four letters of the other scripts without blanks count as
+# two words; the vowel signs and marks of tone that stand on or below a letter belong to it.
+_HAN_PER_WORD, _LETTERS_PER_WORD = 1.5, 2.0
 # The characters of which one alone can be a word.
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # The stemmers of languages that are known by their script.
@@ -42,17 +62,52 @@ _CLIPPED = frozenset({"ll", "re", "ve", "qu", "dell", "nell", "all", "sull", "da
 _ENOUGH_STOP_WORDS = 2
 
 
-def is_unspaced(word: str) -> bool:
-    """Return whether the word is of a script that puts no blanks between words."""
-    return bool(_IS_UNSPACED.match(word))
+def is_unspaced(text: str) -> bool:
+    """Return whether the text begins in a script that puts no blanks between words."""
+    return bool(_IS_UNSPACED.match(text))
+
+
+def is_paired(word: str) -> bool:
+    """Return whether the word is of a script that `words_of` reads as pairs of characters."""
+    return bool(_IS_PAIRED.match(word))
+
+
+def count_words(text: str) -> int:
+    """Return how many words the text has.
+
+    What stands between blanks is a word if it has a letter or a digit. In a script without blanks,
+    the letters of each run are converted to words, so that the words of two paragraphs are those of
+    one and of the other.
+    """
+    if not _IS_UNSPACED.search(text):
+        return sum(map(_has_word, text.split()))
+    return sum(map(_words_in, _COUNTED.finditer(text)))
+
+
+def _words_in(part: re.Match[str]) -> int:
+    match part.lastgroup:
+        case "han_and_kana":
+            return max(1, round(len(part[0]) / _HAN_PER_WORD))
+        case "unspaced":
+            return _words_of_letters(sum(map(str.isalnum, part[0])))
+        case _:
+            return _has_word(part[0])
+
+
+def _words_of_letters(count: int) -> int:
+    return max(1, round(count / _LETTERS_PER_WORD)) if count else 0
+
+
+def _has_word(token: str) -> bool:
+    return token[0].isalnum() or any(map(str.isalnum, token))
 
 
 def words_of(text: str) -> list[str]:
-    """Return all words of the text in order, in small letters. Of a script without blanks, each
-    pair of neighbouring characters counts as a word."""
+    """Return all words of the text in order, in small letters. Of a script without blanks and of
+    Korean, each pair of neighbouring characters counts as a word."""
     words: list[str] = []
     for run in _runs(text):
-        words += _pairs(run) if is_unspaced(run) else [run]
+        words += _pairs(run) if is_paired(run) else [run]
     return words
 
 
@@ -61,7 +116,7 @@ def whole_words(text: str) -> list[str]:
     word ends at an apostrophe, and each character of a script without blanks stands alone."""
     words: list[str] = []
     for run in _runs(text):
-        words += run if is_unspaced(run) else filter(None, run.casefold().split("'"))
+        words += run if is_paired(run) else filter(None, run.casefold().split("'"))
     return words
 
 
@@ -97,7 +152,7 @@ def words_and_terms(text: str, language: str = ENGLISH) -> list[tuple[str, str]]
     """Return the terms of the text as `terms_of` does, each after its word."""
     found: list[tuple[str, str]] = []
     for run in _runs(text):
-        if not is_unspaced(run):
+        if not is_paired(run):
             found += _terms(run[:TERM_CHAR_LIMIT], language)
             continue
         parts = _pairs(run)

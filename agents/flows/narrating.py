@@ -8,7 +8,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,13 @@ from agents.flows.scene_requests import (
     fit_scenes,
     scene_layers,
 )
-from agents.flows.scenes import TOKENS_PER_WORD, NarratorLimits, Scene, plan_scenes
+from agents.flows.scenes import (
+    TOKENS_PER_WORD,
+    NarratorLimits,
+    Scene,
+    plan_scenes,
+    tokens_per_word,
+)
 from agents.mode_declarations import Stage
 from agents.models import Job
 from agents.modes import check_stage
@@ -47,6 +53,7 @@ from sessions.access import get_chapter, lock_chapter
 from sessions.latest_turn import latest_turn
 from sessions.models import Session
 from sessions.states import State, move, try_move
+from sessions.words import count_words
 
 logger = logging.getLogger(__name__)
 
@@ -167,10 +174,11 @@ async def write_scene(
     compose = partial(scene_layers, job, material, number, finished, after=after)
     layers = await in_database(compose)
     agent = material.narrator
-    told, was_cut = await _begin(job, agent, layers, watch, scene.target_words)
+    caller = _Caller(job, agent, watch, await in_database(_read_tokens_per_word, material, scene))
+    told, was_cut = await caller.begin(layers, scene.target_words)
     text = _clean(agent, told) or told
     for _ in range(MAX_CONTINUATIONS):
-        words = len(text.split())
+        words = count_words(text)
         if words >= scene.target_words * (MORE_THAN_ENOUGH if was_cut else ENOUGH):
             break
         text = text.rstrip() if not was_cut else end_at_sentence(text)
@@ -178,7 +186,7 @@ async def write_scene(
         missing = max(scene.target_words - words, LEAST_CONTINUED)
         continued = [*layers, *continuation(text, missing)]
         try:
-            more, was_cut = await _call_when_allowed(job, agent, continued, watch, missing)
+            more, was_cut = await caller.call_when_allowed(continued, missing)
         except (BudgetSpent, PromptTooLong, RateLimited) as refusal:
             # A scene that is too short is kept, because its calls were already paid for.
             logger.warning("scene %s stays short: %s", number, type(refusal).__name__)
@@ -210,65 +218,72 @@ def _without_done(text: str) -> tuple[str, bool]:
     return (told, True) if last.strip(" \t.*_") == DONE_WORD else (text, False)
 
 
-async def _begin(
-    job: Job, agent: Agent, layers: Sequence[Layer], watch: Watch, target_words: int
-) -> tuple[str, bool]:
-    """Make the first call of a scene. Raises NotInForm if the narrator wrote no prose."""
+@dataclass(frozen=True)
+class _Caller:
+    """Makes the calls of a scene. A word of the chapter costs about `tokens_per_word` tokens."""
 
-    def check(reply: Reply) -> None:
-        if _is_done(reply.text):
-            raise InvalidReply(f"the answer is only the word {DONE_WORD}")
-        if problem := why_no_prose(reply.text):
-            raise InvalidReply(problem)
+    job: Job
+    agent: Agent
+    watch: Watch
+    tokens_per_word: float
 
-    try:
-        return await _call(job, agent, layers, watch, target_words, validate=check)
-    except InvalidReply:
-        raise NotInForm(NO_PROSE) from None
+    async def begin(self, layers: Sequence[Layer], target_words: int) -> tuple[str, bool]:
+        """Make the first call of a scene. Raises NotInForm if the narrator wrote no prose."""
 
+        def check(reply: Reply) -> None:
+            if _is_done(reply.text):
+                raise InvalidReply(f"the answer is only the word {DONE_WORD}")
+            if problem := why_no_prose(reply.text):
+                raise InvalidReply(problem)
 
-async def _call(
-    job: Job,
-    agent: Agent,
-    layers: Sequence[Layer],
-    watch: Watch,
-    target_words: int,
-    *,
-    validate: Validate | None = None,
-) -> tuple[str, bool]:
-    room = round(target_words * TOKENS_PER_WORD * 1.3) + 100
-
-    def is_enough(text: str) -> bool:
-        return len(text.split()) >= target_words * MORE_THAN_ENOUGH
-
-    reply = await call_model(
-        agent,
-        job.session_id,
-        lambda: layers,
-        on_text=watch.add,
-        # A small model does not end its text by itself. Its text is ended when it is long enough.
-        is_enough=is_enough if is_small_model(agent) else None,
-        validate=validate,
-        # A reasoning model keeps its own limit, because hidden reasoning counts as output.
-        output_tokens=None if facts_of(model_name(agent)).reasons else room,
-        job_id=job.pk,
-    )
-    return reply.text, reply.was_cut
-
-
-async def _call_when_allowed(
-    job: Job, agent: Agent, layers: Sequence[Layer], watch: Watch, target_words: int
-) -> tuple[str, bool]:
-    """Make the call. While the cap on calls in a minute is reached, wait and try again.
-
-    The scene is not given up, because its text so far was already paid for.
-    """
-    for _ in range(RATE_TRIES):
         try:
-            return await _call(job, agent, layers, watch, target_words)
-        except RateLimited:
-            await asyncio.sleep(RATE_PAUSE_SECONDS)
-    return await _call(job, agent, layers, watch, target_words)
+            return await self._call(layers, target_words, validate=check)
+        except InvalidReply:
+            raise NotInForm(NO_PROSE) from None
+
+    async def call_when_allowed(
+        self, layers: Sequence[Layer], target_words: int
+    ) -> tuple[str, bool]:
+        """Make the call. While the cap on calls in a minute is reached, wait and try again.
+
+        The scene is not given up, because its text so far was already paid for.
+        """
+        for _ in range(RATE_TRIES):
+            try:
+                return await self._call(layers, target_words)
+            except RateLimited:
+                await asyncio.sleep(RATE_PAUSE_SECONDS)
+        return await self._call(layers, target_words)
+
+    async def _call(
+        self, layers: Sequence[Layer], target_words: int, *, validate: Validate | None = None
+    ) -> tuple[str, bool]:
+        room = round(target_words * self.tokens_per_word * 1.3) + 100
+
+        def is_enough(text: str) -> bool:
+            return count_words(text) >= target_words * MORE_THAN_ENOUGH
+
+        agent = self.agent
+        reply = await call_model(
+            agent,
+            self.job.session_id,
+            lambda: layers,
+            on_text=self.watch.add,
+            # A small model does not end its text by itself. Its text is ended when it is long
+            # enough.
+            is_enough=is_enough if is_small_model(agent) else None,
+            validate=validate,
+            # A reasoning model keeps its own limit, because hidden reasoning counts as output.
+            output_tokens=None if facts_of(model_name(agent)).reasons else room,
+            job_id=self.job.pk,
+        )
+        return reply.text, reply.was_cut
+
+
+def _read_tokens_per_word(material: Material, scene: Scene) -> float:
+    agent = material.narrator
+    played = "\n".join(piece.text for piece in material.transcript_of(scene))
+    return tokens_per_word(played, read_weight_per_token(model_name(agent), agent.name))
 
 
 def read_inputs(chapter: Session) -> dict[str, Any]:

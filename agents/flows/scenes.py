@@ -1,14 +1,20 @@
 """Divides a chapter into scenes for the narrator.
 
 A chapter that fits into one call is one scene. Otherwise the scenes end where stretches of memory
-end. This module uses only the sizes of prompts and reads no texts.
+end. The division uses only the sizes of prompts and reads no texts.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from agents.prompting.budget import weigh
+from sessions.words import count_words
+
 # The number of tokens in a word of English prose. The true number is usually lower.
 TOKENS_PER_WORD = 1.6
+# The estimate of a text's tokens is meant to be too high. By this fraction of it, a word of English
+# has fewer tokens than TOKENS_PER_WORD, and a word of another script what it needs.
+_ESTIMATED = 0.7
 # The fewest words of a scene. A shorter scene would read like notes, so it is joined with the next.
 MIN_SCENE_WORDS = 250
 
@@ -28,6 +34,13 @@ class NarratorLimits:
 
     transcript_tokens: float
     words_per_call: int
+
+
+def tokens_per_word(text: str, weight_per_token: float) -> float:
+    """Return how many tokens a word costs in the script of this text. In many scripts it costs
+    more than a word of English."""
+    estimated = _ESTIMATED * weigh(text) / weight_per_token
+    return max(TOKENS_PER_WORD, estimated / max(count_words(text), 1))
 
 
 def plan_scenes(

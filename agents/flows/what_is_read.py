@@ -7,6 +7,7 @@ from agents.prompting.layers import Layer
 from sessions.exceptions import ChapterError
 from sessions.layer_words import layer_in_words
 from sessions.models import Attempt
+from sessions.words import count_words
 
 # The layers that the page names. Any other layer counts among the words only.
 _NAMED = (
@@ -40,4 +41,4 @@ def what_is_read(attempt: Attempt) -> WhatIsRead | None:
 
 
 def _count_words(layer: Layer) -> int:
-    return sum(len(piece.text.split()) for piece in layer.pieces)
+    return sum(count_words(piece.text) for piece in layer.pieces)

@@ -2,6 +2,8 @@
 
 import re
 
+from sessions.words import count_words
+
 _LEFT_OUT = " [...] "
 _HEADING = re.compile(r"\A\s*## [A-Z_]+\n+(?=\S)")
 # Patterns for the marks that a model may write: a number before a paragraph, signs before a
@@ -95,7 +97,7 @@ def last_words(text: str, count: int) -> str:
     words = 0
     for paragraph in reversed(text.split("\n\n")):
         paragraphs.append(paragraph)
-        words += len(paragraph.split())
+        words += count_words(paragraph)
         if words >= count:
             break
     return "\n\n".join(reversed(paragraphs))

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from sessions.words import count_words
+
 
 @dataclass
 class Watch:
@@ -29,4 +31,4 @@ class Watch:
 
     @property
     def progress(self) -> dict[str, int]:
-        return {**self.plan, "words": len(self.text.split())}
+        return {**self.plan, "words": count_words(self.text)}

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sessions.words import count_words
+
 _BLANK_LINE = re.compile(r"\n[ \t]*+(?:\n[ \t]*+)+")
 _LINE = re.compile(r"\n")
 _BREAK = re.compile(r"[ \t]*+(?:[*_#~\u2042\u2013\u2014-][ \t]*+)++")
@@ -39,7 +41,7 @@ def split_paragraphs(text: str) -> list[Paragraph]:
     """Return the paragraphs of the text. Only the space between them is left out."""
     found: list[Paragraph] = []
     for start, block in _parts(text, 0, _BLANK_LINE):
-        is_long = "\n" in block and len(block.split()) > _LONG_BLOCK
+        is_long = "\n" in block and count_words(block) > _LONG_BLOCK
         for at, part in _parts(block, start, _LINE) if is_long else [(start, block)]:
             found.append(Paragraph(len(found) + 1, at, part, _kind_of(part)))
     return found

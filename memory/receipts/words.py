@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from sessions.stop_words import ENGLISH, STOP_WORDS
-from sessions.words import is_unspaced
+from sessions.words import is_paired
 
 _ENDINGS = ("ingly", "edly", "ing", "ied", "ies", "ed", "es", "ly", "s")
 _SHORTEST_STEM = 3
@@ -17,7 +17,7 @@ _STOP = STOP_WORDS[ENGLISH]
 def stem_of(word: str) -> str:
     """Return what the word has in common with its other forms, or "" if the word says nothing about
     the source of a text."""
-    if is_unspaced(word):
+    if is_paired(word):
         return word
     if word in _STOP:
         return ""

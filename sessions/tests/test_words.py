@@ -3,8 +3,10 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sessions.words import language_of, terms_of, words_of
+from sessions.words import count_words, language_of, terms_of, words_of
 
 
 def share(question: str, text: str, language: str = "english") -> set[str]:
@@ -81,3 +83,48 @@ def test_threads_read_at_the_same_time_as_one_does_alone() -> None:
     with ThreadPoolExecutor(4) as threads:
         again = list(threads.map(lambda at: terms_of(f"{text} {at}ness")[:-1], range(8)))
     assert again == [alone] * 8
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("The lamp is out.", 4),
+        ("In 1914 a well-known man didn't wait — he ran 🙂 …", 9),
+        ("___ * * * —", 0),
+        ("민수가 걸어 나온다.", 3),
+        ("दीपक कहाँ है।", 3),
+        ("مريم على الرصيف؟", 3),
+        # Three characters of Chinese and Japanese are two words, whatever marks stand between.
+        ("码头上传来脚步声她举起灯。", 8),
+        ("码头上，传来脚！步声她（举起灯）。", 8),  # noqa: RUF001
+        ("ハナが出てくる。", 5),
+        ("走。", 1),
+        # Four letters of Thai, Lao, Khmer and Burmese are two words. Marks on a letter are of it.
+        ("ม่านขยับ", 3),
+        ("ม่านขยับ แล้วมานี", 6),
+        ("ສະບາຍດີ", 3),
+        ("ភាសាខ្មែរ", 2),
+        ("မြန်မာစာ။", 2),
+        ("AI技術者とmap", 5),
+        ("她说 hello world。", 3),
+        ("🙂🙂。…", 0),
+        ("", 0),
+    ],
+)
+def test_words_are_counted_in_every_script(text: str, count: int) -> None:
+    assert count_words(text) == count
+
+
+_MIXED = st.text("ab 1'-_—.。…灯山ハなมาี်မខ្ន민수עִאי🙂\n\u200b", max_size=40)
+_ANY_SCRIPT = _MIXED | st.text(max_size=40)
+
+
+@given(_ANY_SCRIPT, _ANY_SCRIPT)
+def test_two_paragraphs_have_the_words_of_one_and_of_the_other(one: str, other: str) -> None:
+    assert count_words(f"{one}\n\n{other}") == count_words(one) + count_words(other)
+
+
+@given(_MIXED)
+def test_a_text_has_words_if_it_has_letters_or_digits(text: str) -> None:
+    assert bool(count_words(text)) == any(map(str.isalnum, text))
+    assert count_words(text) <= len(text)

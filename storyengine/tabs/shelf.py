@@ -24,6 +24,7 @@ from memory.shelf_search import Search
 from sessions.limits import SEARCH_CHAR_LIMIT
 from sessions.models import SAID, Event, Session, Story
 from sessions.stories import BY_PLACE, COUNTED_FURTHER, Deletion, deletions, title_of
+from sessions.words import count_words
 
 STORIES_A_PAGE = 20
 # The most digits of the number of a page that are read.
@@ -308,7 +309,7 @@ def _on_the_shelf(stories: Iterable[Story]) -> list[ShelfStory]:
                     chapter=chapter,
                     group=group_of(chapter.state, is_told=draft is not None),
                     words=_first_line(said.get(chapter.pk) or "" if draft is None else draft),
-                    word_count=len(draft.split()) if draft else 0,
+                    word_count=count_words(draft or ""),
                     is_newest=chapter.pk == newest,
                     has_draft=draft is not None,
                 )

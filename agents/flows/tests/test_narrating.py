@@ -31,12 +31,15 @@ from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.jobs import claim, latest_jobs
 from agents.running.recovery import recover
+from agents.tests.replies import turn_delta
 from memory.drafts import telling_of
 from memory.models import NarrativeDraft
+from memory.tests.factories import add_delta
 from sessions.exceptions import WrongState
 from sessions.models import Event, Session
 from sessions.states import State
-from sessions.tests.factories import add_thoughts, make_active_chapter
+from sessions.tests.factories import add_prompts, add_thoughts, make_active_chapter
+from sessions.words import count_words
 
 pytestmark = pytest.mark.django_db
 
@@ -457,3 +460,38 @@ def test_a_long_scene_gives_way_to_its_end_when_it_is_continued(
     assert so_far.content != scene
     assert second.messages[: len(first.messages)] == first.messages
     assert NarrativeDraft.objects.get().chapter_text == scene
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["码头上传来脚步声她举起灯。", "カーテンが揺れてハナが出る。", "ม่านขยับแล้วมานีก็เดินออก "],
+)
+def test_a_scene_in_a_script_without_blanks_is_written_by_one_call(
+    provider: ScriptedProvider, run_jobs: Callable[[], int], sentence: str
+) -> None:
+    chapter = make_ended_chapter(target_words=400)
+    told = sentence * (400 // count_words(sentence))
+    provider.enqueue(told, "more")
+    request_build(chapter.pk)
+    run_jobs()
+    draft = NarrativeDraft.objects.get()
+    assert draft.chapter_text == told.strip()
+    assert 368 <= draft.word_count <= 400
+    assert len(provider.history) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "least"),
+    [("The lamp is out. ", 1.6), ("등대가 무너지고 민수가 나온다. ", 2.2), ("ม่านขยับแล้ว ", 1.8)],
+)
+def test_a_narrator_has_the_tokens_that_the_words_of_a_script_cost(
+    provider: ScriptedProvider, run_jobs: Callable[[], int], said: str, least: float
+) -> None:
+    chapter = make_ended_chapter(prompts=0, target_words=400)
+    add_prompts(chapter, 3, text=said * 20)
+    Session.objects.update(last_summarized_prompt_index=3)
+    add_delta(chapter, 1, 3, turn_delta(1, 3))
+    provider.enqueue("x " * 400)
+    request_build(chapter.pk)
+    run_jobs()
+    assert provider.history[0].max_output_tokens >= 400 * least * 1.3
