@@ -63,6 +63,14 @@
       show();
     });
   }
+  // A text that is too long would be refused; it stays here, as one that could not be saved.
+  document.addEventListener("htmx:configRequest", (event) => {
+    const { elt } = event.detail;
+    if (!isSaved(elt) || !elt.validity.customError) return;
+    event.preventDefault();
+    failed.add(elt);
+    show();
+  });
   document.addEventListener("htmx:beforeRequest", ({ detail }) => {
     if (isSaved(detail.elt)) sent.set(detail.elt, detail.elt.value);
   });

@@ -1,4 +1,4 @@
-// Panels side by side: how many there are, what they are called, whom the prompt goes to.
+// The panels of Tab 1 side by side: how many there are, and what they are called.
 (() => {
   const showPanels = (count) => {
     for (const pill of document.querySelectorAll("[data-pill]")) {
@@ -28,19 +28,8 @@
     if (choice && !choice.closest(".pill").hidden) choice.checked = true;
   };
 
-  const nameRecipient = () => {
-    const box = document.getElementById("prompt-text");
-    const chosen = document.querySelector('[name="agent_slot"]:checked');
-    if (!box || !chosen) return;
-    box.placeholder = `What happens in front of ${chosen.dataset.name}?`;
-    const pill = chosen.closest(".pill");
-    const row = pill.parentElement;
-    row.scrollLeft = pill.offsetLeft - (row.clientWidth - pill.offsetWidth) / 2;
-  };
-
   document.addEventListener("change", ({ target }) => {
     if (target.matches("[data-agent-count]")) showPanels(Number(target.value));
-    if (target.matches('[name="agent_slot"]')) nameRecipient();
     if (target.matches('[name="shown"]')) rememberShown(target.value);
   });
   document.addEventListener("input", ({ target }) => {
@@ -48,8 +37,5 @@
     const label = document.querySelector(`[data-name-of="${target.dataset.names}"]`);
     label.textContent = target.value.trim() || target.placeholder;
   });
-  // As soon as the new row is there, before the browser draws it from its beginning.
-  document.addEventListener("htmx:oobAfterSwap", nameRecipient);
-  document.addEventListener("htmx:load", nameRecipient);
   restoreShown();
 })();

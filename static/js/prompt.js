@@ -19,13 +19,21 @@
   const ticks = [...form.querySelectorAll("[name=witnesses]")];
   const absent = () => ticks.filter((tick) => !tick.checked).map((tick) => tick.value);
   // Whoever answers perceives it in any case.
+  const answering = () => form.querySelector("[name=agent_slot]:checked");
   const tellPerceivers = () => {
-    const answering = form.querySelector("[name=agent_slot]:checked")?.value;
-    const perceiving = ticks.filter((tick) => tick.checked || tick.value === answering);
+    const perceiving = ticks.filter((tick) => tick.checked || tick.value === answering()?.value);
     const names = perceiving.map((tick) => tick.dataset.name);
     const only = `Only ${names.slice(0, -1).join(", ")}${names.length > 1 ? " and " : ""}${names.at(-1)} ${names.length > 1 ? "see" : "sees"} it`;
     const told = document.getElementById("perceivers");
     if (told) told.textContent = perceiving.length === ticks.length ? "Everyone sees it" : only;
+  };
+  const nameRecipient = () => {
+    const chosen = answering();
+    if (!chosen) return;
+    box.placeholder = `What happens in front of ${chosen.dataset.name}?`;
+    const pill = chosen.closest(".pill");
+    const row = pill.parentElement;
+    row.scrollLeft = pill.offsetLeft - (row.clientWidth - pill.offsetWidth) / 2;
   };
   const tickAllBut = (slots) => {
     for (const tick of ticks) tick.checked = !slots.includes(tick.value);
@@ -96,8 +104,11 @@
   form.addEventListener("change", ({ target }) => {
     if (target.name === "witnesses") keep();
     tellPerceivers();
+    nameRecipient();
   });
-  // Where a finger types, there is no Shift: Enter breaks the line.
+  // As soon as the new row is there, before the browser draws it from its beginning.
+  document.addEventListener("htmx:oobAfterSwap", nameRecipient);
+  // Where a finger types, there is no Shift: Enter alone breaks the line.
   const isTouch = matchMedia("(hover: none) and (pointer: coarse)").matches;
   box.enterKeyHint = isTouch ? "enter" : "send";
   visualViewport?.addEventListener("resize", () => {
@@ -106,7 +117,8 @@
     if (isTouch && typed) typed.scrollIntoView({ block: "nearest" });
   });
   box.addEventListener("keydown", (event) => {
-    if (isTouch || event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return;
+    if ((isTouch || event.shiftKey) && !event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
     const send = form.querySelector("[data-send]");
     if (send && !send.disabled) form.requestSubmit(send);
@@ -192,6 +204,7 @@
 
   // A button that was pressed is gone after the reply; the next words belong into the box.
   document.addEventListener("htmx:load", (event) => {
+    nameRecipient();
     if (event.target.id === "prompt-panels") tellPerceivers();
     // Play has gone on in another window: the words are for a prompt of their own.
     if (again.value && again.value !== upper().latest) leaveAgain(box.value);

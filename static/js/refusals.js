@@ -11,12 +11,13 @@
     return slots.find((slot) => isAfter(slot) && isSeen(slot)) ?? page();
   };
 
-  const say = (slot, text) => {
+  // What is said is a text, or a paragraph that is made already.
+  const say = (slot, said) => {
     slot.replaceChildren();
-    if (!text) return;
+    if (!said) return;
     const message = document.createElement("div");
     message.className = "message message-error";
-    message.append(Object.assign(document.createElement("p"), { textContent: text }));
+    message.append(said.nodeType ? said : Object.assign(document.createElement("p"), { textContent: said }));
     slot.append(message);
   };
 

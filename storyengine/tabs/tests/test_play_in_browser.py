@@ -85,6 +85,23 @@ class TestPrompt:
         expect(box).to_have_value("")
         expect(box).to_be_focused()
 
+    def test_a_prompt_that_is_too_long_stays_in_the_box_and_is_not_sent(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        open_play(page, chapter)
+        box, said = page.locator("#prompt-text"), page.locator("#prompt-text + .refusal")
+        box.fill("x" * 6000 + " and the rest.")
+        expect(said).to_contain_text("1,014 characters too many")
+        box.press("Enter")
+        expect(box).to_be_focused()
+        page.reload()
+        expect(box).to_have_value("x" * 6000 + " and the rest.")
+        expect(said).to_contain_text("1,014 characters too many")
+        box.fill("Somebody knocks.")
+        expect(said).to_be_empty()
+        box.press("Enter")
+        expect_turn(page, 1, "Somebody knocks.")
+
     def test_unsent_words_survive_a_reload_and_sent_ones_do_not_come_back(
         self, page: Page, chapter: ChapterClient
     ) -> None:

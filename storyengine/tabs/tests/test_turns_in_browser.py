@@ -65,6 +65,20 @@ def phone(browser: Browser, program: ScriptedProgram) -> Iterator[Page]:
     context.close()
 
 
+@pytest.mark.parametrize("keys", ["Control+Enter", "Meta+Enter"])
+def test_on_a_touch_screen_with_a_keyboard_enter_breaks_the_line_and_with_control_it_sends(
+    phone: Page, chapter: ChapterClient, keys: str
+) -> None:
+    open_play(phone, chapter)
+    box = phone.locator("#prompt-text")
+    box.fill("Somebody knocks.")
+    box.press("Enter")
+    expect(box).to_have_value("Somebody knocks.\n")
+    box.press(keys)
+    expect(box).to_have_value("")
+    expect_turn(phone, 1, "Somebody knocks.")
+
+
 class TestWritingAgain:
     def test_the_words_come_back_and_make_another_reply_by_another_character(
         self, page: Page, chapter: ChapterClient

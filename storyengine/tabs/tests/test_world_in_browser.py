@@ -46,22 +46,45 @@ def world_text(chapter: ChapterClient) -> str:
 
 
 class TestTab1:
-    def test_the_cap_counts_code_points_and_nothing_over_it_gets_in(
+    def test_what_is_too_long_gets_in_is_counted_and_is_saved_once_the_surplus_is_gone(
         self, page: Page, draft: ChapterClient
     ) -> None:
         open_world(page, draft)
         world, count = page.locator("#world-text"), page.locator("output[for=world-text]")
-        world.fill("😀" * 4998)
-        expect(count).to_have_text("4,998/5,000")
+        said, state = page.locator("#world-text + .refusal"), page.locator("#saved-state")
+        fitting = "😀" * 4998 + "\né"
+        world.fill(fitting)
+        expect(count).to_have_text("5,000/5,000")
+        expect(state).to_have_text("saved")
         world.press("Control+End")
-        world.press("Enter")
-        page.keyboard.insert_text("é")
-        expect(count).to_have_text("5,000/5,000")
-        page.keyboard.type("x")
-        page.keyboard.insert_text("y")
-        expect(count).to_have_text("5,000/5,000")
-        expect(page.locator("#world-text + .refusal")).to_contain_text("1 too many")
-        assert world.input_value().endswith("😀\né")
+        page.keyboard.insert_text("Und 😀 darüber.")
+        expect(world).to_have_value(fitting + "Und 😀 darüber.")
+        expect(count).to_have_text("5,014/5,000")
+        expect(said).to_contain_text("14 characters too many: Und 😀 darüber.")
+        expect(world).to_have_attribute("aria-invalid", "true")
+        expect(world).to_have_accessible_description(re.compile("14 characters too many"))
+        expect(state).to_have_text("not saved")
+        assert world_text(draft) == fitting
+
+        said.get_by_role("button", name="Select them").press("Enter")
+        expect(world).to_be_focused()
+        page.keyboard.press("Delete")
+        expect(world).to_have_value(fitting)
+        expect(said).to_be_empty()
+        expect(world).not_to_have_attribute("aria-invalid", "true")
+        expect(state).to_have_text("saved")
+
+    def test_nothing_goes_on_while_a_text_is_too_long(
+        self, page: Page, draft: ChapterClient
+    ) -> None:
+        open_world(page, draft)
+        world = page.locator("#world-text")
+        world.fill("x" * 5001)
+        expect(page.locator("#world-text + .refusal")).to_contain_text("1 character too many")
+        page.get_by_role("link", name="Start chapter").click()
+        page.get_by_role("button", name="Lock and play").click()
+        expect(world).to_be_focused()
+        assert draft.read()["state"] == "DRAFT_TAB1"
 
     def test_leaving_at_once_loses_nothing(self, page: Page, draft: ChapterClient) -> None:
         open_world(page, draft)
@@ -329,8 +352,12 @@ class TestLibrary:
         title.fill("😀" * 120)
         title.press("End")
         page.keyboard.type("x")
-        expect(title).to_have_value("😀" * 120)
-        expect(line.locator(".refusal")).to_contain_text("1 too many")
+        expect(line.locator(".refusal")).to_contain_text("1 character too many")
+        line.get_by_role("button", name="Save").click()
+        expect(title).to_be_focused()
+        title.press("End")
+        title.press("Backspace")
+        expect(line.locator(".refusal")).to_be_empty()
         line.get_by_role("button", name="Save").click()
         expect(page.locator(".story-title").filter(has_text="😀" * 120)).to_be_visible()
 
