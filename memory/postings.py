@@ -20,9 +20,15 @@ class Postings:
         self.size += len(counts)
 
     def find(self, words_by_term: Mapping[str, str]) -> Iterator[tuple[int, str, int]]:
-        """Yield each text that has one of the terms, with the word that belongs to the term and how
-        often the text has it."""
+        """Yield each text that has a term of a word, with this word and how often it has it."""
+        terms: dict[str, list[str]] = {}
         for term in words_by_term.keys() & self._by_term.keys():
-            found, word = self._by_term[term], words_by_term[term]
-            for text, count in zip(found[::2], found[1::2], strict=True):
+            terms.setdefault(words_by_term[term], []).append(term)
+        for word, its_terms in terms.items():
+            counts: dict[int, int] = {}
+            for term in its_terms:
+                found = self._by_term[term]
+                for text, count in zip(found[::2], found[1::2], strict=True):
+                    counts[text] = max(count, counts.get(text, 0))
+            for text, count in counts.items():
                 yield text, word, count

@@ -74,4 +74,8 @@ class Question:
         """Return how often a text of this language, which has these terms, has each word of the
         question."""
         words = self.words_by_term(language)
-        return {words[term]: counts[term] for term in words.keys() & counts.keys()}
+        found: dict[str, int] = {}
+        for term in words.keys() & counts.keys():
+            # A word may have two terms, of which a text has both for the same word.
+            found[words[term]] = max(counts[term], found.get(words[term], 0))
+        return found

@@ -5,7 +5,6 @@
 
 import re
 import threading
-import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import snowballstemmer
 
 from sessions.limits import TERM_CHAR_LIMIT
+from sessions.spelling import MARKS, even_spelling, plain_spelling
 from sessions.stop_words import ENGLISH, STOP_WORDS
 
 # The letters of Chinese and Japanese.
@@ -29,7 +29,7 @@ _PAIRED = (
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
 # Marks that belong to the letter before them, but that are no letters for a regular expression.
-_MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+_MARKS = MARKS + r"\u0900-\u0963\u0966-\u0dff"
 _LETTER = rf"(?:[^\W_{_PAIRED}]|[{_MARKS}])"
 # A run of characters that are read as pairs, or a word of letters and digits with the marks inside
 # it.
@@ -112,17 +112,17 @@ def words_of(text: str) -> list[str]:
 
 
 def whole_words(text: str) -> list[str]:
-    """Return all words of the text in order, so that texts can be compared whatever their case. A
-    word ends at an apostrophe, and each character of a script without blanks stands alone."""
+    """Return all words of the text in order and in their plain spelling, so that texts can be
+    compared. A word ends at an apostrophe, and each character of a script without blanks stands
+    alone."""
     words: list[str] = []
     for run in _runs(text):
-        words += run if is_paired(run) else filter(None, run.casefold().split("'"))
+        words += run if is_paired(run) else filter(None, plain_spelling(run).split("'"))
     return words
 
 
 def _runs(text: str) -> Iterator[str]:
-    plain = unicodedata.normalize("NFKC", text).lower().replace("\u2019", "'")
-    return (found[0] for found in _WORD.finditer(plain))
+    return (found[0] for found in _WORD.finditer(even_spelling(text)))
 
 
 def _pairs(run: str) -> list[str]:
@@ -143,7 +143,9 @@ def terms_of(text: str, language: str = ENGLISH) -> list[str]:
     """Return the terms of the text in order: its words without their endings, and without the words
     that say nothing. `language` decides how words in Latin letters are read.
 
-    A single Chinese character is a term too, because it may be a word.
+    A term has a plain spelling. A word whose ending has marks may have two terms: the second one is
+    that of the word as people type it without marks. A single Chinese character is a term too,
+    because it may be a word.
     """
     return [term for _, term in words_and_terms(text, language)]
 
@@ -169,11 +171,19 @@ def _terms(word: str, language: str) -> tuple[tuple[str, str], ...]:
         return ()
     parts = word.split("'") if "'" in word else [word]
     kept = [one for one in parts if _says_something(one) and one not in stop]
-    return tuple((one, _stem(one, language)) for one in kept)
+    return tuple((one, term) for one in kept for term in _spelt_terms(one, language))
 
 
 def _says_something(word: str) -> bool:
     return word not in _CLIPPED and (len(word) > 1 or word.isdigit() or not word.isascii())
+
+
+def _spelt_terms(word: str, language: str) -> Iterable[str]:
+    """Return the terms of one word: without its ending and then its marks, and the other way."""
+    term = plain_spelling(_stem(word, language))
+    if word.isascii():
+        return (term,)
+    return dict.fromkeys((term, _stem(plain_spelling(word), language)))
 
 
 def _stem(word: str, language: str) -> str:

@@ -47,6 +47,27 @@ def test_it_answers_with_the_passages_best_first(chapter: Session) -> None:
     assert scores[-1] > 0
 
 
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ("Zoë hides the key.", "zoe"),
+        ("Zoe hides the key.", "Zoë"),
+        ("İlker counts them in İstanbul.", "istanbul"),
+        ("The boat to Lodz is late.", "Łódź"),
+        ("The café closes.", "cafes"),
+        ("La fille chantée est partie avec nous.", "chantee"),
+        ("שָׁלוֹם", "שלום"),
+        ("محمد", "مُحَمَّد"),
+        ("ｶﾞｽ灯", "ガス灯"),
+    ],
+)
+def test_marks_of_letters_may_be_left_out_on_both_sides(
+    chapter: Session, told: str, asked: str
+) -> None:
+    add_turn(chapter, 5, words="Go on.", reply=told)
+    assert numbers(chapter, q=asked)[:1] == [5]
+
+
 def test_a_slot_finds_what_this_character_witnessed_and_no_slot_everything(
     chapter: Session,
 ) -> None:

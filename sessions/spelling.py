@@ -1,0 +1,94 @@
+"""Writes texts in the spelling by which they are compared, so that nobody has to type the marks of
+letters to find a text.
+
+A mark is taken off where people leave it out when they type: accents of Latin and Greek letters,
+stress and the dots of ё, the vowel signs of Hebrew and Arabic. It stays where it makes another
+letter: й, the voice marks of Japanese kana, the vowel signs of India.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from itertools import accumulate
+
+# The marks of Latin, Greek and Cyrillic letters, of Hebrew and of Arabic, and the stroke that
+# makes an Arabic word longer.
+MARKS = (
+    r"\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a"
+    r"\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u08ca-\u08e1"
+    r"\u08e3-\u08ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+)
+# What nobody sees, such as a soft hyphen or a mark of direction. It belongs to no spelling.
+_UNSEEN = (
+    r"\u00ad\u061c\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f"
+    r"\ufeff\U000e0000-\U000e0fff"
+)
+_CYRILLIC = r"\u0400-\u052f"
+# What is taken off a text whose letters and marks stand apart. After a Cyrillic letter it is a sign
+# of stress that makes no letter of Macedonian, and the dots of ё. PostgreSQL reads this pattern and
+# the letters, too.
+TAKEN_OFF = (
+    rf"[{_UNSEEN}]|(?<![{_CYRILLIC}])[{MARKS}]"
+    rf"|(?<=[{_CYRILLIC}])(?<![\u0433\u043a])[\u0300\u0301]|(?<=\u0435)\u0308"
+)
+# Letters that people write in another way where a keyboard lacks them.
+LETTERS = {
+    **dict(zip("łøđðħŧıŋɓɖɗƒɣɨɔɛəǝȷ", "loddhtinbddfgioeeej", strict=True)),
+    **{"æ": "ae", "œ": "oe", "ß": "ss", "þ": "th", "ς": "σ"},  # noqa: RUF001
+    # The forms of letters by which keyboards for Arabic, Persian and Urdu differ.
+    **dict(zip("ٱىةیکہھۃە", "ايهيكهههه", strict=True)),
+    **dict.fromkeys("\u2018\u2019\u02bb\u02bc", "'"),
+}
+_taken_off = re.compile(TAKEN_OFF)
+_cyrillic, _taken_off_elsewhere = re.compile(f"[{_CYRILLIC}]"), re.compile(f"[{_UNSEEN}{MARKS}]")
+_unseen = re.compile(f"[{_UNSEEN}]")
+_letters = re.compile(f"[{''.join(LETTERS)}]")
+_apostrophes = re.compile("[\u2018\u2019\u02bb\u02bc]")
+# A character with what joins it to one character, or changes it, when texts are normalized.
+_CLUSTER = re.compile(
+    rf"(?s:.)[{MARKS}{_UNSEEN}\u093c\u09bc\u09be\u09d7\u0a3c\u0b3c\u0b3e\u0b56\u0b57\u0bbe\u0bd7"
+    r"\u0c56\u0cc2\u0cd5\u0cd6\u0d3e\u0d57\u0dca\u0dcf\u0ddf\u102e\u1161-\u11ff\u3099\u309a"
+    r"\uff9e\uff9f]*"
+)
+
+
+def plain_spelling(text: str) -> str:
+    """Return the text in small letters without what people may leave out when they type. Texts that
+    differ in nothing else have the same plain spelling."""
+    if text.isascii():
+        return text.lower()
+    apart = unicodedata.normalize("NFKD", text).lower()
+    # Without Cyrillic, all marks go, and are found much faster.
+    marks = _taken_off if _cyrillic.search(apart) else _taken_off_elsewhere
+    plain = _letters.sub(lambda found: LETTERS[found[0]], marks.sub("", apart))
+    return unicodedata.normalize("NFC", plain)
+
+
+def even_spelling(text: str) -> str:
+    """Return the text in small letters with all its marks, as dictionaries and stemmers have them.
+    Every character has one form, and there is none that nobody sees."""
+    if text.isascii():
+        return text.lower()
+    one_form = unicodedata.normalize("NFKC", _unseen.sub("", text)).lower()
+    return _apostrophes.sub("'", one_form)
+
+
+class Respelt:
+    """A text in another spelling, which tells where each part of it stands in the text."""
+
+    def __init__(self, original: str, spell: Callable[[str], str] = even_spelling) -> None:
+        clusters = _CLUSTER.findall(original)
+        spelt = [spell(one) for one in clusters]
+        self.text = "".join(spelt)
+        # For each character of the spelling, where the cluster begins and ends that it is of.
+        ends = list(accumulate(map(len, clusters)))
+        self._places = [
+            (end - len(cluster), end)
+            for cluster, end, one in zip(clusters, ends, spelt, strict=True)
+            for _ in one
+        ]
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """Return where the characters from `start` to `end` of the spelling begin and end in the
+        text."""
+        return self._places[start][0], self._places[end - 1][1]
