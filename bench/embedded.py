@@ -10,6 +10,7 @@ from bench.embedded_figures import embedded_figures
 from bench.figure import Figure
 from bench.http_calls import Server
 from bench.session_data import Setup, beat_text
+from sessions.words import count_words
 
 PROMPTS = 21
 # The pause between a reply and the next prompt, in seconds. A person would take longer, because
@@ -50,6 +51,6 @@ def play_embedded(program: Server, pause_seconds: float) -> list[Figure]:
         events = list(client.stream_prompt(slot, text))
         first_tokens.append(events[0].seconds)
         turn = json.loads(events[-1].data)
-        words.append(len(turn["events"][-1]["text"].split()))
+        words.append(count_words(turn["events"][-1]["text"]))
         print(f"prompt {number + 1}: {first_tokens[-1]:.2f} s, {words[-1]} words", flush=True)
     return embedded_figures(first_tokens, words, client.calls(), pause_seconds=pause_seconds)

@@ -7,6 +7,7 @@ from typing import Any
 from bench.figure import Figure
 from bench.prompt_figures import prompt_figures
 from bench.replay import PROBE_MODEL, TARGET_WORDS, PlayedSession, PromptTiming
+from sessions.words import count_words
 
 CHARACTER_AGENTS = range(1, 8)
 CHUNK = 7
@@ -89,7 +90,7 @@ def _deltas_tile(played: PlayedSession) -> Figure:
 
 
 def _chapter_words(played: PlayedSession) -> Figure:
-    words = len(played.chapter["narrative_drafts"][-1]["chapter_text"].split())
+    words = count_words(played.chapter["narrative_drafts"][-1]["chapter_text"])
     return Figure(
         "Words of the chapter",
         words,

@@ -8,6 +8,7 @@ from zlib import crc32
 
 from bench.session_data import Pair, RecordedSession, beat_text, reply_text
 from bench.world_replies import ModelAnswer, answer_to, lessons_in
+from sessions.words import count_words
 
 COLORS = ("red", "orange", "yellow", "green", "blue", "indigo", "violet")
 UNRECORDED_REPLY_WORDS = 70
@@ -160,7 +161,7 @@ def _paragraphs(pairs: list[Pair], prompt: str, wanted: int) -> list[str]:
     words = 0
     for text in fresh or [_paragraph(pair) for pair in pairs]:
         paragraphs.append(text)
-        words += len(text.split())
+        words += count_words(text)
         if words >= wanted:
             break
     return paragraphs

@@ -33,6 +33,7 @@ from sessions.limits import (
 from sessions.models import DEFAULT_MODE, UNTITLED, CastMember, Session, Tab1Inputs
 from sessions.people import choose_persons
 from sessions.reply_lengths import ReplyLength
+from sessions.sentences import split_sentences
 from sessions.states import State, move
 from sessions.text import clean_line, clean_text
 
@@ -47,10 +48,8 @@ PLAYED = (
 )
 
 
-# The most characters of a title that is made from a premise, and the end of the premise's first
-# sentence.
+# The most characters of a title that is made from a premise.
 _NAME_CHARACTERS = 60
-_SENTENCE_END = re.compile(r"(?<=[.!?\u3002])\s|(?<=\u3002)")
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ def name_after(session_id: uuid.UUID, premise: str) -> None:
 
     A long sentence is cut, after a word if it has words.
     """
-    sentence, *_ = _SENTENCE_END.split(" ".join(premise.split()), maxsplit=1)
+    sentence, *_ = split_sentences(" ".join(premise.split())) or [""]
     sentence = sentence.strip(" .,;:!")
     if len(sentence) > _NAME_CHARACTERS:
         start = sentence[: _NAME_CHARACTERS - 1]

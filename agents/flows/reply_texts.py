@@ -7,10 +7,11 @@ from agents.calling.calls import Reply
 from agents.calling.model_access import is_small_model
 from agents.modes import agent_of
 from agents.prompting.declarations import Agent
-from agents.prompting.prose import end_at_sentence, ends_a_sentence, without_heading
+from agents.prompting.prose import end_at_sentence, without_heading
 from agents.prompting.reply_cleaning import ReplyCleaner, clean_reply
 from agents.providers.exceptions import EmptyReply
 from sessions.models import Attempt
+from sessions.sentences import ends_sentence
 from sessions.text import scrub_reply
 from sessions.world import everybody_at
 
@@ -109,8 +110,9 @@ class ReplyReader:
             )
         was_cut = reply.was_cut and not ended_before
         if was_cut and self.is_small:
-            text = end_at_sentence(text)
-            was_cut = not ends_a_sentence(text)
+            whole = end_at_sentence(text)
+            was_cut = whole == text.rstrip() and not ends_sentence(text)
+            text = whole
         return FinishedReply(text, ended_before, was_cut)
 
 

@@ -2,7 +2,8 @@
 
 import re
 
-from sessions.words import count_words
+from sessions.sentences import has_no_full_stops, sentence_ends
+from sessions.words import count_words, words_of
 
 _LEFT_OUT = " [...] "
 _HEADING = re.compile(r"\A\s*## [A-Z_]+\n+(?=\S)")
@@ -18,15 +19,13 @@ _LONGEST_HEADING = 80
 _SPACE = re.compile(r"\s")
 # The beginning of JSON, perhaps in a block of code. No prose begins in this way.
 _JSON = re.compile(r'\s*+(?:```\w*+\s*+)?(?:\{\s*+"|\[\s*+\{)')
-# The marks of emphasis after the end of a sentence belong to the sentence.
-_SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\xbb)*_]*(?=\\s|$)")
 
 
 def why_no_prose(text: str) -> str:
     """Return why this answer of the narrator is no prose, or "" if it may be prose."""
     if _JSON.match(text):
         return "the answer is JSON, not prose"
-    return "" if re.search(r"[^\W_]", text) else "the answer has no words"
+    return "" if count_words(text) else "the answer has no words"
 
 
 def end_at_sentence(text: str) -> str:
@@ -34,15 +33,9 @@ def end_at_sentence(text: str) -> str:
 
     A cut sentence stays if it is more than half of the text.
     """
-    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    ends = sentence_ends(text)
     has_end = bool(ends) and ends[-1] >= len(text) / 2
     return text[: ends[-1]].rstrip() if has_end else text.rstrip()
-
-
-def ends_a_sentence(text: str) -> bool:
-    """Return whether the text ends with the end of a sentence."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
-    return bool(ends) and ends[-1] == len(text.rstrip())
 
 
 def as_prose(text: str) -> str:
@@ -64,7 +57,8 @@ def _as_prose(line: str) -> str | None:
     wrapped = _wrapped(line)
     if wrapped is not None:
         line = _NUMBER.sub("", wrapped)
-        if len(line) <= _LONGEST_HEADING and not _SENTENCE_END.search(line):
+        is_sentence = bool(sentence_ends(line)) or has_no_full_stops(line)
+        if len(line) <= _LONGEST_HEADING and not is_sentence:
             return None
     return line.replace("**", "")
 
@@ -109,10 +103,10 @@ def last_sentences(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     end = text[-limit:]
-    for boundary in (_SENTENCE_END, _SPACE):
-        found = boundary.search(end)
-        if found is not None and found.end() <= limit / 2:
-            return end[found.end() :].lstrip()
+    space = _SPACE.search(end)
+    for start in (*sentence_ends(end)[:1], *([space.end()] if space else [])):
+        if start <= limit / 2:
+            return end[start:].lstrip()
     return end
 
 
@@ -134,9 +128,9 @@ def repeats(more: str, text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.lower()))
+    return " ".join(words_of(text))
 
 
 def _runs(text: str, length: int = 5) -> set[tuple[str, ...]]:
-    words = re.findall(r"\w+", text.lower())
+    words = words_of(text)
     return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}

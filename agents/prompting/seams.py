@@ -9,16 +9,12 @@ told once.
 import re
 from dataclasses import dataclass, field
 
+from sessions.sentences import BLANKLESS_ENDS, WORD_ENDS
 from sessions.words import UNSPACED, is_unspaced
 
 # A word with the signs beside it, or one character of a script without blanks.
 _TOKEN = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _HALF_WORD = re.compile(rf"[^\s{UNSPACED}]+\Z")
-# The marks after which a word is whole. Other marks, such as an opening quotation mark, may belong
-# to a word that is still to come.
-_WORD_ENDS = frozenset(".,;:!?)]\u2026\u201d\u00bb\u3001\u3002\uff01\uff1f\uff0c\u300d\u300f")
-# The marks of scripts without blanks, after which no blank stands.
-_UNSPACED_ENDS = frozenset("\u3001\u3002\uff01\uff1f\uff0c\u300d\u300f")
 # The fewest words and characters at the beginning of a continuation that count as a repetition of
 # the end of the text. Fewer may stand twice on purpose.
 _LEAST_WORDS, _LEAST_CHARACTERS = 2, 4
@@ -33,7 +29,7 @@ _DOTS = re.compile(r"\A\s*(?:\u2026|\.\.\.)[ \t]*")
 
 def without_half_word(text: str) -> str:
     """Return the text without its last word, if more letters of this word may follow."""
-    if not text or text[-1].isspace() or text[-1] in _WORD_ENDS:
+    if not text or text[-1].isspace() or WORD_ENDS.search(text[-1]):
         return text
     half = _HALF_WORD.search(text[-_LONGEST_WORD:])
     # A text without blanks that is longer than any word is let through.
@@ -114,7 +110,7 @@ class Seam:
             return after
         if "\n" in more[: len(more) - len(after)]:
             return more
-        return after if is_unspaced(last) or last in _UNSPACED_ENDS else f" {after}"
+        return after if is_unspaced(last) or BLANKLESS_ENDS.search(last) else f" {after}"
 
     def _may_go_on_repeating(self, words: list[str]) -> bool:
         """Return whether the text has these words somewhere, and at least one more after them.

@@ -10,6 +10,7 @@ from memory.editing.aligning import Pair, align, stretches_of
 from memory.editing.lengths import check_length
 from memory.models import NarrativeDraft
 from memory.receipts.paragraphs import split_paragraphs
+from sessions.words import UNSPACED
 
 # The most seconds in which words are compared. What could not be compared by then counts as
 # replaced.
@@ -17,10 +18,7 @@ _SECONDS = 1.0
 # A word, space, or a single other character. A character of a script without blanks between words
 # is a word.
 _TOKEN = re.compile(
-    "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff]"
-    "|[^\\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff]+"
-    "(?:['\u2019][^\\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff]+)*"
-    "|\\s+|."
+    rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['\u2019][^\W{UNSPACED}]+)*|\s+|.",
 )
 
 

@@ -4,17 +4,15 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sessions.sentences import reads_as_prose
 from sessions.words import count_words
 
 _BLANK_LINE = re.compile(r"\n[ \t]*+(?:\n[ \t]*+)+")
 _LINE = re.compile(r"\n")
 _BREAK = re.compile(r"[ \t]*+(?:[*_#~\u2042\u2013\u2014-][ \t]*+)++")
 _HEADING = re.compile(r"#{1,6}[ \t]")
-# A line without the end of a sentence that is at most so long is a heading.
+# A line that is at most so long is a heading, unless its marks show that it is prose.
 _LONGEST_HEADING = 60
-_SENTENCE_END = re.compile(
-    "[.!?,:;\u2026\u3002\uff01\uff1f\u300d\"'\u201d\u2019\xbb\u2013\u2014-]\\Z"
-)
 # A block of lines with more words is divided at its line breaks, because some models put no blank
 # line between paragraphs.
 _LONG_BLOCK = 150
@@ -63,5 +61,5 @@ def _kind_of(text: str) -> Kind:
         return Kind.PROSE
     if _BREAK.fullmatch(text):
         return Kind.BREAK
-    is_title = len(text) <= _LONGEST_HEADING and not _SENTENCE_END.search(text)
+    is_title = len(text) <= _LONGEST_HEADING and not reads_as_prose(text)
     return Kind.HEADING if _HEADING.match(text) or is_title else Kind.PROSE

@@ -1,15 +1,12 @@
 """Finds what of a turn, or of an event of memory, the paragraphs of a draft do not tell."""
 
-import re
 from collections.abc import Sequence
 from itertools import chain
 
 from memory.receipts.words import stems_of
+from sessions.sentences import split_sentences
 from sessions.words import words_of
 
-_SENTENCE = re.compile(
-    "(?<=[.!?\u2026\u3002\uff01\uff1f])[\"'\u201d\u2019\xbb)]*+\\s+|\n+|(?<=[\u3002\uff01\uff1f])"
-)
 # A sentence or an event is told if at least this part of its stems stands in the paragraphs. A
 # narrator uses other words, so half of them would be too many.
 _ENOUGH = 0.34
@@ -27,7 +24,7 @@ def says_nothing(text: str) -> bool:
 def untold_sentences(texts: Sequence[str], paragraphs: Sequence[str]) -> list[str]:
     """Return the sentences of the texts that the paragraphs do not tell."""
     told = set().union(*map(_stems, paragraphs))
-    sentences = chain.from_iterable(_SENTENCE.split(text) for text in texts)
+    sentences = chain.from_iterable(map(split_sentences, texts))
     return [
         sentence.strip()
         for sentence in sentences

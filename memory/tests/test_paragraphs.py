@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,19 @@ def test_headings_and_breaks_are_told_apart_from_prose() -> None:
     kinds = [Kind.HEADING, Kind.PROSE, Kind.BREAK, Kind.HEADING, Kind.PROSE, Kind.PROSE]
     assert [one.kind for one in found] == kinds
     assert [one.number for one in found] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "मीरा घाट पर थी।\n\nउसने लालटेन उठाई।",
+        "*The storm came.*\n\n(She stopped)\n\n— No",
+        "『誰だ』\n\n（ハナは待った）",  # noqa: RUF001
+        "มานีเดินออกมา\n\nใครกัน",
+    ],
+)
+def test_short_paragraphs_of_any_script_are_prose(text: str) -> None:
+    assert {one.kind for one in split_paragraphs(text)} == {Kind.PROSE}
 
 
 def test_a_letter_with_short_lines_is_one_paragraph() -> None:

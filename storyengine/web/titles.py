@@ -1,13 +1,12 @@
 """Says whether a refusal's message repeats its title, so that a page says each thing only once."""
 
-import re
-
 from sessions.exceptions import ChapterError
+from sessions.sentences import split_sentences
+from sessions.words import whole_words
 
 # Words that say nothing by themselves, so that they do not tell a title from a message.
 _SMALL = {"a", "an", "and", "are", "at", "be", "been", "here", "in", "is", "it", "of", "or", "the"}
 _SMALL |= {"that", "there", "this", "to", "was"}
-_FIRST_SENTENCE = re.compile(r"(.+?[.!?])(?:\s+|$)", re.DOTALL)
 
 
 def repeats_title(error: ChapterError) -> bool:
@@ -25,9 +24,9 @@ def beyond_title(error: ChapterError) -> str:
 
 def _split(message: str) -> tuple[str, str]:
     """Return the first sentence of the message, and the rest."""
-    found = _FIRST_SENTENCE.match(message)
-    return (found[1], message[found.end() :]) if found else (message, "")
+    first, *rest = split_sentences(message) or [""]
+    return first, "".join(rest)
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(r"[^\W_]+", text.casefold())) - _SMALL
+    return set(whole_words(text)) - _SMALL

@@ -9,9 +9,10 @@ reply.
 from collections.abc import Mapping
 from typing import Any
 
+from sessions.words import is_unspaced
+
 _ELLIPSIS = "…"
-# The most characters that are removed at the end of a text. A longer piece without a space stays,
-# because it may be in a language that writes no spaces.
+# The most characters that are removed at the end of a text.
 _LONGEST_WORD = 30
 
 
@@ -33,6 +34,7 @@ def end_at_words(value: Any, schema: Mapping[str, Any]) -> Any:
 
 def _end_at_word(text: str) -> str:
     words, space, piece = text.rpartition(" ")
-    if not text[-1:].isalnum() or not space or len(piece) > _LONGEST_WORD:
+    is_word = text[-1:].isalnum() and not is_unspaced(text[-1:]) and len(piece) <= _LONGEST_WORD
+    if not space or not is_word:
         return text
     return words.rstrip(" ,;:-(") + _ELLIPSIS

@@ -26,6 +26,7 @@ from json_repair import repair_json
 
 from agents.prompting.forms.schemas import InvalidReply, Payload, Reading, check_storable
 from sessions.payloads import MAX_DEPTH
+from sessions.words import whole_words
 
 Check = Callable[[Payload], None]
 FoundT = TypeVar("FoundT")
@@ -38,7 +39,6 @@ _MAX_CHARACTERS = 20_000
 
 _CLOSING = {"{": "}", "[": "]"}
 _KEY_FIRST = re.compile(r"""\{\s*["'\u201c]?memory_type""")
-_WORD = re.compile(r"\w+")
 # A pattern that matches a comment in the log of json-repair.
 _COMMENT = re.compile(r" comment: (.*), ignoring$", re.DOTALL)
 _LITERALS = {"null", "none", "true", "false"}
@@ -258,12 +258,11 @@ def _repair(text: str) -> tuple[Payload | None, int]:
     if not isinstance(value, dict) or "memory_type" not in value:
         return None, 0
     comments = [found[1] for entry in log if (found := _COMMENT.search(entry["text"]))]
-    return value, len(_WORD.findall(" ".join(comments)))
+    return value, len(whole_words(" ".join(comments)))
 
 
 def _words(text: str) -> Counter[str]:
-    words = _WORD.findall(text.casefold())
-    return Counter(word for word in words if word not in _LITERALS)
+    return Counter(word for word in whole_words(text) if word not in _LITERALS)
 
 
 def _unescape(text: str) -> str:

@@ -43,6 +43,7 @@ from memory.models import NarrativeDraft
         ("1914 was cold.\n\n1) Rain.", "1914 was cold.\n\nRain."),
         ("No mark, and no end", "No mark, and no end"),
         ("## Only this", ""),
+        ("**มานีเดินออกมา**\n\n**怎么了？**\n\n**第一章**", "มานีเดินออกมา\n\n怎么了？"),  # noqa: RUF001
     ],
 )
 def test_headings_numbers_and_bold_marks_go(text: str, prose: str) -> None:
@@ -104,6 +105,11 @@ def test_a_draft_is_stored_without_them(
         ('He said "no." Then', 'He said "no."'),
         ("No end", "No end"),
         ("One? Two! Th", "One? Two!"),
+        ("灯灭了。“谁？”她说", "灯灭了。“谁？”"),  # noqa: RUF001
+        ("वह आई। वह", "वह आई।"),
+        ("کون ہے؟ وہ", "کون ہے؟"),
+        ("เขามาแล้ว ใคร", "เขามาแล้ว"),
+        ("เขามาแล้ว", "เขามาแล้ว"),
     ],
 )
 def test_a_broken_sentence_is_left_out(text: str, ends: str) -> None:

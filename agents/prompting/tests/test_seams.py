@@ -19,6 +19,9 @@ from agents.prompting.seams import Seam, WholeWords, without_half_word
         ("Lamplight", ""),
         ("我拿起灯", "我拿起灯"),
         ("我拿起 la", "我拿起 "),
+        ("등불을 들", "등불을 "),
+        ("वह आई।", "वह आई।"),
+        ("I don’", "I "),  # noqa: RUF001
         ("我拿起la", "我拿起"),
         ("", ""),
     ],
@@ -48,6 +51,8 @@ def test_half_a_word_is_left_out(text: str, whole: str) -> None:
         ("I wait. I wait here and ", "I wait for you.", "I wait. I wait here and I wait for you."),
         ("我拿起", "灯。", "我拿起灯。"),
         ("我拿起灯。", "我走了。", "我拿起灯。我走了。"),
+        ("등불을", "들었다.", "등불을 들었다."),
+        ("वह आई।", "वह गई।", "वह आई। वह गई।"),
         ("我站着。我慢慢拿起", "我慢慢拿起灯。", "我站着。我慢慢拿起灯。"),
         ("I take it.", " \n ", "I take it."),
         ("I take it.", "", "I take it."),

@@ -1,0 +1,100 @@
+"""Says where the sentences of a text end, in any script.
+
+A sentence ends with a full stop, a question mark or the like of its script, and with the marks of
+quotation, brackets and emphasis that close behind it. Thai and Lao have no such mark. Their writers
+put a blank between sentences, so a sentence may end at each of their blanks.
+"""
+
+import re
+from itertools import pairwise
+
+# The marks that end a sentence if a blank or the end of the text follows: a point may also stand in
+# a number, and three points in the middle of a sentence.
+_SPACED = ".!?\u2026\u037e\u055c\u055e\u203c\u203d\u2047-\u2049\u2e2e\uff0e\u2024"
+# Those of Chinese and Japanese, after which no blank stands, in all their widths.
+_OF_HAN = "\u3002\uff01\uff1f\uff61\ufe12\ufe52\ufe56\ufe57"
+# Those of Armenian, Urdu and Arabic, the languages of India, Thai verse, Tibetan, Burmese,
+# Ethiopic, Khmer and Mongolian. They stand nowhere else, so that a missing blank does not matter.
+_OWN = (
+    "\u0589\u061e\u061f\u06d4\u0964\u0965\u0df4\u0e5a\u0e5b\u0f0d\u0f0e\u104b\u1362\u1367\u1368"
+    "\u17d4\u17d5\u1803\u1809\u1c7e\u1c7f\uabeb"
+)
+_JOINED = _OF_HAN + _OWN
+# The marks after which a sentence goes on: commas and the like of these scripts.
+_CLAUSE_MARKS = (
+    ",;:\u055d\u060c\u061b\u0f14\u104a\u1363-\u1366\u17d6\u1802\u3001\uff0c\uff1a\uff1b\uff64"
+)
+_DASHES = "\u2012-\u2015-"
+# The marks that close a quotation or a bracket in Chinese and Japanese, and those elsewhere. Those
+# marks that may also open a quotation, and those of emphasis, close one if a blank follows.
+_CLOSING_OF_HAN = "\u300d\u300f\uff09\u3011\u3009\u300b\u3015\uff5d\uff60\uff63"
+_CLOSING = rf"\u201d\u00bb\u203a)\]}}{_CLOSING_OF_HAN}"
+_MAY_CLOSE = rf"{_CLOSING}\"'\u2019\u201c\u2018\u00ab\u2039\uff02\uff07*_~`"
+_ARMENIAN, _GREEK = "\u0531-\u0587", "\u0370-\u03ff\u1f00-\u1fff"
+_THAI_AND_LAO = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecd\u0edc-\u0edf"
+# Armenian is often written with colons for full stops, and in Greek a semicolon asks. Japanese
+# speech has no full stop before the mark that closes it. The quantifiers are possessive, so that
+# the time is linear in the length of the text.
+_END = re.compile(
+    rf"(?<![{_SPACED}])[{_SPACED}]*+[{_JOINED}][{_SPACED}{_JOINED}]*+[\u2019{_CLOSING}]*"
+    rf"(?:[{_MAY_CLOSE}]++(?=\s|\Z))?"
+    rf"|(?:(?<![{_SPACED}])[{_SPACED}]++|(?<=[{_ARMENIAN}]):|(?<=[{_GREEK}]);)"
+    rf"[{_MAY_CLOSE}]*+(?=\s|\Z)"
+    rf"|[\u300d\u300f](?=\s|\Z)"
+    rf"|(?<=[{_THAI_AND_LAO}])(?=\s)"
+)
+_LINES = re.compile(r"\n\s*")
+_SPACE = re.compile(r"\s*")
+_QUOTED = "[\"'\u201c\u201d\u2019\u00bb\u203a\u300d\u300f]"
+_GOES_ON = re.compile(rf"[{_CLAUSE_MARKS}{_DASHES}][{_MAY_CLOSE}]*\Z|{_QUOTED}\Z")
+# Words that somebody says, after a dash or an opening mark, and words that are emphasised or in
+# brackets as a whole.
+_SPEECH = re.compile(
+    r"[\"\u201c\u201e\u00ab\u00bb\u2039\u203a\u300c\u300e]|[\u2012-\u2015-]{1,2}\s"
+)
+_ENCLOSED = re.compile(r"\*[^*\s].*[^*]\*|_[^_\s].*[^_]_|\(.+\)|\uff08.+\uff09|\[.+\]", re.DOTALL)
+_LETTER_OF_THAI_OR_LAO = re.compile(rf"[{_THAI_AND_LAO}][^\w{_THAI_AND_LAO}]*\Z")
+
+# The marks after which a word is whole, because none of them is a part of a word or opens anything.
+WORD_ENDS = re.compile(rf"[{_SPACED}{_JOINED}{_CLAUSE_MARKS}{_CLOSING}]\Z")
+# Those after which Chinese and Japanese have no blank.
+BLANKLESS_ENDS = re.compile(rf"[{_OF_HAN}\u3001\uff0c\uff1a\uff1b\uff64{_CLOSING_OF_HAN}]\Z")
+
+
+def sentence_ends(text: str) -> list[int]:
+    """Return the places right after the ends of sentences, with the marks that close behind them.
+
+    The end of a text without a mark is none of them.
+    """
+    return [found.end() for found in _END.finditer(text)]
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of the text, each with the space behind it. A line ends a sentence too.
+    Together they are the text."""
+    ends = {_SPACE.match(text, end).end() for end in sentence_ends(text)}  # type: ignore[union-attr]
+    ends |= {found.end() for found in _LINES.finditer(text)}
+    return [text[start:end] for start, end in pairwise(sorted({0, *ends, len(text)}))]
+
+
+def ends_sentence(text: str) -> bool:
+    """Return whether the text ends with the mark of an end of a sentence."""
+    told = text.rstrip()
+    return bool(told) and sentence_ends(told)[-1:] == [len(told)]
+
+
+def has_no_full_stops(text: str) -> bool:
+    """Return whether the text ends in a script that marks no ends of sentences."""
+    return bool(_LETTER_OF_THAI_OR_LAO.search(text))
+
+
+def reads_as_prose(line: str) -> bool:
+    """Return whether a line is more than a heading by its marks: it ends as a sentence or a part of
+    one does, somebody says it, it is emphasised or in brackets as a whole, or its script marks no
+    ends of sentences."""
+    told = line.strip()
+    return (
+        ends_sentence(told)
+        or has_no_full_stops(told)
+        or bool(_GOES_ON.search(told) or _SPEECH.match(told) or _ENCLOSED.fullmatch(told))
+    )
