@@ -5,26 +5,36 @@ late result.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, Field
 
+from agents.prompting.layers import Piece, Tier
 from agents.prompting.memory_additions import MemoryAddition, Told
+from agents.prompting.sandwich import Subject
+from explorer.descriptions import told_conditions, told_thing
 from explorer.setup_parts import LINE_LIMIT
-from explorer.state import apply_change, initial_world
+from explorer.stretch import ToldStretch, told_stretch
 from memory.models import MemoryBlock
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, CHANGE_CHAR_LIMIT
 from sessions.models import Attempt
-from sessions.world import changes_that_count
+from sessions.words import terms_of
 from world.changes import REMEMBERED
-from world.state import Person, Source, World
+from world.names import normalized
+from world.state import Source
 
 # The most entries of each kind that one stretch brings.
 _MOST = 60
 # The keys of a block and of an event in it.
 _EVENTS, _EVENT, _PARTICIPANTS, _AT = "major_events", "event", "participants", "at"
+_LOCATION, _CHANGES = "location_updates", "notable_environment_changes"
+# The most things that one person learns in a stretch, and the newest that agent 8 is told of what
+# somebody knows.
+MOST_LESSONS, _MOST_KNOWN = 3, 12
+# Two sentences say the same if more than this part of their words is the same.
+_SAME = 0.6
 
 
 class Lesson(BaseModel):
@@ -33,6 +43,8 @@ class Lesson(BaseModel):
     source: Source = "witnessed"
     # The name of the key is a word of Python's.
     from_whom: str = Field("", alias="from", max_length=AGENT_NAME_CHAR_LIMIT)
+    # The numbers of the prompts from which it comes.
+    at: list[int] = []
 
 
 class Relationship(BaseModel):
@@ -41,55 +53,132 @@ class Relationship(BaseModel):
     description: str = Field("", max_length=LINE_LIMIT)
 
 
+class ThingNow(BaseModel):
+    what: str = Field(min_length=1, max_length=AGENT_NAME_CHAR_LIMIT)
+    holder: str = Field("", max_length=AGENT_NAME_CHAR_LIMIT)
+    place: str = Field("", max_length=AGENT_NAME_CHAR_LIMIT)
+    state: str = Field("", max_length=LINE_LIMIT)
+    over: bool = False
+
+
+class ConditionNow(BaseModel):
+    person: str = Field("", max_length=AGENT_NAME_CHAR_LIMIT)
+    place: str = Field("", max_length=AGENT_NAME_CHAR_LIMIT)
+    condition: str = Field(min_length=1, max_length=LINE_LIMIT)
+    over: bool = False
+    at: list[int] = []
+
+
 class Learned(BaseModel):
     learned: list[Lesson] = []
     relationships: list[Relationship] = []
+    things: list[ThingNow] = []
+    conditions: list[ConditionNow] = []
 
 
 def brings(attempt: Attempt, told: Sequence[Told]) -> dict[str, Any] | None:
-    """Return what was learned by people who were there, and the events that the player saw."""
+    """Return what was learned by people who were there, the events that the player saw, and what
+    became of things, people and places."""
     if not told:
         return None
-    stretch = _stretch(attempt, told[0].first)
-    known = _Names(stretch)
-    entries = entries_of(
-        [lesson for one in told for lesson in one.fields.learned],
-        [tie for one in told for tie in one.fields.relationships],
-        who=known.there,
-        others=known.of_world,
-    )
+    stretch = told_stretch(attempt, told[0].first)
+    fields = [one.fields for one in told]
+    ties = [tie for one in fields for tie in one.relationships]
+    blocks = _blocks(attempt, stretch)
     payload: dict[str, list[Any]] = {
-        **{name: some[:_MOST] for name, some in entries.items()},
-        "events": list(_events(attempt, stretch, known))[:_MOST],
+        "learned": _lessons([lesson for one in fields for lesson in one.learned], stretch),
+        "relationships": ties_of(ties, who=stretch.called, others=stretch.known_as),
+        "events": [event for block in blocks for event in _events(block, stretch)],
+        "things": list(_things([thing for one in fields for thing in one.things], stretch)),
+        "conditions": [
+            *_conditions([one for each in fields for one in each.conditions], stretch),
+            *(one for block in blocks for one in _surroundings(block, stretch)),
+        ],
     }
+    payload = {name: entries[:_MOST] for name, entries in payload.items()}
     shorten(payload, list(payload.values()))
     return payload if any(payload.values()) else None
 
 
-def entries_of(
-    lessons: Iterable[Lesson],
-    ties: Iterable[Relationship],
-    *,
-    who: Callable[[str], str],
-    others: Callable[[str], str],
-) -> dict[str, list[Any]]:
-    """Return what was learned and what people became, as the change REMEMBERED has it.
+def _lessons(lessons: Iterable[Lesson], stretch: ToldStretch) -> list[dict[str, Any]]:
+    """Return what was learned at the prompts that the lessons name by people who were there then:
+    of each person a few things, and none that this person knew already, also in other words."""
+    kept: list[dict[str, Any]] = []
+    count: Counter[str] = Counter()
+    for one in lessons:
+        who = stretch.called(one.who, one.at)
+        if not who or count[who] == MOST_LESSONS:
+            continue
+        known = [fact.content for fact in stretch.world.people[who].knowledge]
+        known += [entry["content"] for entry in kept if entry["who"] == who]
+        if is_known(one.what, known):
+            continue
+        count[who] += 1
+        came_from = stretch.known_as(one.from_whom)
+        tick = stretch.moment_at(one.at).tick
+        kept.append(
+            {"who": who, "content": one.what, "source": one.source, "from": came_from, "tick": tick}
+        )
+    return kept
 
-    `who` and `others` return the name of a person as the world has it, or "" for somebody who could
-    not learn anything or be named. Entries of such people are left out.
+
+def is_known(what: str, known: Iterable[str]) -> bool:
+    """Return whether one of these sentences says this already, perhaps in other words: most of
+    their words that say something are the same."""
+    terms = set(terms_of(what))
+    for sentence in known:
+        others = set(terms_of(sentence))
+        if sentence == what or len(terms & others) > _SAME * len(terms | others):
+            return True
+    return False
+
+
+def ties_of(
+    ties: Iterable[Relationship], *, who: Callable[[str], str], others: Callable[[str], str]
+) -> list[dict[str, Any]]:
+    """Return what people became to each other, as the change REMEMBERED has it.
+
+    `who` and `others` return the name of a person as the world has it, or "" for somebody who was
+    not there or cannot be named. Entries of such people are left out.
     """
-    return {
-        "learned": [
-            {"who": name, "content": one.what, "source": one.source, "from": others(one.from_whom)}
-            for one in lessons
-            if (name := who(one.who))
-        ],
-        "relationships": [
-            {"who": name, "name": other, "description": one.description}
-            for one in ties
-            if (name := who(one.who)) and (other := others(one.name)) and name != other
-        ],
-    }
+    return [
+        {"who": name, "name": other, "description": one.description}
+        for one in ties
+        if (name := who(one.who)) and (other := others(one.name)) and name != other
+    ]
+
+
+def _things(told: Iterable[ThingNow], stretch: ToldStretch) -> Iterator[dict[str, Any]]:
+    for one in told:
+        place = stretch.world.find_place(one.place)
+        holder = stretch.known_as(one.holder)
+        if normalized(one.what) and (holder or place or one.state or one.over):
+            yield {
+                "name": one.what,
+                "holder": holder,
+                "place": place.name if place and not holder else "",
+                "state": one.state,
+                "over": one.over,
+            }
+
+
+def _conditions(told: Iterable[ConditionNow], stretch: ToldStretch) -> Iterator[dict[str, Any]]:
+    for one in told:
+        place = stretch.world.find_place(one.place)
+        if person := stretch.called(one.person, one.at):
+            yield {"person": person, "condition": one.condition, "over": one.over}
+        elif place and not one.person:
+            yield {"place": place.name, "condition": one.condition, "over": one.over}
+
+
+def _surroundings(block: MemoryBlock, stretch: ToldStretch) -> Iterator[dict[str, Any]]:
+    """Yield what memory tells of changed surroundings, for where the player was then."""
+    moved = block.json_payload.get(_LOCATION) or {}
+    place = stretch.moment_at(moved.get(_AT) or []).place
+    for text in moved.get(_CHANGES) or []:
+        condition = " ".join(str(text).split())[:LINE_LIMIT]
+        if condition and place:
+            yield {"place": place, "condition": condition, "over": False}
 
 
 def shorten(payload: Mapping[str, Any], lists: Sequence[list[Any]]) -> None:
@@ -99,88 +188,56 @@ def shorten(payload: Mapping[str, Any], lists: Sequence[list[Any]]) -> None:
         max(lists, key=lambda one: len(json.dumps(one, ensure_ascii=False))).pop()
 
 
-@dataclass(frozen=True)
-class _Stretch:
-    """The prompts that a delta tells, from `first` on. `world` is the world after them, `there` has
-    the names of everybody who was where the player was at any moment, and `places` where the player
-    was after each turn that changed the world."""
-
-    first: int
-    world: World
-    there: frozenset[str]
-    places: Mapping[int, str]
-
-    def place_at(self, numbers: Sequence[int]) -> str:
-        """Return where the player was after the first of these turns, or after all if none of them
-        is given."""
-        if not numbers:
-            return self.world.player_location
-        before = [place for number, place in self.places.items() if number <= min(numbers)]
-        return before[-1] if before else self.places[0]
+def _blocks(attempt: Attempt, stretch: ToldStretch) -> list[MemoryBlock]:
+    # Another attempt at the last turn may have deltas of its own.
+    return list(
+        MemoryBlock.objects.filter(
+            attempt=attempt, type=MemoryBlock.Type.TURN_DELTA, from_prompt_index=stretch.first
+        )
+    )
 
 
-def _stretch(attempt: Attempt, first: int) -> _Stretch:
-    world, there = initial_world(attempt.session), set[str]()
-    places = {0: world.player_location}
-    changes = changes_that_count(attempt.session, attempt=attempt)
-    for change in changes.select_related("attempt__turn"):
-        turn = change.attempt.turn
-        is_told = turn is not None and turn.number >= first
-        if is_told:
-            there |= _names_there(world)
-        world = apply_change(world, change)
-        if is_told:
-            there |= _names_there(world)
-        if turn is not None:
-            places[turn.number] = world.player_location
-    return _Stretch(first, world, frozenset(there | _names_there(world)), places)
-
-
-class _Names:
-    """Finds people by the names that agent 8 wrote."""
-
-    def __init__(self, stretch: _Stretch) -> None:
-        self._world, self._there = stretch.world, stretch.there
-
-    def of_world(self, name: str) -> str:
-        """Return the name as the world has it, or "" for nobody and for somebody hidden, whose name
-        the story does not tell yet."""
-        everybody = self._world.people.values()
-        known = [one for one in everybody if one.is_discovered or one.is_player]
-        return self._find(name, known)
-
-    def there(self, name: str) -> str:
-        """The same, and "" also for somebody who was never where the player was."""
-        return self._find(name, [self._world.people[one] for one in self._there])
-
-    def _find(self, name: str, among: Sequence[Person]) -> str:
-        person = self._world.find_called(name, among)
-        return person.name if person is not None and person in among else ""
-
-
-def _names_there(world: World) -> set[str]:
-    here = world.at(world.player_location)
-    return {one.name for one in here if one.is_discovered or one.is_player}
-
-
-def _events(attempt: Attempt, stretch: _Stretch, known: _Names) -> Iterator[dict[str, Any]]:
+def _events(block: MemoryBlock, stretch: ToldStretch) -> Iterator[dict[str, Any]]:
     """Yield what memory tells of the stretch. The player was there, and so was who took part."""
     player = stretch.world.player
-    # Another attempt at the last turn may have deltas of its own.
-    blocks = MemoryBlock.objects.filter(
-        attempt=attempt, type=MemoryBlock.Type.TURN_DELTA, from_prompt_index=stretch.first
-    )
-    for block in blocks:
-        for event in block.json_payload.get(_EVENTS) or []:
-            text = " ".join(str(event.get(_EVENT, "")).split())[:LINE_LIMIT]
-            named = (known.there(str(one)) for one in event.get(_PARTICIPANTS) or [])
-            witnesses = [name for name in (player.name if player else "", *named) if name]
-            if text:
-                yield {
-                    "description": text,
-                    "location": stretch.place_at(event.get(_AT) or []),
-                    "witnesses": list(dict.fromkeys(witnesses)),
-                }
+    for event in block.json_payload.get(_EVENTS) or []:
+        text = " ".join(str(event.get(_EVENT, "")).split())[:LINE_LIMIT]
+        at = event.get(_AT) or []
+        named = (stretch.called(str(one), at) for one in event.get(_PARTICIPANTS) or [])
+        witnesses = [name for name in (player.name if player else "", *named) if name]
+        if text:
+            moment = stretch.moment_at(at)
+            yield {
+                "description": text,
+                "location": moment.place,
+                "witnesses": list(dict.fromkeys(witnesses)),
+                "tick": moment.tick,
+            }
+
+
+def known_there(subject: Subject, tier: Tier) -> list[Piece]:
+    """Return what those who were there have learned in play, and what is noted, so that agent 8
+    writes down only what is new. A small model gets none of it.
+
+    What they knew from the beginning is left out, because it may be a secret, and memory tells what
+    agent 8 writes. `is_known` compares the lessons with it.
+    """
+    if subject.attempt is None or tier == "minimal":
+        return []
+    stretch = told_stretch(subject.attempt, subject.stretch_starts[-1])
+    world = stretch.world
+    lines = ["What those who were there have learned already:"]
+    for name in sorted(stretch.there()):
+        newest = [one.content for one in world.people[name].came_to_know[-_MOST_KNOWN:]]
+        lines.append(f"- {name}: {'; '.join(newest) or 'nothing yet'}")
+    things = [f"- {told_thing(one)}" for one in world.things.values()]
+    people = (world.people[name] for name in sorted(stretch.there()))
+    held = [(place.name, place.conditions) for place in world.places.values()]
+    held += [(person.name, person.conditions) for person in people]
+    conditions = [f"- {name}: {told_conditions(some)}" for name, some in held if some]
+    for heading, told in (("Things:", things), ("Conditions that hold:", conditions)):
+        lines += [heading, *told] if told else []
+    return [Piece("\n".join(lines))]
 
 
 ADDITION = MemoryAddition(Learned, "explorer.learned", REMEMBERED, brings)

@@ -73,9 +73,7 @@ def cast_of(chapter: Session) -> list[CastText]:
     known = [one for one in world.people.values() if one.is_discovered and not one.is_player]
     player = world.player
     assert player is not None, "Every exploration has a player."
-    pronouns = "" if setup.player else setup.persona.pronouns
-    first = CastText(player.name, pronouns, public_text_of(player))
-    return [first, *(CastText(one.name, "", public_text_of(one)) for one in known)]
+    return [CastText(one.name, one.pronouns, public_text_of(one)) for one in (player, *known)]
 
 
 def _described(name: str, description: str, room: int) -> str:

@@ -18,8 +18,16 @@ from agents.prompting.layer_sources import (
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.recalled import RECALLED_PASSAGES
 from agents.prompting.sandwich import LayerDeclaration, Source, Subject
+from explorer.descriptions import (
+    things_here,
+    told_conditions,
+    told_person,
+    told_place,
+    told_thing,
+)
 from explorer.guidance_layers import HISTORY, LORE, TALK
 from explorer.setup import setup_for, title_of
+from explorer.setup_parts import TEXT_LIMIT
 from explorer.state import in_short, offered_of, world_for
 from explorer.tools import TOOLS
 from sessions.attempts import Writer
@@ -27,8 +35,10 @@ from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
 from world.state import Person, World
 
-# How much of what a person knows, and of what happened, the narrator is told: the newest.
-LAST_KNOWN, LAST_HAPPENINGS = 3, 5
+# How much of what happened the narrator is told: the newest.
+LAST_HAPPENINGS = 5
+# The most characters of the description of a hidden person, and of what this person wants.
+_MOST_ABOUT_HIDDEN = 400
 # The most tokens of a step that streams, and of a request. The sources are the sections 8 and 3 of
 # the specification.
 STREAMED_TOKENS, MOST_READ = 2_048, 100_000
@@ -50,11 +60,12 @@ def persona(subject: Subject, tier: Tier) -> list[Piece]:
     """Return who the player is, and how the narrator should tell."""
     setup = setup_for(subject)
     player, own = setup.player, setup.persona
-    name, text = (player.name, player.description) if player else (own.name, own.description)
-    lines = [f"THE PLAYER is {name}."]
-    lines += [text.strip()] if text.strip() else []
+    who = player or own
+    pronouns = f" ({who.pronouns})" if who.pronouns else ""
+    lines = [f"THE PLAYER is {who.name}{pronouns}."]
+    lines += [text] if (text := who.description.strip()) else []
     if player is None and own.seen_as:
-        lines.append(f"What others see of {name}: {own.seen_as}")
+        lines.append(f"What others see of {own.name}: {own.seen_as}")
     if setup.style.strip():
         lines.append(f"HOW YOU TELL IT: {setup.style.strip()}")
     return [Piece("\n".join(lines))]
@@ -64,8 +75,7 @@ def place(subject: Subject, tier: Tier) -> list[Piece]:
     world = world_for(subject)
     here = world.places.get(world.player_location)
     lines = [f"CURRENT LOCATION: {here.name if here else 'Unknown'}"]
-    if here and here.description:
-        lines.append(here.description)
+    lines += told_place(here, limit=TEXT_LIMIT) if here else []
     return [Piece("\n".join(lines))]
 
 
@@ -81,33 +91,75 @@ def time(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def present(subject: Subject, tier: Tier) -> list[Piece]:
-    here = world_for(subject).present()
+    world = world_for(subject)
+    here = world.present()
     # So many characters are about a quarter of the tokens.
     room = min(_MOST_ABOUT_PRESENT, subject.budget_tokens or _MOST_ABOUT_PRESENT)
-    people = [_described(one, room // len(here)) for one in here]
-    lines = ["CHARACTERS PRESENT (SYSTEM STATE):", *(people or [_NOBODY_ELSE])]
-    note = file_piece("explorer.present_note").text
-    return [Piece("\n".join([*lines, note]))]
+    names = [one.name for one in (world.player, *here) if one is not None]
+    words = subject.attempt.words if subject.attempt else ""
+    lines = ["CHARACTERS PRESENT (SYSTEM STATE):"]
+    for one in here:
+        others = [name for name in names if name != one.name]
+        lines += told_person(one, room=room // len(here), tied_to=others, words=words)
+    return [Piece("\n".join(lines if here else [*lines, _NOBODY_ELSE]))]
+
+
+def elsewhere(subject: Subject, tier: Tier) -> list[Piece]:
+    """Return where the player last saw everybody else."""
+    told = [f"- {one}" for one in last_seen(world_for(subject))]
+    return [Piece("\n".join(["ELSEWHERE, as the player last saw it:", *told]))] if told else []
+
+
+def last_seen(world: World) -> list[str]:
+    """Return a line for each place where the player last saw people who are not here."""
+    at: dict[str, list[str]] = {}
+    for one in world.elsewhere():
+        at.setdefault(one.seen_at, []).append(one.name)
+    gone = at.pop(world.player_location, [])
+    lost = [*gone, *at.pop("", [])]
+    lines = [f"{place}: {', '.join(names)}" for place, names in at.items()]
+    return [*lines, f"No longer here, nobody knows where: {', '.join(lost)}"] if lost else lines
+
+
+def things(subject: Subject, tier: Tier) -> list[Piece]:
+    """Return the things that are here, and how the player is."""
+    world = world_for(subject)
+    told = [f"- {told_thing(one)}" for one in things_here(world)]
+    lines = ["THINGS HERE:", *told] if told else []
+    if world.player and world.player.conditions:
+        lines.append(f"{world.player.name} now: {told_conditions(world.player.conditions)}")
+    return [Piece("\n".join(lines))] if lines else []
 
 
 def hidden(subject: Subject, tier: Tier) -> list[Piece]:
     """Return the hidden people whom the narrator is offered at this turn."""
     world, attempt = world_for(subject), subject.attempt
     offered = offered_of(attempt, world) if attempt else {}
-    names = [one.name for one in world.hidden() if offered.get(one.name, False)]
-    if not names:
-        return []
-    lead = "HIDDEN (they can be discovered if the player looks around, calls or waits):"
-    return [Piece(f"{lead} {', '.join(names)}")]
+    here = [one for one in world.hidden() if offered.get(one.name, False)]
+    lines = [_hidden(one) for one in here]
+    return [Piece("\n".join([file_piece("explorer.hidden").text, *lines]))] if lines else []
+
+
+def _hidden(one: Person) -> str:
+    about = in_short(one.description, _MOST_ABOUT_HIDDEN)
+    wants = in_short(one.goals, _MOST_ABOUT_HIDDEN)
+    pronouns = f" ({one.pronouns})" if one.pronouns else ""
+    told = f"- {one.name}{pronouns}: {about}".rstrip(" :")
+    return f"{told} Wants: {wants}" if wants else told
 
 
 def recent_events(subject: Subject, tier: Tier) -> list[Piece]:
-    lines = [f"- {one}" for one in lately(world_for(subject))]
-    return [Piece("\n".join(["RECENT EVENTS:", *lines]))] if lines else []
+    """Return what happened out of the player's sight and has come to the player's ears. Everything
+    else that happened stands in the history or in memory."""
+    world = world_for(subject)
+    player = world.player
+    told = [f"- {one}" for one in lately(world, unwitnessed_by=player.name if player else "")]
+    return [Piece("\n".join(["RECENT EVENTS:", *told]))] if told else []
 
 
-def lately(world: World) -> list[str]:
-    """Return the newest of what happened and the player witnessed or was told, oldest first."""
+def lately(world: World, *, unwitnessed_by: str = "") -> list[str]:
+    """Return the newest of what happened and the player witnessed or was told, oldest first. With
+    `unwitnessed_by`, leave out what this person saw."""
     player = world.player
     if player is None:
         return []
@@ -115,22 +167,14 @@ def lately(world: World) -> list[str]:
     seen = (
         one.description
         for one in reversed(world.happenings)
-        if player.name in one.witnesses or _plain(one.description) in told
+        if (player.name in one.witnesses or _plain(one.description) in told)
+        and unwitnessed_by not in one.witnesses
     )
     return list(islice(seen, LAST_HAPPENINGS))[::-1]
 
 
 def _plain(sentence: str) -> str:
     return sentence.strip().rstrip(".").casefold()
-
-
-def _described(one: Person, room: int) -> str:
-    """Return what the narrator is told of a person, in about so many characters: the description in
-    one half of them, and the newest that the person knows in the other."""
-    line = f"- {one.name}: {in_short(one.description, room // 2)}".rstrip(" :")
-    newest = (known.content for known in one.knowledge[-LAST_KNOWN:])
-    known = [told for one in newest if (told := in_short(one, room // (2 * LAST_KNOWN)))]
-    return f"{line}\n    Knows: {'; '.join(known)}" if known else line
 
 
 def _system(name: str, source: Source) -> LayerDeclaration:
@@ -159,6 +203,8 @@ NARRATOR_LAYERS = (
     _now("TIME", time),
     _now("CHARACTERS_PRESENT", present),
     _now("HIDDEN_CHARACTERS", hidden),
+    _now("THINGS", things),
+    _now("ELSEWHERE", elsewhere),
     _now("RECENT_EVENTS", recent_events),
     LORE,
     LayerDeclaration("PLAYERS_WORDS", own_pieces("PLAYERS_WORDS")),
@@ -195,7 +241,9 @@ def answers(chapter: Session, actor: int | None) -> Writer:
 
 def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
     words = attempt.words.strip()
-    return {"PLAYERS_WORDS": [Piece(words) if words else file_piece("explorer.going_on")]}
+    is_first = attempt.session.prompt_index == 0 or (attempt.turn and attempt.turn.number == 1)
+    silent = "explorer.first_words" if is_first else "explorer.going_on"
+    return {"PLAYERS_WORDS": [Piece(words) if words else file_piece(silent)]}
 
 
 def headings(attempt: Attempt) -> list[str]:

@@ -9,26 +9,53 @@ from agents.modes import world_of
 from agents.providers.exceptions import EmptyReply
 from explorer.output_rules import OutputRule, apply_rules
 from explorer.setup import Exploration
+from explorer.state import in_short
 from explorer.tools import meeting, room_in_cast
 from sessions.events import ORIGINAL, NewEvent
 from sessions.models import Attempt, Change, Event
 from sessions.world import NewChange, text_and_changes
-from world.changes import MET, MOVED, SIMULATED, TIME
+from world.changes import MET, MOVED, PLACE, SIMULATED, TIME
 from world.names import is_named_in
 from world.state import World
 
-WENT, PASSED, MET_SOMEBODY, SKIPPED = (
-    f"explorer.{name}" for name in ("went", "passed", "met", "skipped")
+WENT, WENT_ALONE, PASSED, MET_SOMEBODY, SKIPPED = (
+    f"explorer.{name}" for name in ("went", "went_alone", "passed", "met", "skipped")
 )
-EVENT_KINDS = frozenset({WENT, PASSED, MET_SOMEBODY, SKIPPED})
+EVENT_KINDS = frozenset({WENT, WENT_ALONE, PASSED, MET_SOMEBODY, SKIPPED})
+# The most characters of what the narrator first said of a new place that are kept.
+MOST_OF_A_SIGHT = 400
 # The cause of a change that the program makes itself.
 NAMED = "named"
 
 
 def concludes(attempt: Attempt, text: str) -> list[NewChange]:
-    """Return the meetings with hidden people at the player's place whom the text that comes out of
-    the rules names although no tool discovered them."""
+    """Return what the text that comes out of the rules makes true by itself: how a new place was
+    first found, and the meetings with hidden people whom it names although no tool discovered
+    them."""
     world: World = world_of(attempt)
+    return [*_first_sights(attempt, world, text), *_meetings(attempt, world, text)]
+
+
+def _first_sights(attempt: Attempt, world: World, text: str) -> Iterator[NewChange]:
+    """Yield the description of each place without one to which the player has gone in this run:
+    the first paragraph that was told after the arrival."""
+    rules = _rules_of(attempt)
+    pieces = text_and_changes(attempt, text)
+    for at, arrival in enumerate(pieces):
+        if isinstance(arrival, str) or arrival.kind != MOVED:
+            continue
+        place = world.find_place(arrival.payload["to"])
+        is_unknown = place is not None and not place.description
+        if place is None or not is_unknown or arrival.cause != "moveToLocation":
+            continue
+        told = next((one for one in pieces[at + 1 :] if isinstance(one, str)), "")
+        paragraph = _come_out(rules, told).strip().split("\n\n")[0]
+        if sight := in_short(paragraph, MOST_OF_A_SIGHT):
+            payload = {"name": place.name, "description": sight}
+            yield NewChange(PLACE, payload, cause=NAMED, after_chars=len(text))
+
+
+def _meetings(attempt: Attempt, world: World, text: str) -> list[NewChange]:
     if not (hidden := world.hidden()):
         return []
     told = "\n\n".join(one.text for one in _passages(attempt, text))
@@ -95,6 +122,9 @@ def told_change(change: Change, player: str) -> NewEvent | None:
         others = [name for name in payload["who"] if name != player]
         together = f" with {' and '.join(others)}" if others else ""
         return _line(WENT, f"You go to {payload['to']}{together}.", payload["narrative_time"])
+    if change.kind == MOVED and change.cause == "personGoes":
+        who = " and ".join(payload["who"])
+        return _line(WENT_ALONE, f"{who} goes to {payload['to']}.")
     if change.kind == TIME and change.cause == "advanceTime":
         return _line(PASSED, "Time passes.", payload["narrative_time"])
     if change.kind == SIMULATED and change.payload.get("skipped"):

@@ -5,6 +5,7 @@ from agents.mode_declarations import AddedLayer
 from agents.prompting.layer_sources import file_piece
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject
+from explorer.learned import known_there
 
 _NAME = "HOW_IT_WAS_PLAYED"
 
@@ -26,5 +27,6 @@ def _player(subject: Subject) -> str:
 
 RETELLING_LAYERS = (
     AddedLayer("memory", "CAST", LayerDeclaration(_NAME, _for_memory, role="system")),
+    AddedLayer("memory", "RECENT_CONTEXT_CHUNK", LayerDeclaration("WHAT_IS_NOTED", known_there)),
     AddedLayer("narrator", "CAST", LayerDeclaration(_NAME, _for_narrator, role="system")),
 )

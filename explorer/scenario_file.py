@@ -14,7 +14,9 @@ from agents.exceptions import BadSetup
 from agents.mode_fields import save_mode_setup
 from explorer.setup import (
     MOST_ALIASES,
+    MOST_DEEDS,
     MOST_FACTS,
+    MOST_WAYS,
     Exploration,
     PersonSetup,
     PlaceSetup,
@@ -25,7 +27,7 @@ from explorer.setup_parts import Line, Name, Text
 from sessions.access import get_chapter, lock_chapter
 from sessions.chapters import LOCKED, is_setup_open
 from sessions.exceptions import InvalidInput, WrongState
-from sessions.limits import TITLE_CHAR_LIMIT
+from sessions.limits import PRONOUNS_CHAR_LIMIT, TITLE_CHAR_LIMIT
 from sessions.models import Session
 from world.state import Source
 
@@ -51,6 +53,7 @@ class _Part(BaseModel):
 class _Location(_Part):
     name: _Line = Field(min_length=1)
     description: Text = ""
+    ways: list[_Line] = Field([], max_length=MOST_WAYS)
 
 
 class _Fact(_Part):
@@ -79,6 +82,7 @@ class _Person(_Part):
     knowledge: list[_Fact] = Field([], max_length=MOST_FACTS)
     relationships: list[_Tie] = Field([], max_length=MOST_IN_FILE)
     aliases: list[_Line] = Field([], max_length=MOST_ALIASES)
+    pronouns: _Line = Field("", max_length=PRONOUNS_CHAR_LIMIT)
 
 
 class _Scenario(_Part):
@@ -88,6 +92,8 @@ class _Scenario(_Part):
     locations: list[_Location] = Field([], max_length=MOST_IN_FILE)
     characters: list[_Person] = Field([], max_length=MOST_IN_FILE)
     player_starting_location: _Line = ""
+    opening: Text = ""
+    deeds: list[Line] = Field([], max_length=MOST_DEEDS)
 
 
 @transaction.atomic
@@ -152,9 +158,11 @@ def write_scenario(setup: Exploration) -> dict[str, Any]:
         title=setup.title,
         description=setup.description,
         initial_narrative_time=setup.narrative_time,
-        locations=[_Location(name=one.name, description=one.description) for one in setup.places],
+        locations=[_Location(**one.model_dump()) for one in setup.places],
         characters=[_person(one) for one in setup.people],
         player_starting_location=setup.starting_place,
+        opening=setup.opening,
+        deeds=setup.deeds,
     )
     return scenario.model_dump(mode="json", by_alias=True)
 
@@ -167,6 +175,8 @@ def _as_setup(read: _Scenario) -> dict[str, Any]:
         "places": [PlaceSetup(**one.model_dump()) for one in read.locations],
         "people": [PersonSetup(**one.model_dump()) for one in read.characters],
         "starting_place": read.player_starting_location,
+        "opening": read.opening,
+        "deeds": read.deeds,
     }
 
 

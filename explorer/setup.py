@@ -27,7 +27,7 @@ from world.state import Source
 
 # The most places and people of a world, with those that appear in play. A file has fewer.
 MOST_PLACES = MOST_PEOPLE = 1_000
-MOST_FACTS, MOST_ALIASES = 50, 10
+MOST_FACTS, MOST_ALIASES, MOST_WAYS, MOST_DEEDS = 50, 10, 20, 5
 # The name of the user's person, as long as the user gives none.
 PLAYER = "The traveller"
 START = "The beginning"
@@ -42,12 +42,16 @@ Problem = tuple[tuple[str | int, ...], str]
 class PlaceSetup(Part):
     name: Name
     description: Text = ""
+    # The names of the places to which a way is known.
+    ways: list[Name] = Field([], max_length=MOST_WAYS)
 
 
 class KnownSetup(Part):
     content: Line
     source: Source = "witnessed"
     source_character: Name = ""
+    # False for a fact that was learned in an earlier chapter of the story.
+    is_kept: bool = True
 
 
 class TieSetup(Part):
@@ -69,6 +73,7 @@ class PersonSetup(Part):
     knowledge: list[KnownSetup] = Field([], max_length=MOST_FACTS)
     relationships: list[TieSetup] = Field([], max_length=MOST_PEOPLE)
     aliases: list[Name] = Field([], max_length=MOST_ALIASES)
+    pronouns: Annotated[str, StringConstraints(max_length=PRONOUNS_CHAR_LIMIT)] = ""
 
 
 class Persona(Part):
@@ -93,6 +98,9 @@ class Exploration(Part):
     starting_place: Name = ""
     persona: Persona = Persona()
     style: Text = ""
+    # What the story opens with, and what the player could do first.
+    opening: Text = ""
+    deeds: list[Line] = Field([], max_length=MOST_DEEDS)
     note: AuthorsNote = AuthorsNote()
     talk: list[TalkExample] = Field([], max_length=MOST_TALK)
     lorebook: Lorebook = Lorebook()
@@ -116,6 +124,10 @@ class Exploration(Part):
                 why = "two places have this name" if form else _NO_NAME
                 yield ("places", at, "name"), why
             forms.add(form)
+        for at, place in enumerate(self.places):
+            for which, way in enumerate(place.ways):
+                if normalized(way) not in forms:
+                    yield ("places", at, "ways", which), f"no place is called “{way}”"
         # What is only named becomes a place too.
         if self.starting_place and not normalized(self.starting_place):
             yield ("starting_place",), _NO_NAME
@@ -175,6 +187,8 @@ def follow_new_names(before: dict[str, Any], now: dict[str, Any]) -> None:
     if len(names[0]) != len(names[1]):
         return
     renamed = {old: new.strip() for old, new in zip(*names, strict=True) if old != new}
+    for place in now["places"]:
+        place["ways"] = [renamed.get(way, way) for way in place.get("ways", [])]
     for one in now["people"]:
         one["location"] = renamed.get(one["location"], one["location"])
     now["starting_place"] = renamed.get(now["starting_place"], now["starting_place"])

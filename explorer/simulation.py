@@ -30,7 +30,7 @@ from agents.running.database import in_database
 from agents.running.job_kinds import JobKind
 from agents.running.results import ask_for_result
 from agents.running.watch import Watch
-from explorer.learned import Lesson, Relationship, entries_of, shorten
+from explorer.learned import Lesson, Relationship, is_known, shorten, ties_of
 from explorer.places import WHOLE_ANSWER_TOKENS
 from explorer.setup import exploration_of
 from explorer.setup_parts import LINE_LIMIT
@@ -63,6 +63,8 @@ class Unseen:
     people: tuple[Person, ...]
     ticks: int
     is_full: bool
+    # The tick until which the time is worked out.
+    tick: int = 0
 
     @property
     def exchanges(self) -> int:
@@ -82,7 +84,7 @@ def find_unseen(world: World, open_threads: Sequence[str]) -> list[Unseen]:
         )
         is_full = ticks > _SUMMARY_UNTIL or is_urgent
         if is_full or ticks > _NOTHING_UNTIL:
-            found.append(Unseen(place.name, people, ticks, is_full))
+            found.append(Unseen(place.name, people, ticks, is_full, world.tick))
     found.sort(key=lambda one: -one.ticks)
     return found[:MOST_PLACES_OF_A_MOVE]
 
@@ -304,6 +306,7 @@ def _event(text: str, one: Unseen, witnesses: Sequence[str]) -> dict[str, Any]:
         "location": one.place,
         "witnesses": list(witnesses),
         "is_learned": True,
+        "tick": one.tick,
     }
 
 
@@ -324,8 +327,16 @@ def _kept(report: SimulationReport, world: World, one: Unseen) -> dict[str, Any]
         to, who = world.find_place(move.destination), name_of(move.character)
         if who and to is not None and to.name != one.place:
             movements.append({"who": who, "to": to.name})
-    entries = entries_of(report.learned, report.relationships, who=name_of, others=name_of)
-    return {"events": events, "movements": movements, **entries}
+    ties = ties_of(report.relationships, who=name_of, others=name_of)
+    told = [event["description"] for event in events]
+    learned = [
+        {"who": who, "content": lesson.what, "source": lesson.source, "tick": world.tick}
+        | {"from": name_of(lesson.from_whom)}
+        for lesson in report.learned
+        # A lesson that only repeats an event would stand there twice.
+        if (who := name_of(lesson.who)) and not is_known(lesson.what, told)
+    ]
+    return {"events": events, "movements": movements, "learned": learned, "relationships": ties}
 
 
 SIMULATION_JOB = JobKind(run=simulate)

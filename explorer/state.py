@@ -9,7 +9,7 @@ from agents.mode_declarations import HandedOn
 from agents.mode_fields import handed_on_of
 from agents.modes import chance_of, world_now, world_of
 from agents.prompting.sandwich import Subject
-from agents.prompting.tools import ProposedChange
+from agents.prompting.tools import ProposedChange, ToolContext
 from explorer.setup import Exploration, PersonSetup, PlaceSetup, exploration_of
 from sessions.limits import PUBLIC_TEXT_CHAR_LIMIT
 from sessions.models import Attempt, Change, Session
@@ -26,6 +26,9 @@ WORDS_TICKS, MOVE_TICKS = 1, 5
 HANDED_ON_HAPPENINGS = 200
 # What is shortened to fewer characters says nothing.
 _LEAST_SAID = 20
+# The words by which a model names the player, and the place where the player is.
+_THE_PLAYER = frozenset({"you", "player", "me", "myself"})
+_HERE = frozenset({"here", "this place"})
 # The name under which a request keeps its world.
 _WORLD = "explorer.world"
 
@@ -43,6 +46,7 @@ def world_of_setup(setup: Exploration) -> World:
     described = {one.name: one.description for one in setup.places}
     places = {name: Place(name, described.get(name, "")) for name in setup.named_places()}
     canonical = {normalized(name): name for name in places}
+    ways = [(one.name, canonical[normalized(way)]) for one in setup.places for way in one.ways]
     start = setup.first_place
 
     def at(place: str) -> str:
@@ -51,9 +55,18 @@ def world_of_setup(setup: Exploration) -> World:
     people = {one.name: _person(one, at(one.location)) for one in setup.people}
     if setup.player is None:
         persona = setup.persona
-        player = Person(persona.name, persona.seen_as, location=at(""), is_player=True)
+        player = Person(
+            persona.name,
+            persona.seen_as,
+            location=at(""),
+            is_player=True,
+            pronouns=persona.pronouns,
+        )
         people = {player.name: player, **people}
-    return World(places, people, narrative_time=setup.narrative_time)
+    world = World(places, people, narrative_time=setup.narrative_time)
+    for one, other in ways:
+        world = changes.with_way(world, one, other)
+    return world
 
 
 def _go_on_from(before: World, world: World) -> World:
@@ -64,6 +77,8 @@ def _go_on_from(before: World, world: World) -> World:
                 one,
                 knowledge=(*earlier.knowledge, *one.knowledge),
                 relationships={**earlier.relationships, **one.relationships},
+                conditions=earlier.conditions,
+                seen_at=earlier.seen_at,
             )
     places = {
         name: replace(one, unseen_since=before.places[name].unseen_since)
@@ -78,13 +93,21 @@ def _go_on_from(before: World, world: World) -> World:
         tick=before.tick,
         happenings=before.happenings,
         known_as=before.known_as,
+        things=before.things,
     )
 
 
 def _person(one: PersonSetup, location: str) -> Person:
     # A line that was added on Tab 1 and left empty is nothing to know.
     knowledge = tuple(
-        Known(f"start.{one.name}.{at}", known.content, 0, known.source, known.source_character)
+        Known(
+            f"start.{one.name}.{at}",
+            known.content,
+            0,
+            known.source,
+            known.source_character,
+            known.is_kept,
+        )
         for at, known in enumerate(one.knowledge)
         if known.content
     )
@@ -99,6 +122,9 @@ def _person(one: PersonSetup, location: str) -> Person:
         tuple(one.aliases),
         knowledge,
         {tie.name: tie.description for tie in one.relationships if tie.name},
+        one.pronouns,
+        # The player knows where the people are who are known from the beginning.
+        seen_at=location if one.is_discovered else "",
     )
 
 
@@ -113,10 +139,35 @@ def apply_proposed(world: World, proposed: Sequence[ProposedChange]) -> World:
     return world
 
 
+def world_in(context: ToolContext) -> World:
+    """Return the world that a tool sees, with the changes of the calls before in the same step."""
+    world: World = context.readable["world"]
+    return apply_proposed(world, new_changes(context))
+
+
+def new_changes(context: ToolContext) -> Sequence[ProposedChange]:
+    """Return the changes of the calls before in the same step."""
+    return context.changes[context.readable["applied"] :]
+
+
+def known_person(name: str, world: World) -> Person | None:
+    """Return the person whom the name means and whom the player knows, the player included."""
+    if normalized(name) in _THE_PLAYER:
+        return world.player
+    person = world.find_called(name)
+    return person if person and (person.is_discovered or person.is_player) else None
+
+
+def known_place(name: str, world: World) -> str | None:
+    """Return the canonical name of a place that is known, or None."""
+    if normalized(name) in _HERE:
+        return world.player_location or None
+    place = world.find_place(name)
+    return place.name if place else None
+
+
 def begins(attempt: Attempt) -> list[NewChange]:
-    """Return the time that the user's words take. A prompt without words takes none."""
-    if not attempt.words.strip():
-        return []
+    """Return the time that a turn takes, with or without the user's words."""
     payload = {"ticks": WORDS_TICKS, "narrative_time": ""}
     return [NewChange(changes.TIME, payload, cause="words")]
 

@@ -1,9 +1,9 @@
-"""The narrator's tools: to go somewhere, to let time pass, and to meet somebody.
+"""The narrator's tools: to go somewhere, to let time pass, to meet somebody, to let somebody come
+or go, and to note how things and people are.
 
-Their names and their arguments are those of the specification of this way to play.
+The names and the arguments of the first three are those of the specification of this way to play.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
@@ -17,13 +17,27 @@ from agents.prompting.tools import (
     ToolContext,
     ToolResult,
 )
+from explorer.notes import NOTE
 from explorer.places import question, resolve
 from explorer.setup import MOST_PEOPLE
 from explorer.setup_parts import LINE_LIMIT
-from explorer.state import MOVE_TICKS, apply_proposed, offered_of, public_text_of
+from explorer.state import (
+    MOVE_TICKS,
+    apply_proposed,
+    known_person,
+    new_changes,
+    offered_of,
+    public_text_of,
+    world_in,
+)
 from sessions.cast import clean_person
 from sessions.exceptions import ChapterError
-from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_PEOPLE_IN_PLAY, PUBLIC_TEXT_CHAR_LIMIT
+from sessions.limits import (
+    AGENT_NAME_CHAR_LIMIT,
+    MAX_PEOPLE_IN_PLAY,
+    PRONOUNS_CHAR_LIMIT,
+    PUBLIC_TEXT_CHAR_LIMIT,
+)
 from sessions.models import PERSON, Attempt
 from sessions.roster import character
 from world.changes import KNOWN_AS, MET, MOVED, PLACE, TIME
@@ -61,10 +75,20 @@ class DiscoverCharacter(ToolArguments):
         StringConstraints(strip_whitespace=True, min_length=1, max_length=AGENT_NAME_CHAR_LIMIT),
     ]
     introduction: Annotated[str, StringConstraints(max_length=LINE_LIMIT)] = Field(
-        description="Who this is, in one sentence that the player could tell at a glance."
+        "", description="Who this is, in one sentence that the player could tell at a glance."
     )
     goals: Annotated[str, StringConstraints(max_length=LINE_LIMIT)] = Field(
-        description="What this person wants."
+        "", description="What this person wants."
+    )
+    pronouns: Annotated[
+        str, StringConstraints(strip_whitespace=True, max_length=PRONOUNS_CHAR_LIMIT)
+    ] = Field("", description="The pronouns of this person, such as she/her.")
+
+
+class PersonGoes(ToolArguments):
+    name: Line = Field(min_length=1, description="Who comes or leaves; not the player.")
+    to: Line = Field(
+        min_length=1, description="The place where this person goes; the player's, to come here."
     )
 
 
@@ -89,30 +113,19 @@ def room_in_cast(attempt: Attempt) -> int:
     return max(MAX_PEOPLE_IN_PLAY - len(numbers), 0)
 
 
-def _world(context: ToolContext) -> World:
-    """Return the world with the changes of the calls before in the same step."""
-    world: World = context.readable["world"]
-    return apply_proposed(world, _new_changes(context))
-
-
-def _new_changes(context: ToolContext) -> Sequence[ProposedChange]:
-    """Return the changes of the calls before in the same step."""
-    return context.changes[context.readable["applied"] :]
-
-
 def _may_join(context: ToolContext) -> bool:
     """Return whether one more person can join the cast."""
-    joined = sum(one.kind == PERSON for one in _new_changes(context))
+    joined = sum(one.kind == PERSON for one in new_changes(context))
     return joined < int(context.readable["cast_room"])
 
 
 def which_place(arguments: MoveToLocation, context: ToolContext) -> Question | None:
     """Return the question which place the destination means, unless that is clear."""
-    return question(arguments.destination, _world(context))
+    return question(arguments.destination, world_in(context))
 
 
 def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
-    world = _world(context)
+    world = world_in(context)
     player = world.player
     if player is None:
         return ToolResult("There is no player in this world, so nobody can move.")
@@ -123,7 +136,7 @@ def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
         return ToolResult("This world has too many places already. Go to one of those it has.")
     if place == player.location:
         # Another name of this place is remembered all the same.
-        here = f"The player is at {place} already. {_who_is_here(world, context)}"
+        here = f"The player is at {place} already. {_who_is_here(world)}"
         return ToolResult(here, changes)
     present = {one.name: one for one in world.present()}
     found = [(name, world.find_called(name, world.present())) for name in arguments.accompaniedBy]
@@ -139,7 +152,7 @@ def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
     }
     changes = (*changes, ProposedChange(MOVED, moved))
     world = apply_proposed(world, changes)
-    told = [f"The player is at {place} now.", _who_is_here(world, context)]
+    told = [f"The player is at {place} now.", _who_is_here(world)]
     if absent:
         told.insert(1, f"Not here, so they did not come along: {', '.join(absent)}.")
     return ToolResult(" ".join(told), changes)
@@ -147,13 +160,13 @@ def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
 
 def advance(arguments: AdvanceTime, context: ToolContext) -> ToolResult:
     payload = {"ticks": arguments.ticks, "narrative_time": arguments.narrativeTime}
-    time = arguments.narrativeTime or _world(context).narrative_time or "Unknown"
+    time = arguments.narrativeTime or world_in(context).narrative_time or "Unknown"
     ticks = "1 tick has" if arguments.ticks == 1 else f"{arguments.ticks} ticks have"
     return ToolResult(f"{ticks} passed. It is {time} now.", (ProposedChange(TIME, payload),))
 
 
 def discover(arguments: DiscoverCharacter, context: ToolContext) -> ToolResult:
-    world = _world(context)
+    world = world_in(context)
     called = arguments.characterName
     known = world.find_person(called)
     if known is None and (place := world.find_place(called)):
@@ -182,7 +195,7 @@ def meeting(world: World, name: str, *, joins: bool) -> tuple[ProposedChange, ..
     """Return the changes by which the player meets somebody of this world who was hidden, and who
     joins the cast if there is room."""
     person = world.people[name]
-    cast = {"name": person.name, "pronouns": "", "public_text": public_text_of(person)}
+    cast = {"name": person.name, "pronouns": person.pronouns, "public_text": public_text_of(person)}
     met = ProposedChange(MET, {"name": person.name})
     return (ProposedChange(PERSON, cast), met) if joins else (met,)
 
@@ -194,13 +207,19 @@ def _introduce(arguments: DiscoverCharacter, world: World, *, joins: bool) -> To
     public = " ".join(arguments.introduction.split())[:PUBLIC_TEXT_CHAR_LIMIT].strip()
     everybody = [character(0, name) for name in world.people]
     try:
-        person = clean_person(everybody, name=arguments.characterName, public_text=public)
+        person = clean_person(
+            everybody,
+            name=arguments.characterName,
+            pronouns=arguments.pronouns,
+            public_text=public,
+        )
     except ChapterError as error:
         return ToolResult(f"Nobody was discovered. {error}")
     met = {
         "name": person["name"],
         "description": arguments.introduction,
         "goals": arguments.goals,
+        "pronouns": person["pronouns"],
         "location": world.player_location,
     }
     joining = (ProposedChange(PERSON, person),) if joins else ()
@@ -208,17 +227,41 @@ def _introduce(arguments: DiscoverCharacter, world: World, *, joins: bool) -> To
     return ToolResult(f"The player has discovered {person['name']}.", changes)
 
 
-def _who_is_here(world: World, context: ToolContext) -> str:
-    here = ", ".join(one.name for one in world.present()) or "no one else"
-    offered = context.readable["offered"]
-    hidden = [one.name for one in world.hidden() if offered.get(one.name, False)]
-    told = f"Characters here: {here}."
-    if hidden:
-        told += (
-            " ACTION REQUIRED: call discoverCharacter for each of these undiscovered characters "
-            f"before you narrate: {', '.join(hidden)}."
+def let_go(arguments: PersonGoes, context: ToolContext) -> ToolResult:
+    """Let somebody who is present leave, or somebody who is known come to where the player is."""
+    world = world_in(context)
+    person = known_person(arguments.name, world)
+    if person is None:
+        return ToolResult(f"Nobody called {arguments.name} is known. Nothing was changed.")
+    if person.is_player:
+        return ToolResult("That is the player: call moveToLocation when the player goes.")
+    to, changes = resolve(arguments.to, world, context.answer)
+    here = world.player_location
+    if not to:
+        return ToolResult("This world has no room for such a place. Nothing was changed.")
+    if person.location == to:
+        return ToolResult(f"{person.name} is at {to} already. Nothing was changed.", changes)
+    if here not in (person.location, to):
+        return ToolResult(
+            f"{person.name} is not here, and {to} is not where the player is, so nobody sees it. "
+            "Nothing was changed."
         )
-    return told
+    went = {"who": [person.name], "to": to, "ticks": 0, "narrative_time": ""}
+    told = f"{person.name} is here now." if to == here else f"{person.name} has gone to {to}."
+    return ToolResult(told, (*changes, ProposedChange(MOVED, went)))
+
+
+def where_to(arguments: PersonGoes, context: ToolContext) -> Question | None:
+    """Return the question which place is meant, unless that is clear or nobody goes there."""
+    world = world_in(context)
+    person = known_person(arguments.name, world)
+    is_here = person is not None and person.location == world.player_location
+    return question(arguments.to, world) if is_here else None
+
+
+def _who_is_here(world: World) -> str:
+    here = ", ".join(one.name for one in world.present()) or "no one else"
+    return f"Characters here: {here}."
 
 
 TOOLS = (
@@ -244,4 +287,13 @@ TOOLS = (
         discover,
         frozenset({PERSON, MET}),
     ),
+    Tool(
+        "personGoes",
+        "Call this when somebody other than the player leaves the place or comes to it, alone.",
+        PersonGoes,
+        let_go,
+        frozenset({MOVED, PLACE, KNOWN_AS}),
+        asks=where_to,
+    ),
+    NOTE,
 )

@@ -4,10 +4,13 @@ A payload is a JSON object. Names in it are names of places and people as the wo
 change that names somebody or something the world does not have leaves this part out.
 """
 
+from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
+from world.conditions import BECAME, THING, became, thing
 from world.state import SOURCES, Happening, Known, Person, Place, World
 
 MOVED, TIME, PLACE, KNOWN_AS, MET, LEARNED, TIED, HAPPENED, SIMULATED, REMEMBERED = (
@@ -24,16 +27,32 @@ def apply(world: World, kind: str, payload: Payload, *, ref: str = "") -> World:
     """Return the world after this change. `ref` makes the ids of what is learned by it. A kind that
     is not of this module leaves the world as it is."""
     change = _BY_KIND.get(kind)
-    return change(world, payload, ref) if change else world
+    if change is None:
+        return world
+    world = change(world, payload, ref)
+    return _notice(world) if kind in _CHANGES_WHO_IS_HERE else world
+
+
+def _notice(world: World) -> World:
+    """Let the player see who is here."""
+    here = world.player_location
+    seen = {one.name: replace(one, seen_at=here) for one in world.present() if one.seen_at != here}
+    return replace(world, people={**world.people, **seen}) if seen else world
 
 
 def _place(world: World, payload: Payload, ref: str) -> World:
-    """A place comes to be known: `name`, `description`."""
-    name = payload["name"]
-    if not name or world.find_place(name):
+    """A place comes to be known: `name`, `description`. A place without a description gets that of
+    a later change."""
+    name, description = payload["name"], payload.get("description", "")
+    known = world.find_place(name)
+    if not name or (known and (known.description or not description)):
         return world
-    place = Place(name, payload.get("description", ""), unseen_since=world.tick)
-    return replace(world, places={**world.places, name: place})
+    place = (
+        replace(known, description=description)
+        if known
+        else Place(name, description, unseen_since=world.tick)
+    )
+    return replace(world, places={**world.places, place.name: place})
 
 
 def _known_as(world: World, payload: Payload, ref: str) -> World:
@@ -42,7 +61,7 @@ def _known_as(world: World, payload: Payload, ref: str) -> World:
 
 
 def _moved(world: World, payload: Payload, ref: str) -> World:
-    """People go to a place: `who`, `to`, `ticks`, `narrative_time`.
+    """People go to a place: `who`, `to`, `ticks`, `narrative_time`, and `tick` if it was earlier.
 
     Whoever goes and whoever is at either end knows of it. The player does not notice somebody who
     is hidden.
@@ -63,18 +82,43 @@ def _moved(world: World, payload: Payload, ref: str) -> World:
         if not (is_hidden and one.is_player)
     ]
     moved = {one.name: replace(one, location=to.name) for one in who}
+    seen_leaving = world.player_location in origins and not is_hidden
+    if seen_leaving:
+        here = world.player_location
+        moved |= {
+            one.name: replace(moved[one.name], seen_at=to.name)
+            for one in who
+            if one.location == here
+        }
     world = _pass(replace(world, people={**world.people, **moved}), payload)
     if any(one.is_player for one in who):
         # The player was at the places until now, the move included.
+        ends = (*origins, to.name)
         seen = {
             name: replace(world.places[name], unseen_since=world.tick)
-            for name in (*origins, to.name)
+            for name in ends
             if name in world.places
         }
         world = replace(world, places={**world.places, **seen})
+        player = next(one for one in who if one.is_player)
+        world = with_way(world, player.location, to.name)
     names = _listed([one.name for one in who])
     verb = "go" if len(who) > 1 else "goes"
-    return _remember(world, f"{names} {verb} to {to.name}.", to.name, witnesses)
+    tick = payload.get("tick", world.tick)
+    return _remember(world, f"{names} {verb} to {to.name}.", to.name, witnesses, tick)
+
+
+def with_way(world: World, one: str, other: str) -> World:
+    """Return the world in which the way between these two places is known."""
+    ends = {one: other, other: one}
+    if one == other or not ends.keys() <= world.places.keys():
+        return world
+    joined = {
+        name: replace(world.places[name], ways=(*world.places[name].ways, to))
+        for name, to in ends.items()
+        if to not in world.places[name].ways
+    }
+    return replace(world, places={**world.places, **joined}) if joined else world
 
 
 def _time(world: World, payload: Payload, ref: str) -> World:
@@ -83,8 +127,8 @@ def _time(world: World, payload: Payload, ref: str) -> World:
 
 
 def _met(world: World, payload: Payload, ref: str) -> World:
-    """The player meets somebody: `name`, and for a new person `description`, `goals` and
-    `location`."""
+    """The player meets somebody: `name`, and for a new person `description`, `goals`, `pronouns`
+    and `location`."""
     known = world.find_person(payload["name"])
     if known is None:
         person = Person(
@@ -92,6 +136,7 @@ def _met(world: World, payload: Payload, ref: str) -> World:
             payload.get("description", ""),
             payload.get("goals", ""),
             payload.get("location", ""),
+            pronouns=payload.get("pronouns", ""),
         )
     elif known.is_discovered:
         return world
@@ -107,7 +152,8 @@ def _met(world: World, payload: Payload, ref: str) -> World:
 
 
 def _learned(world: World, payload: Payload, ref: str) -> World:
-    """Somebody learns something: `who`, `content`, `source`, `from`."""
+    """Somebody learns something: `who`, `content`, `source`, `from`, and `tick` if it was
+    earlier."""
     return _learn(world, [(ref, payload)])
 
 
@@ -134,11 +180,12 @@ def _learn(world: World, lessons: Iterable[tuple[str, Payload]]) -> World:
         one = Known(
             f"{ref}.{len(knowledge)}" if ref else str(len(knowledge)),
             content,
-            world.tick,
+            payload.get("tick", world.tick),
             source if source in SOURCES else "told",
             payload.get("from", ""),
         )
-        knowledge.append(one)
+        # A lesson that comes late takes its place by when it was learned.
+        insort(knowledge, one, key=attrgetter("acquired_at"))
     people = {
         name: replace(world.people[name], knowledge=tuple(knowledge))
         for name, (knowledge, _) in learned.items()
@@ -158,14 +205,15 @@ def _tied(world: World, payload: Payload, ref: str) -> World:
 
 
 def _happened(world: World, payload: Payload, ref: str) -> World:
-    """Something happens: `description`, `location`, `witnesses`, and `is_learned` if the witnesses
-    know it from now on."""
+    """Something happens: `description`, `location`, `witnesses`, `is_learned` if the witnesses know
+    it from now on, and `tick` if it was earlier."""
     return _learn(_happens(world, payload), _seen(world, payload, ref))
 
 
 def _happens(world: World, payload: Payload) -> World:
     witnesses = _witnesses(world, payload)
-    return _remember(world, payload["description"], payload.get("location", ""), witnesses)
+    tick = payload.get("tick", world.tick)
+    return _remember(world, payload["description"], payload.get("location", ""), witnesses, tick)
 
 
 def _seen(world: World, payload: Payload, ref: str) -> Iterator[tuple[str, Payload]]:
@@ -173,7 +221,8 @@ def _seen(world: World, payload: Payload, ref: str) -> Iterator[tuple[str, Paylo
     witnesses = _witnesses(world, payload) if payload.get("is_learned") else []
     for at, name in enumerate(witnesses):
         seen = {"who": name, "content": payload["description"], "source": "witnessed"}
-        yield f"{ref}.{at}", seen
+        dated = {"tick": payload["tick"]} if "tick" in payload else {}
+        yield f"{ref}.{at}", seen | dated
 
 
 def _witnesses(world: World, payload: Payload) -> list[str]:
@@ -182,8 +231,9 @@ def _witnesses(world: World, payload: Payload) -> list[str]:
 
 
 def _remembered(world: World, payload: Payload, ref: str) -> World:
-    """What memory tells of a stretch of play: `events`, `learned` and `relationships`, each as the
-    changes of these kinds have them. Everybody in `events` knows of them already."""
+    """What memory tells of a stretch of play: `events`, `learned`, `relationships`, `things` and
+    `conditions`, each as the changes of these kinds have them. Everybody in `events` knows of them
+    already."""
     lessons: list[tuple[str, Payload]] = []
     for at, event in enumerate(payload.get("events", ())):
         world = _happens(world, event)
@@ -192,6 +242,10 @@ def _remembered(world: World, payload: Payload, ref: str) -> World:
     world = _learn(world, lessons)
     for tie in payload.get("relationships", ()):
         world = _tied(world, tie, ref)
+    for one in payload.get("things", ()):
+        world = thing(world, one, ref)
+    for one in payload.get("conditions", ()):
+        world = became(world, one, ref)
     return world
 
 
@@ -212,7 +266,8 @@ def _simulated(world: World, payload: Payload, ref: str) -> World:
         for movement in one.get("movements", ()):
             person = world.find_person(movement["who"])
             if person is not None and person.location == place.name != world.player_location:
-                world = _moved(world, {"who": [person.name], "to": movement["to"]}, ref)
+                went = {"who": [person.name], "to": movement["to"], "tick": one["tick"]}
+                world = _moved(world, went, ref)
     return world
 
 
@@ -221,9 +276,16 @@ def _pass(world: World, payload: Payload) -> World:
     return replace(world, tick=world.tick + payload.get("ticks", 0), narrative_time=time)
 
 
-def _remember(world: World, text: str, place: str, witnesses: Sequence[str]) -> World:
-    one = Happening(text, world.tick, place, tuple(dict.fromkeys(witnesses)))
-    return replace(world, happenings=(*world.happenings, one))
+def _remember(
+    world: World, text: str, place: str, witnesses: Sequence[str], tick: int | None = None
+) -> World:
+    when = world.tick if tick is None else tick
+    one = Happening(text, when, place, tuple(dict.fromkeys(witnesses)))
+    if not world.happenings or world.happenings[-1].tick <= when:
+        return replace(world, happenings=(*world.happenings, one))
+    happenings = list(world.happenings)
+    insort(happenings, one, key=attrgetter("tick"))
+    return replace(world, happenings=tuple(happenings))
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -241,5 +303,8 @@ _BY_KIND: Mapping[str, Callable[[World, Payload, str], World]] = {
     HAPPENED: _happened,
     SIMULATED: _simulated,
     REMEMBERED: _remembered,
+    THING: thing,
+    BECAME: became,
 }
+_CHANGES_WHO_IS_HERE = frozenset({MOVED, MET, SIMULATED})
 CHANGE_KINDS = frozenset(_BY_KIND)

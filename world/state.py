@@ -18,23 +18,55 @@ SOURCES: tuple[Source, ...] = ("witnessed", "told", "inferred")
 @dataclass(frozen=True)
 class Known:
     """Something that a person knows. `acquired_at` is a tick, and `source_character` the name of
-    the person from whom it came, or ""."""
+    the person from whom it came, or "". `is_kept` says that the person knew it when the story
+    began."""
 
     id: str
     content: str
     acquired_at: int = 0
     source: Source = "witnessed"
     source_character: str = ""
+    is_kept: bool = False
+
+
+@dataclass(frozen=True)
+class Condition:
+    """How a person or a place is until that is over, such as "right hand cut".
+
+    `since` is a tick. `made_by` is the id of the change that made it, or "" for the beginning.
+    """
+
+    text: str
+    since: int = 0
+    made_by: str = ""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """A thing that matters. Somebody holds it or it is at a place, never both; it is nowhere if
+    both names are "". `state` says how it is, such as "wedged". `since` and `made_by` are those of
+    the latest change, as in a condition."""
+
+    name: str
+    description: str = ""
+    holder: str = ""
+    place: str = ""
+    state: str = ""
+    since: int = 0
+    made_by: str = ""
 
 
 @dataclass(frozen=True)
 class Place:
     """A place with its canonical name. `unseen_since` is the tick at which the player was last
-    there or at which it was last simulated."""
+    there or at which it was last simulated. `ways` are the names of the places to which a way is
+    known; each way is known from both of its ends."""
 
     name: str
     description: str = ""
     unseen_since: int = 0
+    conditions: tuple[Condition, ...] = ()
+    ways: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,6 +75,7 @@ class Person:
 
     `encounter_chance` is the chance that the narrator is offered a hidden person at a turn, from 0
     to 1, or None for always. `relationships` has a description for each other person's name.
+    `seen_at` is the place where the player last saw this person, or "" for never.
     """
 
     name: str
@@ -55,6 +88,19 @@ class Person:
     aliases: tuple[str, ...] = ()
     knowledge: tuple[Known, ...] = ()
     relationships: Mapping[str, str] = field(default_factory=dict)
+    pronouns: str = ""
+    conditions: tuple[Condition, ...] = ()
+    seen_at: str = ""
+
+    @property
+    def kept(self) -> list[Known]:
+        """What the person knew when the story began."""
+        return [one for one in self.knowledge if one.is_kept]
+
+    @property
+    def came_to_know(self) -> list[Known]:
+        """What the person has learned since, in the order in which it was learned."""
+        return [one for one in self.knowledge if not one.is_kept]
 
 
 @dataclass(frozen=True)
@@ -71,9 +117,9 @@ class Happening:
 class World:
     """The state of the world at one moment.
 
-    `places` and `people` are in the order in which they came, by their names. `known_as` has the
-    canonical name of the place for each other name of a place that was resolved before. `tick`
-    counts the steps of the clock, and `narrative_time` says the time in the story's words.
+    `places`, `people` and `things` are in the order in which they came, by their names. `known_as`
+    has the canonical name of the place for each other name of a place that was resolved before.
+    `tick` counts the steps of the clock, and `narrative_time` says the time in the story's words.
     """
 
     places: Mapping[str, Place] = field(default_factory=dict)
@@ -82,6 +128,7 @@ class World:
     narrative_time: str = ""
     happenings: tuple[Happening, ...] = ()
     known_as: Mapping[str, str] = field(default_factory=dict)
+    things: Mapping[str, Thing] = field(default_factory=dict)
 
     @property
     def player(self) -> Person | None:
@@ -99,6 +146,12 @@ class World:
         """Return the discovered people who are where the player is, without the player."""
         here = self.at(self.player_location)
         return [one for one in here if one.is_discovered and not one.is_player]
+
+    def elsewhere(self) -> list[Person]:
+        """Return the discovered people who are not where the player is."""
+        here = self.player_location
+        known = (one for one in self.people.values() if one.is_discovered and not one.is_player)
+        return [one for one in known if one.location != here]
 
     def hidden(self) -> list[Person]:
         """Return the people who are where the player is, and whom the player has not met yet."""
@@ -146,3 +199,15 @@ class World:
             return None
         found = next((one for one in self.places.values() if normalized(one.name) == wanted), None)
         return found or self.places.get(self.known_as.get(wanted, ""))
+
+    def find_thing(self, name: str) -> Thing | None:
+        """Return the thing with this name, whatever its case, articles and spaces."""
+        if name in self.things:
+            return self.things[name]
+        wanted = normalized(name)
+        return next((one for one in self.things.values() if normalized(one.name) == wanted), None)
+
+    def place_of(self, thing: Thing) -> str:
+        """Return the name of the place where the thing is, with its holder or by itself, or ""."""
+        holder = self.people.get(thing.holder)
+        return holder.location if holder else thing.place

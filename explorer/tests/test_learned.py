@@ -8,7 +8,7 @@ import pytest
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta
-from explorer.learned import shorten
+from explorer.learned import MOST_LESSONS, shorten
 from explorer.narrator import lately
 from explorer.tests.playing import begin, calls, move, play, scripted, world_of
 from sessions.limits import CHANGE_CHAR_LIMIT
@@ -57,6 +57,52 @@ def test_who_was_there_before_the_player_left_has_learned_it(
     people = world_of(chapter).people
     assert [one.content for one in people["Osk"].knowledge][1:] == ["Edda is afraid."]
     assert len(people["Marta Quill"].knowledge) == 1
+
+
+def test_only_who_was_there_at_the_prompt_learns_it_and_little(
+    scripted: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    told = [
+        # The player left Osk at the second prompt, and came to Runa then.
+        {**lesson("Osk", "The rope is cut."), "at": [3]},
+        {**lesson("Runa", "The ferryman has a brother."), "at": [1]},
+        {**lesson("Runa", "The rope was cut with a knife."), "at": [2]},
+        {**lesson("Runa", "A knife cut the rope."), "at": [3]},
+        *(
+            {**lesson("Runa", f"Secret number {at} is {'abc'[at]}{at}."), "at": [3]}
+            for at in (0, 1, 2)
+        ),
+    ]
+    chapter = begin_with(scripted, {"learned": told})
+    scripted.enqueue("A fire.", calls("", move("The Mill")), "Flour.")
+    for _ in range(3):
+        play(chapter)
+    run_jobs()
+    play(chapter)
+
+    people = world_of(chapter).people
+    assert [one.content for one in people["Osk"].came_to_know] == []
+    learned = people["Runa"].came_to_know
+    assert len(learned) == MOST_LESSONS
+    assert learned[0].content == "The rope was cut with a knife."
+    assert [one.acquired_at for one in learned] == sorted(one.acquired_at for one in learned)
+    assert learned[0].acquired_at < world_of(chapter).tick - 1
+
+
+def test_what_happened_around_the_player_is_true_of_the_place(
+    scripted: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    moved = {"where": "", "notable_environment_changes": ["The lamp is out."], "at": [1]}
+    chapter = begin_with(scripted, {"location_updates": moved})
+    scripted.enqueue("A fire.", calls("", move("The Mill")), "Flour.")
+    for _ in range(3):
+        play(chapter)
+    run_jobs()
+    play(chapter)
+
+    places = world_of(chapter).places
+    assert [one.text for one in places["The Ferry Inn"].conditions] == ["The lamp is out."]
+    assert not places["The Mill"].conditions
 
 
 def test_events_happened_where_the_player_was_and_names_may_be_parts(

@@ -36,9 +36,8 @@ OF_THE_TURN = (
     "OTHER KNOWN LOCATIONS:",
     "TIME:",
     "CHARACTERS PRESENT (SYSTEM STATE):",
-    "(NOTE: ",
     "HIDDEN (",
-    "RECENT EVENTS:",
+    "ELSEWHERE, ",
 )
 
 
@@ -109,15 +108,31 @@ def test_nothing_to_say_is_said_with_the_words_of_the_specification(
     assert "RECENT EVENTS" not in asked
 
 
-def test_of_each_person_the_newest_three_facts_are_told(scripted: ScriptedProvider) -> None:
-    osk = {"name": "Osk", "knowledge": [{"content": f"Fact {number}."} for number in range(5)]}
-    chapter = begin({**TAVERN, "people": [osk]})
+def test_of_each_person_all_of_the_beginning_is_told_with_goals_and_ties(
+    scripted: ScriptedProvider,
+) -> None:
+    osk = {
+        "name": "Osk",
+        "pronouns": "he/him",
+        "goals": "To be paid.",
+        "knowledge": [{"content": f"Fact {number}."} for number in range(5)],
+        "relationships": [
+            {"name": "Edda Linn", "description": "He fears her."},
+            {"name": "Runa", "description": "He owes her."},
+        ],
+    }
+    chapter = begin({**TAVERN, "people": [osk, {"name": "Runa", "location": "The Mill"}]})
     scripted.enqueue("A fire.")
     play(chapter)
 
+    told = scripted.history[0].messages[1].content
     assert (
-        "- Osk\n    Knows: Fact 2.; Fact 3.; Fact 4.\n" in scripted.history[0].messages[1].content
-    )
+        "- Osk (he/him)\n    Wants: To be paid.\n"
+        "    Keeps: Fact 0.; Fact 1.; Fact 2.; Fact 3.; Fact 4.\n"
+        "    To Edda Linn: He fears her.\n"
+    ) in told
+    # Runa is not here.
+    assert "He owes her" not in told
 
 
 def positions(text: str, headings: tuple[str, ...]) -> list[int]:

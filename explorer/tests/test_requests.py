@@ -41,7 +41,9 @@ def test_each_agent_has_its_limits_and_forms(
 
     step, question, last, dialogue, told = scripted.history
     for one in (step, last):
-        assert tools_of(one) == {"moveToLocation", "advanceTime", "discoverCharacter"}
+        assert tools_of(one) == {
+            *("moveToLocation", "advanceTime", "discoverCharacter", "personGoes", "note")
+        }
         assert (one.max_output_tokens, one.tool_choice, one.streams) == (2_048, "", True)
     for one, tool in ((question, "resolveLocation"), (told, "reportSimulation")):
         assert tools_of(one) == {tool}

@@ -1,0 +1,93 @@
+"""The prompts that a delta of memory tells: where the player was at each of them, and who was
+there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from explorer.state import apply_change, initial_world
+from sessions.models import Attempt
+from sessions.world import changes_that_count
+from world.state import Person, World
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A prompt of a stretch: where the player was after it and at which tick, and the names of
+    everybody who was where the player was at any moment of it."""
+
+    place: str
+    tick: int
+    there: frozenset[str]
+
+
+@dataclass(frozen=True)
+class ToldStretch:
+    """A stretch from its `first` prompt on. `world` is the world after it. `moments` has its
+    prompts, and the last prompt before it."""
+
+    first: int
+    world: World
+    moments: Mapping[int, Moment]
+
+    def moment_at(self, numbers: Sequence[int]) -> Moment:
+        """Return the moment of the first of these prompts, or the last moment if none is given."""
+        if not numbers:
+            return self.moments[max(self.moments)]
+        before = [number for number in self.moments if number <= min(numbers)]
+        return self.moments[max(before, default=min(self.moments))]
+
+    def there(self, numbers: Sequence[int] = ()) -> frozenset[str]:
+        """Return the names of everybody who was there at these prompts, or at any prompt of the
+        stretch if none of these belongs to it."""
+        own = [number for number in self.moments if number >= self.first]
+        at = [number for number in own if number in numbers] or own
+        return frozenset().union(*(self.moments[number].there for number in at))
+
+    def called(self, name: str, numbers: Sequence[int] = ()) -> str:
+        """Return the name, as the world has it, of the person who is called so and was there at
+        these prompts, or ""."""
+        return self._find(name, [self.world.people[one] for one in self.there(numbers)])
+
+    def known_as(self, name: str) -> str:
+        """Return the name, as the world has it, of the person who is called so, or "" for nobody
+        and for somebody hidden, whose name the story does not tell yet."""
+        everybody = self.world.people.values()
+        return self._find(name, [one for one in everybody if one.is_discovered or one.is_player])
+
+    def _find(self, name: str, among: Sequence[Person]) -> str:
+        person = self.world.find_called(name, among)
+        return person.name if person is not None and person in among else ""
+
+
+def told_stretch(attempt: Attempt, first: int) -> ToldStretch:
+    """Return the stretch from the prompt `first` to the attempt's turn."""
+    world = initial_world(attempt.session)
+    last = attempt.turn.number if attempt.turn else attempt.session.prompt_index + 1
+    moments = {first - 1: Moment(world.player_location, world.tick, names_there(world))}
+    changes = changes_that_count(attempt.session, attempt=attempt)
+    there = names_there(world)
+    for change in changes.select_related("attempt__turn"):
+        turn = change.attempt.turn
+        number = last if turn is None else turn.number
+        before = moments.get(number)
+        if before is None:
+            there = names_there(world)
+        world = apply_change(world, change)
+        there |= names_there(world)
+        moments[max(number, first - 1)] = Moment(world.player_location, world.tick, there)
+    return ToldStretch(first, world, dict(_without_gaps(moments, first, last)))
+
+
+def _without_gaps(
+    moments: Mapping[int, Moment], first: int, last: int
+) -> Iterator[tuple[int, Moment]]:
+    """Yield a moment for each prompt. A prompt that changed nothing is as the one before it."""
+    moment = moments[first - 1]
+    for number in range(first - 1, last + 1):
+        moment = moments.get(number, moment)
+        yield number, moment
+
+
+def names_there(world: World) -> frozenset[str]:
+    here = world.at(world.player_location)
+    return frozenset(one.name for one in here if one.is_discovered or one.is_player)

@@ -1,0 +1,134 @@
+"""The narrator notes things and conditions, and lets people come and go."""
+
+from typing import Any
+
+import pytest
+
+from agents.providers.scripted import ScriptedProvider
+from explorer.tests.playing import begin, calls, events_of, move, play, scripted, world_of
+from sessions.models import Session
+
+pytestmark = pytest.mark.django_db(transaction=True)
+__all__ = ["scripted"]
+
+
+def noted(**arguments: Any) -> tuple[str, dict[str, Any]]:
+    return "note", arguments
+
+
+def goes(name: str, to: str) -> tuple[str, dict[str, Any]]:
+    return "personGoes", {"name": name, "to": to}
+
+
+def results(provider: ScriptedProvider) -> list[str]:
+    """Return what the tools have answered in the latest request."""
+    return [one.content for one in provider.history[-1].messages if one.role == "tool"]
+
+
+def test_what_is_noted_stands_in_the_next_request_until_it_is_over(
+    scripted: ScriptedProvider,
+) -> None:
+    chapter = begin()
+    scripted.enqueue(
+        calls(
+            "",
+            noted(what="The mill key", holder="you", state="bent"),
+            noted(person="You", condition="has promised Osk to be back by midnight"),
+            noted(place="here", condition="the window is broken"),
+        ),
+        "He lets you go.",
+        "It goes on.",
+    )
+    play(chapter, "I take the key and promise to be back.")
+    play(chapter)
+
+    told = scripted.history[-1].messages[-1].content
+    assert "- The mill key: Edda Linn has it; bent" in told
+    assert "Edda Linn now: has promised Osk to be back by midnight" in told
+    assert "Since then: the window is broken" in told
+
+    scripted.enqueue(
+        calls(
+            "",
+            noted(what="the mill key", place="The Mill"),
+            noted(person="You", condition="promised to be back", over=True),
+        ),
+        "Done.",
+        "It goes on.",
+    )
+    play(chapter)
+    play(chapter)
+    told = scripted.history[-1].messages[-1].content
+    # The thing is at another place now.
+    assert "The mill key" not in told
+    assert "promised" not in told
+    assert world_of(chapter).things["The mill key"].place == "The Mill"
+
+
+def test_a_note_that_says_nothing_or_names_somebody_hidden_changes_nothing(
+    scripted: ScriptedProvider,
+) -> None:
+    chapter = begin()
+    scripted.enqueue(
+        calls(
+            "",
+            noted(),
+            noted(what="A rope", condition="wet"),
+            noted(what="A rope", holder="Marta Quill"),
+            noted(person="the ringer", condition="hurt"),
+            noted(condition="cold"),
+        ),
+        "Nothing.",
+    )
+    play(chapter)
+    world = world_of(chapter)
+    assert not world.things
+    assert not any(person.conditions for person in world.people.values())
+    assert not any(place.conditions for place in world.places.values())
+    answers = results(scripted)
+    assert len(answers) == 5
+    assert all("changed" in one for one in answers)
+    assert "Marta Quill is not known" in answers[2]
+
+
+def test_people_come_and_go_in_sight_alone(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    scripted.enqueue(
+        calls("", goes("Osk", "the mill"), goes("Runa", "here"), goes("Marta Quill", "the mill")),
+        "Osk leaves.",
+    )
+    play(chapter, "I ask Osk to fetch Runa.")
+    world = world_of(chapter)
+    assert (world.people["Osk"].location, world.people["Osk"].seen_at) == ("The Mill", "The Mill")
+    assert ("system", "Osk goes to The Mill.") in events_of(chapter, 1)
+    assert world.people["Marta Quill"].location == "The Landing"
+
+    scripted.enqueue(calls("", goes("Runa", "The Ferry Inn")), "She comes in.", "She sits.")
+    play(chapter)
+    play(chapter)
+    told = scripted.history[-1].messages[-1].content
+    assert "- Runa: The miller." in told
+    assert "ELSEWHERE, as the player last saw it:\n- The Mill: Osk, Ib" in told
+
+
+def test_a_new_place_keeps_what_was_first_told_of_it(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    scripted.enqueue(
+        calls("", move("an old lighthouse")),
+        "",
+        "A white tower, salt in every joint.\n\nA gull screams.",
+    )
+    play(chapter, "I go to the lighthouse.")
+    [place] = [one for one in world_of(chapter).places.values() if "ighthouse" in one.name]
+    assert place.description == "A white tower, salt in every joint."
+    assert "The Ferry Inn" in place.ways
+
+
+def test_the_request_says_where_people_were_last_seen(scripted: ScriptedProvider) -> None:
+    chapter = begin()
+    scripted.enqueue("A fire.")
+    play(Session.objects.get(pk=chapter.pk))
+    told = scripted.history[-1].messages[-1].content
+    # Marta Quill is hidden.
+    assert "ELSEWHERE, as the player last saw it:\n- The Mill: Ib, Runa\n" in told
+    assert "Marta" not in told
