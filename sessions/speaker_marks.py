@@ -7,7 +7,7 @@ sign, and any other text stays as it is. A second pass over a changed text chang
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 # The first two lines have letters and signs that look like others. The third line has the
@@ -41,6 +41,26 @@ _BETWEEN = rf"(?:[^\w{_SIGN}]|[_{UNSEEN_LETTERS}])*+"
 # Master.
 _GAME_MASTER = ("the G M", "G M", "the Game Master", "Game Master")
 _ROLES = (*_GAME_MASTER, "System", "User", "Assistant", "Human")
+# The roles as which a model goes on after a reply, each with the words by which pages name it. No
+# member of the cast speaks so, unless a member has this very name. The first ones tell a story, and
+# they come in the language of the story too.
+_NARRATOR = (
+    *("Narrator", "The Narrator", "Storyteller", "Erzähler", "Narrateur", "Narrador", "Narratore"),
+    *("Рассказчик", "旁白", "叙述者", "ナレーター", "내레이터", "الراوي"),
+)
+NO_MEMBERS: Mapping[str, str] = {
+    **dict.fromkeys(_NARRATOR, "the narrator"),
+    **dict.fromkeys(
+        ("GM", "The GM", "G.M.", "Game Master", "The Game Master", "Gamemaster", "Dungeon Master"),
+        "the Game Master",
+    ),
+    **dict.fromkeys(("Spielleiter", "Мастер игры", "游戏主持人"), "the Game Master"),
+    "User": "the user",
+    "Human": "the user",
+    "Player": "the player",
+    "Assistant": "the assistant",
+    "System": "the system",
+}
 
 # Patterns for the words of tags with angle brackets. Before the word, there may be a slash or the
 # name of a family of models, as in "<seed:think>". After the word, there may be a value, as in
@@ -124,6 +144,14 @@ def person_as_read(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).translate(_LOOK_ALIKES)
     seen = "".join(one for one in plain if not _is_blank(one))
     return unicodedata.normalize("NFC", seen.casefold()).strip()
+
+
+@lru_cache(maxsize=4_096)
+def sign_as_read(sign: str) -> str:
+    """Return one character of a name in the form of `person_as_read`, but with its marks apart. The
+    result is "" for a character that can never be seen."""
+    plain = unicodedata.normalize("NFKD", sign).translate(_LOOK_ALIKES)
+    return "".join(one for one in plain if not _is_blank(one)).casefold()
 
 
 # Characters are normalized one by one, because normalizing a long row of marks at once takes

@@ -8,7 +8,7 @@ from agents.calling.model_access import is_small_model
 from agents.modes import agent_of
 from agents.prompting.declarations import Agent
 from agents.prompting.prose import end_at_sentence, without_heading
-from agents.prompting.reply_cleaning import ReplyCleaner, clean_reply
+from agents.prompting.reply_cleaning import ReplyCleaner
 from agents.providers.exceptions import EmptyReply
 from sessions.models import Attempt
 from sessions.sentences import ends_sentence
@@ -62,15 +62,12 @@ class ReplyReader:
 
     def new(self) -> "ReplyReader":
         """Return a reader for another reply of the same character."""
-        cleaner = self.cleaner and ReplyCleaner(
-            self.cleaner.own, self.cleaner.others, self.cleaner.is_small
-        )
-        return ReplyReader(self.agent, cleaner)
+        return ReplyReader(self.agent, self.cleaner and self.cleaner.new())
 
     def new_front(self) -> ReplyCleaner:
         """Return a cleaner for the beginning of a continuation, where the model may write its own
         name once more."""
-        return ReplyCleaner(self.cleaner.own if self.cleaner else "")
+        return ReplyCleaner(self.cleaner.own if self.cleaner else "", continues=True)
 
     def chars_of(self, beginning: str) -> int:
         """Return how many characters of the finished reply come from this beginning of the model's
@@ -78,14 +75,13 @@ class ReplyReader:
 
         What is kept of a text depends only on the signs before, so the rest need not be known.
         """
-        text = scrub_reply(beginning)
+        # A heading counts as one only if something follows it, and so do some labels.
+        text, ended_before = f"{scrub_reply(beginning)}\n\n.", ""
         if self.is_small:
-            # A heading counts as one only if something follows it.
-            text = without_heading(f"{text}\n\n.").removesuffix(".")
+            text = without_heading(text)
         if self.cleaner:
-            names = self.cleaner.own, self.cleaner.others
-            text, _ = clean_reply(text, *names, is_small=self.cleaner.is_small)
-        return len(text.rstrip())
+            text, ended_before = self.cleaner.clean(text)
+        return len((text if ended_before else text.removesuffix(".")).rstrip())
 
     def kept(self, text: str) -> str:
         """Return the text of a broken reply as it is committed if the user keeps it. As in a whole
@@ -101,8 +97,7 @@ class ReplyReader:
         """
         text, ended_before = without_heading(reply.text) if self.is_small else reply.text, ""
         if self.cleaner:
-            names = self.cleaner.own, self.cleaner.others
-            text, ended_before = clean_reply(text, *names, is_small=self.cleaner.is_small)
+            text, ended_before = self.cleaner.clean(text)
         if ended_before and not text.strip():
             raise EmptyReply(
                 f"The model spoke only for {ended_before}, so nothing of its reply was taken. Your "
@@ -123,4 +118,7 @@ def reader_of(attempt: Attempt) -> ReplyReader:
     everybody = everybody_at(attempt.session, attempt=attempt)
     others = [one.name for one in everybody if one.number != attempt.actor]
     own = attempt.session.character(attempt.actor).name
-    return ReplyReader(agent, ReplyCleaner(own, others, is_small_model(agent)))
+    number = attempt.turn.number if attempt.turn else attempt.session.prompt_index + 1
+    # The first prompt has the number with which lists begin.
+    numbers = [one for one in (number, number + 1) if one > 1]
+    return ReplyReader(agent, ReplyCleaner(own, others, is_small_model(agent), numbers))

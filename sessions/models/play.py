@@ -88,8 +88,9 @@ class Attempt(models.Model):
     # run count.
     text_run_id = models.UUIDField(null=True, blank=True)
     error = models.TextField(blank=True)
-    # The name of the member of the cast as whom the model went on to speak. The reply ends before
-    # that. "" if the model spoke for the actor alone.
+    # The name of the member of the cast as whom the model went on to speak, or words for somebody
+    # else, such as "the Game Master". The reply ends before that. "" if the model spoke for the
+    # actor alone.
     ended_before = models.CharField(max_length=AGENT_NAME_CHAR_LIMIT, blank=True, default="")
     # True if the output limit ended the reply, and its continuation did not make it whole.
     was_cut = models.BooleanField(default=False)

@@ -22,8 +22,8 @@ _BY_SLOT = "By slot, also of slots that are not selected now: nothing typed is l
 
 
 _ENDED_BEFORE = (
-    "The member of the cast as whom the model went on to speak; the reply ends before that. Empty "
-    "where it spoke for the actor alone."
+    "The member of the cast as whom the model went on to speak, or words for somebody else, as "
+    "“the Game Master”; the reply ends before that. Empty where it spoke for the actor alone."
 )
 _WAS_CUT = (
     "Whether the output limit ended the reply, and its continuation by one more call did not make "

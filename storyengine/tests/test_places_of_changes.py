@@ -99,7 +99,7 @@ class TestInPlay:
         assert [text for _, text in told(chapter)] == [
             "I pull.",
             "The bell rings: 1.",
-            f"{name}: Again.",
+            "Again.",
             "The bell rings: 2.",
         ]
 
@@ -173,7 +173,10 @@ class TestInPlay:
 
 
 WORDS = ("I go", "“Go", "”", "\n", "\n\n", " ", f"{OWN}:", f"**{OWN}:**", f"{OTHER}:", "Tom", "I:")
-TEXTS = st.lists(st.sampled_from((*WORDS, "\r\n", "## YOUR_REPLY\n\n")), max_size=8).map("".join)
+LABELS = (f"[{OTHER}]", f"### {OTHER}", f"{OTHER} (low): ", OWN, f"{OWN} —", "GM: ", "2) ")
+TEXTS = st.lists(st.sampled_from((*WORDS, *LABELS, "\r\n", "## YOUR_REPLY\n\n")), max_size=8).map(
+    "".join
+)
 
 
 @given(steps=st.lists(TEXTS, min_size=1, max_size=4), is_small=st.booleans())
@@ -186,7 +189,7 @@ def test_what_is_counted_is_the_beginning_of_the_finished_text(
         patch.setattr(reply_texts, "is_small_model", lambda _agent: is_small)
 
         def reader() -> ReplyReader:
-            return ReplyReader(KEEPER, ReplyCleaner(OWN, [OTHER], is_small))
+            return ReplyReader(KEEPER, ReplyCleaner(OWN, [OTHER], is_small, (2, 3)))
 
         def finished(text: str) -> str:
             return reader().finish(Reply(scrub_reply(text), was_cut=False)).text.rstrip()

@@ -71,6 +71,25 @@ def test_a_reply_that_is_all_somebody_elses_counts_for_nothing(
     assert texts_of(chapter)[-1] == "I go."
 
 
+@pytest.mark.parametrize(
+    ("came", "who"),
+    [
+        ("[Tom] I stay.", "Tom"),
+        ("### Tom\nI stay.", "Tom"),
+        ("> Tom (laughing): I stay.", "Tom"),
+        ("GM: The lamp goes out.", "the Game Master"),
+        ("2) The lamp goes out.", "the Game Master"),
+        ("Narrator: The lamp goes out.", "the narrator"),
+    ],
+)
+def test_nobody_else_speaks_in_a_reply_however_they_are_labelled(
+    chapter: Session, provider: ScriptedProvider, came: str, who: str
+) -> None:
+    provider.enqueue(f"MARA VENN\n{KEPT}\n\n{came}\n\nMore.")
+    assert play(chapter).ended_before == who
+    assert texts_of(chapter)[-1] == KEPT
+
+
 def test_a_broken_reply_keeps_also_what_was_held_back(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
