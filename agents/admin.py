@@ -72,6 +72,7 @@ class LLMArtifactAdmin(RecordAdmin):
         "layers",
         "raw_output_ref",
         "error",
+        "server_said",
     ]
     heavy_fields = ("raw_output_ref", "layers")
 
@@ -141,7 +142,15 @@ class ModelChoiceAdmin(RecordAdmin):
 
 @admin.register(ModelTest)
 class ModelTestAdmin(RecordAdmin):
-    list_display = ["tested_at", "agent", "provider", "model", "token_counts", "error"]
+    list_display = [
+        "tested_at",
+        "agent",
+        "provider",
+        "model",
+        "token_counts",
+        "error",
+        "server_said",
+    ]
     search_fields = ["agent", "model"]
 
 

@@ -309,7 +309,7 @@ def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
         _claim(chapter, attempt)
         set_broken_aside(chapter)
     # The text of the earlier run stays until this run has text of its own.
-    attempt.status, attempt.error = Attempt.Status.RUNNING, ""
+    attempt.status, attempt.error, attempt.server_said = Attempt.Status.RUNNING, "", ""
     attempt.run_id = uuid.uuid4()
     attempt.submitted_at, attempt.lease_until = timezone.now(), from_now(LEASE)
     attempt.save()

@@ -23,14 +23,21 @@ _INTERRUPTION = "Interrupted"
 
 
 def fail_attempt(
-    attempt: Attempt, *, error: str, partial_text: str, kind: str = _INTERRUPTION
+    attempt: Attempt,
+    *,
+    error: str,
+    partial_text: str,
+    server_said: str = "",
+    kind: str = _INTERRUPTION,
 ) -> bool:
     """Mark the attempt as failed. The user's words and the text so far are kept, and the chapter is
     unchanged.
 
-    `kind` names the failure in the log. The log never has the text of `error`.
+    `server_said` is what the server or the model itself said of the failure. `kind` names the
+    failure in the log. The log never has the text of `error`.
     """
-    return _break(run_of(attempt), attempt, Attempt.Status.FAILED, error, partial_text, kind)
+    failed = Attempt.Status.FAILED
+    return _break(run_of(attempt), attempt, failed, error, partial_text, kind, server_said)
 
 
 def stop_attempt(attempt: Attempt, *, partial_text: str = "") -> bool:
@@ -85,11 +92,17 @@ def _break(
     error: str,
     partial_text: str,
     kind: str = "",
+    server_said: str = "",
 ) -> bool:
     # An attempt in a deleted chapter ends too. Otherwise it would still be in flight when the
     # chapter is brought back.
     lock_chapter(attempt.session_id, also_deleted=True)
-    changes: dict[str, object] = {"status": status, "error": error, "updated_at": timezone.now()}
+    changes: dict[str, object] = {
+        "status": status,
+        "error": error,
+        "server_said": server_said,
+        "updated_at": timezone.now(),
+    }
     if partial_text:
         changes["partial_text"] = scrub_reply(partial_text)
         changes["text_run_id"] = attempt.run_id

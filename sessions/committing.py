@@ -58,6 +58,7 @@ def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[
         "partial_text": "",
         "kept_setup": None,
         "error": "",
+        "server_said": "",
         "ended_before": attempt.ended_before,
         "was_cut": attempt.was_cut,
         "committed_at": now,

@@ -89,8 +89,7 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
     if chapter is not None:
         check_budget(chapter.pk)
     started = time.perf_counter()
-    heard, problem, request, admission = _Heard(), "", None, None
-    failed: ProviderError | None = None
+    heard, problem, said, request, admission = _Heard(), "", "", None, None
     try:
         provider = provider_at(choice.server)
         check_host(provider.host)
@@ -106,15 +105,13 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
         admission = _admit(request, choice)
         asyncio.run(_ask(provider, request, started, heard))
     except ProviderError as error:
-        problem, failed = str(error), error
+        problem, said = str(error), error.said
         heard.may_cost = not isinstance(error, FREE_FAILURES)
     except TimeoutError:
         problem = f"It did not finish within {_SECONDS:.0f} seconds."
     seconds = time.perf_counter() - started
     if request is not None and admission is not None:
-        record = ModelTest(
-            session=chapter, agent=agent.name, error=failed.in_full if failed else problem
-        )
+        record = ModelTest(session=chapter, agent=agent.name, error=problem, server_said=said)
         record.provider, record.model = choice.server.provider, choice.model
         record.duration_ms = round(seconds * 1_000)
         _record(record, request, heard, admission)
@@ -127,7 +124,7 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
         said=heard.shown,
         tokens=heard.tokens,
         problem=problem,
-        server_said=failed.said if failed else "",
+        server_said=said,
     )
 
 

@@ -43,6 +43,8 @@ class Outcome:
     # The usage that the provider reported. None without a report, or if the report cannot be true.
     usage: Usage | None = None
     error: str = ""
+    # What the server or the model itself said of the error.
+    server_said: str = ""
     # The name of the error's class, which is shown only in the log.
     failure: str = ""
     started: float = field(default_factory=time.perf_counter)
@@ -73,7 +75,8 @@ async def recorded(call: PreparedCall) -> AsyncGenerator["Outcome"]:
         raise
     except ProviderError as error:
         outcome.failure = type(error).__name__
-        outcome.error = error.in_full or outcome.failure
+        outcome.error = str(error) or outcome.failure
+        outcome.server_said = error.said
         outcome.may_cost = outcome.may_cost and not isinstance(error, FREE_FAILURES)
         raise
     finally:
@@ -119,6 +122,7 @@ def _record(call: PreparedCall, outcome: Outcome) -> None:
             raw_output_ref=outcome.text,
             tool_calls=[one.as_sent() for one in outcome.tool_calls],
             error=outcome.error,
+            server_said=outcome.server_said,
             first_token_ms=outcome.first_token_ms,
             duration_ms=milliseconds(outcome.started, now),
         )

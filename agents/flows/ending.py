@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from agents.calling.behind_failures import what_the_check_said, what_the_server_said
+from agents.calling.behind_failures import what_the_check_said
 from agents.flows.late_results import follow_up_latest_turn
 from agents.flows.memory_calls import accept_memory_calls, check_calls_accepted
 from agents.flows.summarizing import queue_due_summary, settle_memory
@@ -30,10 +30,6 @@ class Setback:
     @property
     def check_said(self) -> str:
         return what_the_check_said(self.job)
-
-    @property
-    def server_said(self) -> str:
-        return what_the_server_said(self.job)
 
 
 def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:

@@ -79,6 +79,7 @@ async def _write_or_fail(attempt: Attempt, writing: Begun, live: LiveReply) -> N
             attempt,
             error=str(error),
             partial_text=live.text,
+            server_said=error.said if isinstance(error, ProviderError) else "",
             kind=type(error).__name__,
         )
     except _EndedElsewhere:

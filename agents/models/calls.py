@@ -49,7 +49,9 @@ class LLMArtifact(AppendOnly):
     tool_calls = models.JSONField(
         default=list, blank=True, help_text="The server's own tool calls in the reply"
     )
+    # Why the call failed, in words of ours, and what the server or the model itself said of it.
     error = models.TextField(blank=True)
+    server_said = models.TextField(blank=True, default="")
     first_token_ms = models.PositiveIntegerField(null=True, blank=True)
     duration_ms = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
@@ -161,6 +163,7 @@ class ModelTest(models.Model):
     estimated_input = models.PositiveIntegerField(default=0)
     estimated_output = models.PositiveIntegerField(default=0)
     error = models.TextField(blank=True)
+    server_said = models.TextField(blank=True, default="")
     duration_ms = models.PositiveIntegerField(default=0)
     tested_at = models.DateTimeField(default=timezone.now, db_index=True)
 

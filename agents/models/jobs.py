@@ -74,6 +74,8 @@ class Job(models.Model):
     # The message of the latest try's error. The GM sees the message while the job waits for another
     # try, and after the last try.
     error = models.TextField(blank=True)
+    # What the server or the model itself said of that error. `error` has only words of ours.
+    server_said = models.TextField(blank=True, default="")
     # The kind of the refusal, such as "budget-spent". "" unless the engine refused a call.
     refusal = models.CharField(max_length=40, blank=True)
     # The name of the error's class, such as "ProviderBusy".

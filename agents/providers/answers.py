@@ -12,8 +12,8 @@ from agents.providers.failures import (
     dropped,
     not_the_protocol,
     refused_or_busy,
-    shortened,
 )
+from agents.providers.server_words import read_words, refusal_in, shortened
 from agents.providers.subjects import Subject
 from agents.providers.tool_calls import GatheredCalls
 
@@ -105,11 +105,11 @@ class Answer:
         return rest
 
     def _take(self, piece: object, part: Literal["delta", "message"]) -> str:
-        if error := _field(piece, "error"):
+        if refusal := refusal_in(piece):
             # A stream, and sometimes a whole answer, may have an error although its status is 200.
             if self.has_text:
-                raise broken_off(self._subject)
-            raise refused_or_busy(self._subject, 0, error, secret=self._secret)
+                raise broken_off(self._subject, read_words(refusal).shown(self._secret))
+            raise refused_or_busy(self._subject, 0, refusal, secret=self._secret)
         if usage := _field(piece, "usage"):
             self.usage = _read_usage(usage) or self.usage
         choices = _field(piece, "choices")

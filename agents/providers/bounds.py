@@ -79,11 +79,16 @@ async def read_pieces(response: httpx2.Response, most: int) -> AsyncGenerator[by
                 gave_way = now()
 
 
+async def read_all(response: httpx2.Response, most: int) -> bytes:
+    """Return a body. Raises TooMuch if it has more than `most` bytes."""
+    async with aclosing(read_pieces(response, most)) as pieces:
+        return b"".join([piece async for piece in pieces])
+
+
 async def read_json(response: httpx2.Response, most: int = MOST_JSON) -> Any:
     """Return a body's JSON value. Raises ValueError if the body has more than `most` bytes or is
     not JSON."""
-    async with aclosing(read_pieces(response, most)) as pieces:
-        return parse(b"".join([piece async for piece in pieces]))
+    return parse(await read_all(response, most))
 
 
 def parse(data: bytes) -> Any:

@@ -3,31 +3,16 @@
 `permanent` is True if another try cannot succeed.
 """
 
-# What stands in the record of a call between the message and the words of the server.
-_SAYS = " It says: "
-
 
 class ProviderError(Exception):
     """`said` is what the server or the model said of it, or "". It is no part of the message,
-    because the message has only words of ours. The record of the call has both (`in_full`)."""
+    because the message has only words of ours."""
 
     permanent = False
 
     def __init__(self, message: str = "", *, said: str = "") -> None:
         super().__init__(message)
         self.said = said
-
-    @property
-    def in_full(self) -> str:
-        return f"{self}{_SAYS}“{self.said}”" if self.said else str(self)
-
-
-def said_beside(message: str, recorded: str) -> str:
-    """Return the words of the server in a record (`in_full`), or "" if there are none, or if the
-    message, to which a sentence may have been added, is not that of the record."""
-    ours, _, said = recorded.partition(_SAYS)
-    is_of_message = message.startswith(ours)
-    return said.removeprefix("“").removesuffix("”") if is_of_message else ""
 
 
 class ProviderUnreachable(ProviderError):
@@ -46,6 +31,15 @@ class ProviderRefused(ProviderError):
     """The server refused the call, because of a bad key, an unknown model or an invalid request."""
 
     permanent = True
+
+
+class ContextOverflow(ProviderRefused):
+    """The request is longer than the model's window. `window` has the tokens of this window if the
+    server named them."""
+
+    def __init__(self, message: str = "", *, said: str = "", window: int | None = None) -> None:
+        super().__init__(message, said=said)
+        self.window = window
 
 
 # The errors for which a provider charges nothing, because it made no reply.

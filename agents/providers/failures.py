@@ -1,7 +1,6 @@
 """The failures of a call. Each failure has a message for the GM, and says if another try may
 help."""
 
-import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -9,8 +8,8 @@ from email.utils import parsedate_to_datetime
 from math import isnan
 from urllib.parse import urlsplit
 
-from agents.providers.bounds import as_text
 from agents.providers.exceptions import (
+    ContextOverflow,
     ProviderBusy,
     ProviderError,
     ProviderRefused,
@@ -19,39 +18,37 @@ from agents.providers.exceptions import (
     StreamBroken,
     UnusableReply,
 )
+from agents.providers.refusal_kinds import Kind, kind_of, status_of, window_in
+from agents.providers.server_words import ServerWords, read_words
 from agents.providers.subjects import Subject
 
-_DETAIL_LENGTH = 300
-# A pattern for the HTTP status of an error. Some servers send such a status as the code of an error
-# event, and others send a word, which the pattern does not match.
-_STATUS = re.compile("[45][0-9]{2}")
 # The greatest length of a host's name, in characters.
 _LONGEST_NAME = 253
 # The longest wait in seconds, which is a day. It replaces any longer wait that a server names.
 LONGEST_WAIT = 86_400.0
-# The fewest characters of a key that is removed from a server's message, and the fewest of a key
-# that is removed even inside a word.
-SHORTEST_KEY, LONG_KEY = 4, 12
 _USUAL_END = "The address of a server usually ends in /v1."
-# The codes by which OpenAI and similar servers say that an account lacks credit. Waiting does not
-# help in this case.
-_NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
 
 
 class Failure(Exception):
     """A failure inside a provider.
 
     `error` is the error that the caller gets. `is_passing` says whether another try may succeed,
-    and `retry_after` how many seconds to wait before that try.
+    and `retry_after` how many seconds to wait before that try. A server's refusal has its `words`.
     """
 
     def __init__(
-        self, error: ProviderError, *, is_passing: bool = False, retry_after: float | None = None
+        self,
+        error: ProviderError,
+        *,
+        is_passing: bool = False,
+        retry_after: float | None = None,
+        words: ServerWords | None = None,
     ) -> None:
         super().__init__(str(error))
         self.error = error
         self.is_passing = is_passing
         self.retry_after = retry_after
+        self.words = words
 
 
 def unreachable(subject: Subject, *, is_local: bool) -> Failure:
@@ -65,8 +62,8 @@ def dropped(subject: Subject) -> Failure:
     return Failure(ProviderUnreachable(message), is_passing=True)
 
 
-def broken_off(subject: Subject) -> Failure:
-    return Failure(StreamBroken(f"{subject} broke off in the middle of the reply."))
+def broken_off(subject: Subject, said: str = "") -> Failure:
+    return Failure(StreamBroken(f"{subject} broke off in the middle of the reply.", said=said))
 
 
 def overlong(subject: Subject, *, has_text: bool) -> Failure:
@@ -113,37 +110,58 @@ def not_the_protocol(subject: Subject) -> Failure:
 def refused_or_busy(
     subject: Subject,
     status: int,
-    body: object,
+    answer: object,
     *,
     headers: Mapping[str, str] | None = None,
     secret: str = "",
 ) -> Failure:
-    """Return the failure for an HTTP status. For an error event in a stream, `status` is 0."""
+    """Return the failure for an HTTP status and the answer that came with it. For an error event in
+    a stream, `status` is 0."""
     headers = headers or {}
-    error = body if isinstance(body, Mapping) else {}
-    code, kind = (_text(error, name) for name in ("code", "type"))
-    status = status or (int(code) if _STATUS.fullmatch(code) else 500)
-    said = shortened(_text(error, "message"), secret)
-    if status == 402 or not _NO_CREDIT.isdisjoint((code, kind)):
-        message = (
-            f"{subject} says that the account has too little credit. Add some, then try again."
-        )
-        return Failure(ProviderRefused(message, said=said))
-    if status == 429:
-        retry_after = _read_retry_after(headers)
-        message = (
-            f"{subject} limits how often it is called (429). Try again in {_in_words(retry_after)}."
-        )
-        busy = ProviderBusy(message, said=said)
-        return Failure(busy, is_passing=True, retry_after=retry_after)
-    if status == 408 or status >= 500:
-        message = f"{subject} has trouble of its own ({status}). Try again in a moment."
-        retry_after = _read_retry_after(headers)
-        busy = ProviderBusy(message, said=said)
-        return Failure(busy, is_passing=True, retry_after=retry_after)
+    words = read_words(answer)
+    status, kind = status or status_of(words), kind_of(status, words)
     # What a server says of a wrong key is left out, because some servers repeat the key in it.
-    said = "" if status == 401 else said
-    return Failure(ProviderRefused(_refusal(subject, status, headers), said=said))
+    said = "" if status == 401 else words.shown(secret)
+    match kind:
+        case Kind.OVERFLOW:
+            window = window_in(words)
+            message = _overflow(subject, window)
+            return Failure(ContextOverflow(message, said=said, window=window), words=words)
+        case Kind.LIMITED | Kind.LOADING | Kind.TROUBLE:
+            retry_after = _read_retry_after(headers)
+            busy = ProviderBusy(_passing(kind, subject, status, retry_after), said=said)
+            return Failure(busy, is_passing=True, retry_after=retry_after, words=words)
+        case Kind.NO_CREDIT:
+            message = (
+                f"{subject} says that the account has too little credit. Add some, then try again."
+            )
+        case Kind.MODERATED:
+            message = (
+                f"{subject} takes something in this request for content that it does not allow "
+                f"({status}), so its moderation refused the call. Change the words, or choose "
+                "another model on the page Models."
+            )
+        case Kind.REFUSED:
+            message = _refusal(subject, status, headers)
+    return Failure(ProviderRefused(message, said=said), words=words)
+
+
+def _overflow(subject: Subject, window: int | None) -> str:
+    told = f", whose window has {window:,} tokens" if window else ""
+    return (
+        f"{subject} says that this request is too long for its model{told}. Give the model a "
+        "larger window there, choose a model with a larger one on the page Models, or set "
+        "STORYENGINE_CONTEXT_WINDOW to the window that it has."
+    )
+
+
+def _passing(kind: Kind, subject: Subject, status: int, retry_after: float | None) -> str:
+    if kind is Kind.LIMITED:
+        wait = _in_words(retry_after)
+        return f"{subject} limits how often it is called ({status}). Try again in {wait}."
+    if kind is Kind.LOADING:
+        return f"{subject} is still loading its model ({status}). Try again in a moment."
+    return f"{subject} has trouble of its own ({status}). Try again in a moment."
 
 
 def _refusal(subject: Subject, status: int, headers: Mapping[str, str]) -> str:
@@ -178,12 +196,6 @@ def _host_in(address: str) -> str:
     return ""
 
 
-def _text(holder: Mapping[str, object], name: str) -> str:
-    """Return a string or a number as text, or "" for a value of any other type."""
-    value = holder.get(name)
-    return str(value) if isinstance(value, str | int) else ""
-
-
 def _in_words(seconds: float | None) -> str:
     if not seconds:
         return "a minute"
@@ -199,32 +211,6 @@ def _seconds(seconds: float) -> str:
 def _minutes(seconds: float) -> str:
     minutes = max(1, round(seconds / 60))
     return "1 minute" if minutes == 1 else f"{minutes} minutes"
-
-
-def _words_of(said: str) -> str:
-    """Return the message of a server or a model as text on one line, which ends as a sentence."""
-    words = as_text(" ".join(said.split()))
-    return words if not words or words.endswith((".", "!", "?", "…")) else f"{words}."
-
-
-def shortened(message: str, secret: str) -> str:
-    """Return the message of a server or a model on one line, without the key and not too long."""
-    words = _without_key(_words_of(message), secret)
-    return f"{words[:_DETAIL_LENGTH]}…" if len(words) > _DETAIL_LENGTH else words
-
-
-def _without_key(words: str, key: str) -> str:
-    """Return the words without the key.
-
-    A short key may be a part of ordinary words. It is removed only where it stands alone, and a
-    very short one stays, because no server gives out such a key and a person may use any letter as
-    the key of a server that needs none.
-    """
-    if len(key) < SHORTEST_KEY:
-        return words
-    if len(key) >= LONG_KEY:
-        return words.replace(key, "[key]")
-    return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "[key]", words)
 
 
 def _read_retry_after(headers: Mapping[str, str]) -> float | None:

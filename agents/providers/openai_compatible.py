@@ -22,6 +22,7 @@ from agents.providers.bounds import (
     READ_ERRORS,
     TooMuch,
     is_packed,
+    read_all,
     read_json,
 )
 from agents.providers.connecting import check_connections
@@ -258,9 +259,7 @@ class OpenAICompatibleProvider(Provider):
         said: object = None
         with suppress(*READ_ERRORS):
             async with asyncio.timeout(self._time_outs.trailer):
-                said = await read_json(response, MOST_OF_A_REFUSAL)
-        if isinstance(said, dict):
-            said = said.get("error", said)
+                said = await read_all(response, MOST_OF_A_REFUSAL)
         status, headers = response.status_code, response.headers
         raise refused_or_busy(self.subject, status, said, headers=headers, secret=self._api_key)
 

@@ -17,7 +17,12 @@ from django.utils import timezone
 
 from agents.exceptions import ModelNotReady
 from agents.models import Job
-from agents.providers.exceptions import ProviderBusy, ProviderRefused, ProviderUnreachable
+from agents.providers.exceptions import (
+    ProviderBusy,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnreachable,
+)
 from agents.running.job_kinds import job_kind
 from agents.running.notices import give_notice
 from agents.running.unforeseen import ProgramFailed
@@ -72,6 +77,7 @@ def queue_job(
             run_after=Now(),
             attempts=runs,
             error="",
+            server_said="",
             refusal="",
             failure="",
             partial_text="",
@@ -180,6 +186,7 @@ def finish(job: Job, **changes: Any) -> bool:
         owned(job).update(
             status=Job.Status.DONE,
             error="",
+            server_said="",
             refusal="",
             failure="",
             partial_text="",
@@ -205,6 +212,7 @@ def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
         owned(job).update(
             status=Job.Status.VOID if is_void else Job.Status.FAILED,
             error=error,
+            server_said=_said_of(cause),
             refusal=_refusal(cause),
             failure=_kind_of(cause),
             attempts=counted,
@@ -237,6 +245,7 @@ def postpone(
         status=Job.Status.QUEUED,
         run_after=from_now(timedelta(seconds=seconds)),
         error=error,
+        server_said=_said_of(cause),
         refusal=_refusal(cause),
         failure=_kind_of(cause),
         attempts=F("attempts") if counts else F("attempts") - 1,
@@ -261,6 +270,10 @@ def _milliseconds_of(job: Job) -> int:
 
 def _kind_of(cause: Exception | None) -> str:
     return type(cause).__name__ if cause else ""
+
+
+def _said_of(cause: Exception | None) -> str:
+    return cause.said if isinstance(cause, ProviderError) else ""
 
 
 def _refusal(cause: Exception | None) -> str:

@@ -88,6 +88,8 @@ class Attempt(models.Model):
     # run count.
     text_run_id = models.UUIDField(null=True, blank=True)
     error = models.TextField(blank=True)
+    # What the server or the model itself said of the failure. `error` has only words of ours.
+    server_said = models.TextField(blank=True, default="")
     # The name of the member of the cast as whom the model went on to speak, or words for somebody
     # else, such as "the Game Master". The reply ends before that. "" if the model spoke for the
     # actor alone.

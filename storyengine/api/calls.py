@@ -79,9 +79,10 @@ class CallDocument(CallFigures):
     agent_id: int | None = Field(description="Null for an agent without a number.")
     agent: str
     provider: str
-    error: str = Field(
-        description="Why the call failed, or empty. After “It says:” stand the words of the server "
-        "itself, which no other message has."
+    error: str = Field(description="Why the call failed, or empty.")
+    server_said: str = Field(
+        description="What the server or the model itself said of the failure, at most about 300 "
+        "characters. No other message has its words."
     )
     estimated_tokens: int = Field(description="Of the prompt, before it was sent.")
     layers: list[LayerDocument]
@@ -254,6 +255,7 @@ def _documents(calls: Iterable[tuple[CallRecord, SentPrompt]]) -> Iterable[CallD
             agent=call.agent,
             provider=one.provider,
             error=one.error,
+            server_said=one.server_said,
             estimated_tokens=call.estimated_tokens,
             layers=prompt.layers,
             prompt_characters=prompt.characters,

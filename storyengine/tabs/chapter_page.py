@@ -5,7 +5,7 @@ import uuid
 from dataclasses import dataclass
 from functools import cached_property
 
-from agents.calling.behind_failures import what_the_check_said, what_the_server_said
+from agents.calling.behind_failures import what_the_check_said
 from agents.flows.rebuilding import RebuiltScene, rebuilt_scene
 from agents.models import Job
 from agents.running.jobs import latest_jobs
@@ -223,11 +223,6 @@ class ChapterPage(ChapterSigns):
     def check_said(self) -> str:
         """What the engine's check said of the narrator's answer, or "" if it was not refused."""
         return what_the_check_said(self.unfinished_build)
-
-    @property
-    def server_said(self) -> str:
-        """What the server itself said of the narrator's failure, or ""."""
-        return what_the_server_said(self.unfinished_build)
 
     @property
     def unfinished_rebuild(self) -> RebuiltScene | None:

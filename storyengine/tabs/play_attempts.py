@@ -5,7 +5,6 @@ import uuid
 from dataclasses import dataclass
 from functools import cached_property
 
-from agents.calling.behind_failures import what_the_server_said
 from sessions.models import Attempt, Session
 from sessions.record import committed_attempts
 from sessions.roster import Character
@@ -51,11 +50,6 @@ class UnfinishedAttempt:
     @property
     def text(self) -> str:
         return normalize_blank_lines(self.attempt.partial_text)
-
-    @property
-    def server_said(self) -> str:
-        """What the server itself said of the failure, or ""."""
-        return what_the_server_said(self.attempt) if self.attempt.is_broken else ""
 
     @property
     def has_text(self) -> bool:

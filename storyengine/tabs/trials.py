@@ -12,7 +12,6 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.calling.behind_failures import what_the_server_said
 from agents.flows.trials import Trial, adopt_trial, read_trial, start_trial, stop_trial
 from agents.flows.tried_replies import TriedLayer, TriedReply, read_reply
 from agents.running.database import in_database
@@ -148,6 +147,5 @@ def _context(trial: Trial) -> dict[str, Any]:
     shown = [attempt.status, attempt.error, len(trial.new_reply), trial.why_not, trial.is_adopted]
     return header_context(trial.chapter, "play") | {
         "trial": trial,
-        "server_said": what_the_server_said(attempt if attempt.is_broken else None),
         "version": hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16],
     }

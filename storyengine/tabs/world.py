@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.calling.behind_failures import what_the_check_said, what_the_server_said
+from agents.calling.behind_failures import what_the_check_said
 from agents.calling.consent import is_allowed, provider_host
 from agents.flows.lock_progress import read_lock_progress
 from agents.flows.locking import NOTHING_TO_PLAY
@@ -108,7 +108,6 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "nothing_to_play": NOTHING_TO_PLAY,
         "failed_lock": failed,
         "check_said": what_the_check_said(failed),
-        "server_said": what_the_server_said(failed),
         "host": host,
         "is_allowed": is_allowed(host),
         "notice": read_model_notice(),

@@ -74,7 +74,7 @@ class TestRefusals:
         answers = [refuses(status, f"Incorrect API key provided: {KEY}.")] * 3
         outcome = call(*answers)
         assert outcome.error is not None
-        assert KEY not in outcome.error.in_full
+        assert KEY not in f"{outcome.error} {outcome.error.said}"
         assert outcome.error.__cause__ is None
         assert outcome.error.__suppress_context__
 
@@ -274,7 +274,7 @@ class TestBrokenAnswers:
         declining = streams(delta_chunk(refusal=f"No, {KEY}."), delta_chunk("stop"), "[DONE]")
         outcome = call(declining)
         assert outcome.error is not None
-        assert outcome.error.in_full.endswith("“No, [key].”")
+        assert outcome.error.said == "No, [key]."
 
 
 class TestTimeOuts:

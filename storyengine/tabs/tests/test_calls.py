@@ -27,7 +27,11 @@ pytestmark = pytest.mark.django_db
 def played(provider: ScriptedProvider) -> Session:
     """Return a chapter with three attempts at its first prompt, the first of which failed."""
     chapter = make_active_chapter(agent_names={"1": f"Mara {HOSTILE}"})
-    provider.enqueue(ProviderRefused(f"No line. {HOSTILE}"), "I wait.", f"I go. {HOSTILE}")
+    provider.enqueue(
+        ProviderRefused(f"No line. {HOSTILE}", said=f"Off. {HOSTILE}"),
+        "I wait.",
+        f"I go. {HOSTILE}",
+    )
     play(chapter, f"The door opens. {HOSTILE}", key="same")
     play(chapter, f"The door opens. {HOSTILE}", key="same")
     reroll(chapter)
@@ -133,6 +137,8 @@ class TestBehindAReply:
         html = html_of(client, played, "prompt-calls", 1, query=f"?call={failed.pk}")
         assert chosen_call(html) == "Call 1"
         assert f"No line. {HOSTILE}" in [one.words for one in all_of(html, "p", "message-error")]
+        [said] = [one.words for one in all_of(html, "details", "exact") if "Off." in one.words]
+        assert said == f"What the server saidOff. {HOSTILE}"
 
     @pytest.mark.parametrize("call", ["", "x", "%00", "7b9c6b7e-0000-4000-8000-000000000000"])
     def test_an_unknown_call_is_the_chosen_one(

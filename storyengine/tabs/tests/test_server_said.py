@@ -52,8 +52,8 @@ def refused_reply(chapter: Session, provider: ScriptedProvider) -> None:
 def test_a_reply(client: Client, chapter: Session, provider: ScriptedProvider) -> None:
     refused_reply(chapter, provider)
     check(client, address(chapter, "play"))
-    # The record of the call has both.
-    assert LLMArtifact.objects.get().error == f"{OURS} It says: “{THEIRS}”"
+    # The record of the call has both, each in a column of its own.
+    assert LLMArtifact.objects.values_list("error", "server_said").get() == (OURS, THEIRS)
 
 
 def test_a_later_failure_without_words_is_not_given_those_of_an_earlier_one(
@@ -112,4 +112,4 @@ def test_the_test_of_a_model(client: Client, provider: ScriptedProvider) -> None
     html = client.post("/models/test", {"agent": "AGENT_9"}).content.decode()
     assert f"No answer. {OURS}" in " ".join(one.words for one in all_of(html, "div", "tested"))
     assert html.count("invalid_request") == 1
-    assert THEIRS in ModelTest.objects.get().error
+    assert ModelTest.objects.values_list("error", "server_said").get() == (OURS, THEIRS)
