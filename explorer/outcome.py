@@ -1,7 +1,7 @@
 """What a turn of an exploration leaves: the narrator's paragraphs, and short lines for what changed
 in the world."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from agents.mode_fields import setup_at
@@ -13,9 +13,9 @@ from explorer.state import in_short
 from explorer.tools import meeting, room_in_cast
 from sessions.events import ORIGINAL, NewEvent
 from sessions.models import Attempt, Change, Event
+from sessions.names import is_named_in
 from sessions.world import NewChange, text_and_changes
 from world.changes import MET, MOVED, PLACE, SIMULATED, TIME
-from world.names import is_named_in
 from world.state import World
 
 WENT, WENT_ALONE, PASSED, MET_SOMEBODY, SKIPPED = (
@@ -59,17 +59,20 @@ def _meetings(attempt: Attempt, world: World, text: str) -> list[NewChange]:
     if not (hidden := world.hidden()):
         return []
     told = "\n\n".join(one.text for one in _passages(attempt, text))
-    named = [
-        one.name
-        for one in hidden
-        if any(is_named_in(told, name) for name in (one.name, *one.aliases))
-    ]
+    names = {one.name: (one.name, *one.aliases) for one in world.people.values()}
+    named = [one.name for one in hidden if _is_named(told, one.name, names)]
     room = room_in_cast(attempt) if named else 0
     return [
         NewChange(change.kind, change.payload, cause=NAMED, after_chars=len(text))
         for at, name in enumerate(named)
         for change in meeting(world, name, joins=at < room)
     ]
+
+
+def _is_named(told: str, person: str, names: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether the text names this person. `names` has the names of each person."""
+    others = [name for other, of_other in names.items() if other != person for name in of_other]
+    return any(is_named_in(told, name, others) for name in names[person])
 
 
 def outcome(attempt: Attempt, text: str) -> Sequence[NewEvent]:

@@ -38,9 +38,9 @@ from memory.fold.folding import fold_chapter
 from memory.fold.present import present
 from sessions.exceptions import ChapterError
 from sessions.models import Attempt, Session
+from sessions.names import is_named_in
 from sessions.world import taken_before, turns_before
 from world.changes import MOVED, SIMULATED
-from world.names import is_named_in
 from world.state import Person, World
 
 logger = logging.getLogger(__name__)
@@ -92,13 +92,8 @@ def find_unseen(world: World, open_threads: Sequence[str]) -> list[Unseen]:
 def _is_named_in(thread: str, person: Person, world: World) -> bool:
     """Return whether the thread of memory names this person by the name, by an alias, or by a part
     of the name that nobody else has, such as Osk of Osk Brandt."""
-    folded = thread.casefold()
     parts = (one for one in person.name.split() if one[:1].isupper())
-    named = (
-        name
-        for name in (person.name, *person.aliases, *parts)
-        if name.casefold() in folded and is_named_in(thread, name)
-    )
+    named = (name for name in (person.name, *person.aliases, *parts) if is_named_in(thread, name))
     return any(world.find_called(name) == person for name in named)
 
 

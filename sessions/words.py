@@ -1,6 +1,6 @@
 """Reads a text as words, counts them, and reads the terms by which a text can be found.
 
-`sessions.sentences` says where a sentence ends, and `world.names` where a name stands.
+`sessions.sentences` says where a sentence ends, and `sessions.names` where a name stands.
 """
 
 import re

@@ -1,6 +1,5 @@
 """Compares names of places and people, and makes the canonical name of a new place."""
 
-import re
 import unicodedata
 from functools import lru_cache
 
@@ -56,30 +55,6 @@ def canonical_name(description: str) -> str:
     return " ".join(word[:1].upper() + word[1:] for word in told[:_MOST_WORDS])[
         :AGENT_NAME_CHAR_LIMIT
     ]
-
-
-def is_named_in(text: str, name: str) -> bool:
-    """Return whether the text has this name as whole words.
-
-    The text may write letters large that are small in the name, as at the start of a sentence. A
-    letter that is large in the name is large in the text too: otherwise Will would be in each "she
-    will".
-    """
-    name = unicodedata.normalize("NFC", name.strip())
-    if not name:
-        return False
-    text = unicodedata.normalize("NFC", text)
-    written = "".join(map(_sign_or_large, name))
-    found = re.finditer(rf"(?<!\w){written}(?!\w)", text)
-    # A mark after the last letter, such as a vowel sign, makes another word of it.
-    return any(not _is_mark(text[one.end() : one.end() + 1]) for one in found)
-
-
-def _sign_or_large(sign: str) -> str:
-    """Return a pattern for this sign, and for its large form if that is one sign too."""
-    large = sign.upper()
-    is_small = sign != large and len(large) == 1
-    return f"[{sign}{large}]" if is_small else re.escape(sign)
 
 
 def _words(text: str) -> list[str]:

@@ -88,6 +88,25 @@ def test_somebody_hidden_is_discovered_by_a_tool_or_by_the_text(
     assert ("system", "You meet Marta Quill.") in events_of(chapter, 2)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "is_met"),
+    [
+        ("李梅", "帘子动了一下，李梅走了出来。", True),  # noqa: RUF001
+        ("Will", "Will you sit? She waits.", False),
+        ("Will", "Somebody laughs. It is Will.", True),
+        ("Marta", "Marta Quill nods.", False),
+    ],
+)
+def test_somebody_hidden_is_met_where_the_text_names_nobody_else(
+    scripted: ScriptedProvider, name: str, text: str, is_met: bool
+) -> None:
+    hidden = {"name": name, "is_discovered": False}
+    chapter = begin({**TAVERN, "people": [hidden, {"name": "Marta Quill"}]})
+    scripted.enqueue(text)
+    play(chapter)
+    assert world_of(chapter).people[name].is_discovered is is_met
+
+
 def test_time_passes_and_words_take_a_tick(scripted: ScriptedProvider) -> None:
     chapter = begin()
     scripted.enqueue(calls("", wait("Deep night", 30)), "The fire is low.", "Still nothing.")
