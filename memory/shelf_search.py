@@ -18,6 +18,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from memory.models import NarrativeDraft
 from sessions.models import Event, Session, Story, Tab1Inputs
+from sessions.spelling import plain_spelling
 
 # The most words of a search that count.
 MOST_WORDS = 8
@@ -41,11 +42,11 @@ class Search:
     """What has all of some words, each of them wherever it stands: in the titles of story and
     chapter, in Tab 1, in what was said, or in the prose of one chapter.
 
-    A word is found within longer words too, and capital letters count as small ones.
+    A word is found within longer words too, and in any spelling that has the same plain one.
     """
 
     def __init__(self, words: str) -> None:
-        self._words = list(dict.fromkeys(words.split()[:MOST_WORDS]))
+        self._words = list(dict.fromkeys(plain_spelling(words).split()[:MOST_WORDS]))
 
     def __bool__(self) -> bool:
         return bool(self._words)
@@ -142,14 +143,12 @@ def _places_of(word: str) -> Sequence[tuple[QuerySet[Any, Any], str]]:
     Each place is searched by itself, because PostgreSQL has an index of the texts for each of them.
     A condition that joins the places by OR would use none.
     """
-    said = Event.objects.filter(_contains("text", word), attempt__chosen_for__isnull=False)
-    told = NarrativeDraft.objects.filter(_contains("chapter_text", word))
-    set_up = Tab1Inputs.objects.filter(
-        _contains("world_text", word) | _contains("chapter_text", word)
-    )
+    said = Event.objects.filter(text__spells=word, attempt__chosen_for__isnull=False)
+    told = NarrativeDraft.objects.filter(chapter_text__spells=word)
+    set_up = Tab1Inputs.objects.filter(Q(world_text__spells=word) | Q(chapter_text__spells=word))
     # Hidden chapters are found, too, because SQLite would read the others by an index, one by one.
-    titled = Session.everything.filter(_contains("title", word))
-    stories = Story.objects.filter(_contains("title", word))
+    titled = Session.everything.filter(title__spells=word)
+    stories = Story.objects.filter(title__spells=word)
     in_story = Session.everything.filter(story__in=stories.values("pk"))
     return [
         (titled.order_by(), "pk"),
@@ -158,16 +157,3 @@ def _places_of(word: str) -> Sequence[tuple[QuerySet[Any, Any], str]]:
         (told.order_by(), "session"),
         (set_up.order_by(), "session"),
     ]
-
-
-def _contains(field: str, word: str) -> Q:
-    """Return the condition that the field contains the word.
-
-    SQLite knows only the capital letters of English, so that the word is also looked for as it is
-    written within and at the beginning of a sentence, and in capital letters.
-    """
-    found = Q()
-    spellings = {word} if word.isascii() else {word, word.lower(), word.capitalize(), word.upper()}
-    for spelt in sorted(spellings):
-        found |= Q(**{f"{field}__icontains": spelt})
-    return found

@@ -39,6 +39,9 @@ LETTERS = {
     **dict(zip("ٱىةیکہھۃە", "ايهيكهههه", strict=True)),
     **dict.fromkeys("\u2018\u2019\u02bb\u02bc", "'"),
 }
+# What is no ASCII and stays as it is. Most English texts have nothing else, or an apostrophe.
+KEPT = "\u2013\u2014\u201c\u201d"
+_changed = re.compile(rf"[^\x00-\x7f{KEPT}]")
 _taken_off = re.compile(TAKEN_OFF)
 _cyrillic, _taken_off_elsewhere = re.compile(f"[{_CYRILLIC}]"), re.compile(f"[{_UNSEEN}{MARKS}]")
 _unseen = re.compile(f"[{_UNSEEN}]")
@@ -56,6 +59,9 @@ def plain_spelling(text: str) -> str:
     """Return the text in small letters without what people may leave out when they type. Texts that
     differ in nothing else have the same plain spelling."""
     if text.isascii():
+        return text.lower()
+    text = text.replace("\u2019", "'")
+    if not _changed.search(text):
         return text.lower()
     apart = unicodedata.normalize("NFKD", text).lower()
     # Without Cyrillic, all marks go, and are found much faster.

@@ -7,13 +7,17 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 from django.db import DatabaseError, connection, transaction
+from hypothesis import given
 
 from memory.shelf import find_stories
+from sessions.models import Event
+from sessions.spelling import plain_spelling
 from sessions.tests.factories import add_turn, make_active_chapter
+from sessions.tests.test_spelling import MARKED
 
 pytestmark = [pytest.mark.django_db, pytest.mark.servers]
 
-migration = import_module("memory.migrations.0010_search_of_texts")
+migration = import_module("memory.migrations.0011_search_of_plain_texts")
 
 
 @pytest.fixture
@@ -39,6 +43,29 @@ def indexes() -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT indexname FROM pg_indexes WHERE indexdef LIKE '%gin_trgm_ops%'")
         return {name for (name,) in cursor.fetchall()}
+
+
+def skip_on_sqlite() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite is given the function of Python")
+
+
+@given(MARKED.map(lambda text: text.replace("\0", "")))
+def test_the_database_spells_as_python_does(text: str) -> None:
+    skip_on_sqlite()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT plain_spelling(%s)", [text])
+        assert cursor.fetchone() == (plain_spelling(text),)
+
+
+def test_a_search_goes_by_the_index() -> None:
+    skip_on_sqlite()
+    chapter = make_active_chapter()
+    add_turn(chapter, 1, words="Go on.", reply="Zoë hides the compass.")
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+    plan = Event.objects.filter(text__spells="zoë").order_by().explain()
+    assert "event_text_search" in plan
 
 
 def test_a_database_that_refuses_the_extension_is_searched_without_it(

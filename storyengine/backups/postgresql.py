@@ -37,6 +37,8 @@ BEGIN
   LOOP
     EXECUTE 'DROP TABLE IF EXISTS ' || named || ' CASCADE';
   END LOOP;
+  -- The only function that migrations make.
+  DROP FUNCTION IF EXISTS plain_spelling(text);
 END $$;
 """
 _COPY_OF_MIGRATIONS = re.compile(r"COPY \S*django_migrations \((?P<columns>.*)\) FROM stdin;\n")

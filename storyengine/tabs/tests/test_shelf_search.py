@@ -1,5 +1,7 @@
 """A search finds the same stories, in the same order, whether its words are rare or common."""
 
+# ruff: noqa: RUF001
+
 import random
 from collections.abc import Sequence
 from datetime import timedelta
@@ -19,7 +21,7 @@ from sessions.tests.factories import add_turn, make_chapter
 
 pytestmark = [pytest.mark.django_db, pytest.mark.servers]
 
-WORDS = ("lamp", "boat", "Überfall", "rope", "ash")
+WORDS = ("lamp", "boat", "Überfall", "rope", "ash", "Zoë’s", "Łódź", "йод", "灯台")
 SEARCHES = (
     "lamp",
     "BOAT",
@@ -29,6 +31,11 @@ SEARCHES = (
     "rope ash",
     "lamp boat rope",
     "nowhere lamp",
+    "ZOE'S",
+    "Lódz ueberfall uberfall",
+    "Lódz uberfall",
+    "灯",
+    "%",
 )
 STATES = (State.ACTIVE, State.ACTIVE, State.ENDED, State.DRAFT_TAB1)
 
@@ -95,3 +102,39 @@ def test_a_common_word_that_only_hidden_chapters_have(monkeypatch: pytest.Monkey
     hide_chapter(make_chapter(title="The Lamp").pk)
     assert find_stories("lamp", places=slice(20)) == []
     assert count_stories("lamp") == 0
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ("Café Zoë", "cafe zoe"),
+        ("Cafe Zoe", "CAFÉ Zoë"),
+        ("Łódź", "lodz"),
+        ("İstanbul, Iğdır", "istanbul igdir"),
+        ("STRAẞE", "strasse"),
+        ("Đặng Thị Hồng", "dang hong"),
+        ("ΟΔΥΣΣΕΎΣ", "οδυσσευς"),
+        ("ЁЛКА", "елка"),
+        ("שָׁלוֹם", "שלום"),
+        ("مُحَمَّد", "محمد"),
+        ("so\u00adft", "soft"),
+        ("cafe\u0301", "caf\u00e9"),
+        ("O’Neill", "o'neill"),
+        ("ｶﾞｽ", "ガス"),
+        ("100%_\\", "%_\\"),
+    ],
+)
+def test_a_story_is_found_whatever_marks_its_letters_have(told: str, asked: str) -> None:
+    make_chapter(title="Another")
+    title = make_chapter(title=told).story
+    chapter = make_chapter(title="One")
+    add_turn(chapter, 1, words="Go on.", reply=f"So much for {told}.")
+    assert {one.pk for one in find_stories(asked)} == {title.pk, chapter.story_id}
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"), [("мой", "мои"), ("か", "が"), ("각", "가"), ("Müller", "mueller")]
+)
+def test_other_letters_are_other_words(told: str, asked: str) -> None:
+    make_chapter(title=told)
+    assert find_stories(asked) == []
