@@ -141,9 +141,8 @@ class LongChapter:
 
     def play_to(self, last: int) -> None:
         from memory.models import MemoryBlock
-        from sessions.event_terms import make_terms, shown_language
+        from sessions.event_terms import language_of_terms, make_terms
         from sessions.models import Event, EventTerms
-        from sessions.stop_words import ENGLISH
 
         numbers = range(self.session.prompt_index + 1, last + 1)
         attempts = [self._attempt(number) for number in numbers]
@@ -153,7 +152,7 @@ class LongChapter:
         EventTerms.objects.bulk_create(
             row
             for events in by_attempt
-            for row in make_terms(events, shown_language(events) or ENGLISH)
+            for row in make_terms(events, language_of_terms(events, self.session))
         )
         covered = last // CHUNK
         MemoryBlock.objects.bulk_create(

@@ -1,6 +1,7 @@
 """The tables of memory: the memory blocks, the drafts, and the working copies of drafts."""
 
 import uuid
+from functools import cached_property
 from typing import ClassVar
 
 from django.db import models
@@ -8,6 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from sessions.append_only import AppendOnly
+from sessions.languages import find_language
 from sessions.limits import KIND_CHAR_LIMIT
 from sessions.models import Attempt, Session
 from sessions.words import count_words
@@ -113,6 +115,14 @@ class NarrativeDraft(AppendOnly):
 
     def __str__(self) -> str:
         return f"Draft of {self.created_at:%Y-%m-%d %H:%M}"
+
+    @cached_property
+    def language(self) -> str:
+        """The tag of the language of the prose, or "" if it is not known. A narrator may tell a
+        chapter in another language than the one it was played in."""
+        of_chapter = self.session
+        found = of_chapter.language or find_language([self.chapter_text])
+        return found or of_chapter.found_language
 
     @property
     def word_count(self) -> int:

@@ -21,6 +21,7 @@ from sessions.cast import (
     default_cast,
 )
 from sessions.exceptions import InvalidInput, WrongState
+from sessions.languages import clean_tag
 from sessions.limits import (
     MAX_CHUNK_SIZE_PROMPTS,
     MAX_TARGET_WORDS,
@@ -180,6 +181,15 @@ def choose_reply_length(session_id: uuid.UUID, length: str) -> Session:
     return get_chapter(session_id)
 
 
+def choose_language(session_id: uuid.UUID, tag: str) -> Session:
+    """Store the tag of the language that the story is told in. Without one, the language that is
+    found in what is played counts."""
+    chapter = get_chapter(session_id)
+    cleaned = clean_tag(tag)
+    Session.objects.filter(pk=chapter.pk).update(language=cleaned, updated_at=timezone.now())
+    return get_chapter(session_id)
+
+
 @transaction.atomic
 def copy_setup(session_id: uuid.UUID) -> Session:
     """Create a chapter with a copy of this chapter's Tab 1, in a story of its own. The copy has the
@@ -197,7 +207,13 @@ def copy_setup(session_id: uuid.UUID) -> Session:
 def store_next_chapter(before: Session, place: int) -> Session:
     """Create a chapter at this place of the story of the chapter `before`. It has the world and the
     cast of that chapter, each of whom remembers it, and an empty scene. Nobody has named it."""
-    chapter = _with_settings_of(before, story=before.story, place=place, follows=before)
+    chapter = _with_settings_of(
+        before,
+        story=before.story,
+        place=place,
+        follows=before,
+        found_language=before.found_language,
+    )
     tab1 = Tab1Inputs(world_text=before.tab1.world_text, mode_setup=before.tab1.mode_setup)
     cast = copy_cast(before.cast)
     for member, origin in zip(cast, before.cast, strict=True):
@@ -214,6 +230,7 @@ def _with_settings_of(source: Session, **fields: Any) -> Session:
         narrative_agent_definition_text=source.narrative_agent_definition_text,
         target_words=source.target_words,
         reply_length=source.reply_length,
+        language=source.language,
         model_settings=source.model_settings,
         **fields,
     )
@@ -272,7 +289,7 @@ def show_thoughts(session_id: uuid.UUID, is_wanted: bool) -> None:
 @transaction.atomic
 def reset_chapter(session_id: uuid.UUID) -> Session:
     """Delete the chapter with all its texts, and create a new one under a new id. The mode, the
-    length of replies, the settings of models and the place in the story stay.
+    length of replies, the language, the settings of models and the place in the story stay.
 
     A background job that still runs for the old chapter finds no row, and writes nothing.
     """
@@ -281,7 +298,9 @@ def reset_chapter(session_id: uuid.UUID) -> Session:
     move(chapter, State.RESETTING, refusal="This chapter is being reset already.")
     chapter.delete()
     created = create_chapter(mode=old.mode, is_in_play=_has_no_lock(old), at_the_place_of=old)
-    Session.objects.filter(pk=created.pk).update(model_settings=old.model_settings)
+    Session.objects.filter(pk=created.pk).update(
+        model_settings=old.model_settings, language=old.language
+    )
     return choose_reply_length(created.pk, old.reply_length)
 
 

@@ -7,23 +7,34 @@ is stored with its event in one transaction, never changes, and is deleted with 
 from collections import Counter
 from collections.abc import Sequence
 
+from sessions.languages import find_language, stemmer_of
 from sessions.limits import FOUND_CHAR_LIMIT
-from sessions.models import Event, EventTerms
-from sessions.stop_words import ENGLISH
+from sessions.models import Event, EventTerms, Session
 from sessions.words import language_of, terms_of
 
 
 def store_events(events: Sequence[Event]) -> None:
-    """Store the events of one attempt with their terms."""
+    """Store the events of one attempt with their terms, and the language of the chapter if they are
+    the first that show it."""
     Event.objects.bulk_create(events)
-    language = shown_language(events) or _language_before(events[0])
-    EventTerms.objects.bulk_create(make_terms(events, language))
+    of_chapter = Session.everything.filter(pk=events[0].session_id)
+    chapter = of_chapter.only("language", "found_language").get()
+    if not chapter.found_language and (found := find_language(_texts(events))):
+        of_chapter.update(found_language=found)
+        chapter.found_language = found
+    EventTerms.objects.bulk_create(make_terms(events, language_of_terms(events, chapter)))
 
 
-def shown_language(events: Sequence[Event]) -> str:
-    """Return the language of an attempt's events, or "" if they do not show it, as "Ja." does not.
-    They then have the language of the turn before."""
-    return language_of(event.text[:FOUND_CHAR_LIMIT] for event in events)
+def language_of_terms(events: Sequence[Event], chapter: Session) -> str:
+    """Return the language by which the terms of an attempt's events are made: the one that the user
+    has set, or the one that they show. Events that show none, as "Ja." does not, have that of the
+    chapter."""
+    shown = "" if chapter.language else language_of(_texts(events))
+    return shown or stemmer_of(chapter.told_language)
+
+
+def _texts(events: Sequence[Event]) -> list[str]:
+    return [event.text[:FOUND_CHAR_LIMIT] for event in events]
 
 
 def make_terms(events: Sequence[Event], language: str) -> list[EventTerms]:
@@ -34,13 +45,3 @@ def make_terms(events: Sequence[Event], language: str) -> list[EventTerms]:
         row = EventTerms(event=event, language=language, length=counts.total(), counts=counts)
         rows.append(row)
     return rows
-
-
-def _language_before(event: Event) -> str:
-    """Return the language of the latest turn before the event's turn."""
-    earlier = EventTerms.objects.filter(
-        event__session=event.session_id,
-        event__prompt_index__lt=event.prompt_index,
-        event__attempt__chosen_for__isnull=False,
-    ).order_by("-event__prompt_index", "event__position")
-    return earlier.values_list("language", flat=True).first() or ENGLISH

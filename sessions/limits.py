@@ -39,6 +39,8 @@ CHANGE_CHAR_LIMIT = 20_000
 # The most characters of any other stored object as JSON, such as a memory block, or the data that
 # an event shows beside its text. No memory block that passes its checks is longer.
 PAYLOAD_CHAR_LIMIT = 1_000_000
+# The most characters in the tag of a language, such as "pt-BR".
+LANGUAGE_TAG_CHAR_LIMIT = 35
 # The most characters in the name of the language in which an event is found.
 LANGUAGE_CHAR_LIMIT = 20
 # The most characters of an event by which it can be found, and of a term.

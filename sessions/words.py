@@ -166,7 +166,7 @@ def words_and_terms(text: str, language: str = ENGLISH) -> list[tuple[str, str]]
 
 @lru_cache(maxsize=50_000)
 def _terms(word: str, language: str) -> tuple[tuple[str, str], ...]:
-    stop = STOP_WORDS[language]
+    stop = STOP_WORDS.get(language, frozenset())
     if word in stop:
         return ()
     parts = word.split("'") if "'" in word else [word]

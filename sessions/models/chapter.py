@@ -15,6 +15,7 @@ from sessions.limits import (
     AGENT_NAME_CHAR_LIMIT,
     CHUNK_SIZE_PROMPTS,
     DEFAULT_TARGET_WORDS,
+    LANGUAGE_TAG_CHAR_LIMIT,
     MAX_AGENTS,
     MAX_PEOPLE,
     MODE_CHAR_LIMIT,
@@ -129,6 +130,10 @@ class Session(models.Model):
     next_agent_slot = models.PositiveSmallIntegerField(default=1)
     # How long the characters' replies should be. The user may change it at any time.
     reply_length = models.CharField(max_length=6, choices=ReplyLength, default=ReplyLength.NORMAL)
+    # The tag of the language that the user has set for the story, or "". Without it, the language
+    # counts that was found first in what was played, or "" as long as play does not show it.
+    language = models.CharField(max_length=LANGUAGE_TAG_CHAR_LIMIT, blank=True, default="")
+    found_language = models.CharField(max_length=LANGUAGE_TAG_CHAR_LIMIT, blank=True, default="")
     # What the chapter has set for its agents, by their keys: a model and how it writes (see
     # agents.prompting.own_settings). No file of a chapter has it.
     model_settings = models.JSONField(default=dict, blank=True)
@@ -230,6 +235,11 @@ class Session(models.Model):
     @property
     def is_untitled(self) -> bool:
         return self.title == UNTITLED
+
+    @property
+    def told_language(self) -> str:
+        """The tag of the language that the story is told in, or "" if it is not known yet."""
+        return self.language or self.found_language
 
     @property
     def is_fork(self) -> bool:

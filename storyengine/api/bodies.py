@@ -40,6 +40,11 @@ class ChapterBody(Body):
     reply_length: Literal["short", "normal", "long"] | None = Field(
         None, description="How long the characters' replies should be, from the next one on."
     )
+    language: str | None = Field(
+        None,
+        description="The tag (BCP 47) of the language that the story is told in, such as ar or "
+        "pt-BR; empty, the language that is found in play counts.",
+    )
 
 
 class Tab1Body(Body):

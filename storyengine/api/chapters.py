@@ -15,6 +15,7 @@ from agents.mode_fields import change_mode_setup, save_mode_setup, setup_of
 from sessions.access import get_chapter
 from sessions.chapters import (
     SetupChange,
+    choose_language,
     choose_reply_length,
     copy_setup,
     rename_chapter,
@@ -82,14 +83,16 @@ def get_session(request: HttpRequest, session_id: UUID, thoughts: bool = False) 
 @router.patch("/session/{uuid:session_id}", response={200: SessionDocument, **WRITE})
 @transaction.atomic
 def change_session(request: HttpRequest, session_id: UUID, body: ChapterBody) -> SessionDocument:
-    """Change the chapter's title, the length of replies, or both. If one of them is refused, none
-    is changed. Both can be changed in play too."""
-    if body.title is None and body.reply_length is None:
-        raise InvalidInput("Neither a title nor a reply_length was sent. Nothing was changed.")
+    """Change the chapter's title, the length of replies and the language of the story, or some of
+    them. If one of them is refused, none is changed. All can be changed in play too."""
+    if body.title is None and body.reply_length is None and body.language is None:
+        raise InvalidInput("No title, reply_length or language was sent. Nothing was changed.")
     if body.title is not None:
         rename_chapter(session_id, body.title)
     if body.reply_length is not None:
         choose_reply_length(session_id, body.reply_length)
+    if body.language is not None:
+        choose_language(session_id, body.language)
     return read_session(session_id)
 
 

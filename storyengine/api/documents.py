@@ -308,6 +308,10 @@ class ChapterBeforeDocument(Document):
 class SessionDocument(SessionFields):
     """A whole chapter."""
 
+    language: str = Field(
+        description="The tag (BCP 47) of the language that the story is told in, as it was set or "
+        "else found in play; empty if it is not known yet."
+    )
     before: ChapterBeforeDocument | None = Field(
         description="Null for a chapter to which no memory was handed on."
     )

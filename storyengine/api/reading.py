@@ -61,6 +61,7 @@ def _document(chapter: Session, *, with_thoughts: bool) -> SessionDocument:
     pending = pending_attempt(chapter)
     return SessionDocument(
         **dict(SessionFields.model_validate(chapter)),
+        language=chapter.told_language,
         before=_before(chapter),
         calls_to_accept=calls_to_accept(chapter, is_ending=False)
         if has_stage(chapter.mode, Stage.MEMORY)

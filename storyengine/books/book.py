@@ -4,14 +4,16 @@ Every format is written from the same book, whose texts have no character that a
 """
 
 import re
+import unicodedata
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby, repeat
 
 from memory.models import NarrativeDraft
 from memory.receipts.paragraphs import Kind, split_paragraphs
 from sessions.exceptions import InvalidInput
+from sessions.languages import reads_from_right
 from sessions.models import UNTITLED
 from storyengine.web.prose import Span, heading_in, spans_of
 
@@ -28,8 +30,11 @@ MOST_PARTS = 50_000
 
 @dataclass(frozen=True)
 class BookChapter:
+    """A chapter of a book, with the tag of its language, or "" if it is not known."""
+
     title: str
     text: str
+    language: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,18 @@ class Book:
     def names_chapters(self) -> bool:
         """Whether each chapter has a heading. A single chapter has the title of its book."""
         return len(self.chapters) > 1
+
+    @property
+    def language(self) -> str:
+        """The tag of the language of the first chapter of which it is known, or ""."""
+        return next((one.language for one in self.chapters if one.language), "")
+
+    @property
+    def reads_from_right(self) -> bool:
+        """Whether the pages are turned from right to left."""
+        if self.language:
+            return reads_from_right(self.language)
+        return begins_at_right("\n".join([self.title, *(one.text for one in self.chapters)]))
 
     @property
     def cast_line(self) -> str:
@@ -69,19 +86,29 @@ def book_of(identifier: uuid.UUID, title: str, drafts: Sequence[NarrativeDraft])
         title,
         cast=[one.name for draft in drafts for one in draft.session.everybody],
         chapters=[(draft.session.title, draft.chapter_text) for draft in drafts],
+        languages=[draft.language for draft in drafts],
     )
 
 
 def make_book(
-    identifier: uuid.UUID, title: str, *, cast: Iterable[str], chapters: Iterable[tuple[str, str]]
+    identifier: uuid.UUID,
+    title: str,
+    *,
+    cast: Iterable[str],
+    chapters: Iterable[tuple[str, str]],
+    languages: Iterable[str] = (),
 ) -> Book:
     """Return a book of these texts, in which every text is readable. The chapters are pairs of
-    title and prose. A name that the cast has twice is told once."""
+    title and prose, and the languages are theirs, as far as they are known. A name that the cast
+    has twice is told once."""
     return Book(
         identifier=identifier,
         title=_readable_title(title),
         cast=tuple(dict.fromkeys(filter(None, map(readable_line, cast)))),
-        chapters=tuple(BookChapter(_readable_title(one), readable(text)) for one, text in chapters),
+        chapters=tuple(
+            BookChapter(_readable_title(one), readable(text), language)
+            for (one, text), language in zip(chapters, chain(languages, repeat("")), strict=False)
+        ),
     )
 
 
@@ -111,6 +138,13 @@ def check_parts(book: Book) -> None:
                     f"The prose has more than {MOST_PARTS:,} lines and emphasised words, which is "
                     "too much for this format. Take it as Markdown or as text."
                 )
+
+
+def begins_at_right(text: str) -> bool:
+    """Return whether the first letter with a direction is of a script that is read from the right,
+    as browsers decide it."""
+    directions = (unicodedata.bidirectional(sign) for sign in text)
+    return next((one for one in directions if one in ("L", "R", "AL")), "L") != "L"
 
 
 def readable(text: str) -> str:

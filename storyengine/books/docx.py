@@ -1,22 +1,26 @@
 """Writes a book as a document for Word and other word processors."""
 
-import unicodedata
+from datetime import UTC, datetime
 from io import BytesIO
 
 from docx import Document
 from docx.document import Document as WordDocument
 from docx.enum.text import WD_ALIGN_PARAGRAPH
 from docx.oxml import OxmlElement
+from docx.oxml.ns import qn
 from docx.shared import Pt
 from docx.text.paragraph import Paragraph
 
 from memory.receipts.paragraphs import Kind
-from storyengine.books.book import Block, Book, blocks_of, check_parts
+from sessions.languages import reads_from_right
+from storyengine.books.book import Block, Book, begins_at_right, blocks_of, check_parts
 from storyengine.web.prose import Span
 
 # The most characters that a property of a document may have.
 _LONGEST_PROPERTY = 255
 _BREAK = "* * *"
+# The languages for whose letters a document has a language of its own.
+_EAST_ASIAN = ("ja", "ko", "zh")
 # The elements that follow `bidi` in the properties of a paragraph.
 _AFTER_BIDI = (
     *("w:adjustRightInd", "w:snapToGrid", "w:spacing", "w:ind", "w:contextualSpacing"),
@@ -52,9 +56,23 @@ def _describe(document: WordDocument, book: Book) -> None:
     properties = document.core_properties
     properties.title = book.title[:_LONGEST_PROPERTY]
     properties.author = properties.comments = ""
+    # The template that python-docx begins with was made in 2013.
+    properties.created = properties.modified = datetime.now(UTC)
+    properties.language = book.language
+    _set_language(document, book.language)
     normal = document.styles["Normal"]
     normal.font.size = Pt(12)
     normal.paragraph_format.line_spacing = 1.3
+
+
+def _set_language(document: WordDocument, tag: str) -> None:
+    """Have the texts checked as texts of this language, or of none if it is ""."""
+    [told] = document.styles.element.xpath("w:docDefaults//w:lang")
+    told.attrib.clear()
+    if tag:
+        primary = tag.partition("-")[0]
+        kind = "w:eastAsia" if primary in _EAST_ASIAN else "w:val"
+        told.set(qn("w:bidi" if reads_from_right(tag) else kind), tag)
 
 
 def _fill(paragraph: Paragraph, block: Block) -> None:
@@ -69,7 +87,7 @@ def _fill(paragraph: Paragraph, block: Block) -> None:
 
 
 def _add_line(paragraph: Paragraph, line: tuple[Span, ...]) -> None:
-    from_right = _reads_from_right("".join(span.text for span in line))
+    from_right = begins_at_right("".join(span.text for span in line))
     if from_right:
         _turn(paragraph)
     for span in line:
@@ -79,7 +97,10 @@ def _add_line(paragraph: Paragraph, line: tuple[Span, ...]) -> None:
         if span.is_strong:
             run.bold = True
         if from_right:
-            run.font.rtl = True
+            font = run.font
+            font.rtl = True
+            # Of such letters, Word goes by marks of their own.
+            font.cs_italic, font.cs_bold = run.italic, run.bold
 
 
 def _turn(paragraph: Paragraph) -> None:
@@ -87,10 +108,3 @@ def _turn(paragraph: Paragraph) -> None:
     properties = paragraph._p.get_or_add_pPr()
     if properties.find("{*}bidi") is None:
         properties.insert_element_before(OxmlElement("w:bidi"), *_AFTER_BIDI)
-
-
-def _reads_from_right(text: str) -> bool:
-    """Return whether the first letter with a direction is of a script that is read from the right,
-    as browsers decide it."""
-    directions = (unicodedata.bidirectional(sign) for sign in text)
-    return next((one for one in directions if one in ("L", "R", "AL")), "L") != "L"

@@ -1,6 +1,7 @@
 """Writes a book as an EPUB 3.
 
-mkepub writes titles into its pages and contents as they are given, so they are given as HTML.
+mkepub writes titles into its pages and contents as they are given, so they are given as HTML. It
+says of every file that it is English and read from the left; `_Epub` says the truth instead.
 """
 
 from collections.abc import Iterator
@@ -12,11 +13,12 @@ from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from memory.receipts.paragraphs import Kind
+from sessions.languages import language_named
 from storyengine.books.book import Block, Book, blocks_of, check_parts
 from storyengine.web.templatetags.prose import with_tags
 
-# The language of the texts is not known, and readers choose their own for "undetermined".
-_LANGUAGE = "und"
+# The language of texts of which it is not known. Readers choose their own for "undetermined".
+_UNKNOWN = "und"
 _STYLE = """\
 p { margin: 0; text-indent: 1.5em; white-space: pre-wrap; }
 h1 + p, h2 + p, hr + p, .cast { text-indent: 0; }
@@ -30,7 +32,7 @@ hr { width: 25%; margin: 1.5em auto; border: 0; border-top: 1px solid; }
 
 def write_epub(book: Book) -> bytes:
     check_parts(book)
-    made = mkepub.Book(escape(book.title), lang=_LANGUAGE)
+    made = _Epub(book)
     made.uuid = book.identifier
     try:
         made.set_stylesheet(_STYLE)
@@ -39,6 +41,33 @@ def write_epub(book: Book) -> bytes:
         return _saved(made)
     finally:
         made.tempdir.cleanup()
+
+
+class _Epub(mkepub.Book):  # type: ignore[misc]
+    """An EPUB whose files say the language and the direction of the book, and whose contents have a
+    heading in this language, or none."""
+
+    def __init__(self, book: Book) -> None:
+        language = book.language or _UNKNOWN
+        super().__init__(escape(book.title), lang=language)
+        heading = language_named(language).contents
+        in_html = f'lang="{language}"' + (' dir="rtl"' if book.reads_from_right else "")
+        turns = ' page-progression-direction="rtl"' if book.reads_from_right else ""
+        self._truth = {
+            'xml:lang="en"': f'xml:lang="{language}"',
+            ' lang="en">': f" {in_html}>",
+            "<h2>Table of Contents</h2>": f"<h2>{heading}</h2>" if heading else "",
+            '<spine toc="toc">': f'<spine toc="toc"{turns}>',
+        }
+
+    def _write(self, template: str, path: str, **data: object) -> None:
+        super()._write(template, path, **data)
+        file = self.path / path
+        text = file.read_text(encoding="utf-8")
+        for said, truth in self._truth.items():
+            # Only the first is mkepub's own, before any text of the book.
+            text = text.replace(said, truth, 1)
+        file.write_text(text, encoding="utf-8")
 
 
 def _saved(made: mkepub.Book) -> bytes:
@@ -53,18 +82,19 @@ def _pages(book: Book) -> Iterator[tuple[str, SafeString]]:
     title. A single chapter is on the page with the title."""
     opening = _joined([_heading(1, escape(book.title)), _cast(book)])
     if not book.names_chapters:
-        yield book.title, _page([opening, *(_prose(one.text) for one in book.chapters)])
+        prose = [_prose(one.text) for one in book.chapters]
+        yield book.title, _page([opening, *prose], book.language)
         return
-    yield book.title, _page([opening])
+    yield book.title, _page([opening], book.language)
     for chapter in book.chapters:
-        yield chapter.title, _page([_heading(1, escape(chapter.title)), _prose(chapter.text)])
+        parts = [_heading(1, escape(chapter.title)), _prose(chapter.text)]
+        yield chapter.title, _page(parts, chapter.language)
 
 
-def _page(parts: list[SafeString]) -> SafeString:
-    # The page says that it is English, which nobody knows.
-    return format_html(
-        '<section lang="{0}" xml:lang="{0}">{1}</section>', _LANGUAGE, _joined(parts)
-    )
+def _page(parts: list[SafeString], language: str) -> SafeString:
+    # A chapter may be in another language than its book.
+    section = '<section lang="{0}" xml:lang="{0}">{1}</section>'
+    return format_html(section, language or _UNKNOWN, _joined(parts))
 
 
 def _cast(book: Book) -> SafeString:

@@ -31,6 +31,7 @@ from storyengine.exchange.file_parts import (
     DraftParts,
     DraftText,
     ErrorText,
+    LanguageTag,
     Member,
     ModelText,
     Name,
@@ -261,6 +262,10 @@ class Chapter(ChapterParts):
     chunk_size_prompts: Annotated[int, Field(ge=MIN_CHUNK_SIZE_PROMPTS, le=MAX_CHUNK_SIZE_PROMPTS)]
     reply_length: Literal["short", "normal", "long"] = Field(
         "normal", description="How long the characters' replies should be."
+    )
+    language: LanguageTag = Field("", description="The language that the user has set for it.")
+    found_language: LanguageTag | None = Field(
+        None, description="The language that was found in play; null in files of older programs."
     )
     tab1: Tab1
     cast: Annotated[

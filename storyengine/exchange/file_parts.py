@@ -22,11 +22,13 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from agents.prompting.forms.schemas import InvalidReply, check_storable
+from sessions.languages import is_tag
 from sessions.limits import (
     AGENT_CHAR_LIMIT,
     AGENT_NAME_CHAR_LIMIT,
     CHANGE_NAME_CHAR_LIMIT,
     DRAFT_CHAR_LIMIT,
+    LANGUAGE_TAG_CHAR_LIMIT,
     MAX_AGENTS,
     MAX_PEOPLE_IN_PLAY,
     MAX_TARGET_WORDS,
@@ -74,6 +76,13 @@ def _check_line(value: str) -> str:
 def _check_words(value: str) -> str:
     if not value.strip():
         raise PydanticCustomError("no_words", "must not be empty")
+    return value
+
+
+def _check_tag(value: str) -> str:
+    if not is_tag(value):
+        problem = "must be the tag of a language, such as pt-BR, or empty"
+        raise PydanticCustomError("not_a_tag", problem)
     return value
 
 
@@ -143,6 +152,7 @@ Name = Annotated[str, Field(max_length=AGENT_NAME_CHAR_LIMIT), *_IS_LINE]
 AgentName = Annotated[
     str, Field(max_length=AGENT_CHAR_LIMIT, pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$")
 ]
+LanguageTag = Annotated[str, Field(max_length=LANGUAGE_TAG_CHAR_LIMIT), AfterValidator(_check_tag)]
 Pronouns = Annotated[str, Field(max_length=PRONOUNS_CHAR_LIMIT), *_IS_LINE]
 PublicText = Annotated[str, Field(max_length=PUBLIC_TEXT_CHAR_LIMIT), *_IS_LINE]
 Title = Annotated[

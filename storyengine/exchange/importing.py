@@ -25,8 +25,9 @@ from memory.blocks import with_known_slots
 from memory.models import MemoryBlock
 from memory.stretches import Audience, told_to
 from sessions.access import get_chapter
-from sessions.event_terms import make_terms, shown_language
+from sessions.event_terms import language_of_terms, make_terms
 from sessions.importing import importing, store_groups, store_rows
+from sessions.languages import find_language
 from sessions.limits import MAX_AGENTS
 from sessions.models import (
     PERSON,
@@ -40,7 +41,6 @@ from sessions.models import (
     Turn,
 )
 from sessions.states import State
-from sessions.stop_words import ENGLISH
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     ChangeEntry,
@@ -162,6 +162,8 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
         "tab1_locked": has_lock and state != State.DRAFT_TAB1,
         "chunk_size_prompts": chapter.chunk_size_prompts,
         "reply_length": chapter.reply_length,
+        "language": chapter.language,
+        "found_language": _find_language(chapter),
         "starter": chapter.starter,
         "next_agent_slot": chapter.next_agent_slot,
         "narrative_agent_definition_text": chapter.narrative_agent_definition_text,
@@ -173,6 +175,14 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
         "seed": uuid.UUID(chapter.seed) if chapter.seed else uuid.uuid4(),
     }
     return Session(**(named | fields))
+
+
+def _find_language(chapter: Chapter) -> str:
+    """Return the language that was found in play. The file of an older program does not say it."""
+    if chapter.found_language is not None:
+        return chapter.found_language
+    chosen = (turn.attempts[turn.chosen] for turn in chapter.turns)
+    return find_language(event.text for attempt in chosen for event in attempt.events)
 
 
 def _differs_by_reader(chapter: Chapter) -> bool:
@@ -195,9 +205,7 @@ def _turns(
     """Yield lists of rows that must be stored together. A turn and its attempts are one list,
     because they refer to each other. Each event is a list with its terms, and each change is a list
     of its own."""
-    language = ENGLISH
     for entry in turns:
-        of_chosen = language
         turn_id, ids = names.of_turn(entry.number), names.of_attempts(entry.number)
         attempts = list(zip(ids, entry.attempts, strict=True))
         yield [
@@ -212,17 +220,13 @@ def _turns(
                 for attempt_id, attempt in attempts
             ),
         ]
-        for place, (attempt_id, attempt) in enumerate(attempts):
+        for attempt_id, attempt in attempts:
             events = list(_events(session, attempt, entry.number, attempt_id))
-            own_language = shown_language(events) or language
-            if place == entry.chosen:
-                of_chosen = own_language
-            terms = make_terms(events, own_language)
+            terms = make_terms(events, language_of_terms(events, session))
             for event, found_by in zip(events, terms, strict=True):
                 yield [event, found_by]
             for change in _changes(session, attempt.changes, attempt_id, names):
                 yield [change]
-        language = of_chosen
 
 
 def _attempt(

@@ -37,6 +37,7 @@ of_a_chapter: list[URLPattern] = [
     # Tab 1
     path("world", world.show_world, name="world"),
     path("world/save", world.save, name="save-world"),
+    path("world/language", world.save_language, name="language"),
     path("world/example", world.example, name="example"),
     path("lock", world.lock, name="lock"),
     path("lock/status", world.lock_status, name="lock-status"),

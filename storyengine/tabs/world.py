@@ -28,9 +28,10 @@ from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
 from agents.servers.choices import uses_embedded
 from sessions.access import get_chapter
-from sessions.chapters import SetupChange, is_setup_open, save_setup
+from sessions.chapters import SetupChange, choose_language, is_setup_open, save_setup
 from sessions.example import fill_example, is_empty
 from sessions.exceptions import WrongState
+from sessions.languages import language_named, languages_to_choose
 from sessions.limits import (
     AGENT_NAME_CHAR_LIMIT,
     MAX_AGENTS,
@@ -94,6 +95,8 @@ def show_world(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
         "people_before": _people_of_before(chapter, panels),
         "counts": list(SLOTS),
         "chunk_sizes": list(range(MIN_CHUNK_SIZE_PROMPTS, MAX_CHUNK_SIZE_PROMPTS + 1)),
+        "languages": languages_to_choose(chapter.language),
+        "found_language": language_named(chapter.found_language),
         "limit": TAB1_CHAR_LIMIT,
         "name_limit": AGENT_NAME_CHAR_LIMIT,
         "pronouns_limit": PRONOUNS_CHAR_LIMIT,
@@ -148,6 +151,12 @@ def _save_fields(session_id: uuid.UUID, sent: Sent) -> list[Conflict]:
     if cells := read_cells(fields):
         save_mode_setup(session_id, cells)
     return conflicts
+
+
+@require_POST
+def save_language(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    choose_language(session_id, request.POST.get("language", ""))
+    return nothing_new() if request.htmx else go(request, reverse("pages:world", args=[session_id]))
 
 
 @require_POST

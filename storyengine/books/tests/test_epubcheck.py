@@ -24,6 +24,20 @@ pytestmark = [
 BOOKS = {
     "a story": nasty_story(),
     "a chapter": nasty_chapter("\n\n".join(TEXTS)),
+    "an Arabic chapter": make_book(
+        BOOK_ID,
+        "ليلة الرصيف",
+        cast=["مريم", "Tom"],
+        chapters=[("ليلة الرصيف", "وقفت مريم على الرصيف.\n\nTom said *nothing*.")],
+        languages=["ar"],
+    ),
+    "a story in two languages": make_book(
+        BOOK_ID,
+        "O cais",
+        cast=[],
+        chapters=[("Um", "A noite."), ("Dois", "الليل."), ("Três", "Natt.")],
+        languages=["pt-BR", "ar", ""],
+    ),
     "an empty chapter": make_book(BOOK_ID, "\u200f", cast=[], chapters=[("\u200f", "")]),
 }
 

@@ -2,8 +2,11 @@
 
 import re
 import warnings
+import zipfile
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from docx import Document
@@ -49,6 +52,81 @@ def squeezed(lines: list[str]) -> list[str]:
 def simple_book() -> Book:
     chapters = [("One", "# Night\n\nThe *lamp* & **rain**.\n\n***\n\nDay.\nNoon."), ("Two", "")]
     return make_book(BOOK_ID, "The Understudy", cast=["Dora", "Pym"], chapters=chapters)
+
+
+def part_of(book: Book, name: str) -> str:
+    write = write_docx if name.startswith(("docProps/", "word/")) else write_epub
+    with zipfile.ZipFile(BytesIO(write(book))) as archive:
+        return archive.read(name).decode()
+
+
+def book_in(language: str, text: str, title: str = "x") -> Book:
+    return make_book(BOOK_ID, title, cast=[], chapters=[(title, text)], languages=[language])
+
+
+@pytest.mark.parametrize(
+    ("language", "contents"),
+    [("ar", "المحتويات"), ("de", "Inhalt"), ("pt-BR", "Índice"), ("zh-TW", "目錄"), ("tlh", "")],
+)
+def test_an_epub_is_in_its_language_throughout(language: str, contents: str) -> None:
+    book = book_in(language, "x")
+    assert f"<dc:language>{language}</dc:language>" in part_of(book, "EPUB/package.opf")
+    for name in ("EPUB/page0001.xhtml", "EPUB/toc.xhtml", "EPUB/toc.ncx"):
+        assert set(re.findall(r'lang="([^"]*)"', part_of(book, name))) == {language}
+    toc = ElementTree.fromstring(part_of(book, "EPUB/toc.xhtml").encode())  # noqa: S314 (ours)
+    headings = [one.text for one in toc.iter("{http://www.w3.org/1999/xhtml}h2")]
+    assert headings == ([contents] if contents else [])
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "from_right"),
+    [
+        ("ar", "وقفت مريم.", True),
+        ("he", "Night.", True),
+        ("az-Arab", "Night.", True),
+        ("az", "Night.", False),
+        ("en", "שלום", False),
+        ("", "1) שלום", True),
+        ("", "Natt, שלום", False),
+    ],
+)
+def test_an_epub_turns_its_pages_as_its_language_is_read(
+    language: str, text: str, from_right: bool
+) -> None:
+    book = book_in(language, text, title="1")
+    package = part_of(book, "EPUB/package.opf")
+    assert ('page-progression-direction="rtl"' in package) is from_right
+    for name in ("EPUB/page0001.xhtml", "EPUB/toc.xhtml"):
+        assert ('dir="rtl">' in part_of(book, name).partition("<head>")[0]) is from_right
+
+
+def test_each_chapter_of_a_story_is_in_its_own_language() -> None:
+    chapters = [("One", "Natt."), ("Two", "La nuit."), ("Three", "Night.")]
+    book = make_book(BOOK_ID, "x", cast=[], chapters=chapters, languages=["", "fr", "en"])
+    assert book.language == "fr"
+    pages = [part_of(book, f"EPUB/page000{number}.xhtml") for number in range(2, 5)]
+    assert [re.findall(r'<section lang="(.*?)"', page) for page in pages] == [
+        ["und"],
+        ["fr"],
+        ["en"],
+    ]
+
+
+def test_a_document_has_its_language_and_the_time_of_its_making() -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    properties = Document(BytesIO(write_docx(book_in("ar", "وقفت مريم.")))).core_properties
+    for time in (properties.created, properties.modified):
+        assert time is not None
+        assert before <= time.replace(tzinfo=UTC) <= datetime.now(UTC)
+    assert properties.language == "ar"
+    for language, said in (
+        ("ar", 'w:bidi="ar"'),
+        ("sv", 'w:val="sv"'),
+        ("ja", 'w:eastAsia="ja"'),
+        ("", ""),
+    ):
+        styles = part_of(book_in(language, "x"), "word/styles.xml")
+        assert re.findall(r"<w:lang ?([^>]*)/>", styles) == [said]
 
 
 def test_text() -> None:

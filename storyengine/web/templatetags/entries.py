@@ -12,11 +12,12 @@ from itertools import groupby
 from django import template
 from django.template.context import Context
 from django.urls import reverse
-from django.utils.html import escape
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from sessions.models import Event
 from sessions.transcript import Entry
+from storyengine.web.templatetags.story_texts import isolated, of_story
 
 register = template.Library()
 
@@ -71,12 +72,13 @@ def turns(
     """
     addresses = _Addresses.of(session_id, told_until)
     latest = context["chapter"].prompt_index if "page" in context else 0
+    told = of_story(context)
     html = []
     for number, of_turn in groupby(entries, key=lambda one: one.prompt_index):
         turn = list(of_turn)
         is_latest = number == latest
         acts = _latest_acts(context) if is_latest else _acts(number, addresses)
-        html.append(_article(number, turn, acts, is_latest, number == open_turn))
+        html.append(_article(number, turn, acts, told, is_latest, number == open_turn))
     return mark_safe("".join(html))  # noqa: S308 - every part is escaped
 
 
@@ -86,10 +88,13 @@ def _latest_acts(context: Context) -> str:
     return acts.render(context)
 
 
-def _article(number: int, turn: list[Entry], acts: str, is_latest: bool, is_open: bool) -> str:
+def _article(
+    number: int, turn: list[Entry], acts: str, told: str, is_latest: bool, is_open: bool
+) -> str:
     # The window may begin in the middle of a turn.
     is_whole = turn[0].role == Event.Role.USER
     who = next((one.character.name for one in turn if one.character and one.is_chosen), "")
+    who = isolated(who)
     heading = f"Prompt {number}" + (f", {who}" if who else "") + ("" if is_whole else ", continued")
     seen_by = {one.perceived_by for one in turn if one.role == Event.Role.AGENT and one.is_told}
     together = seen_by.pop() if len(seen_by) == 1 else ""
@@ -97,6 +102,7 @@ def _article(number: int, turn: list[Entry], acts: str, is_latest: bool, is_open
     shown = [
         _paragraph(
             one,
+            told,
             told_apart=one.perceived_by != together,
             link_after=_use_button(one) if is_open and ends.get(one.attempt_id) == at else "",
         )
@@ -111,13 +117,13 @@ def _article(number: int, turn: list[Entry], acts: str, is_latest: bool, is_open
     )
 
 
-def _paragraph(entry: Entry, *, told_apart: bool, link_after: str) -> str:
+def _paragraph(entry: Entry, told: str, *, told_apart: bool, link_after: str) -> str:
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
     color += _OF_NOBODY.get(entry.role, "") if entry.character is None else ""
     # Links to a prompt lead to its words.
     is_place = entry.role == Event.Role.USER and entry.is_chosen
     anchor = f' id="prompt-{entry.prompt_index}"' if is_place else ""
-    words = f"<b>{escape(entry.prefix)}</b>{escape(entry.text)}"
+    words = f"<b>{prefix(entry)}</b>{escape(entry.text)}"
     # A <p> that cannot be copied would add a line break to the text that is copied around it.
     tag, other = ("p", "") if entry.is_chosen else ("div", " not-chosen")
     mark = _mark(entry)
@@ -125,7 +131,17 @@ def _paragraph(entry: Entry, *, told_apart: bool, link_after: str) -> str:
         other, mark = f"{other} thought", mark + _THOUGHT
     perceived = _perceived(entry.perceived_by) if entry.perceived_by and told_apart else ""
     inner = f"{mark}{words}{perceived}{link_after}"
-    return f'<{tag} class="entry{color}{other}"{anchor}>{inner}</{tag}>'
+    return f'<{tag} class="entry{color}{other}"{anchor} {told}>{inner}</{tag}>'
+
+
+@register.filter
+def prefix(entry: Entry) -> SafeString:
+    """Return what stands before the words of an entry, as HTML. The words alone decide in which
+    direction the entry is read, and a name turns round nothing beside it."""
+    if entry.character is None or not entry.prefix:
+        return SafeString(escape(entry.prefix))
+    before, name, after = entry.prefix.partition(entry.character.name)
+    return format_html("{}<bdi>{}</bdi>{}", before, name, after) if name else SafeString(before)
 
 
 def _mark(entry: Entry) -> str:
@@ -157,7 +173,7 @@ def _seen_by(names: str) -> str:
 
 
 def _perceived(names: str) -> str:
-    by = escape(names)
+    by = escape(isolated(names))
     label = f'role="img" aria-label="Seen by {by}."'
     return f'<span class="perceived" {label} data-by="{by}"></span>'
 
