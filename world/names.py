@@ -4,6 +4,7 @@ import unicodedata
 from functools import lru_cache
 
 from sessions.limits import AGENT_NAME_CHAR_LIMIT
+from sessions.spelling import plain_spelling
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _PREPOSITIONS = frozenset(
@@ -28,6 +29,13 @@ def normalized(name: str) -> str:
     words = _words(name.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
     told = [word for word in words if word not in _ARTICLES]
     return " ".join(told or words)
+
+
+@lru_cache(maxsize=16_384)
+def plain(name: str) -> str:
+    """Return the name as `normalized` does, and without the marks of letters, such as Rene for
+    René."""
+    return plain_spelling(normalized(name))
 
 
 def parts_of(name: str) -> frozenset[str]:

@@ -4,12 +4,14 @@ what.
 Several ways to play use it. A world is never modified: `world.changes` makes another one of it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
-from world.names import is_description, normalized, parts_of
+from sessions.spelling import plain_spelling
+from world.names import is_description, normalized, parts_of, plain
 
+FoundT = TypeVar("FoundT")
 # How somebody came to know something.
 Source = Literal["witnessed", "told", "inferred"]
 SOURCES: tuple[Source, ...] = ("witnessed", "told", "inferred")
@@ -159,7 +161,8 @@ class World:
         return [one for one in here if not (one.is_discovered or one.is_player)]
 
     def find_person(self, name: str) -> Person | None:
-        """Return the person with this name or alias, whatever its case, articles and spaces."""
+        """Return the person with this name or alias, whatever its case, articles and spaces, or
+        else the only one whose name differs in nothing but the marks of letters."""
         if name in self.people:
             return self.people[name]
         wanted = normalized(name)
@@ -169,7 +172,12 @@ class World:
         also = (
             one for one in self.people.values() if wanted in {normalized(a) for a in one.aliases}
         )
-        return next(named, None) or next(also, None)
+        alike = (
+            one
+            for one in self.people.values()
+            if plain(name) in {plain(own) for own in (one.name, *one.aliases)}
+        )
+        return next(named, None) or next(also, None) or _only(alike)
 
     def find_called(self, name: str, among: Iterable[Person] | None = None) -> Person | None:
         """Return the person whom this name means in a text: the one with this name or alias, or
@@ -181,9 +189,9 @@ class World:
         """
         if found := self.find_person(name):
             return found
-        words = set(normalized(name).split())
-        everybody = self.people.values() if among is None else among
-        named = [one for one in everybody if words and words <= parts_of(one.name)]
+        everybody = list(self.people.values() if among is None else among)
+        named = _having(set(normalized(name).split()), everybody, parts_of)
+        named = named or _having(set(plain(name).split()), everybody, _plain_parts_of)
         here = [one for one in named if among is None and one.location == self.player_location]
         if among is None and is_description(name):
             named = []
@@ -191,14 +199,16 @@ class World:
 
     def find_place(self, name: str) -> Place | None:
         """Return the place with this name, whatever its case, articles and spaces, or the place
-        that the name was resolved to before."""
+        that the name was resolved to before, or else the only one whose name differs in nothing but
+        the marks of letters."""
         if name in self.places:
             return self.places[name]
         wanted = normalized(name)
         if not wanted:
             return None
         found = next((one for one in self.places.values() if normalized(one.name) == wanted), None)
-        return found or self.places.get(self.known_as.get(wanted, ""))
+        known = found or self.places.get(self.known_as.get(wanted, ""))
+        return known or _only(one for one in self.places.values() if plain(one.name) == plain(name))
 
     def find_thing(self, name: str) -> Thing | None:
         """Return the thing with this name, whatever its case, articles and spaces."""
@@ -211,3 +221,19 @@ class World:
         """Return the name of the place where the thing is, with its holder or by itself, or ""."""
         holder = self.people.get(thing.holder)
         return holder.location if holder else thing.place
+
+
+def _having(
+    words: Set[str], people: Iterable[Person], parts: Callable[[str], Set[str]]
+) -> list[Person]:
+    return [one for one in people if words and words <= parts(one.name)]
+
+
+def _plain_parts_of(name: str) -> frozenset[str]:
+    return frozenset(map(plain_spelling, parts_of(name)))
+
+
+def _only(found: Iterable[FoundT]) -> FoundT | None:
+    """Return the only one that is found, or None if there is none or more than one."""
+    several = list(found)
+    return several[0] if len(several) == 1 else None
