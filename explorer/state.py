@@ -14,6 +14,7 @@ from explorer.setup import Exploration, PersonSetup, PlaceSetup, exploration_of
 from sessions.limits import PUBLIC_TEXT_CHAR_LIMIT
 from sessions.models import Attempt, Change, Session
 from sessions.speaker_marks import holds_mark
+from sessions.words import beginning_of
 from sessions.world import NewChange
 from world import changes
 from world.document import read_world, write_world
@@ -196,7 +197,7 @@ def in_short(text: str, limit: int) -> str:
     line = " ".join(text.split())
     if len(line) <= limit:
         return line
-    return line[: limit - 1].rsplit(" ", 1)[0] + "…" if limit >= _LEAST_SAID else ""
+    return f"{beginning_of(line, limit - 1)}…" if limit >= _LEAST_SAID else ""
 
 
 def offered_of(attempt: Attempt, world: World) -> dict[str, bool]:

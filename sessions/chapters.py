@@ -37,6 +37,7 @@ from sessions.reply_lengths import ReplyLength
 from sessions.sentences import split_sentences
 from sessions.states import State, move
 from sessions.text import clean_line, clean_text
+from sessions.words import beginning_of
 
 LOCKED = (
     "Tab 1 is locked, so nothing was changed. Reset the chapter, "
@@ -165,8 +166,7 @@ def name_after(session_id: uuid.UUID, premise: str) -> None:
     sentence, *_ = split_sentences(" ".join(premise.split())) or [""]
     sentence = sentence.strip(" .,;:!")
     if len(sentence) > _NAME_CHARACTERS:
-        start = sentence[: _NAME_CHARACTERS - 1]
-        sentence = (start.rpartition(" ")[0] or start) + "\N{HORIZONTAL ELLIPSIS}"
+        sentence = f"{beginning_of(sentence, _NAME_CHARACTERS - 1)}\N{HORIZONTAL ELLIPSIS}"
     if sentence:
         title = f"{sentence[0].upper()}{sentence[1:]}"
         Session.objects.filter(pk=session_id, title=UNTITLED).update(title=title)

@@ -45,6 +45,10 @@ _COUNTED = re.compile(
 # characters for 1,000 words of English. Four letters of the other scripts without blanks count as
 # two words; the vowel signs and marks of tone that stand on or below a letter belong to it.
 _HAN_PER_WORD, _LETTERS_PER_WORD = 1.5, 2.0
+# An end within a word of a script without blanks, or behind a mark of such a script.
+_HALF_UNSPACED = re.compile(rf"[{UNSPACED}][^\w\s]{{0,4}}\Z")
+# The most characters of half a word. What is longer has no words that blanks would show.
+_LONGEST_HALF = 40
 # The characters of which one alone can be a word.
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # The stemmers of languages that are known by their script.
@@ -67,6 +71,11 @@ def is_unspaced(text: str) -> bool:
     return bool(_IS_UNSPACED.match(text))
 
 
+def is_mostly_unspaced(text: str) -> bool:
+    """Return whether most letters of the text are of scripts that put no blanks between words."""
+    return 2 * len(_IS_UNSPACED.findall(text)) > sum(map(str.isalnum, text))
+
+
 def is_paired(word: str) -> bool:
     """Return whether the word is of a script that `words_of` reads as pairs of characters."""
     return bool(_IS_PAIRED.match(word))
@@ -82,6 +91,16 @@ def count_words(text: str) -> int:
     if not _IS_UNSPACED.search(text):
         return sum(map(_has_word, text.split()))
     return sum(map(_words_in, _COUNTED.finditer(text)))
+
+
+def beginning_of(text: str, limit: int) -> str:
+    """Return the beginning of the text that has at most so many characters. It ends after a word if
+    a blank shows where one ends."""
+    start, following = text[:limit], text[limit : limit + 1]
+    if not following or following.isspace() or start[-1:].isspace() or _HALF_UNSPACED.search(start):
+        return start.rstrip()
+    words, _, half = start.rpartition(" ")
+    return words.rstrip() if words.strip() and len(half) <= _LONGEST_HALF else start
 
 
 def _words_in(part: re.Match[str]) -> int:

@@ -326,8 +326,9 @@ def test_a_copy_and_a_chapter_after_a_reset_are_played_in_the_same_way() -> None
     [
         ("the light went out. Nobody knows why.", "The light went out"),
         ("  Night,\n over  the harbour ", "Night, over the harbour"),
-        ("word " * 40, "Word" + " word" * 10 + "\N{HORIZONTAL ELLIPSIS}"),
+        ("word " * 40, "Word" + " word" * 11 + "\N{HORIZONTAL ELLIPSIS}"),
         ("灯台の火が消えた。誰も知らない。", "灯台の火が消えた。"),
+        ("长 " + "灯" * 80, "长 " + "灯" * 57 + "\N{HORIZONTAL ELLIPSIS}"),
         ("x" * 200, "X" + "x" * 58 + "\N{HORIZONTAL ELLIPSIS}"),
         (" . ", "Untitled chapter"),
         ("", "Untitled chapter"),

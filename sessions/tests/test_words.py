@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions.words import count_words, language_of, terms_of, words_of
+from sessions.words import beginning_of, count_words, language_of, terms_of, words_of
 
 
 def share(question: str, text: str, language: str = "english") -> set[str]:
@@ -115,6 +115,23 @@ def test_words_are_counted_in_every_script(text: str, count: int) -> None:
     assert count_words(text) == count
 
 
+@pytest.mark.parametrize(
+    ("text", "limit", "beginning"),
+    [
+        ("The lamp is out.", 11, "The lamp is"),
+        ("The lamp is out.", 10, "The lamp"),
+        ("The lamp is out.", 9, "The lamp"),
+        ("The lamp is out.", 99, "The lamp is out."),
+        ("灯 已经灭了，她走了。", 7, "灯 已经灭了，"),  # noqa: RUF001
+        ("ไฟ ดับแล้วเธอเดินออกไป", 12, "ไฟ ดับแล้วเธ"),
+        ("등대가 무너진다.", 6, "등대가"),
+        ("Lamplight", 4, "Lamp"),
+    ],
+)
+def test_a_beginning_ends_after_a_word(text: str, limit: int, beginning: str) -> None:
+    assert beginning_of(text, limit) == beginning
+
+
 _MIXED = st.text("ab 1'-_—.。…灯山ハなมาี်မខ្ន민수עִאי🙂\n\u200b", max_size=40)
 _ANY_SCRIPT = _MIXED | st.text(max_size=40)
 
@@ -128,3 +145,11 @@ def test_two_paragraphs_have_the_words_of_one_and_of_the_other(one: str, other: 
 def test_a_text_has_words_if_it_has_letters_or_digits(text: str) -> None:
     assert bool(count_words(text)) == any(map(str.isalnum, text))
     assert count_words(text) <= len(text)
+
+
+@given(_ANY_SCRIPT, st.integers(1, 60))
+def test_a_beginning_is_one_and_fits(text: str, limit: int) -> None:
+    beginning = beginning_of(text, limit)
+    assert text.startswith(beginning)
+    assert len(beginning) <= limit
+    assert beginning.strip() or not text[:limit].strip()
