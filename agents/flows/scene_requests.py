@@ -21,6 +21,7 @@ from memory.keeping import KeptRecent
 from sessions.models import Session
 from sessions.roster import Character
 from sessions.speaker_marks import without_cues
+from sessions.words import count_words, is_mostly_unspaced
 from sessions.world import everybody_at
 
 # The names of three layers: the transcript of the scene, the end of the text of the scene before,
@@ -101,7 +102,8 @@ def scene_layers(
         "NARRATIVE_AGENT_DEFINITION": [Piece(definition)],
         TRANSCRIPT: material.transcript_of(scene),
     }
-    target = str(scene.target_words)
+    played = "\n".join(piece.text for piece in pieces[TRANSCRIPT])
+    target = length_as_asked(scene.target_words, played)
     cast = [one.name for one in material.everybody]
     if count == 1:
         task = render_prompt("narrator_whole", target_words=target)
@@ -123,6 +125,15 @@ def scene_layers(
     return compose_for(material.narrator, subject, tier_of(material.narrator))
 
 
+def length_as_asked(words: int, text: str) -> str:
+    """Return how many words the narrator is asked for. If the text is of a script without blanks,
+    the number of characters stands before it, because models count those of them."""
+    if not is_mostly_unspaced(text):
+        return str(words)
+    characters = words * sum(map(len, text.split())) / max(count_words(text), 1)
+    return f"{round(characters, -1):.0f} characters, that is {words}"
+
+
 def continuation(text: str, missing_words: int) -> list[Layer]:
     return [
         Layer(
@@ -138,7 +149,9 @@ def continuation(text: str, missing_words: int) -> list[Layer]:
         text_layer(
             "CONTINUE",
             render_prompt(
-                "narrator_continue", target_words=str(missing_words), done_word=DONE_WORD
+                "narrator_continue",
+                target_words=length_as_asked(missing_words, text),
+                done_word=DONE_WORD,
             ),
             has_heading=False,
         ),

@@ -481,6 +481,26 @@ def test_a_scene_in_a_script_without_blanks_is_written_by_one_call(
 
 
 @pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("The lamp is out. ", "in about 400 words."),
+        ("码头上传来脚步声她举起灯。", " characters, that is 400 words."),
+    ],
+)
+def test_a_narrator_of_a_script_without_blanks_is_told_the_characters(
+    provider: ScriptedProvider, run_jobs: RunJobs, said: str, asked: str
+) -> None:
+    chapter = make_ended_chapter(prompts=0, target_words=400)
+    add_prompts(chapter, 7, text=said * 9, reply=said * 9)
+    Session.objects.update(last_summarized_prompt_index=7)
+    add_delta(chapter, 1, 7, turn_delta(1, 7))
+    provider.enqueue(words(400))
+    request_build(chapter.pk)
+    run_jobs()
+    assert asked in provider.history[0].messages[-1].content
+
+
+@pytest.mark.parametrize(
     ("said", "least"),
     [("The lamp is out. ", 1.6), ("등대가 무너지고 민수가 나온다. ", 2.2), ("ม่านขยับแล้ว ", 1.8)],
 )
