@@ -40,6 +40,14 @@ def fail_attempt(
     return _break(run_of(attempt), attempt, failed, error, partial_text, kind, server_said)
 
 
+@transaction.atomic
+def fail_without_text(attempt: Attempt, *, error: str, kind: str) -> bool:
+    """Mark the attempt as failed, and drop the text of this run, because it is no text of a story.
+    The user's words are kept, and so is the text of an earlier run."""
+    run_of(attempt).filter(text_run_id=attempt.run_id).update(partial_text="")
+    return fail_attempt(attempt, error=error, partial_text="", kind=kind)
+
+
 def stop_attempt(attempt: Attempt, *, partial_text: str = "") -> bool:
     """Stop the attempt at the user's request. If `partial_text` is empty, the stored text stays."""
     return _break(run_of(attempt), attempt, Attempt.Status.STOPPED, "", partial_text)

@@ -127,6 +127,14 @@ class ToolWriting:
         self._form = _form_of(self.agent)
         self._tools = {tool.name: tool for tool in self.agent.tools}
 
+    @property
+    def has_changes(self) -> bool:
+        return bool(self._changes)
+
+    def anew(self) -> "ToolWriting":
+        """Return the same writing before its first step."""
+        return replace(self, _said=[], _parts=[], _changes=[], _made={})
+
     async def write(self, *, on_text: OnText | None = None, on_step: OnStep | None = None) -> Reply:
         """Write the reply and return the text of all steps.
 

@@ -44,6 +44,7 @@ from agents.prompting.layer_sources import transcript_weights
 from agents.prompting.layers import Layer
 from agents.prompting.own_settings import in_chapter
 from agents.prompting.prose import as_prose, end_at_sentence, repeats, why_no_prose
+from agents.prompting.refusals import is_refusal
 from agents.running.database import in_database
 from agents.running.jobs import cancel_jobs, fail, finish, owned, queue_job
 from agents.running.watch import Watch
@@ -192,7 +193,7 @@ async def write_scene(
             logger.warning("scene %s stays short: %s", number, type(refusal).__name__)
             break
         more, is_done = _without_done(_clean(agent, more))
-        if _is_done(more) or why_no_prose(more) or repeats(more, text):
+        if _is_done(more) or why_no_prose(more) or repeats(more, text) or _is_refusal(agent, more):
             break
         text = f"{text}\n\n{more.strip()}"
         if is_done:
@@ -204,6 +205,10 @@ def _clean(agent: Agent, text: str) -> str:
     """Return the text without the marks that a small model writes although nobody asked for them.
     Any other model writes headings and emphasis because the user wants them, so its text stays."""
     return as_prose(text) if is_small_model(agent) else text.strip("\n")
+
+
+def _is_refusal(agent: Agent, text: str) -> bool:
+    return is_refusal(text, of_small_model=is_small_model(agent))
 
 
 def _is_done(text: str) -> bool:
@@ -235,6 +240,8 @@ class _Caller:
                 raise InvalidReply(f"the answer is only the word {DONE_WORD}")
             if problem := why_no_prose(reply.text):
                 raise InvalidReply(problem)
+            if _is_refusal(self.agent, reply.text):
+                raise InvalidReply("the model declines as a program does")
 
         try:
             return await self._call(layers, target_words, validate=check)

@@ -14,18 +14,25 @@ from agents.calling.tool_steps import Step, ToolWriting
 from agents.flows.committing import commit_reply, leave_ended
 from agents.flows.continuing import write_whole
 from agents.flows.model_waiting import Later
-from agents.flows.reply_texts import ReplyReader, reader_of
-from agents.flows.second_replies import ask_once_more
+from agents.flows.reply_texts import FinishedReply, ReplyReader, reader_of
+from agents.flows.second_replies import DECLINED, ONCE_MORE, ask_once_more, not_declined
 from agents.flows.warmup import settle_warmup
 from agents.modes import check_changes
-from agents.providers.exceptions import ProviderError
+from agents.prompting.refusals import is_refusal
+from agents.providers.exceptions import ModelDeclined, ProviderError
 from agents.running.claims import keep_claim
 from agents.running.database import in_database, in_database_patiently
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded, StepChanges
 from agents.running.relay import relay_words
 from agents.running.unforeseen import ProgramFailed, traceback_of
 from agents.storage import describe
-from sessions.breaking import INTERRUPTED, KEPT, extend_broken_text, fail_attempt
+from sessions.breaking import (
+    INTERRUPTED,
+    KEPT,
+    extend_broken_text,
+    fail_attempt,
+    fail_without_text,
+)
 from sessions.exceptions import ChapterError
 from sessions.models import Attempt, Change
 from sessions.world import NewChange, store_changes
@@ -72,6 +79,10 @@ async def _write_or_fail(attempt: Attempt, writing: Begun, live: LiveReply) -> N
                 writing = await writing.when_ready()
             with _admitted(writing):
                 await _write_and_commit(attempt, writing, live)
+    except ModelDeclined as declined:
+        live.replace("", f"{DECLINED}.")
+        error, kind = str(declined), type(declined).__name__
+        await in_database_patiently(fail_without_text, attempt, error=error, kind=kind)
     except (ProviderError, ChapterError) as error:
         live.refusal = error if isinstance(error, ChapterError) else None
         await in_database_patiently(
@@ -110,7 +121,22 @@ async def _write_and_commit(attempt: Attempt, writing: Writing, live: LiveReply)
 async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> str:
     """Write the reply, and return its text. `attempt` then says how the reply has ended."""
     reader = await in_database_patiently(reader_of, attempt)
+    finished = await _write_once(attempt, writing, reader, live)
+    if isinstance(writing, PreparedCall):
+        finished = await ask_once_more(writing, attempt, finished, reader, live)
+    elif reader.is_small and not writing.has_changes and is_refusal(finished.text):
+        live.replace("", f"{DECLINED}, {ONCE_MORE}")
+        second = await _write_once(attempt, writing.anew(), reader.new(), live)
+        finished = not_declined(second, reader, tries=2)
+    else:
+        finished = not_declined(finished, reader, tries=1)
+    attempt.ended_before, attempt.was_cut = finished.ended_before, finished.was_cut
+    return finished.text
 
+
+async def _write_once(
+    attempt: Attempt, writing: Writing, reader: ReplyReader, live: LiveReply
+) -> FinishedReply:
     def show(piece: str) -> None:
         reader.show(piece, live.append)
 
@@ -119,11 +145,7 @@ async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> str:
     finally:
         # Even if the reply broke off, the text that was held back is shown.
         reader.show_rest(live.append)
-    finished = reader.finish(reply)
-    if isinstance(writing, PreparedCall):
-        finished = await ask_once_more(writing, attempt, finished, reader, live)
-    attempt.ended_before, attempt.was_cut = finished.ended_before, finished.was_cut
-    return finished.text
+    return reader.finish(reply)
 
 
 async def _call(

@@ -1,9 +1,10 @@
-"""Asks the embedded model once more for a reply that breaks the rules of
-agents.prompting.reply_rules.
+"""Asks a small model once more for a reply that is none.
 
-Other models are not asked again, because their calls may cost something. The second call is a call
-of its own, with a record of its own, and it counts for the caps. If it cannot be made or breaks
-off, the first reply stays.
+The embedded model is asked again if its reply breaks the rules of agents.prompting.reply_rules, and
+any small model if it declines (agents.prompting.refusals). Other models are not asked again,
+because their calls may cost something. The second call is a call of its own, with a record of its
+own, and it counts for the caps. If it cannot be made or breaks off, the first reply stays, unless
+it is a refusal: a refusal is never stored as a part of the story.
 """
 
 import logging
@@ -13,9 +14,10 @@ from dataclasses import replace
 from agents.calling.calls import let_call_through, make_call
 from agents.calling.prepared_calls import PreparedCall
 from agents.flows.reply_texts import FinishedReply, ReplyReader
+from agents.prompting.refusals import is_refusal
 from agents.prompting.reply_rules import Asked, broken_rules
 from agents.providers import embedded
-from agents.providers.exceptions import ProviderError
+from agents.providers.exceptions import ModelDeclined, ProviderError
 from agents.running.database import in_database_patiently
 from agents.running.live import LiveReply
 from sessions.exceptions import ChapterError
@@ -26,6 +28,9 @@ logger = logging.getLogger(__name__)
 
 # How many of the character's last replies a reply must not repeat.
 COMPARED_REPLIES = 10
+# The beginning of the note about a refusal.
+DECLINED = "The model declined as a program does"
+ONCE_MORE = "so the model is asked once more."
 
 
 async def ask_once_more(
@@ -33,10 +38,16 @@ async def ask_once_more(
 ) -> FinishedReply:
     """Return the reply that breaks fewer rules: `first`, or the one of a second call.
 
-    If `first` breaks no rule, or if the model is not the embedded one, no second call is made. The
-    readers of `live` are told that the text is replaced, and why.
+    If `first` breaks no rule, or if the model is not a small one, no second call is made. The
+    readers of `live` are told that the text is replaced, and why. Raises ModelDeclined if a small
+    model declines twice, or if another model declines.
     """
     is_embedded = call.provider.name == embedded.NAME
+    is_small = is_embedded or reader.is_small
+    if is_refusal(first.text, of_small_model=is_small):
+        why = f"{DECLINED}, {ONCE_MORE}"
+        second = await _second(call, why, reader, live) if is_small else None
+        return not_declined(second, reader, tries=2 if second else 1)
     if not (call.agent.has_reply_rules and is_embedded and reader.cleaner):
         return first
     names = (reader.cleaner.own, *reader.cleaner.others)
@@ -44,21 +55,27 @@ async def ask_once_more(
     broken = broken_rules(first.text, asked)
     if not broken:
         return first
-    again = replace(call, step=call.step + 1)
-    try:
-        again = await let_call_through(call.session_id, lambda: again)
-    except (ChapterError, ProviderError) as refusal:
-        logger.warning("a reply is not asked for again: %s", type(refusal).__name__)
-        return first
-    live.replace("", f"The first answer {_listed(broken)}, so the model is asked once more.")
-    second = await _second(again, reader.new(), live)
+    why = f"The first answer {_listed(broken)}, {ONCE_MORE}"
+    second = await _second(call, why, reader, live)
     if second is None:
-        live.replace(first.text, "The second answer broke off, so the first one stays.")
+        if live.note == why:
+            live.replace(first.text, "The second answer broke off, so the first one stays.")
         return first
-    if len(broken_rules(second.text, asked)) > len(broken):
+    if is_refusal(second.text) or len(broken_rules(second.text, asked)) > len(broken):
         live.replace(first.text, "The second answer is no better, so the first one stays.")
         return first
     return second
+
+
+def not_declined(reply: FinishedReply | None, reader: ReplyReader, *, tries: int) -> FinishedReply:
+    """Return the reply, or raise ModelDeclined if it is a refusal or if there is none."""
+    if reply and not is_refusal(reply.text, of_small_model=reader.is_small or tries > 1):
+        return reply
+    twice = " twice" if tries > 1 else ""
+    raise ModelDeclined(
+        f"The model declined{twice} as a program does, so nothing of its answer was taken into the "
+        "story. Your prompt is kept: retry, put it in other words, or choose another model."
+    )
 
 
 def _earlier_replies(attempt: Attempt) -> list[str]:
@@ -69,11 +86,21 @@ def _earlier_replies(attempt: Attempt) -> list[str]:
     return list(own.values_list("text", flat=True)[:COMPARED_REPLIES])
 
 
-async def _second(call: PreparedCall, reader: ReplyReader, live: LiveReply) -> FinishedReply | None:
-    """Return the second reply, or None if the call failed."""
+async def _second(
+    call: PreparedCall, why: str, reader: ReplyReader, live: LiveReply
+) -> FinishedReply | None:
+    """Return the reply of a second call, or None if the call was refused or failed. `why` is told
+    once the call is made."""
+    again, reader = replace(call, step=call.step + 1), reader.new()
+    try:
+        again = await let_call_through(call.session_id, lambda: again)
+    except (ChapterError, ProviderError) as refusal:
+        logger.warning("a reply is not asked for again: %s", type(refusal).__name__)
+        return None
+    live.replace("", why)
     try:
         reply = await make_call(
-            call,
+            again,
             on_text=lambda piece: reader.show(piece, live.append),
             is_enough=reader.is_enough,
         )

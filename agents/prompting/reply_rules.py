@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agents.prompting.refusals import looks_like_refusal
 from sessions.stop_words import ENGLISH
 from sessions.words import language_of, terms_of, words_of
 
@@ -25,13 +26,9 @@ _WORDS = {
         r"|^[^\w\n]*(?:user|response)(?:\*\*)?:",
         re.IGNORECASE | re.MULTILINE,
     ),
-    "declines as a program": re.compile(
-        r"\b(?:can['\u2019]?t|cannot|can not|unable to) assist\b|\bas an AI\b|\blanguage model\b"
-        r"|\b(?:user|system)['\u2019]?s? prompt\b|\bmy (?:own )?terms of service\b",
-        re.IGNORECASE,
-    ),
     "begins with I notice": re.compile(r"\A\W*I(?: can)? notice\b", re.IGNORECASE),
 }
+_DECLINES = "declines as a program"
 _TOO_SHORT = f"has under {LEAST_WORDS} words"
 _SPEAKER = "has a name with said or a colon"
 _NO_I = "has no I"
@@ -61,6 +58,8 @@ def broken_rules(reply: str, asked: Asked) -> list[str]:
     about names, length and repetitions.
     """
     broken = [name for name, words in _WORDS.items() if words.search(reply)]
+    if looks_like_refusal(reply):
+        broken.append(_DECLINES)
     if len(words_of(reply)) < LEAST_WORDS:
         broken.append(_TOO_SHORT)
     if _names_a_speaker(reply, asked.names):

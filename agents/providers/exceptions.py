@@ -58,5 +58,9 @@ class EmptyReply(UnusableReply):
     """The answer ended properly but has no text."""
 
 
+class ModelDeclined(UnusableReply):
+    """The model declined as a program does, and told nothing of the story."""
+
+
 class RealCallForbidden(RuntimeError):
     """A test tried to reach a real provider."""

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
+from agents.flows import reply_texts
 from agents.providers.base import ToolCall
 from agents.providers.scripted import Script, ScriptedProvider
 from explorer.tests.playing import (
@@ -21,7 +22,7 @@ from explorer.tests.playing import (
     world_of,
 )
 from memory.models import MemoryBlock
-from sessions.models import Session
+from sessions.models import Attempt, Session
 from storyengine.api.tests.calling import address, call
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -479,3 +480,42 @@ def test_a_place_is_nobody_to_be_discovered(scripted: ScriptedProvider) -> None:
 
     assert "the landing" not in world_of(chapter).people
     assert "The Landing is a place" in scripted.history[1].messages[-1].content
+
+
+class TestAnAnswerThatDeclines:
+    """A narrator that declines as a program tells nothing of the story."""
+
+    REFUSAL = "I'm sorry, but I cannot continue this story as it violates my guidelines."
+
+    def test_a_small_narrator_is_asked_once_more(
+        self, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: True)
+        chapter = begin()
+        scripted.enqueue(self.REFUSAL, calls("", move("the landing")), "The bell hangs still.")
+        play(chapter, "I go down.")
+        assert world_of(chapter).player_location == "The Landing"
+        assert events_of(chapter, 1)[-1] == ("agent", "The bell hangs still.")
+
+    @pytest.mark.parametrize("is_small", [True, False])
+    def test_the_attempt_fails_then_and_changes_nothing(
+        self, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, is_small: bool
+    ) -> None:
+        monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: is_small)
+        chapter = begin()
+        before = world_of(chapter).player_location
+        scripted.enqueue(*[self.REFUSAL] * (2 if is_small else 1))
+        scripted.enqueue(calls("", move("the landing")), self.REFUSAL)
+        for _ in range(2):
+            answer = call("POST", address(chapter, "prompt"), {"user_text": "I go down."})
+            assert answer.status_code == 502
+            failed = chapter.attempts.order_by("submitted_at").last()
+            assert failed is not None
+            assert (failed.status, failed.partial_text) == (Attempt.Status.FAILED, "")
+        assert world_of(chapter).player_location == before
+
+    def test_a_narrator_may_tell_what_others_say(self, scripted: ScriptedProvider) -> None:
+        chapter = begin()
+        scripted.enqueue("Osk: I stay.\n\nRuna: So do I.")
+        play(chapter, "I ask them.")
+        assert events_of(chapter, 1)[-1] == ("agent", "Osk: I stay.\n\nRuna: So do I.")

@@ -15,6 +15,7 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from agents.prompting.refusals import is_refusal
 from memory.drafts import chosen_drafts
 from memory.models import NarrativeDraft
 from memory.shelf import COUNTED, count_groups, count_stories, find_stories
@@ -31,6 +32,8 @@ STORIES_A_PAGE = 20
 _DIGITS = 7
 # The characters of the prose, or of what was said last, from which a line of the shelf is taken.
 _WORDS_READ = 300
+# The most replies of a chapter that are looked through for one in which no model declines.
+_PASSED_OVER = 20
 
 # What comes next in a chapter of each group, as the name of its button.
 _NEXT: Mapping[str, str] = {
@@ -308,7 +311,7 @@ def _on_the_shelf(stories: Iterable[Story]) -> list[ShelfStory]:
                 ChapterLine(
                     chapter=chapter,
                     group=group_of(chapter.state, is_told=draft is not None),
-                    words=_first_line(said.get(chapter.pk) or "" if draft is None else draft),
+                    words=_first_line(said.get(chapter.pk, "") if draft is None else draft),
                     word_count=count_words(draft or ""),
                     is_newest=chapter.pk == newest,
                     has_draft=draft is not None,
@@ -326,19 +329,23 @@ def _chosen_drafts(chapters: QuerySet[Session]) -> dict[uuid.UUID, str]:
     return dict(texts.values_list("session", "chapter_text"))
 
 
-def _last_said(chapters: QuerySet[Session]) -> dict[uuid.UUID, str | None]:
-    """Return the beginning of what was said last in each chapter."""
+def _last_said(chapters: QuerySet[Session]) -> dict[uuid.UUID, str]:
+    """Return the beginning of what was said last in each chapter. Words in which a model declines
+    are passed over: they may be stored by an earlier version, or kept by the user."""
     said = Event.objects.filter(
-        session=OuterRef("pk"),
-        attempt__chosen_for__isnull=False,
-        role=Event.Role.AGENT,
-        kind=SAID,
+        attempt__chosen_for__isnull=False, role=Event.Role.AGENT, kind=SAID
     ).order_by("-prompt_index", "-position")
-    start = Subquery(said.values(start=Left("text", _WORDS_READ))[:1])
-    return dict(chapters.order_by().values_list("pk", start))
+    start = Left("text", _WORDS_READ)
+    newest = Subquery(said.filter(session=OuterRef("pk")).values(start=start)[:1])
+    last = {key: text or "" for key, text in chapters.order_by().values_list("pk", newest)}
+    for key in [key for key, text in last.items() if is_refusal(text)]:
+        before = said.filter(session=key).values_list(start, flat=True)[:_PASSED_OVER]
+        last[key] = next((text for text in before if not is_refusal(text)), "")
+    return last
 
 
 def _first_line(text: str) -> str:
-    """Return the first line that is not a heading."""
+    """Return the first line that is no heading and in which no model declines."""
     lines = (line.strip() for line in text[:_WORDS_READ].splitlines())
-    return next((line for line in lines if line and not line.startswith("#")), "")
+    told = (line for line in lines if line and not line.startswith("#"))
+    return next((line for line in told if not is_refusal(line)), "")

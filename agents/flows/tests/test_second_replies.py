@@ -4,6 +4,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
+from agents.flows import reply_texts
 from agents.flows.replies import start_prompt
 from agents.flows.tests.playing import play, reply_is_over, texts_of
 from agents.models import AdmittedCall, LLMArtifact
@@ -11,6 +12,7 @@ from agents.providers.exceptions import StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.following import follow
 from agents.running.live import ReplyText
+from sessions.breaking import fail_without_text
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 
@@ -124,3 +126,87 @@ def test_a_character_may_not_say_the_same_again(
     play(chapter, "Somebody knocks at the door.")
     play(chapter, "Somebody knocks at the door again.", slot=2)
     assert texts_of(chapter)[1::2] == [GOOD, other, GOOD]
+
+
+REFUSAL = "I'm sorry, but I can't help with that."
+
+
+class TestARefusal:
+    """A refusal of a small model is never stored as a part of the story."""
+
+    def test_the_second_reply_counts(self, chapter: Session, provider: ScriptedProvider) -> None:
+        provider.enqueue(REFUSAL, GOOD)
+        assert play(chapter, PROMPT).status == Attempt.Status.COMMITTED
+        assert texts_of(chapter) == [PROMPT, GOOD]
+
+    @pytest.mark.parametrize(
+        "second", ["My terms of service do not allow it.", Script("", error=StreamBroken("cut"))]
+    )
+    def test_without_a_second_reply_the_attempt_fails_and_can_be_retried(
+        self, chapter: Session, provider: ScriptedProvider, second: str | Script
+    ) -> None:
+        provider.enqueue(REFUSAL, second, GOOD)
+        attempt = play(chapter, PROMPT, key="k")
+        assert (attempt.status, attempt.partial_text) == (Attempt.Status.FAILED, "")
+        assert attempt.words == PROMPT
+        assert "Your prompt is kept: retry" in attempt.error
+        assert texts_of(chapter) == []
+        assert LLMArtifact.objects.filter(raw_output_ref=REFUSAL).count() == 1
+        assert play(chapter, PROMPT, key="k").status == Attempt.Status.COMMITTED
+        assert texts_of(chapter) == [PROMPT, GOOD]
+
+    def test_no_second_call_is_a_failure_too(
+        self, chapter: Session, provider: ScriptedProvider, settings: Settings
+    ) -> None:
+        settings.CHAPTER_CALLS_PER_MINUTE = 1
+        provider.enqueue(REFUSAL)
+        assert play(chapter, PROMPT).status == Attempt.Status.FAILED
+
+    def test_what_was_shown_of_it_is_not_kept(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        earlier = "I strike a match."
+        provider.enqueue(Script(earlier, error=StreamBroken("cut")), REFUSAL, REFUSAL)
+        assert play(chapter, PROMPT, key="k").partial_text == earlier
+        assert play(chapter, PROMPT, key="k").partial_text == earlier
+        attempt = play(chapter, PROMPT, key="k")
+        Attempt.objects.filter(pk=attempt.pk).update(
+            status=Attempt.Status.RUNNING, partial_text=REFUSAL, text_run_id=attempt.run_id
+        )
+        assert fail_without_text(attempt, error="no", kind="ModelDeclined")
+        attempt.refresh_from_db()
+        assert attempt.partial_text == ""
+
+    def test_a_reply_that_breaks_a_rule_stays_if_the_second_one_is_a_refusal(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(CAUGHT, f"{REFUSAL} {REFUSAL} {REFUSAL}")
+        play(chapter, PROMPT)
+        assert texts_of(chapter) == [PROMPT, CAUGHT]
+
+    def test_a_person_may_decline(self, chapter: Session, provider: ScriptedProvider) -> None:
+        said = "I can't help with that lever, Tom, it is rusted through and through."
+        provider.enqueue(said, said)
+        play(chapter, PROMPT)
+        assert texts_of(chapter) == [PROMPT, said]
+
+    def test_another_small_model_is_asked_once_more_too(
+        self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: True)
+        provider.name = "openai"
+        provider.enqueue(CAUGHT, REFUSAL, GOOD)
+        play(chapter, PROMPT)
+        play(chapter, PROMPT)
+        assert texts_of(chapter) == [PROMPT, CAUGHT, PROMPT, GOOD]
+
+    def test_another_model_s_reply_fails_only_if_nobody_else_would_say_it(
+        self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: False)
+        provider.name = "openai"
+        provider.enqueue(REFUSAL, "I'm sorry, but I can't assist with that request.")
+        assert play(chapter, PROMPT).status == Attempt.Status.COMMITTED
+        failed = play(chapter, PROMPT)
+        assert (failed.status, failed.partial_text) == (Attempt.Status.FAILED, "")
+        assert LLMArtifact.objects.count() == 2

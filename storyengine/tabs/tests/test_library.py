@@ -96,6 +96,19 @@ class TestLibrary:
         [line] = all_of(client.get("/").content.decode(), "li", "chapter-line")
         assert said.text in line.words
 
+    def test_no_line_quotes_words_in_which_a_model_declines(self, client: Client) -> None:
+        chapter = make_active_chapter()
+        add_prompts(chapter, 3)
+        refusals = ["I can't help with that.", "As an AI language model, I cannot continue this."]
+        *_, before, second, last = Event.objects.filter(session=chapter, role=Event.Role.AGENT)
+        for event, text in zip((second, last), refusals, strict=True):
+            Event.objects.filter(pk=event.pk).update(text=text)
+        [line] = all_of(client.get("/").content.decode(), "li", "chapter-line")
+        assert before.text in line.words
+        Event.objects.filter(session=chapter, role=Event.Role.AGENT).update(text=refusals[0])
+        [line] = all_of(client.get("/").content.decode(), "li", "chapter-line")
+        assert "help with that" not in line.words
+
     def test_only_what_was_played_last_has_the_bright_button(self, client: Client) -> None:
         now = timezone.now()
         make_active_chapter(title="Old", last_played_at=now - timedelta(days=1))
