@@ -12,13 +12,13 @@ from explorer.setup import Exploration, follow_new_names
 from explorer.simulation import (
     DIALOGUE_AGENT,
     REPORT_AGENT,
-    SIMULATION,
     SIMULATION_JOB,
     SUMMARY_AGENT,
     ask_for_simulation,
 )
 from explorer.state import apply_change, begins, hands_on, initial_world
 from explorer.tools import readable
+from explorer.unseen import SIMULATION
 from memory.stretches import StretchRule
 from world.changes import CHANGE_KINDS
 

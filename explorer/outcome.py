@@ -9,7 +9,7 @@ from agents.modes import world_of
 from agents.providers.exceptions import EmptyReply
 from explorer.output_rules import OutputRule, apply_rules
 from explorer.setup import Exploration
-from explorer.state import in_short
+from explorer.state import WENT, in_short
 from explorer.tools import meeting, room_in_cast
 from sessions.events import ORIGINAL, NewEvent
 from sessions.models import Attempt, Change, Event
@@ -18,8 +18,8 @@ from sessions.world import NewChange, text_and_changes
 from world.changes import MET, MOVED, PLACE, SIMULATED, TIME
 from world.state import World
 
-WENT, WENT_ALONE, PASSED, MET_SOMEBODY, SKIPPED = (
-    f"explorer.{name}" for name in ("went", "went_alone", "passed", "met", "skipped")
+WENT_ALONE, PASSED, MET_SOMEBODY, SKIPPED = (
+    f"explorer.{name}" for name in ("went_alone", "passed", "met", "skipped")
 )
 EVENT_KINDS = frozenset({WENT, WENT_ALONE, PASSED, MET_SOMEBODY, SKIPPED})
 # The most characters of what the narrator first said of a new place that are kept.

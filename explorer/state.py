@@ -25,6 +25,8 @@ from world.state import Known, Person, Place, World
 WORDS_TICKS, MOVE_TICKS = 1, 5
 # How much of what happened the next chapter gets: the newest.
 HANDED_ON_HAPPENINGS = 200
+# The kind of the event that tells the player's move.
+WENT = "explorer.went"
 # What is shortened to fewer characters says nothing.
 _LEAST_SAID = 20
 # The words by which a model names the player, and the place where the player is.
@@ -45,7 +47,10 @@ def initial_world(chapter: Session) -> World:
 def world_of_setup(setup: Exploration) -> World:
     """Return the world that a scenario describes."""
     described = {one.name: one.description for one in setup.places}
-    places = {name: Place(name, described.get(name, "")) for name in setup.named_places()}
+    places = {
+        name: Place(name, described.get(name, ""), unseen_from=setup.narrative_time)
+        for name in setup.named_places()
+    }
     canonical = {normalized(name): name for name in places}
     ways = [(one.name, canonical[normalized(way)]) for one in setup.places for way in one.ways]
     start = setup.first_place
@@ -80,6 +85,7 @@ def _go_on_from(before: World, world: World) -> World:
                 relationships={**earlier.relationships, **one.relationships},
                 conditions=earlier.conditions,
                 seen_at=earlier.seen_at,
+                arrived_at=earlier.arrived_at,
             )
     places = {
         name: replace(one, unseen_since=before.places[name].unseen_since)

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from agents.modes import world_of
+from agents.calling.model_access import is_small_model
+from agents.modes import agent_of, world_of
 from agents.prompting.tools import (
     ProposedChange,
     Question,
@@ -17,8 +18,9 @@ from agents.prompting.tools import (
     ToolContext,
     ToolResult,
 )
+from explorer import returning
 from explorer.notes import NOTE
-from explorer.places import question, resolve
+from explorer.places import ResolveLocation, question, resolve
 from explorer.setup import MOST_PEOPLE
 from explorer.setup_parts import LINE_LIMIT
 from explorer.state import (
@@ -30,6 +32,7 @@ from explorer.state import (
     public_text_of,
     world_in,
 )
+from explorer.unseen import told_until, worked_out_before
 from sessions.cast import clean_person
 from sessions.exceptions import ChapterError
 from sessions.limits import (
@@ -40,7 +43,7 @@ from sessions.limits import (
 )
 from sessions.models import PERSON, Attempt
 from sessions.roster import character
-from world.changes import KNOWN_AS, MET, MOVED, PLACE, TIME
+from world.changes import KNOWN_AS, MET, MOVED, PLACE, SIMULATED, TIME
 from world.names import normalized
 from world.state import World
 
@@ -94,14 +97,17 @@ class PersonGoes(ToolArguments):
 
 def readable(attempt: Attempt) -> dict[str, Any]:
     """Return what the tools may read: the world with the changes of all steps before, which hidden
-    people are offered at this turn, how many changes of the run the world has already, and how many
-    more people can join the cast."""
+    people are offered at this turn, how many changes of the run the world has already, how many
+    more people can join the cast, and what was worked out of what happened out of sight."""
     world: World = world_of(attempt)
     steps = attempt.changes.filter(run_id=attempt.run_id, step__gt=0)
     return {
         "world": world,
         "offered": offered_of(attempt, world),
         "applied": steps.count(),
+        "is_small": is_small_model(agent_of(attempt)),
+        "told_until": told_until(attempt),
+        "worked_out": worked_out_before(attempt),
         "cast_room": room_in_cast(attempt),
     }
 
@@ -119,9 +125,23 @@ def _may_join(context: ToolContext) -> bool:
     return joined < int(context.readable["cast_room"])
 
 
-def which_place(arguments: MoveToLocation, context: ToolContext) -> Question | None:
-    """Return the question which place the destination means, unless that is clear."""
-    return question(arguments.destination, world_in(context))
+def before_a_move(arguments: MoveToLocation, context: ToolContext) -> Question | None:
+    """Return the question which place the destination means, unless that is clear, and then the
+    question what happened there since the player left, if that was long ago."""
+    world = world_in(context)
+    which = question(arguments.destination, world)
+    if which is not None and not context.answers:
+        return which
+    if len(context.answers) > int(which is not None):
+        return None
+    place, _ = resolve(arguments.destination, world, _resolved(context))
+    one = returning.left_alone(place, context, world)
+    return returning.question(one, arguments.narrativeTime, context) if one else None
+
+
+def _resolved(context: ToolContext) -> ResolveLocation | None:
+    """Return the answer to the question which place is meant, or None if none came."""
+    return next((one for one in context.answers if isinstance(one, ResolveLocation)), None)
 
 
 def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
@@ -131,7 +151,7 @@ def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
         return ToolResult("There is no player in this world, so nobody can move.")
     if not normalized(arguments.destination):
         return ToolResult("The destination has no name. Name the place where the player goes.")
-    place, changes = resolve(arguments.destination, world, context.answer)
+    place, changes = resolve(arguments.destination, world, _resolved(context))
     if not place:
         return ToolResult("This world has too many places already. Go to one of those it has.")
     if place == player.location:
@@ -150,11 +170,17 @@ def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
         "ticks": MOVE_TICKS,
         "narrative_time": arguments.narrativeTime,
     }
-    changes = (*changes, ProposedChange(MOVED, moved))
+    unseen = returning.left_alone(place, context, world)
+    since, lived = (
+        returning.lived(unseen, arguments.narrativeTime, context, world) if unseen else ("", ())
+    )
+    # What happened before the arrival comes before it.
+    changes = (*changes, *lived, ProposedChange(MOVED, moved))
     world = apply_proposed(world, changes)
     told = [f"The player is at {place} now.", _who_is_here(world)]
     if absent:
         told.insert(1, f"Not here, so they did not come along: {', '.join(absent)}.")
+    told += [since] if since else []
     return ToolResult(" ".join(told), changes)
 
 
@@ -235,7 +261,7 @@ def let_go(arguments: PersonGoes, context: ToolContext) -> ToolResult:
         return ToolResult(f"Nobody called {arguments.name} is known. Nothing was changed.")
     if person.is_player:
         return ToolResult("That is the player: call moveToLocation when the player goes.")
-    to, changes = resolve(arguments.to, world, context.answer)
+    to, changes = resolve(arguments.to, world, _resolved(context))
     here = world.player_location
     if not to:
         return ToolResult("This world has no room for such a place. Nothing was changed.")
@@ -256,7 +282,7 @@ def where_to(arguments: PersonGoes, context: ToolContext) -> Question | None:
     world = world_in(context)
     person = known_person(arguments.name, world)
     is_here = person is not None and person.location == world.player_location
-    return question(arguments.to, world) if is_here else None
+    return question(arguments.to, world) if is_here and not context.answers else None
 
 
 def _who_is_here(world: World) -> str:
@@ -270,8 +296,8 @@ TOOLS = (
         "Call this when the player goes to another place.",
         MoveToLocation,
         move,
-        frozenset({MOVED, PLACE, KNOWN_AS}),
-        asks=which_place,
+        frozenset({MOVED, PLACE, KNOWN_AS, SIMULATED}),
+        asks=before_a_move,
     ),
     Tool(
         "advanceTime",

@@ -81,7 +81,9 @@ def _moved(world: World, payload: Payload, ref: str) -> World:
         for one in world.at(place)
         if not (is_hidden and one.is_player)
     ]
-    moved = {one.name: replace(one, location=to.name) for one in who}
+    # The time of the move itself is over when they arrive.
+    arrived = payload.get("tick", world.tick + payload.get("ticks", 0))
+    moved = {one.name: replace(one, location=to.name, arrived_at=arrived) for one in who}
     seen_leaving = world.player_location in origins and not is_hidden
     if seen_leaving:
         here = world.player_location
@@ -95,7 +97,9 @@ def _moved(world: World, payload: Payload, ref: str) -> World:
         # The player was at the places until now, the move included.
         ends = (*origins, to.name)
         seen = {
-            name: replace(world.places[name], unseen_since=world.tick)
+            name: replace(
+                world.places[name], unseen_since=world.tick, unseen_from=world.narrative_time
+            )
             for name in ends
             if name in world.places
         }
@@ -250,8 +254,9 @@ def _remembered(world: World, payload: Payload, ref: str) -> World:
 
 
 def _simulated(world: World, payload: Payload, ref: str) -> World:
-    """What happened out of the player's sight was worked out: `places`, each with `place`, `tick`,
-    what `remembered` has, and `movements`, each with `who` and `to`.
+    """What happened out of the player's sight was worked out: `places`, each with `place`, the
+    `tick` until which it is worked out, `until` as that time in the story's words, what
+    `remembered` has, and `movements`, each with `who` and `to`.
 
     Whoever the player has met again since stays where they are.
     """
@@ -260,7 +265,8 @@ def _simulated(world: World, payload: Payload, ref: str) -> World:
         if place is None:
             continue
         if place.unseen_since < one["tick"]:
-            changed = replace(place, unseen_since=one["tick"])
+            until = one.get("until", place.unseen_from)
+            changed = replace(place, unseen_since=one["tick"], unseen_from=until)
             world = replace(world, places={**world.places, place.name: changed})
         world = _remembered(world, one, f"{ref}.{at}")
         for movement in one.get("movements", ()):

@@ -19,6 +19,7 @@ def write_world(world: World) -> dict[str, Any]:
                 "name": one.name,
                 "description": one.description,
                 "unseen_since": one.unseen_since,
+                "unseen_from": one.unseen_from,
                 "conditions": _write_conditions(one.conditions),
                 "ways": list(one.ways),
             }
@@ -85,6 +86,7 @@ def _write_person(one: Person) -> dict[str, Any]:
         "pronouns": one.pronouns,
         "conditions": _write_conditions(one.conditions),
         "seen_at": one.seen_at,
+        "arrived_at": one.arrived_at,
     }
 
 

@@ -61,7 +61,8 @@ class Thing:
 @dataclass(frozen=True)
 class Place:
     """A place with its canonical name. `unseen_since` is the tick at which the player was last
-    there or at which it was last simulated. `ways` are the names of the places to which a way is
+    there or at which it was last simulated, and `unseen_from` the time of that in the story's
+    words, or "". `ways` are the names of the places to which a way is
     known; each way is known from both of its ends."""
 
     name: str
@@ -69,6 +70,7 @@ class Place:
     unseen_since: int = 0
     conditions: tuple[Condition, ...] = ()
     ways: tuple[str, ...] = ()
+    unseen_from: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ class Person:
 
     `encounter_chance` is the chance that the narrator is offered a hidden person at a turn, from 0
     to 1, or None for always. `relationships` has a description for each other person's name.
-    `seen_at` is the place where the player last saw this person, or "" for never.
+    `seen_at` is the place where the player last saw this person, or "" for never. `arrived_at` is
+    the tick at which the person came to the present place.
     """
 
     name: str
@@ -93,6 +96,7 @@ class Person:
     pronouns: str = ""
     conditions: tuple[Condition, ...] = ()
     seen_at: str = ""
+    arrived_at: int = 0
 
     @property
     def kept(self) -> list[Known]:

@@ -30,6 +30,7 @@ from agents.prompting.forms.tool_forms import answer_schema, tool_form_for, tool
 from agents.prompting.layers import Layer, Piece, text_layer
 from agents.prompting.own_settings import in_chapter
 from agents.prompting.tools import (
+    MOST_QUESTIONS,
     ProposedChange,
     Tool,
     ToolArguments,
@@ -244,9 +245,15 @@ class ToolWriting:
         made = (call.name, json.dumps(payload, sort_keys=True))
         if self._made.get(made) == len(self._changes):
             return ToolResult(_REPEATED)
-        answer = await self._answer_for(tool, arguments, context, number)
+        answers: tuple[ToolArguments | None, ...] = ()
+        for _ in range(MOST_QUESTIONS):
+            asking = replace(context, answers=answers)
+            is_asked, answer = await self._answer_for(tool, arguments, asking, number)
+            if not is_asked:
+                break
+            answers = (*answers, answer)
         try:
-            result = _result_of(tool, arguments, replace(context, answer=answer))
+            result = _result_of(tool, arguments, replace(context, answers=answers))
         except Exception as error:  # noqa: BLE001  (a tool's fault may not end the reply)
             logger.error("the tool %s failed:\n%s", tool.name, traceback_of(error))
             return ToolResult(_FAILED)
@@ -258,16 +265,16 @@ class ToolWriting:
 
     async def _answer_for(
         self, tool: Tool, arguments: ToolArguments, context: ToolContext, number: int
-    ) -> ToolArguments | None:
-        """Return the answer to the tool's question. Return None if the tool asks nothing, or if
-        there is no answer that can be used, because the tool can then go on without one."""
+    ) -> tuple[bool, ToolArguments | None]:
+        """Return whether the tool asks a question, and the answer. The answer is None if none came
+        that can be used, because the tool can then go on without one."""
         compose = self.compose_question
         if tool.asks is None or compose is None:
-            return None
+            return False, None
         try:
             question = tool.asks(arguments, context)
             if question is None:
-                return None
+                return False, None
             agent = await in_database(self._agent_to_ask, question.agent)
             answer: ToolArguments = await ask_for_call(
                 agent,
@@ -278,7 +285,7 @@ class ToolWriting:
                 job_id=self.job_id,
                 step=number,
             )
-            return answer
+            return True, answer
         except DatabaseError:
             raise
         except (ProviderError, ChapterError) as error:
@@ -286,7 +293,7 @@ class ToolWriting:
             logger.warning("the question of the tool %s was not answered: %s", tool.name, name)
         except Exception as error:  # noqa: BLE001  (a tool's fault may not end the reply)
             logger.error("the question of %s failed:\n%s", tool.name, traceback_of(error))
-        return None
+        return True, None
 
     def _agent_to_ask(self, name: str) -> Agent:
         """Return the agent with what the chapter has set for it."""

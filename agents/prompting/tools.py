@@ -24,6 +24,9 @@ from sessions.limits import CHANGE_NAME_CHAR_LIMIT
 # as a JSON object, or as XML in the text.
 ToolForm = Literal["native", "json", "xml"]
 
+# The most questions that one tool call asks, each of which is a call of a model.
+MOST_QUESTIONS = 2
+
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{CHANGE_NAME_CHAR_LIMIT - 1}}}")
 
 
@@ -57,16 +60,21 @@ class ToolContext:
 
     `reader` is the slot of the character for whom the tool reads, or None for the narrator.
     `readable` is the data that this character or narrator may know at this step. `changes` are the
-    changes that earlier tool calls of this run proposed. `answer` is the answer to the question of
-    `Tool.asks`: an instance of the arguments of its AnswerTool. It is None if the tool asked
-    nothing, or if the call of the model failed or was refused.
+    changes that earlier tool calls of this run proposed. `answers` are the answers to the questions
+    of `Tool.asks`, in order: each an instance of the arguments of its AnswerTool, or None if the
+    call of the model failed or was refused.
     """
 
     chapter_id: uuid.UUID
     reader: int | None
     readable: Mapping[str, Any]
     changes: tuple[ProposedChange, ...] = ()
-    answer: Any = None
+    answers: tuple[Any, ...] = ()
+
+    @property
+    def answer(self) -> Any:
+        """The answer to the first question, or None without one."""
+        return self.answers[0] if self.answers else None
 
 
 @dataclass(frozen=True)
@@ -116,8 +124,9 @@ class Tool:
 
     `run` is called with the arguments as an instance of the class `arguments`. It may propose only
     changes of the kinds in `change_kinds`. `asks` is called before it, with the same arguments, and
-    returns a question to a model or None. `run` then finds the answer in its context, and has to
-    manage without one if none came.
+    returns a question to a model or None. It is called again with the answer in its context, until
+    it returns None or MOST_QUESTIONS have been asked. `run` then finds the answers in its context,
+    and has to manage without those that did not come.
     """
 
     name: str

@@ -107,3 +107,8 @@ def events_of(chapter: Session, number: int) -> list[tuple[str, str]]:
     turn = call("GET", address(chapter, f"turns/{number}")).json()
     [chosen] = [one for one in turn["attempts"] if one["is_chosen"]]
     return [(one["role"], one["text"]) for one in chosen["events"]]
+
+
+def lived_through(told: str) -> Script:
+    """Return the answer to the question what happened at a place meanwhile."""
+    return Script("", tool_calls=(ToolCall("m", "tellMeanwhile", json.dumps({"told": told})),))

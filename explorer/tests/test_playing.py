@@ -15,6 +15,7 @@ from explorer.tests.playing import (
     calls,
     discover,
     events_of,
+    lived_through,
     move,
     play,
     scripted,
@@ -178,6 +179,8 @@ def test_what_was_decided_once_asks_no_model_again(scripted: ScriptedProvider) -
         resolved("place-2", "The Landing", 0.9),
         "Water.",
         calls("", move("The Mill")),
+        # Nobody has seen the people at the mill since the beginning.
+        lived_through("They sweep the floor."),
         "Flour.",
         calls("", move("a Jetty")),
         "Water again.",

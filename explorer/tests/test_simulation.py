@@ -4,13 +4,25 @@ import json
 from dataclasses import replace
 
 import pytest
+from pytest_django import Settings
 
 from agents.models import Job
 from agents.providers.base import ToolCall
 from agents.providers.exceptions import ProviderUnreachable
 from agents.providers.scripted import Script, ScriptedProvider
-from explorer.simulation import SIMULATION, SUMMARY_AGENT, find_unseen
-from explorer.tests.playing import begin, calls, events_of, move, play, scripted, wait, world_of
+from explorer.simulation import SUMMARY_AGENT
+from explorer.tests.playing import (
+    begin,
+    calls,
+    events_of,
+    lived_through,
+    move,
+    play,
+    scripted,
+    wait,
+    world_of,
+)
+from explorer.unseen import SIMULATION, find_unseen
 from sessions.models import Session
 from storyengine.api.tests.calling import RunJobs, address, call
 from world.state import Person, Place, World
@@ -177,3 +189,117 @@ def test_the_model_that_the_chapter_has_chosen_works_it_out(
     scripted.enqueue("They quarrel about flour.")
     run_jobs()
     assert scripted.history[-1].max_output_tokens < 4_000
+
+
+def test_who_is_alone_is_summed_up_and_time_counts_from_the_latest_arrival() -> None:
+    world = unseen_world(40)
+    alone = {**world.people, "Ben Bell": replace(world.people["Ben Bell"], location="Here")}
+    [one] = find_unseen(replace(world, people=alone), ["Where is Ann?"])
+    assert (one.is_full, one.ticks) == (False, 40)
+
+    came = {**world.people, "Ben Bell": replace(world.people["Ben Bell"], arrived_at=25)}
+    [one] = find_unseen(replace(world, people=came), [])
+    assert (one.is_full, one.ticks) == (False, 15)
+
+
+def test_a_return_after_long_works_out_within_the_move_what_happened(
+    scripted: ScriptedProvider,
+) -> None:
+    chapter = begin()
+    scripted.enqueue(
+        "Osk bolts the door of the cellar, and Ib is in it.",
+        calls("You leave.", move("The Mill", time="Late evening")),
+        "Flour hangs in the air.",
+        calls("", wait("Midnight", 10)),
+        "The wheel groans.",
+    )
+    for _ in range(3):
+        play(chapter)
+    before = len(scripted.history)
+    scripted.enqueue(
+        calls("", move("The Ferry Inn", time="Deep night")),
+        lived_through("Osk has counted his cups twice."),
+        "Osk looks up.",
+    )
+    play(chapter, "I go back to the inn.")
+
+    asked, told = scripted.history[before + 1], scripted.history[before + 2].messages[-1].content
+    out_of_sight = asked.messages[-1].content
+    assert "PLACE: The Ferry Inn\nA low room full of wet coats." in out_of_sight
+    assert "TIME: from Late evening to Deep night" in out_of_sight
+    assert "TOLD HERE LAST:\nOsk bolts the door of the cellar, and Ib is in it.\nYou leave." in (
+        out_of_sight
+    )
+    assert "Flour hangs" not in out_of_sight
+    assert told.endswith("Since you left: Osk has counted his cups twice.")
+    world = world_of(chapter)
+    happened = "Osk has counted his cups twice."
+    assert happened in [one.content for one in world.people["Osk"].came_to_know]
+    # Another attempt with the same place, people and time takes what was worked out.
+    before = len(scripted.history)
+    scripted.enqueue(calls("", move("The Ferry Inn", time="Deep night")), "Osk turns round.")
+    call("POST", address(chapter, "reroll"), {})
+    assert len(scripted.history) == before + 2
+    assert scripted.history[-1].messages[-1].content.endswith(happened)
+    assert happened in [one.content for one in world_of(chapter).people["Osk"].came_to_know]
+
+
+def test_a_return_without_an_answer_or_to_somebody_hidden_tells_nothing(
+    scripted: ScriptedProvider,
+) -> None:
+    chapter = begin()
+    scripted.enqueue(calls("", wait("Late", 10)), "You wait.")
+    play(chapter)
+    scripted.enqueue(
+        calls("", move("The Landing")),
+        lived_through("Marta Quill rings three times."),
+        calls("", move("The Mill")),
+        ProviderUnreachable("gone"),
+        "Nobody has moved.",
+    )
+    play(chapter)
+    results = [one.content for one in scripted.history[-1].messages if one.role == "tool"]
+    assert len(results) == 2
+    assert not any("Since" in one or "Meanwhile" in one or "Marta" in one for one in results)
+    assert world_of(chapter).player_location == "The Mill"
+
+
+def test_a_long_wait_asks_as_a_move_does(scripted: ScriptedProvider, run_jobs: RunJobs) -> None:
+    chapter = begin()
+    scripted.enqueue(
+        calls("", wait("Later", 10)), "You wait.", calls("", wait("Late", 11)), "Dark."
+    )
+    play(chapter)
+    assert not Job.objects.filter(kind=SIMULATION).exists()
+    scripted.enqueue(calls("", wait("Late", 11)), "Dark.")
+    play(chapter)
+    assert Job.objects.filter(kind=SIMULATION).exists()
+
+
+def test_a_small_model_is_asked_nothing_within_a_turn_and_for_no_talk(
+    scripted: ScriptedProvider, run_jobs: RunJobs, settings: Settings
+) -> None:
+    settings.MODEL = "llama3.2"
+    chapter = begin()
+    scripted.enqueue(
+        json.dumps({"text": "", "calls": [called("advanceTime", narrativeTime="L", ticks=40)]}),
+        json.dumps({"text": "Dark.", "calls": []}),
+    )
+    play(chapter)
+    scripted.enqueue("They are quiet.", "They are quiet.")
+    run_jobs()
+    summed = [one for one in scripted.history if "OUT_OF_SIGHT" in str(one.messages)]
+    assert len(summed) == 2
+    assert not any("CONVERSATION" in str(one.messages[-1].content) for one in summed)
+    arguments = {"destination": "The Mill", "narrativeTime": "L", "accompaniedBy": []}
+    scripted.enqueue(
+        json.dumps({"text": "", "calls": [called("moveToLocation", **arguments)]}),
+        json.dumps({"text": "Flour.", "calls": []}),
+    )
+    play(chapter)
+    assert world_of(chapter).player_location == "The Mill"
+    assert not scripted.queue
+
+
+def called(name: str, **arguments: object) -> dict[str, object]:
+    return {"name": name, "arguments": arguments}

@@ -42,7 +42,7 @@ class KnownShip(ToolArguments):
 
 def asks_for_the_ship(arguments: Lookout, context: ToolContext) -> Question | None:
     """Return the question which ship it is, unless it is too dark to see anything of it."""
-    if not context.readable["light"].lit:
+    if context.answers or not context.readable["light"].lit:
         return None
     pieces = {"THE_SHIP": [Piece(f"A ship with {arguments.sails} comes in.")]}
     return Question(PILOT.name, pieces, AnswerTool("nameShip", "Names the ship.", KnownShip))

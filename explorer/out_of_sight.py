@@ -1,0 +1,118 @@
+"""The text from which a model works out what happened at a place out of the player's sight: the
+place, who is there, the time, and what was told there last. It names nobody who is elsewhere."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from agents.prompting.layers import Piece, Tier
+from agents.prompting.sandwich import Subject
+from explorer.descriptions import told_person, told_place, told_thing
+from explorer.lore import tokens_of
+from explorer.setup import exploration_of
+from explorer.setup_parts import TEXT_LIMIT
+from explorer.state import WENT, world_for
+from explorer.stretch import told_stretch
+from explorer.unseen import Unseen, unseen_at
+from sessions.models import Attempt, Event
+from sessions.record import chosen_events
+from world.state import World
+
+# How much of what somebody has learned is told: the newest (the specification's figure).
+_LAST_KNOWN = 5
+# The most tokens of what was told at the place last.
+_MOST_PASSAGES = 800
+# About so many characters are told of each person.
+_ROOM_OF_A_PERSON = 4_000
+
+
+# The parts of a question about the place to which the player comes back: its name, and the time of
+# the arrival in the story's words.
+PLACE, ARRIVAL = "PLACE", "ARRIVAL"
+
+
+def out_of_sight(subject: Subject, tier: Tier) -> Sequence[Piece]:
+    """Return what a simulation has worked out before, or what is asked within a move, where the
+    question names only the place."""
+    own = subject.own_pieces
+    if subject.attempt is None or PLACE not in own:
+        return own.get("OUT_OF_SIGHT", ())
+    world = replace(world_for(subject), narrative_time=own[ARRIVAL][0].text)
+    one = unseen_at(world, own[PLACE][0].text)
+    return [Piece(told_out_of_sight(subject.attempt, world, one))] if one else ()
+
+
+def told_out_of_sight(attempt: Attempt, world: World, one: Unseen) -> str:
+    place = world.places[one.place]
+    others = ", ".join(name for name in world.places if name != one.place) or "None yet"
+    things = [thing for thing in world.things.values() if world.place_of(thing) == one.place]
+    passages = passages_at(attempt, one.place)
+    return "\n".join(
+        [
+            f"PLACE: {one.place}",
+            *told_place(place, limit=TEXT_LIMIT),
+            f"TIME: {_time(world, one)}",
+            f"EXCHANGES: {one.exchanges}",
+            "CHARACTERS:",
+            *_people(one),
+            *(["THINGS HERE:", *(f"- {told_thing(thing)}" for thing in things)] if things else []),
+            *(["TOLD HERE LAST:", *passages] if passages else []),
+            f"AVAILABLE LOCATIONS: {others}",
+            f"SCENARIO: {exploration_of(attempt.session).description}",
+        ]
+    )
+
+
+def _time(world: World, one: Unseen) -> str:
+    begin, end = world.places[one.place].unseen_from, world.narrative_time
+    if not end or begin == end:
+        return end or "Unknown"
+    return f"from {begin} to {end}" if begin else end
+
+
+def _people(one: Unseen) -> Iterator[str]:
+    names = [person.name for person in one.people]
+    for person in one.people:
+        others = [name for name in person.relationships if name != person.name]
+        # Those who are there come first.
+        tied_to = sorted(others, key=lambda name: name not in names)
+        yield from told_person(person, room=_ROOM_OF_A_PERSON, tied_to=tied_to, newest=_LAST_KNOWN)
+
+
+def passages_at(attempt: Attempt, place: str) -> list[str]:
+    """Return the newest passages that the narrator told while the player was at this place, oldest
+    first, before and in the attempt's turn."""
+    chapter = attempt.session
+    last = attempt.turn.number if attempt.turn else chapter.prompt_index
+    moments = told_stretch(attempt, 1).moments
+    found: list[str] = []
+    room = _MOST_PASSAGES
+    numbers = [
+        number
+        for number in range(last, 0, -1)
+        if place in (moments[number - 1].place, moments[number].place)
+    ]
+    events = chosen_events(chapter, to_prompt=last, prompts=numbers).exclude(role=Event.Role.USER)
+    by_turn = {number: list(turn) for number, turn in groupby(events, lambda one: one.prompt_index)}
+    for number in numbers:
+        told = by_turn.get(number, [])
+        for event in reversed(
+            _told_at(place, moments[number - 1].place, moments[number].place, told)
+        ):
+            room -= tokens_of(event.text)
+            if room < 0:
+                return found[::-1]
+            found.append(" ".join(event.text.split()))
+    return found[::-1]
+
+
+def _told_at(place: str, begin: str, end: str, told: Sequence[Event]) -> list[Event]:
+    """Return the passages of a turn that were told at the place. The turn began at the place
+    `begin` and ended at the place `end`."""
+    moves = [at for at, event in enumerate(told) if event.kind == WENT]
+    first, last = (moves[0], moves[-1]) if moves else (len(told), -1)
+    if begin == end == place and not moves:
+        return [one for one in told if one.role == Event.Role.AGENT]
+    before = told[:first] if begin == place else []
+    after = told[last + 1 :] if end == place and moves else []
+    return [one for one in (*before, *after) if one.role == Event.Role.AGENT]

@@ -1,0 +1,167 @@
+"""Which places the player has not seen for long enough that what happened there has to be worked
+out, and how fully.
+
+The thresholds are those of the specification, section 10.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agents.models import Job
+from agents.modes import world_of
+from memory.fold.folding import fold_chapter
+from memory.fold.present import present
+from sessions.models import Attempt, Change
+from sessions.names import is_named_in
+from sessions.world import taken_before, turns_before
+from world.changes import SIMULATED
+from world.state import Person, World
+
+SIMULATION = "explorer.simulation"
+# Up to this many ticks nothing is worked out, up to the next a summary, and beyond it in full. With
+# an open thread that names somebody there, it is in full from the last of them on.
+NOTHING_UNTIL, _SUMMARY_UNTIL, _FULL_FROM_WITH_THREAD = 10, 20, 6
+MOST_PLACES_OF_A_MOVE = 2
+_MOST_EXCHANGES = 8
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A place whose people are simulated: how many ticks nobody saw them, and how fully. The time
+    is worked out until the tick `until`."""
+
+    place: str
+    people: tuple[Person, ...]
+    ticks: int
+    is_full: bool
+    until: int
+
+    @property
+    def key(self) -> tuple[str, int, tuple[str, ...]]:
+        """What another attempt at the same turn must have in common with this one to take what was
+        worked out for it: the place, the time and the people."""
+        return self.place, self.until, tuple(sorted(one.name for one in self.people))
+
+    @property
+    def exchanges(self) -> int:
+        return max(min(self.ticks // 2, _MOST_EXCHANGES), 1)
+
+
+def find_unseen(world: World, open_threads: Sequence[str]) -> list[Unseen]:
+    """Return the places to simulate, the longest unseen first."""
+    found = []
+    for place in world.places:
+        one = unseen_at(world, place)
+        if one is None or place == world.player_location:
+            continue
+        is_urgent = one.ticks >= _FULL_FROM_WITH_THREAD and any(
+            _is_named_in(thread, person, world) for thread in open_threads for person in one.people
+        )
+        # Somebody who is alone talks to nobody.
+        is_full = len(one.people) > 1 and (one.ticks > _SUMMARY_UNTIL or is_urgent)
+        if is_full or one.ticks > NOTHING_UNTIL:
+            found.append(replace(one, is_full=is_full))
+    found.sort(key=lambda one: -one.ticks)
+    return found[:MOST_PLACES_OF_A_MOVE]
+
+
+def unseen_at(world: World, place: str) -> Unseen | None:
+    """Return what is unseen at this place, for a summary, or None if nobody is there. The time
+    counts from the latest arrival of those who are there."""
+    people = tuple(one for one in world.at(place) if not one.is_player)
+    if not people:
+        return None
+    since = max(world.places[place].unseen_since, *(one.arrived_at for one in people))
+    return Unseen(place, people, world.tick - since, is_full=False, until=world.tick)
+
+
+def _is_named_in(thread: str, person: Person, world: World) -> bool:
+    """Return whether the thread of memory names this person by the name, by an alias, or by a part
+    of the name that nobody else has, such as Osk of Osk Brandt."""
+    parts = (one for one in person.name.split() if one[:1].isupper())
+    named = (name for name in (person.name, *person.aliases, *parts) if is_named_in(thread, name))
+    return any(world.find_called(name) == person for name in named)
+
+
+def plan(attempt: Attempt) -> list[Unseen]:
+    """Return what the attempt leaves to work out. What a simulation for an earlier attempt works
+    out, and no run has taken yet, is not worked out again."""
+    world = seen_until(world_of(attempt), told_until(attempt))
+    return find_unseen(world, _open_threads(attempt))
+
+
+def told_until(attempt: Attempt) -> dict[str, int]:
+    """Return the ticks up to which simulations for earlier attempts tell of places, although no run
+    has taken these results yet."""
+    told: dict[str, int] = {}
+    for job in _waiting(attempt):
+        if job.result is not None:
+            told |= _places_in(job.result)
+        elif job.attempt is not None:
+            earlier = seen_until(world_of(job.attempt), told)
+            unseen = find_unseen(earlier, _open_threads(job.attempt))
+            told |= {one.place: one.until for one in unseen}
+    return told
+
+
+def _waiting(attempt: Attempt) -> Iterable[Job]:
+    """Return the simulations for earlier attempts that may still bring something, in order."""
+    jobs = Job.objects.filter(
+        session_id=attempt.session_id,
+        kind=SIMULATION,
+        attempt__in=turns_before(attempt).order_by().values("chosen"),
+        status__in=(Job.Status.QUEUED, Job.Status.RUNNING, Job.Status.DONE),
+    )
+    taken = taken_before(attempt).order_by().values("result")
+    waiting = jobs.exclude(pk__in=taken).order_by("to_prompt_index")
+    return waiting.select_related("attempt__session", "attempt__turn")
+
+
+def _places_in(result: Mapping[str, Any]) -> dict[str, int]:
+    """Return the ticks up to which this result tells of its places."""
+    return {one["place"]: one["tick"] for one in _entries_of(result)}
+
+
+def _entries_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what the result tells of each place. The result may come from a file, so its form is
+    not sure."""
+    places = result.get("places")
+    read = [one for one in places if isinstance(one, dict)] if isinstance(places, list) else []
+    return [
+        one
+        for one in read
+        if isinstance(one.get("place"), str) and isinstance(one.get("tick"), int)
+    ]
+
+
+def worked_out_before(attempt: Attempt) -> dict[tuple[str, int, tuple[str, ...]], dict[str, Any]]:
+    """Return what was worked out for other attempts at the same turn, by `Unseen.key`."""
+    if attempt.turn is None:
+        return {}
+    others = Attempt.objects.filter(turn=attempt.turn).exclude(pk=attempt.pk)
+    jobs = Job.objects.filter(attempt__in=others, kind=SIMULATION, result__isnull=False)
+    changes = Change.objects.filter(attempt__in=others, kind=SIMULATED, step__gt=0)
+    results = [*jobs.values_list("result", flat=True), *changes.values_list("payload", flat=True)]
+    return {
+        (entry["place"], entry["tick"], tuple(sorted(entry["people"]))): entry
+        for result in results
+        for entry in _entries_of(result or {})
+        if isinstance(entry.get("people"), list)
+    }
+
+
+def seen_until(world: World, told: Mapping[str, int]) -> World:
+    """Return the world in which each of these places is seen until its tick."""
+    places = {
+        name: replace(one, unseen_since=max(one.unseen_since, told.get(name, 0)))
+        for name, one in world.places.items()
+    }
+    return replace(world, places=places)
+
+
+def _open_threads(attempt: Attempt) -> list[str]:
+    """Return the open threads of memory before the attempt's turn."""
+    number = attempt.turn.number if attempt.turn else None
+    folded = fold_chapter(attempt.session, before=number)
+    return [one.text for one in present(folded).open_threads]
