@@ -93,7 +93,7 @@ def _faults_of_layers(modes: Iterable[Mode]) -> list[Fault]:
         for added in mode.added_layers:
             if (added.agent, added.before) not in taken:
                 what = f"stand before {added.before} of {added.agent}, which there is not"
-            elif (added.agent, added.layer.name) in taken:
+            elif added.layer.name != added.before and (added.agent, added.layer.name) in taken:
                 what = f"be added to {added.agent}, which has one of that name"
             else:
                 taken.add((added.agent, added.layer.name))

@@ -37,7 +37,8 @@ class Stage(StrEnum):
 class AddedLayer:
     """A layer that a mode adds to an agent of the engine or of another mode.
 
-    `before` names a layer of this agent. The added layer is placed in front of the named layer.
+    `before` names a layer of this agent. The added layer is placed in front of the named layer, or
+    takes its place if it has the same name.
     """
 
     agent: str

@@ -227,10 +227,12 @@ def layers_of(agent: Agent, chapter: Session) -> Sequence[LayerDeclaration]:
     if not added:
         return agent.layers
     layers: list[LayerDeclaration] = []
+    replaced = {one.layer.name for one in added if one.before == one.layer.name}
     for layer in agent.layers:
         first = layer.name not in {one.name for one in layers}
         layers += [one.layer for one in added if first and one.before == layer.name]
-        layers.append(layer)
+        if layer.name not in replaced:
+            layers.append(layer)
     return layers
 
 

@@ -6,13 +6,12 @@ each step, so that the narrator sees what its own tools have changed.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 
 from agents.prompting.declarations import Agent, memory_layer
 from agents.prompting.layer_sources import (
     file_piece,
+    memory_beside_world,
     own_pieces,
-    present_memory,
     prompt_file,
 )
 from agents.prompting.layers import Piece, Tier
@@ -28,17 +27,17 @@ from explorer.descriptions import (
 from explorer.guidance_layers import HISTORY, LORE, TALK
 from explorer.setup import setup_for, title_of
 from explorer.setup_parts import TEXT_LIMIT
-from explorer.state import in_short, offered_of, world_for
+from explorer.state import LAST_HAPPENINGS, heard_of, in_short, offered_of, world_for
 from explorer.tools import TOOLS
 from sessions.attempts import Writer
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
 from world.state import Person, World
 
-# How much of what happened the narrator is told: the newest.
-LAST_HAPPENINGS = 5
 # The most characters of the description of a hidden person, and of what this person wants.
 _MOST_ABOUT_HIDDEN = 400
+# The most people elsewhere of whom the narrator is told who they are, and in how many characters.
+_MOST_ELSEWHERE, _MOST_ABOUT_ELSEWHERE = 12, 60
 # The most tokens of a step that streams, and of a request. The sources are the sections 8 and 3 of
 # the specification.
 STREAMED_TOKENS, MOST_READ = 2_048, 100_000
@@ -105,16 +104,24 @@ def present(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def elsewhere(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return where the player last saw everybody else."""
-    told = [f"- {one}" for one in last_seen(world_for(subject))]
+    """Return where the player last saw everybody else, and who they are."""
+    world = world_for(subject)
+    about = {
+        one.name: told
+        for one in world.elsewhere()[:_MOST_ELSEWHERE]
+        if (told := in_short(one.description, _MOST_ABOUT_ELSEWHERE)) and tier != "minimal"
+    }
+    told = [f"- {one}" for one in last_seen(world, about)]
     return [Piece("\n".join(["ELSEWHERE, as the player last saw it:", *told]))] if told else []
 
 
-def last_seen(world: World) -> list[str]:
-    """Return a line for each place where the player last saw people who are not here."""
+def last_seen(world: World, about: Mapping[str, str] | None = None) -> list[str]:
+    """Return a line for each place where the player last saw people who are not here. `about` says
+    of people who they are."""
     at: dict[str, list[str]] = {}
     for one in world.elsewhere():
-        at.setdefault(one.seen_at, []).append(one.name)
+        told = f" ({about[one.name]})" if about and one.name in about else ""
+        at.setdefault(one.seen_at, []).append(f"{one.name}{told}")
     gone = at.pop(world.player_location, [])
     lost = [*gone, *at.pop("", [])]
     lines = [f"{place}: {', '.join(names)}" for place, names in at.items()]
@@ -151,30 +158,8 @@ def _hidden(one: Person) -> str:
 def recent_events(subject: Subject, tier: Tier) -> list[Piece]:
     """Return what happened out of the player's sight and has come to the player's ears. Everything
     else that happened stands in the history or in memory."""
-    world = world_for(subject)
-    player = world.player
-    told = [f"- {one}" for one in lately(world, unwitnessed_by=player.name if player else "")]
+    told = [f"- {one}" for one in heard_of(world_for(subject))[-LAST_HAPPENINGS:]]
     return [Piece("\n".join(["RECENT EVENTS:", *told]))] if told else []
-
-
-def lately(world: World, *, unwitnessed_by: str = "") -> list[str]:
-    """Return the newest of what happened and the player witnessed or was told, oldest first. With
-    `unwitnessed_by`, leave out what this person saw."""
-    player = world.player
-    if player is None:
-        return []
-    told = {_plain(one.content) for one in player.knowledge}
-    seen = (
-        one.description
-        for one in reversed(world.happenings)
-        if (player.name in one.witnesses or _plain(one.description) in told)
-        and unwitnessed_by not in one.witnesses
-    )
-    return list(islice(seen, LAST_HAPPENINGS))[::-1]
-
-
-def _plain(sentence: str) -> str:
-    return sentence.strip().rstrip(".").casefold()
 
 
 def _system(name: str, source: Source) -> LayerDeclaration:
@@ -194,7 +179,7 @@ NARRATOR_LAYERS = (
     _system("EXAMPLES", prompt_file("explorer.examples")),
     _system("PLAYER", persona),
     TALK,
-    memory_layer("STRUCTURED_MEMORY", present_memory, is_kept=True),
+    memory_layer("STRUCTURED_MEMORY", memory_beside_world, is_kept=True),
     *HISTORY,
     RECALLED_PASSAGES,
     # The heading marks the part of the message that turns change.

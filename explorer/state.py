@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from agents.flows.late_results import world_at_end
@@ -25,6 +26,8 @@ from world.state import Known, Person, Place, World
 WORDS_TICKS, MOVE_TICKS = 1, 5
 # How much of what happened the next chapter gets: the newest.
 HANDED_ON_HAPPENINGS = 200
+# How much of what happened the narrator and the player's column are told: the newest.
+LAST_HAPPENINGS = 5
 # The kind of the event that tells the player's move.
 WENT = "explorer.went"
 # What is shortened to fewer characters says nothing.
@@ -171,6 +174,37 @@ def known_place(name: str, world: World) -> str | None:
         return world.player_location or None
     place = world.find_place(name)
     return place.name if place else None
+
+
+def lately(world: World) -> list[str]:
+    """Return the newest of what happened and the player witnessed or was told, oldest first."""
+    player = world.player
+    seen = player.name if player else None
+    heard = set(heard_of(world))
+    known = (
+        one.description
+        for one in reversed(world.happenings)
+        if seen in one.witnesses or one.description in heard
+    )
+    return list(islice(known, LAST_HAPPENINGS))[::-1]
+
+
+def heard_of(world: World) -> list[str]:
+    """Return what happened out of the player's sight and the player has learned since, in the order
+    in which it happened."""
+    player = world.player
+    if player is None:
+        return []
+    told = {_plain(one.content) for one in player.knowledge}
+    return [
+        one.description
+        for one in world.happenings
+        if player.name not in one.witnesses and _plain(one.description) in told
+    ]
+
+
+def _plain(sentence: str) -> str:
+    return sentence.strip().rstrip(".").casefold()
 
 
 def begins(attempt: Attempt) -> list[NewChange]:

@@ -4,7 +4,7 @@ could go, and what happened lately. Nothing in it is hidden from this person."""
 from dataclasses import dataclass
 from functools import cached_property
 
-from explorer.narrator import lately
+from explorer.state import lately
 from world.state import Known, Person, World
 
 # How much of what the player knows the column shows: the newest.

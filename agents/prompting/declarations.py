@@ -17,6 +17,7 @@ from agents.prompting.layer_sources import (
     recent_context,
     roster,
     session_state,
+    summary_rules,
     title,
     world_text,
 )
@@ -184,7 +185,7 @@ CONTEXT_SUMMARY = Agent(
     temperature=0.2,
     layers=(
         *instructions(
-            prompt_file("context_summary"),
+            summary_rules("context_summary"),
             process_map("Summary, as Agent 8"),
             prompt_file("protocol_json"),
             cast=cast_layer(with_slots=True),

@@ -1,7 +1,7 @@
 """The sources of the texts in the layers of requests."""
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -67,6 +67,14 @@ def process_map(here: str) -> Source:
     return read
 
 
+def summary_rules(frame: str, **variables: str) -> Source:
+    """Return a source for the rules of agent 8: the frame, which says how the chapter is played,
+    around the rules that hold for every delta."""
+    return lambda subject, tier: [
+        file_piece(frame, rules=render_prompt("delta_rules"), **variables)
+    ]
+
+
 def own_pieces(name: str) -> Source:
     """Return a source that takes the pieces of this layer from `subject.own_pieces`, because they
     belong to only one request."""
@@ -108,12 +116,38 @@ def session_state(subject: Subject, tier: Tier) -> list[Piece]:
 
 def present_memory(subject: Subject, tier: Tier) -> Pieces:
     """Return the fold. For a large window, add the unchanged text of the lock."""
+    return _memory(subject, Detail(tier), _present_fold(subject), tag=_MEMORY)
+
+
+def memory_without_places(subject: Subject, tier: Tier) -> Pieces:
+    """Return the fold for a chapter whose world knows where everybody is, without anybody's
+    whereabouts. For a large window, add the unchanged text of the lock."""
+    detail = Detail(tier)
+    return _memory(subject, detail, _present_fold(subject), tag=_MEMORY, tells_places=False)
+
+
+def memory_beside_world(subject: Subject, tier: Tier) -> Pieces:
+    """Return the fold for a request that tells the world of the chapter in other layers: without
+    the lock, anybody's whereabouts, and the events that the recent context shows word for word."""
+    before, readers = subject.before, subject.readers
+    start, fits = context_start(subject, tier)
+    folded = fold_chapter(subject.chapter, before=before, readers=readers)
+    return _memory(
+        subject,
+        Detail(tier),
+        folded,
+        tag=_MEMORY,
+        told_before=start if fits else None,
+        tells_places=False,
+        tells_lock=False,
+    )
+
+
+def _present_fold(subject: Subject) -> Fold:
     chapter, readers, waiting = subject.chapter, subject.readers, subject.waiting
     if waiting and readers is not None:
-        folded = fold_with(chapter, waiting, before=subject.before, readers=readers)
-    else:
-        folded = fold_chapter(chapter, before=subject.before, readers=readers)
-    return _memory(subject, Detail(tier), folded, tag=_MEMORY)
+        return fold_with(chapter, waiting, before=subject.before, readers=readers)
+    return fold_chapter(chapter, before=subject.before, readers=readers)
 
 
 def character_memory(subject: Subject, tier: Tier) -> Pieces:
@@ -294,10 +328,15 @@ def _memory(
     *,
     tag: str = _SESSION_STATE,
     told_before: int | None = None,
+    tells_places: bool = True,
+    tells_lock: bool = True,
 ) -> Pieces:
-    chapter, key = subject.chapter, (subject.chapter.pk, subject.whose)
-    lock = told_lock(chapter) if detail is Detail.FULL else ""
-    known = _Memory(folded, subject.everybody, detail, lock, tag, told_before)
+    chapter = subject.chapter
+    key = (chapter.pk, subject.whose, tells_lock)
+    lock = told_lock(chapter) if detail is Detail.FULL and tells_lock else ""
+    known = _Memory(
+        folded, subject.everybody, detail, lock, tag, told_before, tells_places, tells_lock
+    )
     kept = _kept_memory.get(key)
     if kept is None or not kept.is_like(known):
         kept = known
@@ -315,17 +354,20 @@ class _Memory:
     lock: str
     tag: str
     told_before: int | None
+    tells_places: bool
+    tells_lock: bool
 
     def is_like(self, other: "_Memory") -> bool:
         """Return whether this memory and `other` have the same pieces. The folds are compared only
         by identity, which is quick, because an unchanged fold is the same object."""
-        return self.folded is other.folded and (
-            self.cast,
-            self.detail,
-            self.lock,
-            self.tag,
-            self.told_before,
-        ) == (other.cast, other.detail, other.lock, other.tag, other.told_before)
+        return self.folded is other.folded and self._how == other._how
+
+    @property
+    def _how(self) -> tuple[Hashable, ...]:
+        return (
+            *(self.cast, self.detail, self.lock, self.tag),
+            *(self.told_before, self.tells_places, self.tells_lock),
+        )
 
     @cached_property
     def lines(self) -> list[StateLine]:
@@ -333,8 +375,9 @@ class _Memory:
             self.folded,
             [one for one in self.cast if one.slot],
             detail=self.detail,
-            beside_lock=bool(self.lock),
+            beside_lock=bool(self.lock) or not self.tells_lock,
             told_before=self.told_before,
+            tells_places=self.tells_places,
         )
 
     def pieces(self, reader: str | None) -> Pieces:
@@ -404,7 +447,7 @@ _WeightsState = tuple[int, uuid.UUID | None]
 _kept_weights: KeptRecent[uuid.UUID, tuple[_WeightsState, tuple[float, ...]]] = KeptRecent(32_768)
 # The cache of memory for each chapter and reader. The limit of the cache counts the lines of
 # timelines, because a long chapter has many of them.
-_kept_memory: KeptRecent[tuple[uuid.UUID, Audience | None], _Memory] = KeptRecent(16_384)
+_kept_memory: KeptRecent[tuple[uuid.UUID, Audience | None, bool], _Memory] = KeptRecent(16_384)
 
 
 def file_piece(name: str, /, **variables: str) -> Piece:

@@ -9,7 +9,7 @@ from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta
 from explorer.learned import MOST_LESSONS, shorten
-from explorer.narrator import lately
+from explorer.state import lately
 from explorer.tests.playing import begin, calls, move, play, scripted, world_of
 from sessions.limits import CHANGE_CHAR_LIMIT
 from sessions.models import Session

@@ -67,7 +67,7 @@ def test_the_story_is_one_of_the_players_person_without_tools_and_ticks(
         assert not re.search(r"moveToLocation|advanceTime|discoverCharacter|\btick", asked)
         # What the player never heard is in no request either.
         assert "MARKER" not in asked
-    assert "Tell the story of Edda Linn" in told.messages[0].content
+    assert "The story of Edda Linn" in told.messages[0].content
     assert "Black water. She nods." in told.messages[1].content
 
 

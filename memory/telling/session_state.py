@@ -38,6 +38,8 @@ ELEMENTS = frozenset(
 ELEMENTS_OF_NOW = frozenset(
     ("now", "where", "location", "around", "open", "closed", "unclear", "canon", "boundary")
 )
+# The elements of the lines that say where the scene and the people are, or what is around them.
+_ELEMENTS_OF_PLACES = frozenset({"where", "location", "around"})
 _SETTINGS = ("World", "Themes", "Rules", "Powers", "Lore", "Premise", "Time", "Threats", "Goals")
 _MINIMAL_SETTINGS = ("World", "Rules", "Premise")
 # The name of the lock in records of what a request left out.
@@ -124,12 +126,14 @@ def memory_lines(
     detail: Detail = Detail.FULL,
     beside_lock: bool = False,
     told_before: int | None = None,
+    tells_places: bool = True,
 ) -> list[StateLine]:
     """Return memory as lines.
 
     `beside_lock` is True if the request also has the text of the lock. Facts of the lock are then
     left out. The request shows the prompts from `told_before` on word for word, so events and deeds
-    of these prompts are left out.
+    of these prompts are left out. Without `tells_places`, nothing says where the scene and the
+    people are, because the request says so from the world of the chapter.
     """
     now = present(folded, roster)
     told = [one for one in now.timeline if told_before is None or one.latest.last < told_before]
@@ -138,7 +142,14 @@ def memory_lines(
         *_chronicle(now, told, beside_lock=beside_lock),
         *_changing(now, beside_lock=beside_lock),
     ]
+    if not tells_places:
+        lines = [line for line in lines if not _tells_place(line)]
     return list(_with_headings(_once(lines)))
+
+
+def _tells_place(line: StateLine) -> bool:
+    """Return whether the line says where the scene or somebody is or was, or what is around."""
+    return line.tag in _ELEMENTS_OF_PLACES or (line.tag, line.place) == ("was", "location")
 
 
 def play_lines(chapter: Session, detail: Detail = Detail.FULL) -> list[str]:

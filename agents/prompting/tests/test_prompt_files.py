@@ -20,7 +20,8 @@ from sessions.roster import Character
 
 VARIABLES = {
     "world_lock": {},
-    "context_summary": {},
+    "context_summary": {"rules": render_prompt("delta_rules")},
+    "delta_rules": {},
     "gamemaster.character": {},
     "gamemaster.character_minimal": {"character_name": "Mara"},
     "narrator": {},
@@ -171,7 +172,7 @@ class TestThePrompts:
     def test_the_summarizers_are_told_every_key_of_their_schema(
         self, name: str, model: type[WorldChapterLock] | type[TurnDelta]
     ) -> None:
-        text = render_prompt(name)
+        text = render_prompt(name, **VARIABLES[name])
         assert [key for key in _keys(json_schema_for(model)) if f'"{key}":' not in text] == []
 
     @pytest.mark.parametrize("name", ["gamemaster.character_minimal", "narrator_minimal"])
