@@ -107,9 +107,9 @@ def elsewhere(subject: Subject, tier: Tier) -> list[Piece]:
     """Return where the player last saw everybody else, and who they are."""
     world = world_for(subject)
     about = {
-        one.name: told
+        one.name: who
         for one in world.elsewhere()[:_MOST_ELSEWHERE]
-        if (told := in_short(one.description, _MOST_ABOUT_ELSEWHERE)) and tier != "minimal"
+        if (who := in_short(one.description, _MOST_ABOUT_ELSEWHERE)) and tier != "minimal"
     }
     told = [f"- {one}" for one in last_seen(world, about)]
     return [Piece("\n".join(["ELSEWHERE, as the player last saw it:", *told]))] if told else []
