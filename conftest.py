@@ -128,6 +128,7 @@ def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.calling.admission._given_back", [])
     monkeypatch.setattr("agents.facts.reported_windows._held", {})
     monkeypatch.setattr("agents.servers.choices._stored", {})
+    monkeypatch.setattr("agents.servers.refused_fields._refused", {})
     monkeypatch.setattr("agents.servers.choices._addresses", {})
     monkeypatch.setattr("agents.servers.caps._stored", NO_CAPS)
     monkeypatch.setattr("agents.embedded.status._last_read", "")

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic
 
-from agents.calling.calls import Reply, let_call_through, make_call
-from agents.calling.model_access import is_small_model, model_name
+from agents.calling.calls import Reply, in_accepted_form, let_call_through, make_call
+from agents.calling.model_access import facts_without_window, is_small_model
 from agents.calling.objects import NotInForm, repair_layers
 from agents.calling.prepared_calls import Compose, prepare_call
 from agents.exceptions import PromptTooLong
-from agents.facts.model_facts import facts_of
 from agents.prompting.declarations import Agent
 from agents.prompting.forms.schemas import (
     InvalidReply,
@@ -23,6 +22,7 @@ from agents.prompting.forms.schemas import (
 from agents.prompting.layers import Layer, Piece, text_layer
 from agents.prompting.prompt_files import render_prompt
 from agents.prompting.tools import AnswerTool, ArgumentsT
+from agents.providers.exceptions import ContextOverflow
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ async def ask_for_call(
         repair = asking.repair_layers(str(invalid))
         try:
             return await asking.ask(lambda: [*compose(), *asking.form_layers(), *repair])
-        except (InvalidReply, PromptTooLong):
+        except (InvalidReply, PromptTooLong, ContextOverflow):
             raise NotInForm from None
 
 
@@ -72,6 +72,9 @@ class _Asking(Generic[ArgumentsT]):
     _arguments: ArgumentsT | None = None
 
     async def ask(self, compose: Compose) -> ArgumentsT:
+        return await in_accepted_form(partial(self._ask, compose))
+
+    async def _ask(self, compose: Compose) -> ArgumentsT:
         # A small model is held to lengths, because it would otherwise write up to its limit.
         schema = json_schema_for(self.tool.arguments, tight=is_small_model(self.agent))
         prepare = partial(
@@ -112,7 +115,7 @@ class _Asking(Generic[ArgumentsT]):
 
     @property
     def _is_native(self) -> bool:
-        return facts_of(model_name(self.agent)).tools
+        return facts_without_window(self.agent).tools
 
     def _read(self, reply: Reply) -> None:
         """Check the answer. Raises InvalidReply, so that the record of the call says what is

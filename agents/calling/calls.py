@@ -4,13 +4,14 @@ No other module calls a model, except for the test of a model (model_test.py).
 """
 
 import asyncio
+import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from agents.calling.admission import admit, check_rate, give_back
 from agents.calling.consent import check_consent
@@ -20,11 +21,14 @@ from agents.calling.spending import check_budget, check_price
 from agents.prompting.declarations import Agent
 from agents.providers import embedded
 from agents.providers.base import Finished, ToolCall
-from agents.providers.exceptions import EmptyReply
+from agents.providers.exceptions import EmptyReply, FieldRefused
 from agents.running.database import in_database
 from agents.servers.choices import choice_of
 from sessions.exceptions import WrongState
 
+logger = logging.getLogger(__name__)
+
+Answered = TypeVar("Answered")
 OnText = Callable[[str], None]
 IsEnough = Callable[[str], bool]
 
@@ -32,6 +36,8 @@ IsEnough = Callable[[str], bool]
 # The fraction by which a reply has to grow before `is_enough` is called again. If it were called
 # for each piece, the time would grow with the square of the reply's length.
 _GROWTH = 0.01
+# The forms of an answer, each of which a server may refuse: tools, a schema, an object, and words.
+_MOST_FORMS = 4
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,26 @@ async def call_model(
         output_tokens=output_tokens,
         job_id=job_id,
     )
-    call = await let_call_through(session_id, prepare)
-    return await make_call(call, on_text=on_text, is_enough=is_enough, validate=validate)
+
+    async def ask() -> Reply:
+        call = await let_call_through(session_id, prepare)
+        return await make_call(call, on_text=on_text, is_enough=is_enough, validate=validate)
+
+    return await in_accepted_form(ask)
+
+
+async def in_accepted_form(ask: Callable[[], Awaitable[Answered]]) -> Answered:
+    """Ask, and ask again each time that the server refuses a field that shapes the answer.
+
+    `ask` has to prepare its call anew, so that the request says the form in words. Each refused
+    call has a record.
+    """
+    for _ in range(_MOST_FORMS - 1):
+        try:
+            return await ask()
+        except FieldRefused as refusal:
+            logger.warning("asked again without %s", ", ".join(sorted(refusal.fields)))
+    return await ask()
 
 
 async def make_call(

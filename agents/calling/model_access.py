@@ -36,6 +36,7 @@ from agents.servers.choices import (
     with_served_model,
 )
 from agents.servers.keys import key_for
+from agents.servers.refused_fields import facts_without_refused, refused_fields
 
 # The sources of a number about an unknown model, in the words that pages use.
 _SETTING, _SERVER, _LIST, _DEFAULT = (
@@ -105,7 +106,7 @@ def facts_at(choice: Choice) -> ModelFacts:
         window = _ready_server().context_window
         facts = facts_of(with_served_model(choice).model)
         return replace(facts, context_window=window, is_window_told=True)
-    facts = facts_of(choice.model, choice.server.address)
+    facts = _facts_for(choice)
     reported = _reported_window(choice, facts)
     return facts if reported is None else with_window(facts, reported, is_told=True)
 
@@ -155,6 +156,12 @@ def unknown_models(agents: Sequence[Agent] | None = None) -> list[UnknownModels]
             names = names_of.setdefault(_describe_unknown(choice, facts), [])
             names += [] if choice.model in names else [choice.model]
     return [replace(models, names=tuple(names)) for models, names in names_of.items()]
+
+
+def facts_without_window(agent: Agent) -> ModelFacts:
+    """Return what the agent's model can do, without the forms of answers that its server refuses.
+    The window may be another one. The function makes no query."""
+    return _facts_for(choice_of(agent))
 
 
 def known_facts(agent: Agent) -> ModelFacts:
@@ -222,7 +229,8 @@ def substitute_provider(provider: Provider) -> Iterator[Provider]:
 
 
 def _facts_for(choice: Choice) -> ModelFacts:
-    return facts_of(choice.model, choice.server.address)
+    facts, address = facts_of(choice.model, choice.server.address), choice.server.address
+    return facts_without_refused(facts, refused_fields(address, choice.model))
 
 
 def _may_server_tell(choice: Choice, facts: ModelFacts) -> bool:

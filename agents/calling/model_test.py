@@ -26,6 +26,7 @@ from agents.prompting.declarations import Agent
 from agents.providers.base import Finished, Message, ModelRequest, Provider, TextDelta, Usage
 from agents.providers.exceptions import FREE_FAILURES, ProviderError
 from agents.servers.choices import Choice, choice_of, refresh_choices, with_served_model
+from agents.servers.refused_fields import note_refused_fields, refused_fields
 from sessions.models import Session
 
 # The limit is enough for a model that reasons before it answers.
@@ -65,6 +66,8 @@ class _Heard:
     first_seconds: float | None = None
     # True if the provider may charge for the call. It may do so even if it reported no tokens.
     may_cost: bool = True
+    # The fields of the request that the server refused.
+    refused: frozenset[str] = frozenset()
 
     @property
     def shown(self) -> str:
@@ -101,6 +104,7 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
             token_parameter=facts.token_parameter,
             reasoning_effort="low" if facts.reasoning_effort else "",
             streams=facts.streaming,
+            left_out=refused_fields(choice.server.address, choice.model),
         )
         admission = _admit(request, choice)
         asyncio.run(_ask(provider, request, started, heard))
@@ -114,6 +118,8 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
         record = ModelTest(session=chapter, agent=agent.name, error=problem, server_said=said)
         record.provider, record.model = choice.server.provider, choice.model
         record.duration_ms = round(seconds * 1_000)
+        if heard.refused:
+            note_refused_fields(choice.server.address, choice.model, heard.refused)
         _record(record, request, heard, admission)
     return TestResult(
         works=not problem,
@@ -147,7 +153,7 @@ async def _ask(provider: Provider, request: ModelRequest, started: float, heard:
                 heard.first_seconds = heard.first_seconds or time.perf_counter() - started
                 heard.text += part.text
             if isinstance(part, Finished):
-                heard.usage = part.usage
+                heard.usage, heard.refused = part.usage, part.refused
 
 
 def _record(record: ModelTest, request: ModelRequest, heard: _Heard, admission: Admission) -> None:

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from agents.calling.calls import Reply, call_model
-from agents.calling.model_access import is_small_model, model_name
+from agents.calling.model_access import facts_without_window, is_small_model
 from agents.calling.prepared_calls import Compose
 from agents.exceptions import PromptTooLong
-from agents.facts.model_facts import facts_of
 from agents.prompting.declarations import Agent
 from agents.prompting.forms.cut_texts import end_at_words
 from agents.prompting.forms.reply_forms import Form, form_for, format_reminder, read_reply
@@ -18,7 +17,7 @@ from agents.prompting.forms.restatements import without_restatements
 from agents.prompting.forms.schemas import InvalidReply, Payload, Reading, Shape, check_payload
 from agents.prompting.layers import Layer, Piece, Trim, text_layer
 from agents.prompting.prompt_files import render_prompt
-from agents.providers.exceptions import UnusableReply
+from agents.providers.exceptions import ContextOverflow, UnusableReply
 from agents.running.watch import Watch
 
 logger = logging.getLogger(__name__)
@@ -46,8 +45,13 @@ class NotInForm(UnusableReply):
 
 def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:
     """Return the pieces of the layer FORMAT, which reminds the model of the form of its answer."""
-    reminder = format_reminder(facts_of(model_name(agent)), shape)
+    reminder = format_reminder(facts_without_window(agent), shape)
     return [Piece(reminder, has_elements=True)] if reminder else []
+
+
+def form_of(agent: Agent) -> Form:
+    """Return the form in which the agent's model should answer now."""
+    return form_for(facts_without_window(agent))
 
 
 async def call_for_json(
@@ -68,7 +72,6 @@ async def call_for_json(
     the shape cannot express. Raises NotInForm if the repair failed too or did not fit into the
     window. Raises the errors of `call_model`.
     """
-    form = form_for(facts_of(model_name(agent)))
     answers: list[str] = []
 
     def check_all(payload: Payload) -> None:
@@ -82,6 +85,7 @@ async def call_for_json(
 
         def validate(reply: Reply) -> None:
             answers.append(reply.text)
+            form = form_of(agent)
             readings.append(
                 read_reply(reply.text, shape, check_all, form=form, is_last_try=is_last_try)
             )
@@ -104,12 +108,12 @@ async def call_for_json(
     try:
         return await ask(compose, is_last_try=False)
     except InvalidReply as invalid:
-        repair = repair_layers(answers[-1], str(invalid), form)
+        repair = repair_layers(answers[-1], str(invalid), form_of(agent))
         try:
             return await ask(lambda: [*compose(), *repair], is_last_try=True)
         # PromptTooLong is not passed on, because its message says that nothing was sent, but the
         # first call was sent.
-        except (InvalidReply, PromptTooLong):
+        except (InvalidReply, PromptTooLong, ContextOverflow):
             raise NotInForm from None
 
 

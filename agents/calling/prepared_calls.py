@@ -17,9 +17,11 @@ from agents.facts.model_facts import ModelFacts
 from agents.prompting.budget import output_limit, read_weight_per_token, request_budget, weigh
 from agents.prompting.declarations import Agent
 from agents.prompting.fitting import AssembledPrompt, assemble
+from agents.prompting.forms.reply_forms import form_for
 from agents.prompting.layers import Layer
 from agents.providers.base import ModelRequest, Provider, ToolSchema
 from agents.servers.choices import choice_of, refresh_choices, with_served_model
+from agents.servers.refused_fields import refused_fields, takes_json_object
 
 # A function that composes the layers of a request. It is called where the ORM may be used.
 Compose = Callable[[], Sequence[Layer]]
@@ -41,6 +43,9 @@ class PreparedCall:
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
     step: int = 1
+    # The address of the server, and the window for which the request was composed.
+    address: str = ""
+    window: int = 0
     # Set by `let_through`. None for a call that is not to be sent, such as that of a dry run.
     admission: Admission | None = None
 
@@ -89,6 +94,7 @@ def prepare_call(
     check_host(provider.host)
     check_price(choice)
     facts = facts_at(choice)
+    refused = refused_fields(choice.server.address, choice.model)
     limit = output_limit(agent, facts)
     prompt = fit_prompt(agent, facts, compose, beside=weight_of(tools))
     request = ModelRequest(
@@ -96,15 +102,30 @@ def prepare_call(
         messages=prompt.messages,
         max_output_tokens=limit if output_tokens is None else min(limit, output_tokens),
         json_schema=json_schema if facts.json_schema else None,
+        json_object=(
+            json_schema is not None and form_for(facts) == "json" and takes_json_object(refused)
+        ),
         tools=tuple(tools),
         tool_choice=tool_choice,
         cache_key=hashlib.sha256(f"{session_id} {agent.label}".encode()).hexdigest()[:32],
+        left_out=refused,
         **_how_to_write(agent, facts, stop),
     )
     window = facts.context_window if facts.is_window_told else None
     most = most_tokens(request, weight=prompt.weight, window=window)
     return PreparedCall(
-        agent, session_id, compose, provider, request, prompt, most, attempt_id, job_id, step
+        agent,
+        session_id,
+        compose,
+        provider,
+        request,
+        prompt,
+        most,
+        attempt_id,
+        job_id,
+        step,
+        choice.server.address,
+        facts.context_window,
     )
 
 

@@ -17,11 +17,19 @@ from agents.calling.prepared_calls import PreparedCall
 from agents.calling.reported_usage import believed
 from agents.calling.spending import add_to_spending
 from agents.calling.stored_prompts import hash_messages, pack_layers, store_texts
+from agents.facts.reported_windows import store_reports
 from agents.models import LLMArtifact
 from agents.prompting.budget import calibrate, read_weight_per_token, weigh
 from agents.providers.base import Finished, ModelRequest, ToolCall, Usage
-from agents.providers.exceptions import FREE_FAILURES, ProviderError
+from agents.providers.exceptions import (
+    FREE_FAILURES,
+    ContextOverflow,
+    FieldRefused,
+    ProviderError,
+)
+from agents.providers.windows import WindowReport
 from agents.running.database import in_database_patiently
+from agents.servers.refused_fields import note_refused_fields
 from agents.storage import describe
 from sessions.access import lock_chapter
 from sessions.log_lines import note
@@ -47,6 +55,10 @@ class Outcome:
     server_said: str = ""
     # The name of the error's class, which is shown only in the log.
     failure: str = ""
+    # The fields of the request that the server refused, and the window that it named because the
+    # request was too long.
+    refused: frozenset[str] = frozenset()
+    window: int | None = None
     started: float = field(default_factory=time.perf_counter)
     first_token_ms: int | None = None
     # True if the provider may charge for the call. It may do so even if it reported no tokens.
@@ -77,11 +89,17 @@ async def recorded(call: PreparedCall) -> AsyncGenerator["Outcome"]:
         outcome.failure = type(error).__name__
         outcome.error = str(error) or outcome.failure
         outcome.server_said = error.said
+        if isinstance(error, FieldRefused):
+            outcome.refused = error.fields
+        if isinstance(error, ContextOverflow):
+            outcome.window = error.window
         outcome.may_cost = outcome.may_cost and not isinstance(error, FREE_FAILURES)
         raise
     finally:
         if not outcome.finished and not outcome.error:
             outcome.error = "Broke off."
+        if outcome.finished:
+            outcome.refused = outcome.finished.refused
         reported = outcome.finished.usage if outcome.finished else None
         outcome.usage = believed(reported, call.most)
         _note(call, outcome)
@@ -93,7 +111,8 @@ async def recorded(call: PreparedCall) -> AsyncGenerator["Outcome"]:
 
 
 def _record(call: PreparedCall, outcome: Outcome) -> None:
-    """Store the call's artifact unless its chapter was reset meanwhile. A deleted chapter gets it
+    """Store the call's artifact unless its chapter was reset meanwhile, and what the server told of
+    its model. A deleted chapter gets it
     too, because it may be brought back, and the call has cost what it cost."""
     now = time.perf_counter()
     # The texts are prepared before the transaction, so that other writers need not wait for this
@@ -101,6 +120,7 @@ def _record(call: PreparedCall, outcome: Outcome) -> None:
     # transaction, because stored texts are deleted only together with their chapter.
     layers, texts = pack_layers(call.session_id, call.prompt.layers)
     input_hash = hash_messages(call.request.messages)
+    _learn(call, outcome)
     with transaction.atomic():
         if not lock_chapter(call.session_id, also_deleted=True):
             return
@@ -116,7 +136,7 @@ def _record(call: PreparedCall, outcome: Outcome) -> None:
             model=call.request.model,
             input_hash=input_hash,
             token_counts=_token_counts(outcome.usage),
-            sent_options=_sent_options(call.request),
+            sent_options=_sent_options(call.request, outcome.refused),
             **_estimated_counts(call, outcome),
             layers=layers,
             raw_output_ref=outcome.text,
@@ -132,15 +152,28 @@ def _record(call: PreparedCall, outcome: Outcome) -> None:
             calibrate(call.request.model, call.agent.name, call.prompt.weight, outcome.usage)
 
 
-def _sent_options(request: ModelRequest) -> dict[str, Any]:
+def _learn(call: PreparedCall, outcome: Outcome) -> None:
+    """Store what the server told of its model: the fields that it refuses, and a smaller window
+    than the one for which the request was composed."""
+    if outcome.refused:
+        note_refused_fields(call.address, call.request.model, outcome.refused)
+    if outcome.window is not None and outcome.window < call.window:
+        report = WindowReport(outcome.window)
+        store_reports(call.address, {call.request.model: report})
+
+
+def _sent_options(request: ModelRequest, refused: frozenset[str]) -> dict[str, Any]:
     """Return how the model was asked to write, as far as something was said of it."""
+    left_out = request.left_out | refused
     options = {
         "max_output_tokens": request.max_output_tokens,
         "temperature": request.temperature,
         "top_p": request.top_p,
         "stop": request.extra_body.get("stop"),
     }
-    return {name: value for name, value in options.items() if value is not None}
+    return {
+        name: value for name, value in options.items() if value is not None and name not in left_out
+    }
 
 
 def _note(call: PreparedCall, outcome: Outcome) -> None:

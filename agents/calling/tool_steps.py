@@ -18,10 +18,9 @@ from typing import Any
 from django.db import Error as DatabaseError
 
 from agents.calling.answers_by_call import ask_for_call
-from agents.calling.calls import OnText, Reply, let_call_through, make_call
-from agents.calling.model_access import model_name
+from agents.calling.calls import OnText, Reply, in_accepted_form, let_call_through, make_call
+from agents.calling.model_access import facts_without_window
 from agents.calling.prepared_calls import Compose, prepare_call
-from agents.facts.model_facts import facts_of
 from agents.modes import find_agent
 from agents.prompting.declarations import Agent
 from agents.prompting.forms.schemas import InvalidReply, check_payload
@@ -150,7 +149,7 @@ class ToolWriting:
         for number in count(1):
             begin = len(self._parts)
             try:
-                reply, end = await self._ask(number, on_text)
+                reply, end = await in_accepted_form(partial(self._ask, number, on_text))
             except EmptyReply:
                 if not (self._parts or self._changes):
                     raise
@@ -179,6 +178,9 @@ class ToolWriting:
         return Reply(scrub_reply("".join(self._parts)), was_cut)
 
     async def _ask(self, number: int, on_text: OnText | None) -> tuple[Reply, AnswerEnd]:
+        if not self._said:
+            # The server may have refused the form. The steps of a reply have one form.
+            self._form = _form_of(self.agent)
         is_native, is_json = self._form == "native", self._form == "json"
         prepare = partial(
             prepare_call,
@@ -338,7 +340,7 @@ def with_tools(agent: Agent, layers: Sequence[Layer]) -> list[Layer]:
 
 
 def _form_of(agent: Agent) -> ToolForm:
-    return tool_form_for(facts_of(model_name(agent)), agent.tool_form)
+    return tool_form_for(facts_without_window(agent), agent.tool_form)
 
 
 @dataclass

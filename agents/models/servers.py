@@ -61,6 +61,26 @@ class SpendingCap(models.Model):
         return f"{self.dollars} dollars, {self.tokens} tokens"
 
 
+class RefusedField(models.Model):
+    """A field of requests that a server has refused for one of its models, such as "temperature".
+    It is left out until somebody chooses the model anew or removes the server."""
+
+    LONGEST = 200
+
+    server = models.CharField(max_length=LONGEST, help_text="Its address")
+    model = models.CharField(max_length=LONGEST)
+    field = models.CharField(max_length=40)
+    refused_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["server", "model", "field"], name="one_refusal_each"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model}: {self.field}"
+
+
 class EmbeddedServer(models.Model):
     """The state of the embedded model, in one row, which the model's process writes."""
 

@@ -84,6 +84,8 @@ class ModelRequest:
     top_p: float | None = None
     # The JSON schema that the reply must follow; None if the model supports no schema.
     json_schema: Mapping[str, Any] | None = None
+    # True if the answer is a JSON object, and the server refuses a schema but may take its form.
+    json_object: bool = False
     # The tools that the model may call by the tool calls of the chat protocol.
     tools: tuple[ToolSchema, ...] = ()
     # "required" if the answer must be a tool call. "" leaves the choice to the model.
@@ -102,6 +104,8 @@ class ModelRequest:
     cache_key: str = ""
     # Further fields of the request body, such as llama.cpp's sampling settings.
     extra_body: Mapping[str, Any] = field(default_factory=dict)
+    # The fields that the server has refused before. They are not sent.
+    left_out: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -123,10 +127,12 @@ class TextDelta:
 @dataclass(frozen=True)
 class Finished:
     """The end of a reply. `was_cut` is True if the output limit ended the reply. `usage` is None if
-    the server reported no numbers of tokens."""
+    the server reported no numbers of tokens. `refused` are the fields that the server refused in
+    this call, which was then made without them."""
 
     was_cut: bool = False
     usage: Usage | None = None
+    refused: frozenset[str] = frozenset()
 
 
 StreamPart = TextDelta | ToolCall | Finished

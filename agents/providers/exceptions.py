@@ -42,6 +42,17 @@ class ContextOverflow(ProviderRefused):
         self.window = window
 
 
+class FieldRefused(ProviderRefused):
+    """The server refuses a field that shapes the answer, so the request has to be composed anew.
+
+    `fields` are all fields that the server has refused in this call.
+    """
+
+    def __init__(self, message: str, fields: frozenset[str], *, said: str = "") -> None:
+        super().__init__(message, said=said)
+        self.fields = fields
+
+
 # The errors for which a provider charges nothing, because it made no reply.
 FREE_FAILURES = (ProviderUnreachable, ProviderBusy, ProviderRefused)
 

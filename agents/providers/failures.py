@@ -26,6 +26,8 @@ from agents.providers.subjects import Subject
 _LONGEST_NAME = 253
 # The longest wait in seconds, which is a day. It replaces any longer wait that a server names.
 LONGEST_WAIT = 86_400.0
+# The statuses with which servers refuse a field of a request.
+_OF_FIELDS = {400, 404, 405, 415, 422, 500, 501}
 _USUAL_END = "The address of a server usually ends in /v1."
 
 
@@ -33,7 +35,8 @@ class Failure(Exception):
     """A failure inside a provider.
 
     `error` is the error that the caller gets. `is_passing` says whether another try may succeed,
-    and `retry_after` how many seconds to wait before that try. A server's refusal has its `words`.
+    and `retry_after` how many seconds to wait before that try. `words` are those of a
+    server that may refuse a field of the request, or None.
     """
 
     def __init__(
@@ -122,15 +125,17 @@ def refused_or_busy(
     status, kind = status or status_of(words), kind_of(status, words)
     # What a server says of a wrong key is left out, because some servers repeat the key in it.
     said = "" if status == 401 else words.shown(secret)
+    may_name_field = kind in (Kind.REFUSED, Kind.TROUBLE) and status in _OF_FIELDS
+    about_field = words if may_name_field else None
     match kind:
         case Kind.OVERFLOW:
             window = window_in(words)
             message = _overflow(subject, window)
-            return Failure(ContextOverflow(message, said=said, window=window), words=words)
+            return Failure(ContextOverflow(message, said=said, window=window))
         case Kind.LIMITED | Kind.LOADING | Kind.TROUBLE:
             retry_after = _read_retry_after(headers)
             busy = ProviderBusy(_passing(kind, subject, status, retry_after), said=said)
-            return Failure(busy, is_passing=True, retry_after=retry_after, words=words)
+            return Failure(busy, is_passing=True, retry_after=retry_after, words=about_field)
         case Kind.NO_CREDIT:
             message = (
                 f"{subject} says that the account has too little credit. Add some, then try again."
@@ -143,7 +148,7 @@ def refused_or_busy(
             )
         case Kind.REFUSED:
             message = _refusal(subject, status, headers)
-    return Failure(ProviderRefused(message, said=said), words=words)
+    return Failure(ProviderRefused(message, said=said), words=about_field)
 
 
 def _overflow(subject: Subject, window: int | None) -> str:

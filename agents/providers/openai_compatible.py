@@ -26,7 +26,7 @@ from agents.providers.bounds import (
     read_json,
 )
 from agents.providers.connecting import check_connections
-from agents.providers.exceptions import ProviderRefused
+from agents.providers.exceptions import FieldRefused, ProviderRefused
 from agents.providers.failures import (
     Failure,
     broken_off,
@@ -39,6 +39,16 @@ from agents.providers.failures import (
     unreachable,
 )
 from agents.providers.guard import check_real_calls_allowed
+from agents.providers.refused_fields import (
+    JSON_SCHEMA,
+    OF_FORM,
+    RESPONSE_FORMAT,
+    TOKEN_LIMITS,
+    TOOL_CHOICE,
+    TOOLS,
+    is_unknown,
+    refused_field,
+)
 from agents.providers.streamed_replies import StreamedReply, TimeOuts
 from agents.providers.strict_schema import is_strict
 from agents.providers.subjects import of_environment, of_page
@@ -79,10 +89,7 @@ class Retries:
         return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
 
 
-# The field for the reasoning effort. A server that refuses the field names it in its message.
-_EFFORT = "reasoning_effort"
-# The field by which an answer must be a tool call.
-_TOOL_CHOICE = "tool_choice"
+_STREAM, _STREAM_OPTIONS = "stream", "stream_options"
 # The hosts that accept `prompt_cache_key`. Other hosts may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
 
@@ -131,17 +138,27 @@ class OpenAICompatibleProvider(Provider):
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         check_real_calls_allowed()
-        tries = 0
+        tries, refused = 0, frozenset[str]()
         while True:
             tries += 1
             try:
                 async with aclosing(self._call(request)) as parts:
                     async for part in parts:
+                        if isinstance(part, Finished):
+                            part = replace(part, refused=refused)
                         yield part
                 return
             except Failure as failure:
-                if accepted := _without_refused_field(request, failure):
-                    request, tries = accepted, tries - 1
+                field = self._refused_field(request, failure)
+                if field and field not in refused:
+                    was_sent, refused = field not in request.left_out, refused | {field}
+                    if was_sent and field in OF_FORM:
+                        error = failure.error
+                        raise FieldRefused(str(error), refused, said=error.said) from None
+                    request, tries = (
+                        replace(request, left_out=request.left_out | {field}),
+                        tries - 1,
+                    )
                     continue
                 wait = self._retries.wait_before(tries + 1, failure, request.retry_waits)
                 if wait is None:
@@ -157,30 +174,36 @@ class OpenAICompatibleProvider(Provider):
         return f".{self.host}".endswith(tuple(f".{host}" for host in _TAKING_CACHE_KEYS))
 
     def extra_fields(self, request: ModelRequest) -> dict[str, Any]:
-        """Return all fields of the request body except for model, messages and streaming."""
-        fields: dict[str, Any] = {request.token_parameter: request.max_output_tokens}
+        """Return all fields of the request body except for model, messages and streaming, without
+        those that the server has refused."""
+        limits = [request.token_parameter, *TOKEN_LIMITS]
+        limit = next((name for name in limits if name not in request.left_out), TOKEN_LIMITS[0])
+        fields: dict[str, Any] = {limit: request.max_output_tokens}
         if request.temperature is not None:
             fields["temperature"] = request.temperature
         if request.top_p is not None:
             fields["top_p"] = request.top_p
         if request.json_schema is not None:
-            fields["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {
+            fields[RESPONSE_FORMAT] = {
+                "type": JSON_SCHEMA,
+                JSON_SCHEMA: {
                     "name": "reply",
                     "schema": request.json_schema,
                     "strict": is_strict(request.json_schema),
                 },
             }
+        elif request.json_object:
+            fields[RESPONSE_FORMAT] = {"type": "json_object"}
         if request.cache_key and self.takes_cache_keys:
             fields["prompt_cache_key"] = request.cache_key
         if request.tools:
-            fields["tools"] = [tool.as_sent() for tool in request.tools]
+            fields[TOOLS] = [tool.as_sent() for tool in request.tools]
         if request.tools and request.tool_choice:
-            fields[_TOOL_CHOICE] = request.tool_choice
+            fields[TOOL_CHOICE] = request.tool_choice
         if request.reasoning_effort:
-            fields[_EFFORT] = request.reasoning_effort
-        return {**fields, **request.extra_body}
+            fields["reasoning_effort"] = request.reasoning_effort
+        fields |= request.extra_body
+        return {name: value for name, value in fields.items() if name not in request.left_out}
 
     async def _call(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         """Yield the parts of the answer to one call. Every error is raised as a Failure."""
@@ -191,7 +214,7 @@ class OpenAICompatibleProvider(Provider):
             has_tools=bool(request.tools),
         )
         try:
-            if request.streams:
+            if _streams(request):
                 async with aclosing(self._stream(request, answer)) as texts:
                     async for text in texts:
                         yield TextDelta(text)
@@ -206,7 +229,9 @@ class OpenAICompatibleProvider(Provider):
         yield Finished(was_cut=answer.was_cut, usage=answer.usage)
 
     async def _stream(self, request: ModelRequest, answer: Answer) -> AsyncGenerator[str, None]:
-        options = {"stream": True, "stream_options": {"include_usage": True}}
+        options: dict[str, Any] = {"stream": True}
+        if _STREAM_OPTIONS not in request.left_out:
+            options[_STREAM_OPTIONS] = {"include_usage": True}
         seconds = self._time_outs.whole(request.max_output_tokens)
         try:
             async with (
@@ -275,6 +300,23 @@ class OpenAICompatibleProvider(Provider):
             ],
             **self.extra_fields(request),
         }
+
+    def _refused_field(self, request: ModelRequest, failure: Failure) -> str:
+        """Return the field of the request that the server refuses, or "" if it refuses none.
+
+        The field may be one that is left out already, because of several servers behind one
+        address, one may answer for another.
+        """
+        if failure.words is None:
+            return ""
+        names = {*self.extra_fields(request), *request.left_out}
+        if _streams(request):
+            names |= {_STREAM, _STREAM_OPTIONS}
+        field = refused_field(failure.words, names)
+        if field == RESPONSE_FORMAT and request.json_schema and not is_unknown(failure.words):
+            # The server may still take the form of a JSON object without a schema.
+            return JSON_SCHEMA
+        return field
 
     def _failure(self, error: Exception, answer: Answer) -> Failure:
         # The library raises an error of its own for an overlong head.
@@ -372,14 +414,8 @@ class _HeldClient:
         return str(base.copy_with(raw_path=base.raw_path + b"chat/completions"))
 
 
-def _without_refused_field(request: ModelRequest, failure: Failure) -> ModelRequest | None:
-    """Return the request without an optional field that the server refuses, alone or together with
-    another field. Return None if it refuses no such field."""
-    if request.reasoning_effort and _EFFORT in failure.error.said:
-        return replace(request, reasoning_effort="")
-    if request.tool_choice and _TOOL_CHOICE in failure.error.said:
-        return replace(request, tool_choice="")
-    return None
+def _streams(request: ModelRequest) -> bool:
+    return request.streams and _STREAM not in request.left_out
 
 
 # The errors that the libraries raise for faults of the network and of the server.

@@ -23,6 +23,7 @@ from agents.servers.choices import (
     server_from,
 )
 from agents.servers.keys import KeysUnreadable, forget_key
+from agents.servers.refused_fields import forget_refused_fields
 from sessions.exceptions import InvalidInput
 from sessions.text import clean_line
 
@@ -90,6 +91,7 @@ def remove_server(name: str) -> None:
     with transaction.atomic():
         ModelChoice.objects.filter(server_id=name).delete()
         ModelServer.objects.filter(name=name).update(is_removed=True)
+        forget_refused_fields(server.address)
     refresh_choices()
 
 
@@ -105,6 +107,8 @@ def choose_models(choices: dict[str, tuple[str, str] | None]) -> None:
                 ModelChoice.objects.filter(agent=key).delete()
                 continue
             ModelChoice.objects.update_or_create(agent=key, defaults=_fields(*chosen))
+            # The server may have been changed, so that whoever chooses its model anew asks for all.
+            forget_refused_fields(find_server(chosen[0]).address, chosen[1].strip())
     refresh_choices()
 
 

@@ -14,10 +14,11 @@ from django.db.models import CharField, Value
 from django.db.models.functions import Cast
 
 from agents.embedded.status import served_model
-from agents.models import ModelChoice, ModelServer, SpendingCap
+from agents.models import ModelChoice, ModelServer, RefusedField, SpendingCap
 from agents.prompting.declarations import Agent
 from agents.providers.openai_compatible import host_of
 from agents.servers.caps import NO_CAPS, Caps, hold_caps
+from agents.servers.refused_fields import hold_refused_fields
 
 # The names of the two servers that are no rows.
 EMBEDDED, ENVIRONMENT = "embedded", "environment"
@@ -64,7 +65,7 @@ class Choice:
 
 
 # The kinds of rows that one query reads.
-_CHOICE, _SERVER, _CAPS = 1, 0, 2
+_CHOICE, _SERVER, _CAPS, _REFUSED = 1, 0, 2, 3
 _Stored = dict[str, tuple[Server, str]]
 # The rows as this process last read them. The whole object is replaced, so that no thread sees a
 # part of the old rows and a part of the new ones.
@@ -74,8 +75,9 @@ _addresses: dict[str, str] = {}
 
 
 def refresh_choices() -> None:
-    """Read the user's choices, the addresses of servers and the stored caps from the database, by
-    one query. A choice of a server that another process has just removed does not count."""
+    """Read the user's choices, the addresses of servers, the stored caps and the fields that
+    servers refuse from the database, by one query. A choice of a server that another process has
+    just removed does not count."""
     global _stored, _addresses
     of_server = ("server__name", "server__title", "server__address")
     chosen = ModelChoice.objects.exclude(server__is_removed=True).values_list(
@@ -89,8 +91,15 @@ def refresh_choices() -> None:
         *(Cast(name, CharField(max_length=40)) for name in ("dollars", "tokens")),
         *(Value("") for _ in range(4)),
     )
-    stored, addresses, capped = {}, {}, NO_CAPS
-    for kind, agent, builtin, model, name, title, address in chosen.union(added, caps, all=True):
+    refused = RefusedField.objects.order_by().values_list(
+        Value(_REFUSED), "server", "model", "field", *(Value("") for _ in range(3))
+    )
+    stored, addresses, capped, fields = {}, {}, NO_CAPS, []
+    rows = chosen.union(added, caps, refused, all=True)
+    for kind, agent, builtin, model, name, title, address in rows:
+        if kind == _REFUSED:
+            fields.append((agent, builtin, model))
+            continue
         if kind == _CAPS:
             # SQLite drops the zeros at the end of a number.
             dollars = Decimal(agent).quantize(Decimal("0.01")) if agent else None
@@ -103,6 +112,7 @@ def refresh_choices() -> None:
             addresses[server.provider] = address
     _stored, _addresses = stored, addresses
     hold_caps(capped)
+    hold_refused_fields(fields)
 
 
 def address_of_provider(name: str) -> str:

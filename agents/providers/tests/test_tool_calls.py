@@ -323,7 +323,7 @@ class TestReasoningEffort:
         assert outcome.waits == []
 
     def test_one_that_refuses_it_where_it_is_not_is_refused(self) -> None:
-        no = refuses(400, "reasoning_effort is missing")
+        no = refuses(400, "reasoning_effort is not supported")
         outcome = call(no, no, says(TEXT), request=self.ASKED)
         assert isinstance(outcome.error, ProviderRefused)
         assert len(outcome.server.bodies) == 2

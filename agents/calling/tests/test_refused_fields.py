@@ -1,0 +1,180 @@
+"""Tests of what a call learns of its server: the fields that it refuses, and its window."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from asgiref.sync import async_to_sync
+from pytest_django import Settings
+
+from agents.calling.answers_by_call import ask_for_call
+from agents.calling.calls import call_model
+from agents.calling.model_access import facts_without_window, substitute_provider
+from agents.calling.tests.exploring import MODELS, World, explorer, says, sent_text
+from agents.calling.tests.exploring import native as native
+from agents.calling.tests.exploring import world as world
+from agents.calling.tests.test_answers_by_call import QUAY, RESOLVE, Resolved
+from agents.facts.reported_windows import read_report
+from agents.flows.locking import request_lock
+from agents.models import LLMArtifact, RefusedField
+from agents.prompting.layers import text_layer
+from agents.prompting.tools import ToolForm
+from agents.providers.exceptions import ContextOverflow, FieldRefused
+from agents.providers.scripted import Script, ScriptedProvider
+from agents.providers.tests import chat_server as server
+from agents.servers.changing import add_server, choose_models, remove_server
+from agents.servers.choices import ALL, ENVIRONMENT
+from agents.servers.refused_fields import note_refused_fields, refused_fields
+from agents.tests.calling import provider_at
+from agents.tests.replies import world_lock
+from memory.models import MemoryBlock
+from sessions.models import Session
+from sessions.states import State
+from sessions.tests.factories import make_active_chapter, make_chapter
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]
+
+RunJobs = Callable[[], int]
+
+
+def refusal(*fields: str) -> FieldRefused:
+    return FieldRefused("The server refused the call.", frozenset(fields), said="No.")
+
+
+def fields() -> list[str]:
+    return sorted(RefusedField.objects.values_list("field", flat=True))
+
+
+def lock(run_jobs: RunJobs) -> Session:
+    chapter = make_chapter()
+    request_lock(chapter.pk)
+    run_jobs()
+    chapter.refresh_from_db()
+    return chapter
+
+
+class TestTheFormOfAnObject:
+    def test_it_is_asked_for_without_a_schema_and_then_in_words(
+        self, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        provider.enqueue(
+            refusal("json_schema"), refusal("response_format"), json.dumps(world_lock())
+        )
+        assert lock(run_jobs).state == State.ACTIVE
+        assert MemoryBlock.objects.get().json_payload == world_lock()
+        forms = [(one.json_schema is not None, one.json_object) for one in provider.history]
+        assert forms == [(True, False), (False, True), (False, False)]
+        assert "JSON" in sent_text(provider.history[-1])
+        # Each call has a record, and what was refused cost nothing.
+        calls = LLMArtifact.objects.order_by("created_at")
+        assert [call.server_said for call in calls] == ["No.", "No.", ""]
+
+    def test_it_is_remembered_for_this_model(
+        self, provider: ScriptedProvider, run_jobs: RunJobs, settings: Settings
+    ) -> None:
+        provider.enqueue(refusal("json_schema"), *[json.dumps(world_lock())] * 3)
+        lock(run_jobs)
+        lock(run_jobs)
+        assert provider.history[-1].json_object
+        assert fields() == ["json_schema"]
+        settings.MODEL = "gpt-4o-mini"
+        lock(run_jobs)
+        assert provider.history[-1].json_schema is not None
+
+    def test_a_server_that_refuses_without_end_is_not_asked_without_end(
+        self, provider: ScriptedProvider, run_jobs: RunJobs
+    ) -> None:
+        provider.enqueue(*[refusal("response_format")] * 9)
+        assert lock(run_jobs).state == State.DRAFT_TAB1
+        assert len(provider.history) == 4
+
+
+class TestTools:
+    @pytest.mark.parametrize("form", ["json", "xml"])
+    def test_they_are_told_in_words(
+        self,
+        form: ToolForm,
+        world: World,
+        provider: ScriptedProvider,
+        settings: Settings,
+    ) -> None:
+        if form == "xml":
+            # A model that takes tools, and without them writes XML better than JSON.
+            settings.MODEL = "claude-sonnet-4"
+        provider.enqueue(
+            refusal("tools"), says(form, "I climb.", ("go", {"to": "the tower"})), says(form, "Up.")
+        )
+        reply = world.write(explorer())
+        assert reply.text == "I climb.\n\nUp."
+        assert world.place == "the tower"
+        first, *others = provider.history
+        assert first.tools
+        assert not any(one.tools for one in others)
+        assert all("- go: Goes to a place." in sent_text(one) for one in others)
+
+    def test_a_question_is_answered_in_words(self, provider: ScriptedProvider) -> None:
+        provider.enqueue(refusal("tools"), refusal("json_schema"), json.dumps(QUAY))
+        chapter = make_active_chapter()
+        layers = [text_layer("USER_PROMPT", "Which place is the old quay?")]
+        answer = async_to_sync(ask_for_call)(explorer(), chapter.pk, lambda: layers, RESOLVE)
+        assert answer == Resolved(**QUAY)
+        native, schema, words = provider.history
+        assert native.tools
+        assert schema.json_schema
+        assert words.json_object
+        assert "the arguments of resolveLocation" in sent_text(words)
+
+
+def call_at(chapter: Session, *answers: server.Answer) -> list[str]:
+    """Make a call at a real server, and return the fields that were sent each time."""
+
+    async def run() -> list[str]:
+        async with server.chat_server(*answers) as double:
+            with substitute_provider(provider_at(double.base_url)):
+                layers = [text_layer("USER_PROMPT", "Speak.")]
+                await call_model(explorer(), chapter.pk, lambda: layers)
+            return [" ".join(sorted({"temperature", "top_p"} & set(one))) for one in double.bodies]
+
+    return async_to_sync(run)()
+
+
+@pytest.mark.usefixtures("calls_allowed")
+def test_a_field_is_left_out_of_all_later_calls() -> None:
+    chapter = make_active_chapter()
+    no = server.refuses(400, "Unsupported parameter: 'temperature'")
+    assert call_at(chapter, no, server.says("I go.")) == ["temperature", ""]
+    assert call_at(chapter, server.says("I go.")) == [""]
+    assert fields() == ["temperature"]
+    assert all("temperature" not in one.sent_options for one in LLMArtifact.objects.all())
+
+
+def test_whoever_chooses_the_model_anew_asks_for_all_again(settings: Settings) -> None:
+    model = MODELS["native"]
+    for name in (model, "another"):
+        note_refused_fields(settings.OPENAI_BASE_URL, name, {"tools", "temperature"})
+    assert not facts_without_window(explorer()).tools
+    choose_models({ALL: (ENVIRONMENT, model)})
+    assert facts_without_window(explorer()).tools
+    assert refused_fields(settings.OPENAI_BASE_URL, model) == frozenset()
+    assert refused_fields(settings.OPENAI_BASE_URL, "another") == {"tools", "temperature"}
+
+
+def test_a_removed_server_is_forgotten() -> None:
+    server = add_server("Ours", "http://127.0.0.1:9/v1")
+    note_refused_fields(server.address, "m", {"stop"})
+    remove_server(server.name)
+    assert fields() == []
+
+
+@pytest.mark.parametrize(("told", "kept"), [(4_096, 4_096), (None, None), (10**7, None)])
+def test_a_window_that_an_overflow_names_counts_from_then_on(
+    provider: ScriptedProvider, settings: Settings, told: int | None, kept: int | None
+) -> None:
+    provider.enqueue(Script(error=ContextOverflow("Too long.", window=told)))
+    chapter = make_active_chapter()
+    layers = [text_layer("USER_PROMPT", "Speak.")]
+    with pytest.raises(ContextOverflow):
+        async_to_sync(call_model)(replace(explorer(), tools=()), chapter.pk, lambda: layers)
+    report = read_report(settings.OPENAI_BASE_URL, MODELS["native"])
+    assert (report and report.tokens) == kept
