@@ -140,11 +140,11 @@ def kind_of(status: int, words: ServerWords) -> Kind:
 
 def window_in(words: ServerWords) -> int | None:
     """Return the tokens of the window that an overflow names, or None."""
+    tokens = words.window
     for pattern in _WINDOW_TOLD:
-        if words.window is None and (found := pattern.search(words.text)):
-            tokens = int(found[1].replace(",", "")[:12] or 0)
-            return tokens if tokens in _WINDOWS else None
-    return words.window if words.window in _WINDOWS else None
+        if tokens is None and (found := pattern.search(words.text)):
+            tokens = int(found[1].replace(",", "")[:12])
+    return tokens if tokens is not None and tokens in _WINDOWS else None
 
 
 def _is(kind: Kind, words: ServerWords) -> bool:

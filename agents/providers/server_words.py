@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 
 from agents.providers.bounds import as_text, parse
 
@@ -16,6 +17,8 @@ from agents.providers.bounds import as_text, parse
 _MOST_READ, _MOST_SHOWN = 4_000, 300
 # The most values that are looked at, and the greatest depth. JSON in a text counts as deeper.
 _MOST_VALUES, _DEEPEST = 500, 8
+# The most texts that are shown of an answer whose names nobody foresaw.
+_MOST_UNFORESEEN = 10
 # The fewest characters of a key that is removed from a server's words, and the fewest of a key
 # that is removed even inside a word.
 SHORTEST_KEY, LONG_KEY = 4, 12
@@ -127,7 +130,7 @@ class _Found:
                         self.look_into(value[name], depth + 1)
 
     def add_all_texts(self, value: object) -> None:
-        for text in _texts_in(value):
+        for text in islice(_texts_in(value), _MOST_UNFORESEEN):
             self._add(text)
 
     def _read_text(self, text: str, depth: int) -> None:
