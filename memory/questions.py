@@ -60,6 +60,11 @@ class Question:
     def only(self, words: Collection[str]) -> "Question":
         return Question(self._text, words)
 
+    @property
+    def terms(self) -> Mapping[str, Collection[str]]:
+        """The terms of the question in the languages in which it was read so far."""
+        return {language: words.keys() for language, words in self._words.items()}
+
     def words_by_term(self, language: str) -> Mapping[str, str]:
         """Return the words of the question by their terms in this language."""
         words = self._words.get(language)

@@ -53,18 +53,24 @@ class Passage:
 
     @cached_property
     def text(self) -> str:
-        """The turn as the transcript has it, or the line of memory as people read it. An earlier
-        chapter is named first."""
+        """The words of the passage after what says where they are from: an earlier chapter, or
+        memory."""
         chapter = f"Chapter “{self.earlier.title}”: " if self.earlier else ""
+        memory = f"Memory, {self.line.block.lower()}: " if self.line else ""
+        return chapter + memory + self.words
+
+    @cached_property
+    def words(self) -> str:
+        """The turn as the transcript has it, or the line of memory as people read it."""
         if self.line is None:
-            return chapter + "\n\n".join(entry.rendered for entry in self.entries)
+            return "\n\n".join(entry.rendered for entry in self.entries)
         line = self.line
         told = line.intended if line.is_more_for(self.reader_name) else line.said
         lead = f"{_LEADS[line.tag]}: " if line.tag in _LEADS else ""
-        return f"{chapter}Memory, {line.block.lower()}: {lead}{told}"
+        return lead + told
 
 
-def recall(reader: Reader, question: str, k: int, *, k_of_now: int = 0) -> list[Passage]:
+def recall(reader: Reader, question: str | Question, k: int, *, k_of_now: int = 0) -> list[Passage]:
     """Return the best `k` passages that the question is about, and beyond them the best `k_of_now`
     lines of memory that say how things stand, all of them best first.
 
@@ -76,7 +82,7 @@ def recall(reader: Reader, question: str, k: int, *, k_of_now: int = 0) -> list[
     Of the chapters before, everything is found that the same people witnessed there, and of memory
     what happened.
     """
-    asked = Question(question)
+    asked = question if isinstance(question, Question) else Question(question)
     of_readers = [reader, *readers_before(reader)]
     found = [one for reader in of_readers for one in _find(reader, asked, k)]
     # The sort is stable: a turn comes before memory of it, and lines keep the order of memory.

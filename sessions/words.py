@@ -5,14 +5,14 @@
 
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import snowballstemmer
 
 from sessions.limits import TERM_CHAR_LIMIT
-from sessions.spelling import MARKS, even_spelling, plain_spelling
+from sessions.spelling import MARKS, Respelt, even_spelling, plain_spelling
 from sessions.stop_words import ENGLISH, STOP_WORDS
 
 # The letters of Chinese and Japanese.
@@ -181,6 +181,76 @@ def words_and_terms(text: str, language: str = ENGLISH) -> list[tuple[str, str]]
             parts += _IDEOGRAPH.findall(run)
         found += zip(parts, parts, strict=True)
     return found
+
+
+def places_of(terms: Mapping[str, Collection[str]], text: str) -> list[tuple[int, int]]:
+    """Return where words of the text begin and end that have one of the terms, which are by their
+    language. Words that touch each other are one place."""
+    respelt = Respelt(text)
+    places: list[tuple[int, int]] = []
+    for found in _WORD.finditer(respelt.text):
+        for start, end in sorted(_hits(terms, found[0])):
+            first, last = respelt.place(found.start() + start, found.start() + end)
+            if places and first <= places[-1][1]:
+                first, last = places[-1][0], max(last, places.pop()[1])
+            places.append((first, last))
+    return places
+
+
+def _hits(terms: Mapping[str, Collection[str]], run: str) -> Iterator[tuple[int, int]]:
+    """Yield where words of the run begin and end that have one of the terms. Single characters are
+    only looked for where no pair is found."""
+    if is_paired(run):
+        known = {term for of_language in terms.values() for term in of_language}
+        pairs = [(at, at + len(one)) for at, one in enumerate(_pairs(run)) if one in known]
+        yield from pairs or ((at, at + 1) for at, one in enumerate(run) if one in known)
+        return
+    short = run[:TERM_CHAR_LIMIT]
+    hits = {
+        word
+        for language, known in terms.items()
+        for word, term in _terms(short, language)
+        if term in known
+    }
+    start = 0
+    for part in run.split("'"):
+        if part[:TERM_CHAR_LIMIT] in hits:
+            yield start, start + len(part)
+        start += len(part) + 1
+
+
+class AsTyped:
+    """The words of a search as they were typed, with their marks and endings, whatever their case.
+    In scripts without blanks they are found within what stands around them."""
+
+    def __init__(self, asked: str, languages: Iterable[str]) -> None:
+        runs = {
+            run
+            for run in _runs(asked)
+            if any(words_and_terms(run, language) for language in languages)
+        }
+        self._patterns = {
+            run: re.compile(
+                re.escape(run)
+                if is_paired(run)
+                else rf"(?<!{_LETTER}){re.escape(run)}(?!{_LETTER})"
+            )
+            for run in runs
+        }
+
+    def are_in(self, text: str) -> bool:
+        """Return whether the text has all of them."""
+        spelt = even_spelling(text)
+        # A pattern that looks behind itself is slow.
+        return all(run in spelt and found.search(spelt) for run, found in self._patterns.items())
+
+    def first_place(self, text: str, places: Sequence[tuple[int, int]]) -> int:
+        """Return which of the places of a text has one of them first, or 0."""
+        for at, (start, end) in enumerate(places):
+            spelt = even_spelling(text[start:end])
+            if any(found.search(spelt) for found in self._patterns.values()):
+                return at
+        return 0
 
 
 @lru_cache(maxsize=50_000)

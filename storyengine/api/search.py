@@ -7,14 +7,23 @@ from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import Field
 
-from memory.recalling import Reader, recall
+from memory.questions import Reader
+from memory.searching import Found, search
 from sessions.access import get_chapter
 from sessions.exceptions import InvalidInput
 from sessions.limits import CANON_CHAR_LIMIT, MAX_AGENTS
+from sessions.models import Session
 from storyengine.api.documents import Document
 from storyengine.api.problems import READ, refusals
 
 router = Router(tags=["Play"])
+
+
+class PieceDocument(Document):
+    """A part of an excerpt."""
+
+    text: str
+    hit: bool = Field(description="Whether these are words that were searched for.")
 
 
 class FoundDocument(Document):
@@ -30,6 +39,9 @@ class FoundDocument(Document):
         description="The prompt and its replies, as the transcript has them. An entry of memory "
         'begins with "Memory" and its prompts, and what an earlier chapter has with its title.'
     )
+    excerpt: list[PieceDocument] = Field(
+        description="The part of it around the first words that were searched for, in one line."
+    )
     score: float = Field(description="How well it fits. Compare it only within one answer.")
 
 
@@ -37,7 +49,10 @@ class SearchDocument(Document):
     """The turns and the entries of memory that the words are about."""
 
     session_id: UUID
-    results: list[FoundDocument] = Field(description="Best first; of equals, the earlier first.")
+    results: list[FoundDocument] = Field(
+        description="Those that have all words as they were typed, and then the others, each best "
+        "first; of equals, the earlier first."
+    )
 
 
 @router.get(
@@ -52,7 +67,8 @@ def search_session(
     thoughts: bool = False,
 ) -> SearchDocument:
     """Find the turns and the entries of memory that the words of `q` are about, without a model. No
-    sign in `q` has a meaning.
+    sign in `q` has a meaning, and marks of letters may be left out. What a prompt and memory both
+    say is found once, as the turn.
 
     With `slot`, only what this character witnessed and may know is found. With `thoughts`, thoughts
     are found too. Replies that are not chosen are never found, and neither is what the Game Master
@@ -63,17 +79,21 @@ def search_session(
     if slot is not None and slot not in chapter.selected_agent_slots:
         raise InvalidInput(f"There is no agent {slot} in this chapter. Nothing was searched.")
     readers = None if slot is None else (slot,)
-    passages = recall(Reader(chapter, readers, with_thoughts=thoughts), q, limit)
+    found = search(Reader(chapter, readers, with_thoughts=thoughts), q, limit)
     return SearchDocument(
         session_id=chapter.pk,
-        results=[
-            FoundDocument(
-                session_id=(one.earlier or chapter).pk,
-                chapter=(one.earlier or chapter).title,
-                prompt_index=one.prompt_index,
-                text=one.text,
-                score=round(one.score, 6),
-            )
-            for one in passages
-        ],
+        results=[_document(one, chapter) for one in found],
+    )
+
+
+def _document(found: Found, searched: Session) -> FoundDocument:
+    passage = found.passage
+    chapter = passage.earlier or searched
+    return FoundDocument(
+        session_id=chapter.pk,
+        chapter=chapter.title,
+        prompt_index=passage.prompt_index,
+        text=passage.text,
+        excerpt=[PieceDocument(text=one.text, hit=one.is_hit) for one in found.excerpt],
+        score=round(passage.score, 6),
     )

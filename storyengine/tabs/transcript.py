@@ -1,7 +1,7 @@
 """Pages and parts of pages on which the user reads and searches what was played."""
 
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from django.core.paginator import Paginator
 from django.http import HttpResponse, HttpResponseRedirect
@@ -9,7 +9,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from memory.drafts import told_until
-from memory.recalling import Passage, Reader, recall
+from memory.questions import Reader
+from memory.searching import search as find_passages
 from sessions.access import get_chapter
 from sessions.committing import find_turn
 from sessions.limits import CANON_CHAR_LIMIT
@@ -25,18 +26,8 @@ from storyengine.web.render import HttpRequest, show
 PROMPTS_A_PAGE = 250
 # The number of turns that Tab 2 loads when the user scrolls up beyond its window.
 OLDER_TURNS = 50
-# The number of passages that a search on a page shows, and the characters shown of each passage.
+# The number of passages that a search on a page shows.
 PASSAGES_SHOWN = 20
-_EXCERPT, _BEFORE_FOUND = 320, 80
-
-
-@dataclass(frozen=True)
-class Found:
-    """A passage that a search found. `number` is 0 for what the lock says."""
-
-    number: int
-    is_turn: bool
-    excerpt: str
 
 
 @require_safe
@@ -99,13 +90,14 @@ def search(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     chapter = get_chapter(session_id)
     asked = clean_line(request.GET.get("q", ""), limit=CANON_CHAR_LIMIT, label="The search")
     number = number_up_to(chapter.prompt_index, asked)
+    reader = Reader(chapter, with_thoughts=chapter.shows_thoughts)
     if number and not request.htmx:
         return HttpResponseRedirect(turn_address(session_id, number))
     context = {
         "chapter": chapter,
         "asked": asked,
         "number": number,
-        "found": _find(chapter, asked) if asked else [],
+        "found": find_passages(reader, asked, PASSAGES_SHOWN) if asked else [],
         "limit": CANON_CHAR_LIMIT,
         "is_in_play": request.htmx,
     }
@@ -122,27 +114,3 @@ def _read(chapter: Session, first: int, last: int) -> Transcript:
         with_all_replies=chapter.shows_all_replies,
         with_thoughts=chapter.shows_thoughts,
     )
-
-
-def _find(chapter: Session, asked: str) -> list[Found]:
-    reader = Reader(chapter, with_thoughts=chapter.shows_thoughts)
-    return [_found(one, asked) for one in recall(reader, asked, PASSAGES_SHOWN)]
-
-
-def _found(passage: Passage, asked: str) -> Found:
-    is_turn = passage.line is None
-    # The page says by itself which lines are from memory, and from which prompt.
-    text = passage.text if is_turn else passage.text.partition(": ")[2]
-    return Found(passage.prompt_index, is_turn, _excerpt(text, asked))
-
-
-def _excerpt(text: str, asked: str) -> str:
-    """Return the part of the text around the first word of the search that it has, or else its
-    beginning."""
-    plain = " ".join(text.split())
-    folded = plain.casefold()
-    places = [folded.find(word) for word in asked.casefold().split()]
-    at = min((one for one in places if one >= 0), default=0)
-    start = at - _BEFORE_FOUND if at > _BEFORE_FOUND and len(plain) > _EXCERPT else 0
-    cut = plain[start : start + _EXCERPT].strip()
-    return f"{'… ' if start else ''}{cut}{' …' if start + _EXCERPT < len(plain) else ''}"

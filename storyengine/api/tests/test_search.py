@@ -68,6 +68,21 @@ def test_marks_of_letters_may_be_left_out_on_both_sides(
     assert numbers(chapter, q=asked)[:1] == [5]
 
 
+def test_the_hits_are_told_apart_in_an_excerpt(chapter: Session) -> None:
+    [first, *_] = search(chapter, q="lanterns").json()["results"]
+    assert [one["text"] for one in first["excerpt"] if one["hit"]] == ["lantern"]
+    assert "".join(one["text"] for one in first["excerpt"]).startswith("2) A lantern burns")
+
+
+def test_what_is_spelt_as_it_was_typed_comes_first(chapter: Session) -> None:
+    for number, words in enumerate(("Zoe, Zoe, Zoe!", "Zoë's boat is far out.", "Lanterns."), 5):
+        add_turn(chapter, number, words=words, reply="I nod.")
+    assert numbers(chapter, q="Zoë")[:2] == [6, 5]
+    assert numbers(chapter, q="zoe")[:2] == [5, 6]
+    assert numbers(chapter, q="lanterns")[:2] == [7, 2]
+    assert numbers(chapter, q="lantern")[:2] == [2, 7]
+
+
 def test_a_slot_finds_what_this_character_witnessed_and_no_slot_everything(
     chapter: Session,
 ) -> None:

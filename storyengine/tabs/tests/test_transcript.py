@@ -8,6 +8,7 @@ from django.test import Client
 
 from sessions.models import Session
 from sessions.states import State
+from sessions.stories import begin_next_chapter
 from sessions.tests.factories import add_prompts, add_reply, add_turn, make_active_chapter
 from sessions.transcript import read_prompts, read_transcript
 from storyengine.tabs.tests.addresses import address
@@ -186,7 +187,7 @@ class TestSearch:
         [first, *_] = self.found(html)
         assert first.words == "Prompt 31"
         assert first.attributes["href"] == address(story, "turn", 31)
-        assert "The heron counts backwards." in html
+        assert "The <mark>heron</mark> counts backwards." in html
         assert by_id(html, "search-words").attributes["value"] == "which heron was it?"
 
     def test_it_can_be_shown_within_tab_2(self, htmx: Client, story: Session) -> None:
@@ -223,6 +224,22 @@ class TestSearch:
         assert around.startswith("… ")
         assert around.endswith(" …")
         assert len(around) < 400
+
+    def test_the_words_are_marked_and_stay_text(self, client: Client, story: Session) -> None:
+        words = "<b>Zoë</b> & the <script>alert(1)</script> café's key"
+        add_turn(story, 32, words=words, reply="Yes.", actor=1)
+        Session.objects.filter(pk=story.pk).update(prompt_index=32)
+        html = self.ask(client, story, "zoe cafe").content.decode()
+        assert [one.words for one in all_of(html, "mark")] == ["Zoë", "café"]
+        assert "&lt;b&gt;<mark>Zoë</mark>&lt;/b&gt; &amp;" in html
+        assert "<script>alert" not in html
+
+    def test_what_an_earlier_chapter_has_leads_there(self, client: Client, story: Session) -> None:
+        following = begin_next_chapter(story.story_id)
+        html = self.ask(client, following, "heron").content.decode()
+        [link] = [one for one in all_of(html, "a") if "turns/31" in one.attributes["href"]]
+        assert link.attributes["href"] == address(story, "turn", 31)
+        assert "data-goes-to" not in link.attributes
 
 
 def test_the_parts_of_a_transcript_know_where_they_begin(chapter: Session) -> None:
