@@ -4,7 +4,7 @@ from agents.calling.estimating import CallsEstimate, estimate_calls
 from agents.calling.model_access import model_facts, model_name
 from agents.flows.narrating import plan_build, read_inputs
 from agents.flows.scene_requests import SCENE_BEFORE, TRANSCRIPT, Material, fit_scene
-from agents.flows.scenes import TOKENS_PER_WORD, Scene
+from agents.flows.scenes import Scene
 from agents.models import Job
 from agents.prompting.budget import TOKENS_PER_MESSAGE, read_weight_per_token
 from agents.prompting.declarations import NARRATOR
@@ -32,13 +32,13 @@ def estimate_build(chapter: Session) -> CallsEstimate:
     # The facts are read first, because reading them finds out which embedded model runs.
     agent = in_chapter(NARRATOR, chapter)
     model_facts(agent)
-    read, scenes = _weigh_build(chapter, model_name(agent))
-    written = round(sum(scene.target_words for scene in scenes) * TOKENS_PER_WORD)
-    return estimate_calls(chapter, agent, calls=len(scenes), read=read, written=written)
+    read, written, calls = _weigh_build(chapter, model_name(agent))
+    return estimate_calls(chapter, agent, calls=calls, read=read, written=written)
 
 
-def _weigh_build(chapter: Session, model: str) -> tuple[int, list[Scene]]:
-    """Return the tokens of the requests of all unfinished scenes, and these scenes.
+def _weigh_build(chapter: Session, model: str) -> tuple[int, int, int]:
+    """Return the tokens of the requests of all unfinished scenes, those of their texts, and the
+    number of these scenes.
 
     Only the request of the longest scene is composed, because the other requests differ only by
     their transcripts. But the request of the first scene has no end of an earlier scene.
@@ -54,17 +54,20 @@ def _weigh_build(chapter: Session, model: str) -> tuple[int, list[Scene]]:
     )
     left = scenes[len(job.finished_scenes) :]
     if not left:
-        return 0, []
+        return 0, 0, 0
     weight_per_token = read_weight_per_token(model, NARRATOR.name)
     sizes = [sum(weights[scene.first - 1 : scene.last]) / weight_per_token for scene in left]
     longest = max(sizes)
     number = len(job.finished_scenes) + sizes.index(longest) + 1
     finished = [_SCENE_BEFORE] * (len(scenes) - 1)
-    prompt = fit_scene(job, Material(chapter, scenes), number, finished)
+    material = Material(chapter, scenes)
+    prompt = fit_scene(job, material, number, finished)
     tokens = {layer.name: layer.tokens for layer in prompt.layers}
     played = min(longest, tokens[TRANSCRIPT])
     beside = sum(tokens.values()) + TOKENS_PER_MESSAGE * len(tokens) - played
     total = sum(beside + min(size, played) for size in sizes)
     if not job.finished_scenes and SCENE_BEFORE in tokens:
         total -= tokens[SCENE_BEFORE] + TOKENS_PER_MESSAGE
-    return round(total), left
+    words = sum(scene.target_words for scene in left)
+    written = words * material.tokens_per_word(scenes[number - 1])
+    return round(total), round(written), len(left)

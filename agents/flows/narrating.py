@@ -32,7 +32,6 @@ from agents.flows.scenes import (
     NarratorLimits,
     Scene,
     plan_scenes,
-    tokens_per_word,
 )
 from agents.mode_declarations import Stage
 from agents.models import Job
@@ -175,7 +174,7 @@ async def write_scene(
     compose = partial(scene_layers, job, material, number, finished, after=after)
     layers = await in_database(compose)
     agent = material.narrator
-    caller = _Caller(job, agent, watch, await in_database(_read_tokens_per_word, material, scene))
+    caller = _Caller(job, agent, watch, await in_database(material.tokens_per_word, scene))
     told, was_cut = await caller.begin(layers, scene.target_words)
     text = _clean(agent, told) or told
     for _ in range(MAX_CONTINUATIONS):
@@ -285,12 +284,6 @@ class _Caller:
             job_id=self.job.pk,
         )
         return reply.text, reply.was_cut
-
-
-def _read_tokens_per_word(material: Material, scene: Scene) -> float:
-    agent = material.narrator
-    played = "\n".join(piece.text for piece in material.transcript_of(scene))
-    return tokens_per_word(played, read_weight_per_token(model_name(agent), agent.name))
 
 
 def read_inputs(chapter: Session) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from agents.flows.narrating import (
     write_scene,
 )
 from agents.flows.scene_requests import Material, fit_scene
-from agents.flows.scenes import TOKENS_PER_WORD, Scene
+from agents.flows.scenes import Scene
 from agents.mode_declarations import Stage
 from agents.models import Job
 from agents.modes import check_stage
@@ -128,7 +128,8 @@ def estimate_rebuild(chapter: Session, draft_id: uuid.UUID, number: int) -> Call
     texts = telling_of(draft).texts
     prompt = fit_scene(job, material, number, texts[: number - 1], after=_after(texts, number))
     read = sum(layer.tokens for layer in prompt.layers) + TOKENS_PER_MESSAGE * len(prompt.layers)
-    written = round(material.scenes[number - 1].target_words * TOKENS_PER_WORD)
+    told = material.scenes[number - 1]
+    written = round(told.target_words * material.tokens_per_word(told))
     return estimate_calls(chapter, material.narrator, calls=1, read=read, written=written)
 
 

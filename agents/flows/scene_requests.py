@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from agents.calling.model_access import model_facts, tier_of
+from agents.calling.model_access import model_facts, model_name, tier_of
 from agents.calling.prepared_calls import fit_prompt
-from agents.flows.scenes import Scene
+from agents.flows.scenes import Scene, tokens_per_word
 from agents.models import Job
 from agents.modes import compose_for
+from agents.prompting.budget import read_weight_per_token
 from agents.prompting.declarations import NARRATOR, Agent
 from agents.prompting.fitting import AssembledPrompt
 from agents.prompting.layer_sources import transcript_pieces
@@ -64,6 +65,12 @@ class Material:
             )
             self._read.set(scene, pieces)
         return pieces
+
+    def tokens_per_word(self, scene: Scene) -> float:
+        """Return how many tokens the narrator's model needs for a word of this scene."""
+        played = "\n".join(piece.text for piece in self.transcript_of(scene))
+        agent = self.narrator
+        return tokens_per_word(played, read_weight_per_token(model_name(agent), agent.name))
 
 
 def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:

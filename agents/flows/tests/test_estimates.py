@@ -195,3 +195,9 @@ def test_what_cannot_fit_is_refused_as_the_build_would_be(small_window: None) ->
 def test_figures_are_rounded_as_estimates_are(tokens: int, shown: int) -> None:
     estimate = CallsEstimate("m", 1, tokens, tokens, 0, None, None, "")
     assert (estimate.about_input, estimate.about_output) == (shown, shown)
+
+
+def test_words_of_a_script_that_costs_more_tokens_are_estimated_higher() -> None:
+    chapter = make_ended_chapter()
+    chapter.events.update(text="등대가 무너지고 민수가 나온다. " * 8)
+    assert estimate_build(chapter).output_tokens > 1.2 * round(200 * TOKENS_PER_WORD)
