@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.prompting.refusals import looks_like_refusal
+from sessions.sentences import split_sentences
 from sessions.stop_words import ENGLISH
-from sessions.words import language_of, terms_of, words_of
+from sessions.words import UNSPACED, count_words, language_of, terms_of, words_of
 
 LEAST_WORDS = 8
 # A shorter sentence may be said again, because people do so.
@@ -39,7 +40,9 @@ _REPEATS_ITSELF = "repeats an earlier reply"
 _RUN_WORDS = 3
 
 _I = re.compile(r"\bI\b")
-_SENTENCE_END = re.compile(r"(?<=[.!?:\u2026])[\"'\u201d\u2019)]*\s+|\n+")
+_COLON = re.compile(r"[:\uff1a]\s")
+# A name may follow letters of a script that puts no blanks between words.
+_NAME_BEGINS = rf"(?<![^\W{UNSPACED}])"
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def broken_rules(reply: str, asked: Asked) -> list[str]:
     broken = [name for name, words in _WORDS.items() if words.search(reply)]
     if looks_like_refusal(reply):
         broken.append(_DECLINES)
-    if len(words_of(reply)) < LEAST_WORDS:
+    if count_words(reply) < LEAST_WORDS:
         broken.append(_TOO_SHORT)
     if _names_a_speaker(reply, asked.names):
         broken.append(_SPEAKER)
@@ -80,22 +83,29 @@ def shared_terms(reply: str, prompt: str) -> int:
 
 def has_speech(reply: str) -> bool:
     """Return whether the reply has words in quotation marks."""
-    return bool(re.search('["\u201c\u201e\u00ab][^"\u201c\u201d\u00bb]*\\w', reply))
+    return bool(
+        re.search('["\u201c\u201e\u00ab\u300c\u300e][^"\u201c\u201d\u00bb\u300d\u300f]*\\w', reply)
+    )
 
 
 def _names_a_speaker(reply: str, names: Sequence[str]) -> bool:
     # A part of a name counts only with its own capital letters, because it may be a word.
-    spelt = {part for name in names for part in (name, *name.split()) if part[:1].isupper()}
+    parts = [part for name in names for part in (name, *name.split())]
+    spelt = {part for part in parts if part[:1].isalpha() and not part[:1].islower()}
     if not spelt:
         return False
     name = "|".join(re.escape(one) for one in sorted(spelt, key=len, reverse=True))
-    pattern = rf"\b(?:{name})(?:\*\*)?(?::(?!\w)|,? (?:said|says)\b)|\b(?:said|says) (?:{name})\b"
+    pattern = (
+        rf"{_NAME_BEGINS}(?:{name})(?:\*\*)?(?::(?!\w)|\uff1a|,? (?:said|says)\b)"
+        rf"|\b(?:said|says) (?:{name})\b"
+    )
     return bool(re.search(pattern, reply))
 
 
 def _repeats_sentence(reply: str, prompt: str) -> bool:
     told = f" {' '.join(words_of(reply))} "
-    sentences = (words_of(one) for one in _SENTENCE_END.split(prompt))
+    parts = (part for one in split_sentences(prompt) for part in _COLON.split(one))
+    sentences = map(words_of, parts)
     return any(
         len(words) >= _LEAST_SENTENCE_WORDS and f" {' '.join(words)} " in told
         for words in sentences
@@ -113,4 +123,6 @@ def _runs_of(text: str) -> set[tuple[str, ...]]:
 
 
 def _is_english(*texts: str) -> bool:
-    return language_of(texts) in (ENGLISH, "")
+    letters = [sign for text in texts for sign in text if sign.isalpha()]
+    is_latin = 2 * sum(map(str.isascii, letters)) >= len(letters)
+    return is_latin and language_of(texts) in (ENGLISH, "")

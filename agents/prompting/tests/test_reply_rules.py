@@ -60,6 +60,18 @@ def test_a_reply_that_keeps_the_rules(reply: str) -> None:
     assert broken(reply) == []
 
 
+def test_the_rules_hold_in_scripts_without_blanks() -> None:
+    asked = Asked("李梅举起灯站在码头上。雨还在下着。", names=("李梅", "王 7"))
+    assert broken_rules("我放下灯，听着雨声。7: 我等着码头上的人来。", asked) == []  # noqa: RUF001
+    assert broken_rules("我等着。", asked) == ["has under 8 words"]
+    assert broken_rules("我放下灯站在雨里等着。李梅：你来了吗？", asked) == [  # noqa: RUF001
+        "has a name with said or a colon"
+    ]
+    assert broken_rules("我听见了。李梅举起灯站在码头上。我等着。", asked) == [
+        "repeats a sentence of the prompt"
+    ]
+
+
 def test_the_english_word_for_oneself_is_not_asked_of_another_language() -> None:
     german = Asked("Die Lampe geht aus, und an der Tür klopft es dreimal.")
     assert broken("Ich nehme die Lampe vom Haken und gehe an die Tür.", german) == []
@@ -67,7 +79,13 @@ def test_the_english_word_for_oneself_is_not_asked_of_another_language() -> None
 
 @pytest.mark.parametrize(
     ("reply", "expected"),
-    [("“Who?” I ask.", True), ('"Who?" I ask.', True), ("I ask who it is.", False), ("“”", False)],
+    [
+        ("“Who?” I ask.", True),
+        ("「誰だ」と言う。", True),
+        ('"Who?" I ask.', True),
+        ("I ask who it is.", False),
+        ("“”", False),
+    ],
 )
 def test_speech_stands_in_quotation_marks(reply: str, expected: bool) -> None:
     assert has_speech(reply) is expected
