@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 
 from sessions.attempts import open_prompt, open_reroll
-from sessions.chapters import delete_chapter
+from sessions.chapters import choose_language, delete_chapter
 from sessions.committing import commit_attempt, edit_reply
 from sessions.events import NewEvent
 from sessions.models import THOUGHT, Attempt, Event, EventTerms, Session
@@ -55,6 +55,13 @@ def test_an_answer_of_a_word_has_the_language_of_the_turn_before(chapter: Sessio
     play(chapter, "Wo sind die Laternen, und wer hat sie?", "Ich habe sie nicht.")
     attempt = play(chapter, "Laternen?", "Laternen!", "k2")
     assert terms_of_events(attempt) == [{"latern": 1}, {"latern": 1}]
+
+
+def test_a_language_that_is_set_counts_for_every_event(chapter: Session) -> None:
+    choose_language(chapter.pk, "sv")
+    attempt = play(chapter, "Where are the lanterns, and who has them?", "Lyktorna brinner.")
+    rows = EventTerms.objects.filter(event__attempt=attempt)
+    assert {row.language for row in rows} == {"swedish"}
 
 
 def test_terms_are_gone_with_the_event_and_with_the_chapter(chapter: Session) -> None:

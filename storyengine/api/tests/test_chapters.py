@@ -41,6 +41,7 @@ SESSION_FIELDS = {
     "agent_names",
     "next_agent_slot",
     "reply_length",
+    "language",
     "tab1_locked",
     "is_ending",
     "before",
@@ -404,6 +405,25 @@ class TestLengthOfReplies:
         body = {"title": " ", "reply_length": "long"}
         assert_problem(call("PATCH", address(chapter), body), 422, "invalid-input")
         assert call("GET", address(chapter)).json()["reply_length"] == "normal"
+
+
+class TestLanguage:
+    def test_it_is_found_in_play_and_can_be_set_at_any_time(self) -> None:
+        chapter = make_active_chapter()
+        assert call("GET", address(chapter)).json()["language"] == ""
+        add_prompts(chapter, 1, text="Wo ist die Laterne, und wer hat sie?", reply="Ich habe sie.")
+        assert call("GET", address(chapter)).json()["language"] == "de"
+        response = call("PATCH", address(chapter), {"language": "DE-at"})
+        assert (response.status_code, response.json()["language"]) == (200, "de-AT")
+        assert call("PATCH", address(chapter), {"language": ""}).json()["language"] == "de"
+
+    @pytest.mark.parametrize("language", ["Deutsch", "de_AT", "x" * 40, 3])
+    def test_what_is_no_tag_is_refused(self, language: object) -> None:
+        chapter = make_active_chapter(language="nl")
+        response = call("PATCH", address(chapter), {"language": language, "title": "Ice"})
+        assert_problem(response, 422, "invalid-input")
+        told = call("GET", address(chapter)).json()
+        assert (told["language"], told["title"]) == ("nl", chapter.title)
 
 
 class TestNarrativeAgent:

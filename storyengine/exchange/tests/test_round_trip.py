@@ -102,6 +102,18 @@ def test_an_imported_chapter_is_found_by_the_same_terms_and_its_file_has_none() 
     assert b'latern"' not in export_chapter(chapter.pk).to_json()
 
 
+def test_the_language_goes_along_and_is_found_in_a_file_that_does_not_say_it() -> None:
+    chapter = make_active_chapter(language="de-AT")
+    add_lock(chapter, {})
+    add_prompts(chapter, 1, text="Wo ist die Laterne, und wer hat sie?", reply="Ich habe sie.")
+    copy = import_again(chapter)
+    assert (copy.language, copy.found_language) == ("de-AT", "de")
+    file = json.loads(export_chapter(chapter.pk).to_json())
+    del file["chapter"]["language"], file["chapter"]["found_language"]
+    older = import_chapter(json.dumps(file).encode())
+    assert (older.language, older.found_language) == ("", "de")
+
+
 @settings(max_examples=few(15, 60), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_chapter_comes_back_the_same(data: st.DataObject) -> None:
