@@ -49,6 +49,15 @@ SHOW_NOTICE = """element => {
   element.innerHTML = '<p class="quiet">A notice.</p>';
 }"""
 
+DIRECTION = "element => getComputedStyle(element).direction"
+
+NUMBER_IS_AT_THE_RIGHT = """prompt => {
+  const words = document.createRange();
+  words.selectNodeContents(prompt.lastChild);
+  const number = prompt.querySelector("b").getBoundingClientRect();
+  return number.right > words.getBoundingClientRect().right;
+}"""
+
 HAS_SIZE = "([width, height]) => innerWidth === width && innerHeight === height"
 
 IS_AS_HIGH = "height => document.documentElement.scrollHeight === height"
@@ -84,6 +93,20 @@ class TestPrompt:
         expect_turn(page, 1, "One.\nTwo.")
         expect(box).to_have_value("")
         expect(box).to_be_focused()
+
+    def test_a_prompt_is_read_in_the_direction_of_its_words(
+        self, page: Page, chapter: ChapterClient
+    ) -> None:
+        open_play(page, chapter)
+        box = page.locator("#prompt-text")
+        box.fill("عاصفة على الرصيف! 12 دينارًا.")
+        assert box.evaluate(DIRECTION) == "rtl"
+        box.press("Enter")
+        expect_turn(page, 1, "عاصفة على الرصيف! 12 دينارًا.")
+        prompt, reply = page.locator(".entry.prompt"), page.locator(".entry:not(.prompt)")
+        assert prompt.evaluate(DIRECTION) == "rtl"
+        assert prompt.evaluate(NUMBER_IS_AT_THE_RIGHT)
+        assert reply.evaluate(DIRECTION) == "ltr"
 
     def test_a_prompt_that_is_too_long_stays_in_the_box_and_is_not_sent(
         self, page: Page, chapter: ChapterClient
