@@ -12,6 +12,7 @@ from agents.calling.spending import uncapped_models
 from agents.embedded.catalogue import KNOWN_MODELS
 from agents.facts.model_facts import CapabilityFileError, read_known_models
 from agents.modes import all_agents
+from agents.providers.base_urls import problem_of
 from agents.providers.openai_compatible import host_of
 from storyengine.access.listening import (
     SHORTEST_GOOD_SECRET,
@@ -226,14 +227,14 @@ def _check_embedded_model() -> Iterator[CheckMessage]:
 
 
 def _check_model_server() -> Iterator[CheckMessage]:
-    address = urlsplit(settings.OPENAI_BASE_URL)
-    if address.scheme not in ("http", "https") or not address.hostname:
+    if problem := problem_of(settings.OPENAI_BASE_URL):
         yield checks.Error(
-            "OPENAI_BASE_URL is not a web address.",
+            f"OPENAI_BASE_URL is not a web address. {problem}",
             hint="It looks like https://api.openai.com/v1 or http://localhost:11434/v1.",
             id="storyengine.E001",
         )
         return
+    address = urlsplit(settings.OPENAI_BASE_URL)
     host = host_of(settings.OPENAI_BASE_URL)
     if host and not settings.OPENAI_API_KEY:
         yield checks.Warning(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import httpx2
 
+from agents.providers.base_urls import mended, problem_of
 from agents.providers.connecting import is_refused
 from sessions.exceptions import InvalidInput
 
@@ -29,8 +30,11 @@ PRESETS = (
 
 
 def clean_address(text: str) -> str:
-    """Return the address in one form. Raises InvalidInput if it cannot be a server's address."""
-    address = text.strip()
+    """Return the address in one form, mended where only one address can be meant. Raises
+    InvalidInput if it cannot be a server's address."""
+    address = mended(text)
+    if problem := problem_of(address):
+        raise _no_address(problem)
     try:
         url = httpx2.URL(address)
     except httpx2.InvalidURL as error:
@@ -54,8 +58,8 @@ def clean_address(text: str) -> str:
     return str(url).rstrip("/")
 
 
-def _no_address() -> InvalidInput:
+def _no_address(problem: str = "This is no address of a server.") -> InvalidInput:
     return InvalidInput(
-        "This is no address of a server. It looks like https://openrouter.ai/api/v1 or "
+        f"{problem} It looks like https://openrouter.ai/api/v1 or "
         "http://127.0.0.1:11434/v1. Nothing was added."
     )

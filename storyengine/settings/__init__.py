@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kombu import Exchange, Queue
 
+from agents.providers.base_urls import mended
 from storyengine.settings.environment import (
     read_bool,
     read_choice,
@@ -278,7 +279,7 @@ CELERY_BEAT_SCHEDULE = {
 # The settings of models. docs/settings.md describes their environment variables.
 LLM = read_choice("STORYENGINE_LLM", "embedded", ("embedded", "openai"))
 EMBEDDED_MODEL = read_text("STORYENGINE_EMBEDDED_MODEL", "qwen2.5-coder-1.5b")
-OPENAI_BASE_URL = read_text("OPENAI_BASE_URL", "https://api.openai.com/v1")
+OPENAI_BASE_URL = mended(read_text("OPENAI_BASE_URL", "https://api.openai.com/v1"))
 OPENAI_API_KEY = read_text("OPENAI_API_KEY")
 # The keys of servers that the user has added. A key of the mapping is the end of a variable's name,
 # such as OPENROUTER.

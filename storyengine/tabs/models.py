@@ -17,6 +17,7 @@ from agents.embedded.status import describe, is_alive, is_ready, read_embedded_s
 from agents.exceptions import ConsentMissing
 from agents.facts.prices import price_of
 from agents.modes import all_agents
+from agents.providers.base_urls import lacks_version
 from agents.providers.windows import address_of
 from agents.servers.addresses import ADDRESS_CHAR_LIMIT, PRESETS
 from agents.servers.caps import Caps, caps_of_environment, present_caps, stored_caps
@@ -249,6 +250,7 @@ def _server_entry(server: Server, allowed: set[str], listed: str) -> dict[str, A
         "is_allowed": is_allowed,
         "names": names,
         "is_silent": is_silent,
+        "may_lack_v1": is_silent and lacks_version(server.address),
         "key_source": "" if server.name == EMBEDDED else source_of_key(server),
         "variable": variable_for(server),
         "why_no_pasting": why_no_pasting(server),
