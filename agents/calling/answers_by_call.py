@@ -15,10 +15,12 @@ from agents.exceptions import PromptTooLong
 from agents.prompting.declarations import Agent
 from agents.prompting.forms.schemas import (
     InvalidReply,
-    Payload,
     check_payload,
     json_schema_for,
+    without_lengths,
 )
+from agents.prompting.forms.tool_answers import AnswerReader
+from agents.prompting.forms.tool_arguments import arguments_meant, object_in
 from agents.prompting.layers import Layer, Piece, text_layer
 from agents.prompting.prompt_files import render_prompt
 from agents.prompting.tools import AnswerTool, ArgumentsT
@@ -76,7 +78,9 @@ class _Asking(Generic[ArgumentsT]):
 
     async def _ask(self, compose: Compose) -> ArgumentsT:
         # A small model is held to lengths, because it would otherwise write up to its limit.
-        schema = json_schema_for(self.tool.arguments, tight=is_small_model(self.agent))
+        schema = without_lengths(self.tool.schema.parameters)
+        if is_small_model(self.agent):
+            schema = json_schema_for(self.tool.arguments, tight=True)
         prepare = partial(
             prepare_call,
             self.agent,
@@ -123,26 +127,25 @@ class _Asking(Generic[ArgumentsT]):
         self._answer = reply.text
         # Only one tool was offered, so a call under another name can only mean this tool. Some
         # models write the arguments as text although they were asked for a call.
-        said = reply.text
         if reply.tool_calls:
             first = reply.tool_calls[0]
             if first.problem:
                 raise InvalidReply(first.problem)
-            said = first.arguments or "{}"
-        self._arguments = check_payload(_object_in(said), self.tool.arguments)
+            said: object = first.arguments
+        else:
+            said = self._said_in(reply.text)
+        payload = arguments_meant(said, self.tool.arguments)
+        self._arguments = check_payload(payload, self.tool.arguments)
 
-
-def _object_in(text: str) -> Payload:
-    begin = text.find("{")
-    if begin < 0:
-        raise InvalidReply(_NO_OBJECT)
-    try:
-        # The decoder accepts line breaks inside strings, which small models write.
-        said, _ = json.JSONDecoder(strict=False).raw_decode(text, begin)
-    except (ValueError, RecursionError):
-        raise InvalidReply(_NO_OBJECT) from None
-    inner = said.get("arguments")
-    # A model may write the whole call, with its name and its arguments.
-    is_whole_call = isinstance(inner, dict) and said.keys() <= {"name", "arguments"}
-    payload: Payload = inner if is_whole_call else said
-    return payload
+    def _said_in(self, text: str) -> object:
+        """Return the arguments in a text, as a call in any form or as an object alone."""
+        reader = AnswerReader([self.tool])
+        reader.take(text)
+        if calls := reader.end().calls:
+            if calls[0].problem:
+                raise InvalidReply(calls[0].problem)
+            return calls[0].arguments
+        found = object_in(text)
+        if found is None:
+            raise InvalidReply(_NO_OBJECT)
+        return found

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,14 +19,20 @@ from agents.calling.prepared_calls import Compose, PreparedCall, prepare_call
 from agents.calling.recording import Outcome, milliseconds, recorded
 from agents.calling.spending import check_budget, check_price
 from agents.prompting.declarations import Agent
+from agents.prompting.forms.tool_answers import AnswerEnd, AnswerReader
 from agents.providers import embedded
 from agents.providers.base import Finished, ToolCall
-from agents.providers.exceptions import EmptyReply, FieldRefused
+from agents.providers.exceptions import EmptyReply, FieldRefused, UnusableReply
 from agents.running.database import in_database
 from agents.servers.choices import choice_of
 from sessions.exceptions import WrongState
 
 logger = logging.getLogger(__name__)
+
+ONLY_CALLS = (
+    "The model wrote only a call of a tool, and no words. Nothing of it was taken. Your prompt is "
+    "kept; try again, or choose another model."
+)
 
 Answered = TypeVar("Answered")
 OnText = Callable[[str], None]
@@ -42,12 +48,17 @@ _MOST_FORMS = 4
 
 @dataclass(frozen=True)
 class Reply:
-    """The text that a model wrote. `was_cut` is True if the output limit or the caller ended it."""
+    """The text that a model wrote, without tool calls if the call was given a reader. `was_cut` is
+    True if the output limit or the caller ended it."""
 
     text: str
     was_cut: bool
-    # The tool calls in the form of the server's protocol. None of them has been run.
+    # The tool calls in the form of the server's protocol, or else in the text. None of them has
+    # been run.
     tool_calls: tuple[ToolCall, ...] = ()
+    # The text with all that stands in it, and what of it could not be read (`AnswerEnd.problem`).
+    written: str = ""
+    problem: str = ""
 
 
 Validate = Callable[[Reply], None]
@@ -63,9 +74,11 @@ async def call_model(
     is_enough: IsEnough | None = None,
     validate: Validate | None = None,
     output_tokens: int | None = None,
+    is_prose: bool = False,
     job_id: uuid.UUID | None = None,
 ) -> Reply:
-    """Check, prepare and count a call, and make it; see `let_through` and `make_call`."""
+    """Check, prepare and count a call, and make it; see `let_through`, `make_call` and, for an
+    answer that is read by people, `make_prose_call`."""
     prepare = partial(
         prepare_call,
         agent,
@@ -78,7 +91,8 @@ async def call_model(
 
     async def ask() -> Reply:
         call = await let_call_through(session_id, prepare)
-        return await make_call(call, on_text=on_text, is_enough=is_enough, validate=validate)
+        make = make_prose_call if is_prose else make_call
+        return await make(call, on_text=on_text, is_enough=is_enough, validate=validate)
 
     return await in_accepted_form(ask)
 
@@ -103,23 +117,88 @@ async def make_call(
     on_text: OnText | None = None,
     is_enough: IsEnough | None = None,
     validate: Validate | None = None,
+    answer: AnswerReader | None = None,
 ) -> Reply:
     """Make a call that `let_through` has counted. The call's artifact is stored even if the call
     fails.
 
     `on_text` gets each piece of text as it arrives. `is_enough` gets the text so far, and ends the
-    reply by returning True. `validate` gets the whole reply, and may raise UnusableReply. Raises
+    reply by returning True. `validate` gets the whole reply, and may raise UnusableReply. `answer`
+    takes tool calls out of the text; an answer that is an object is read without it. Raises
     ProviderError.
     """
     async with recorded(call) as outcome:
-        await _stream(call, outcome, on_text, is_enough)
+        words = _Words(answer, on_text)
+        try:
+            await _stream(call, outcome, words.take, is_enough)
+        finally:
+            # Even if the reply broke off, the text that was held back is shown.
+            end = words.end()
         was_cut = outcome.finished is not None and outcome.finished.was_cut
-        reply = Reply(outcome.text, was_cut, tuple(outcome.tool_calls))
+        tool_calls = tuple(outcome.tool_calls or end.calls)
+        reply = Reply(words.text, was_cut, tool_calls, outcome.text, end.problem)
         if validate is not None:
             # The check runs in a thread, so that the lease of the job can be renewed meanwhile.
             # Repairing a long malformed reply may take longer than the lease.
             await asyncio.to_thread(validate, reply)
     return reply
+
+
+@dataclass
+class _Words:
+    """The words of an answer, which `answer` separates from the calls in it."""
+
+    answer: AnswerReader | None
+    on_text: OnText | None
+    _parts: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    def take(self, piece: str) -> None:
+        self._add(self.answer.take(piece) if self.answer else piece)
+
+    def end(self) -> AnswerEnd:
+        end = self.answer.end() if self.answer else AnswerEnd()
+        self._add(end.text)
+        return end
+
+    def _add(self, text: str) -> None:
+        if text:
+            self._parts.append(text)
+            if self.on_text is not None:
+                self.on_text(text)
+
+
+async def make_prose_call(
+    call: PreparedCall,
+    *,
+    on_text: OnText | None = None,
+    is_enough: IsEnough | None = None,
+    validate: Validate | None = None,
+) -> Reply:
+    """Make a call whose answer is read by people, by `make_call`. A tool call in it is left out,
+    because nobody was offered a tool; the call's artifact keeps it.
+
+    Raises UnusableReply if there is nothing else in the answer.
+    """
+
+    def check(reply: Reply) -> None:
+        if reply.tool_calls or reply.problem:
+            names = ", ".join(one.name or "?" for one in reply.tool_calls) or "a broken one"
+            logger.warning(
+                "agent %s wrote calls of tools, which were left out: %s", call.agent.label, names
+            )
+            if not reply.text.strip():
+                raise UnusableReply(ONLY_CALLS)
+        if validate is not None:
+            validate(reply)
+
+    reader = AnswerReader()
+    return await make_call(
+        call, on_text=on_text, is_enough=is_enough, validate=check, answer=reader
+    )
 
 
 async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> None:
@@ -190,7 +269,7 @@ def _give_back_admitted(done: "asyncio.Future[PreparedCall]") -> None:
 
 
 async def _stream(
-    call: PreparedCall, outcome: Outcome, on_text: OnText | None, is_enough: IsEnough | None
+    call: PreparedCall, outcome: Outcome, on_text: OnText, is_enough: IsEnough | None
 ) -> None:
     length, ask_at = 0, 0.0
     # When a reply is stopped, the stream is closed at once, so that the server stops writing too.
@@ -205,8 +284,7 @@ async def _stream(
             if outcome.first_token_ms is None:
                 outcome.first_token_ms = milliseconds(outcome.started, time.perf_counter())
             outcome.parts.append(part.text)
-            if on_text is not None:
-                on_text(part.text)
+            on_text(part.text)
             length += len(part.text)
             if is_enough is not None and length >= ask_at:
                 ask_at = length * (1 + _GROWTH)

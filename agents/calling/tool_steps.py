@@ -24,7 +24,8 @@ from agents.calling.prepared_calls import Compose, prepare_call
 from agents.modes import find_agent
 from agents.prompting.declarations import Agent
 from agents.prompting.forms.schemas import InvalidReply, check_payload
-from agents.prompting.forms.tool_answers import AnswerEnd, reader_for
+from agents.prompting.forms.tool_answers import AnswerReader
+from agents.prompting.forms.tool_arguments import arguments_meant, decoded, name_meant
 from agents.prompting.forms.tool_forms import answer_schema, tool_form_for, tools_layer
 from agents.prompting.layers import Layer, Piece, text_layer
 from agents.prompting.own_settings import in_chapter
@@ -39,6 +40,7 @@ from agents.prompting.tools import (
 )
 from agents.providers.base import ToolCall
 from agents.providers.exceptions import EmptyReply, ProviderError
+from agents.providers.tool_calls import own_id
 from agents.running.database import in_database
 from agents.running.unforeseen import traceback_of
 from sessions.access import get_chapter
@@ -149,17 +151,17 @@ class ToolWriting:
         for number in count(1):
             begin = len(self._parts)
             try:
-                reply, end = await in_accepted_form(partial(self._ask, number, on_text))
+                reply = await in_accepted_form(partial(self._ask, number, on_text))
             except EmptyReply:
                 if not (self._parts or self._changes):
                     raise
                 # An empty answer ends a reply that already has words or changes.
                 break
             text, was_cut = "".join(self._parts[begin:]), reply.was_cut
-            calls = reply.tool_calls or end.calls
+            calls = reply.tool_calls
             # If the output limit cut off a tool call after some text, the model is not asked to
             # repeat the call.
-            problem = "" if was_cut and text else end.problem
+            problem = "" if was_cut and text else reply.problem
             step = Step(number, text, await self._run_all(calls, number))
             if on_step is not None:
                 await on_step(step)
@@ -177,7 +179,7 @@ class ToolWriting:
             raise EmptyReply("The model returned an empty reply. Nothing was lost; try again.")
         return Reply(scrub_reply("".join(self._parts)), was_cut)
 
-    async def _ask(self, number: int, on_text: OnText | None) -> tuple[Reply, AnswerEnd]:
+    async def _ask(self, number: int, on_text: OnText | None) -> Reply:
         if not self._said:
             # The server may have refused the form. The steps of a reply have one form.
             self._form = _form_of(self.agent)
@@ -194,16 +196,18 @@ class ToolWriting:
             job_id=self.job_id,
             step=number,
         )
-        answer = reader_for(self._form, self.agent.tools)
+        answer = AnswerReader(self.agent.tools, self._form)
         show = _Shown(self._parts, on_text)
         call = await let_call_through(self.session_id, prepare)
-        try:
-            reply = await make_call(call, on_text=lambda piece: show.add(answer.take(piece)))
-        finally:
-            # Even if the reply broke off, the text that `answer` has held back is shown.
-            end = answer.end()
-            show.add(end.text)
-        return reply, end
+        reply = await make_call(call, on_text=show.add, answer=answer)
+        if is_native:
+            # A call in the text has no id, and its result is told by an id.
+            called = tuple(
+                replace(one, call_id=one.call_id or own_id(at))
+                for at, one in enumerate(reply.tool_calls)
+            )
+            reply = replace(reply, tool_calls=called)
+        return reply
 
     def _layers(self) -> list[Layer]:
         """Return the layers of the request, with the tools after the instructions and the earlier
@@ -233,18 +237,18 @@ class ToolWriting:
 
     async def _run(self, call: ToolCall, context: ToolContext, number: int) -> ToolResult:
         """Run a tool call and return its result. If the call cannot be run, the result says why."""
-        tool = self._tools.get(call.name)
+        tool = self._tools.get(name_meant(call.name, self._tools))
         if call.problem:
             return ToolResult(call.problem)
         if tool is None:
             names = ", ".join(self._tools) or "none"
             return ToolResult(f"There is no tool of this name. The tools are: {names}.")
         try:
-            payload = _arguments_of(call)
+            payload = arguments_meant(call.arguments, tool.arguments)
             arguments = check_payload(payload, tool.arguments)
         except InvalidReply as invalid:
             return ToolResult(f"It was not run: {str(invalid)[:_LONGEST_PROBLEM]}.")
-        made = (call.name, json.dumps(payload, sort_keys=True))
+        made = (tool.name, json.dumps(payload, sort_keys=True))
         if self._made.get(made) == len(self._changes):
             return ToolResult(_REPEATED)
         answers: tuple[ToolArguments | None, ...] = ()
@@ -311,7 +315,7 @@ class ToolWriting:
         is_next_last = step.number + 1 == self._last_step
         remarks = [*([problem] if problem else []), *([_LAST] if is_next_last else [])]
         if self._form != "native":
-            wrote = Piece(reply.text, has_elements=True, has_calls=True)
+            wrote = Piece(reply.written, has_elements=True, has_calls=True)
             came = [f"{at}. {run.call.name}: {run.sentence}" for at, run in enumerate(step.runs, 1)]
             self._said += [
                 Layer("STEP", (wrote,), role="assistant", has_heading=False),
@@ -365,22 +369,12 @@ class _Shown:
                 self.on_text(text)
 
 
-def _arguments_of(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments of a call. Raises InvalidReply if they are not a JSON object."""
-    try:
-        said = json.loads(call.arguments.strip() or "{}")
-    except (ValueError, RecursionError):
-        raise InvalidReply("its arguments are no JSON object") from None
-    if not isinstance(said, dict):
-        raise InvalidReply("its arguments are no JSON object")
-    return said
-
-
 def _sendable(call: ToolCall) -> str:
     """Return the arguments as a JSON object, because some servers fail at any other arguments."""
     try:
-        return json.dumps(_arguments_of(call))
-    except (InvalidReply, RecursionError):
+        said = decoded(call.arguments)
+        return json.dumps(said if isinstance(said, dict) else {})
+    except RecursionError:
         return "{}"
 
 

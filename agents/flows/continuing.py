@@ -7,7 +7,7 @@ cannot be made or breaks off, the reply stays cut, and `Attempt.was_cut` says so
 import logging
 from collections.abc import Callable
 
-from agents.calling.calls import Reply, let_call_through, make_call
+from agents.calling.calls import Reply, let_call_through, make_prose_call
 from agents.calling.prepared_calls import PreparedCall, prepare_call
 from agents.flows.reply_texts import ReplyReader
 from agents.prompting.layers import Layer, Piece, text_layer
@@ -27,10 +27,10 @@ async def write_whole(call: PreparedCall, reader: ReplyReader, show: Show) -> Re
     A small model is not continued, because its limit is what keeps its replies short.
     """
     if reader.is_small:
-        return await make_call(call, on_text=show, is_enough=reader.is_enough)
+        return await make_prose_call(call, on_text=show, is_enough=reader.is_enough)
     words = WholeWords()
     try:
-        reply = await make_call(call, on_text=lambda piece: show(words.take(piece)))
+        reply = await make_prose_call(call, on_text=lambda piece: show(words.take(piece)))
         if not reply.was_cut or reader.has_ended:
             return reply
         before = without_half_word(reply.text)
@@ -65,7 +65,9 @@ async def _continue(
         show(text)
 
     try:
-        more = await make_call(following, on_text=lambda piece: take(seam.take(front.take(piece))))
+        more = await make_prose_call(
+            following, on_text=lambda piece: take(seam.take(front.take(piece)))
+        )
         was_cut = more.was_cut
     except ProviderError as error:
         logger.warning("a reply stays cut: %s", type(error).__name__)

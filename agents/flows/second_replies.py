@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agents.calling.calls import let_call_through, make_call
+from agents.calling.calls import let_call_through, make_prose_call
 from agents.calling.prepared_calls import PreparedCall
 from agents.flows.reply_texts import FinishedReply, ReplyReader
 from agents.prompting.refusals import is_refusal
@@ -99,7 +99,7 @@ async def _second(
         return None
     live.replace("", why)
     try:
-        reply = await make_call(
+        reply = await make_prose_call(
             again,
             on_text=lambda piece: reader.show(piece, live.append),
             is_enough=reader.is_enough,

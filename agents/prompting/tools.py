@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.prompting.forms.schemas import json_schema_for
+from agents.prompting.forms.schemas import argument_schema
 from agents.prompting.layers import Piece
 from agents.providers.base import ToolSchema
 from sessions.limits import CHANGE_NAME_CHAR_LIMIT
@@ -101,7 +101,7 @@ class AnswerTool(Generic[ArgumentsT]):
 
     @cached_property
     def schema(self) -> ToolSchema:
-        return ToolSchema(self.name, self.description, json_schema_for(self.arguments))
+        return ToolSchema(self.name, self.description, argument_schema(self.arguments))
 
 
 @dataclass(frozen=True)
@@ -141,5 +141,9 @@ class Tool:
 
     @cached_property
     def schema(self) -> ToolSchema:
-        """The tool's schema. It has only texts, numbers, booleans, choices, lists and objects."""
-        return ToolSchema(self.name, self.description, json_schema_for(self.arguments))
+        """The tool's schema, with descriptions and bounds. It has only texts, numbers, booleans,
+        choices, lists and objects."""
+        return ToolSchema(self.name, self.description, argument_schema(self.arguments))
+
+
+AnyTool = Tool | AnswerTool[Any]

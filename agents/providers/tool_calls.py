@@ -58,11 +58,11 @@ class GatheredCalls:
         ids = {call.call_id for call in calls}
         if len(ids) < len(calls):
             calls = [
-                ToolCall(_own_id(number), call.name, call.arguments, call.problem)
+                ToolCall(own_id(number), call.name, call.arguments, call.problem)
                 for number, call in enumerate(calls)
             ]
         if self._has_too_many:
-            calls.append(ToolCall(_own_id(MOST_CALLS), "too_many", "{}", TOO_MANY))
+            calls.append(ToolCall(own_id(MOST_CALLS), "too_many", "{}", TOO_MANY))
         return calls
 
     def _take(self, fragment: dict[str, object]) -> int:
@@ -96,14 +96,14 @@ class GatheredCalls:
 
 
 def _as_call(number: int, fragments: _Fragments) -> ToolCall:
-    call_id = fragments.call_id if _ID.fullmatch(fragments.call_id) else _own_id(number)
+    call_id = fragments.call_id if _ID.fullmatch(fragments.call_id) else own_id(number)
     name = _NOT_IN_A_NAME.sub("_", fragments.name[:LONGEST_NAME]) or "unnamed"
     if fragments.length > MOST_ARGUMENTS:
         return ToolCall(call_id, name, "{}", TOO_LONG)
     return ToolCall(call_id, name, as_text("".join(fragments.arguments)))
 
 
-def _own_id(number: int) -> str:
+def own_id(number: int) -> str:
     # The id has nine letters and digits, because Mistral accepts no other ids.
     return f"call{number:05d}"
 

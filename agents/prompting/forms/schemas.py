@@ -7,6 +7,7 @@ null in place of an empty value, but never fill in missing values.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
@@ -253,6 +254,31 @@ def json_schema_for(model: type[BaseModel], *, tight: bool = False) -> dict[str,
     return _plain_schema(source, source.get("$defs", {}), name="", tight=tight)
 
 
+@cache
+def argument_schema(model: type[BaseModel], *, says_optional: bool = False) -> dict[str, Any]:
+    """Return the schema of a tool's arguments, with what they mean and the bounds within which they
+    are accepted.
+
+    Every key is required, because models are to name all of them. If `says_optional` is True, only
+    those are that have no default.
+    """
+    source = model.model_json_schema()
+    said = _OF_ARGUMENTS if says_optional else _OF_ARGUMENTS - {"required"}
+    return _plain_schema(source, source.get("$defs", {}), name="", tight=False, said=said)
+
+
+def without_lengths(schema: Any) -> Any:
+    """Return the schema without the bounds that strict modes of hosted servers refuse, and that
+    make the grammar of a local server large."""
+    match schema:
+        case dict():
+            kept = {key: part for key, part in schema.items() if key not in _LENGTHS}
+            return {key: without_lengths(part) for key, part in kept.items()}
+        case list():
+            return [without_lengths(part) for part in schema]
+    return schema
+
+
 def lock_schema_for(*, tight: bool = False) -> dict[str, Any]:
     """Return agent 0's schema. A small model is not asked for the roster, which would only take
     time."""
@@ -307,7 +333,7 @@ def _without(schema: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def check_payload(payload: Payload, model: type[Model]) -> Model:
     """Return the payload as an instance of `model`. Raises InvalidReply if the payload does not
-    have this shape or cannot be stored."""
+    have this shape or cannot be stored; the message says what is allowed."""
     check_storable(payload)
     try:
         return model.model_validate(payload)
@@ -318,36 +344,55 @@ def check_payload(payload: Payload, model: type[Model]) -> Model:
         raise InvalidReply("; ".join(problems[:_MAX_PROBLEMS]) + tail) from None
 
 
+# The keywords of the schema of an argument that models are told beside its type, and those of them
+# that are the lengths of texts.
+_OF_ARGUMENTS = frozenset(
+    {"description", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength"}
+    | {"maxLength", "minItems", "maxItems", "required"}
+)
+_LENGTHS = frozenset({"minLength", "maxLength"})
+
+
 def _plain_schema(
-    node: dict[str, Any], definitions: dict[str, Any], *, name: str, tight: bool
+    node: dict[str, Any],
+    definitions: dict[str, Any],
+    *,
+    name: str,
+    tight: bool,
+    said: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
-    """Return pydantic's schema of one field, reduced to keywords that every server understands."""
+    """Return pydantic's schema of one field, reduced to keywords that every server understands and
+    to those in `said`."""
+    part = partial(_plain_schema, definitions=definitions, tight=tight, said=said)
     if "$ref" in node:
         target = definitions[node["$ref"].rpartition("/")[2]]
-        return _plain_schema(target, definitions, name=name, tight=tight)
+        return part({**target, **{key: node[key] for key in said & node.keys()}}, name=name)
+    if "anyOf" in node:
+        [one] = [each for each in node["anyOf"] if each.get("type") != "null"]
+        return part({**one, **{key: node[key] for key in said & node.keys()}}, name=name)
     kind = node["type"]
+    more = {key: node[key] for key in node if key in said}
     if kind == "object":
-        properties = {
-            key: _plain_schema(value, definitions, name=key, tight=tight)
-            for key, value in node["properties"].items()
-        }
+        properties = {key: part(value, name=key) for key, value in node["properties"].items()}
+        required = node.get("required", []) if "required" in said else list(properties)
         return {
             "type": kind,
+            **more,
             "properties": properties,
-            "required": list(properties),
+            "required": required,
             "additionalProperties": False,
         }
     if kind == "array":
-        items = _plain_schema(node["items"], definitions, name=name, tight=tight)
+        items = part(node["items"], name=name)
         bound = {"maxItems": _TIGHT_LISTS.get(name, _TIGHT_ITEMS)} if tight else {}
-        return {"type": kind, "items": items, **bound}
+        return {"type": kind, **more, "items": items, **bound}
     if "const" in node:
-        return {"type": kind, "enum": [node["const"]]}
+        return {"type": kind, **more, "enum": [node["const"]]}
     if "enum" in node:
-        return {"type": kind, "enum": node["enum"]}
+        return {"type": kind, **more, "enum": node["enum"]}
     if kind == "string" and tight:
         return {"type": kind, "maxLength": _TIGHT_LENGTHS.get(name, _TIGHT_LENGTH)}
-    return {"type": kind}
+    return {"type": kind, **more}
 
 
 def check_storable(payload: Payload) -> None:
@@ -357,27 +402,35 @@ def check_storable(payload: Payload) -> None:
 
 
 def _describe(details: ErrorDetails) -> str:
-    """Return a description of one problem: its place and its kind, without the payload's words."""
+    """Return a description of one problem: its place, its kind and what is allowed, without the
+    payload's words."""
     where = ".".join(str(part) for part in details["loc"]) or "the object"
-    bounds = details.get("ctx", {})
-    match details["type"]:
-        case "missing":
-            return f"{where} is missing"
-        case "literal_error":
-            return f"{where} must be {bounds['expected']}"
-        case "string_type":
-            return f"{where} must be text"
-        case "string_too_long":
-            return f"{where} is longer than {bounds['max_length']} characters"
-        case "list_type":
-            return f"{where} must be a list"
-        case "too_long":
-            return f"{where} has more than {bounds['max_length']} entries"
-        case "too_short":
-            return f"{where} must not be empty"
-        case "model_type" | "dict_type":
-            return f"{where} must be an object"
-        case kind if kind.startswith("int_"):
-            return f"{where} must be a whole number"
-        case _:
-            return f"{where} is not acceptable"
+    kind, bounds = details["type"], details.get("ctx", {})
+    if kind in ("too_short", "string_too_short") and bounds["min_length"] == 1:
+        return f"{where} must not be empty"
+    told = _PROBLEMS.get(kind) or next(
+        (text for begin, text in _PROBLEMS.items() if kind.startswith(begin)), "is not acceptable"
+    )
+    return f"{where} {told.format(**bounds)}"
+
+
+# What the kinds of pydantic's errors mean, or those that begin so.
+_PROBLEMS = {
+    "missing": "is missing",
+    "literal_error": "must be {expected}",
+    "string_type": "must be text",
+    "string_too_long": "is longer than {max_length} characters",
+    "string_too_short": "must have at least {min_length} characters",
+    "list_type": "must be a list",
+    "too_long": "has more than {max_length} entries",
+    "too_short": "must have at least {min_length} entries",
+    "model_type": "must be an object",
+    "dict_type": "must be an object",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "greater_than": "must be more than {gt}",
+    "less_than": "must be less than {lt}",
+    "int_": "must be a whole number",
+    "float_": "must be a number",
+    "bool_": "must be true or false",
+}

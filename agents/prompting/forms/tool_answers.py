@@ -1,38 +1,63 @@
-"""Reads an answer with tool calls while it arrives, and separates the text to show from the calls.
+"""Reads an answer while it arrives, and separates the words to show from the calls of tools.
 
-Only calls that the model writes in this answer are read. A call does not count if it is incomplete
-or not in the form that the request asked for.
+A model may write its calls in a form of its own, whatever the request asked for, and even if the
+request has no tools. This reader knows the forms (`call_marks`, `call_shapes`). A call is never
+shown, even if it breaks off. Text that may become a call is held back until that is clear, and is
+shown unchanged if it is none.
+
+What is shown and called depends only on the signs of the answer, and not on the pieces in which
+they come.
 """
 
-import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
 
-from pydantic_core import from_json
-
-from agents.prompting.escaping import CALL_ELEMENT, CALLS_KEY
-from agents.prompting.forms.tolerant_xml import read_element
-from agents.prompting.tools import Tool, ToolForm
-from agents.providers.base import ToolCall
-from agents.providers.tool_calls import (
-    LONGEST_NAME,
-    MOST_ARGUMENTS,
-    MOST_CALLS,
-    TOO_LONG,
-    TOO_MANY,
-    arguments_text,
+from agents.prompting.forms.call_marks import (
+    TOOL_FENCES,
+    Found,
+    call_starts,
+    find_here,
+    unfinished_mark,
+    word_starts,
 )
+from agents.prompting.forms.call_shapes import (
+    Said,
+    call_in_element,
+    call_of,
+    calls_in_code,
+    is_asked_key,
+    may_become_call,
+    said_in,
+)
+from agents.prompting.forms.json_scanning import LOOK_AHEAD, JsonScan
+from agents.prompting.forms.tool_arguments import ARGUMENT_KEYS, NAME_KEYS
+from agents.prompting.tools import AnyTool, ToolForm
+from agents.providers.base import ToolCall
+from agents.providers.tool_calls import MOST_ARGUMENTS, MOST_CALLS, TOO_MANY
 
 # The fraction by which an unfinished object has to grow before it is read again. If it were read
 # again for each piece, the time would grow with the square of the object's length.
 _GROWTH = 1 / 64
-_OBJECT = re.compile(r"\s*+(?:```\w*+\s*+)?\{")
-_MAY_BECOME_ONE = re.compile(r"\s*+(?:`{1,3}\w{0,9}+\s*+)?")
+_FENCE_END = re.compile(r"```+")
+_LAST_WORD = re.compile(r"(?<![\w.])[A-Za-z][\w.]*\Z")
+_SPACE = re.compile(r"\s*")
+# The most signs of a call in Python, and of something unreadable between two marks.
+_LONGEST_CODE = 4_000
+_CODE_SIGN = re.compile(r"[()\[\]{}\"']|\\(?:.|\Z)", re.DOTALL)
+# How many objects with a text may stand within each other.
+_MOST_WITHIN = 3
+# The most signs of the words before, in which the text of an object may stand already.
+_COMPARED = 4_000
+_IN_ARGUMENTS = frozenset(ARGUMENT_KEYS)
 
 NO_OBJECT = "Your answer was no whole JSON object of the form that was asked for. No call was made."
 BROKEN_CALL = "A call broke off before its end and was not made."
+
+Value = TypeVar("Value")
+Waiting = Generator[None, None, Value]
 
 
 @dataclass(frozen=True)
@@ -46,184 +71,431 @@ class AnswerEnd:
     problem: str = ""
 
 
-class AnswerReader(Protocol):
+@dataclass(frozen=True)
+class CallSoFar:
+    """A call that is being written: its name, and its arguments as far as they can be read. The
+    last text in them may be cut."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass
+class _Run:
+    """What may be one call or several, with the marks around them."""
+
+    raw: list[str] = field(default_factory=list)
+    said: list[Said] = field(default_factory=list)
+    # The name that stands before the arguments, and the words of it that are no name if nothing
+    # follows.
+    name: str = ""
+    loose: list[str] = field(default_factory=list)
+    mark: str = ""
+    # True behind a mark or in a fence, until it is closed.
+    is_within: bool = False
+    in_fence: bool = False
+    has_mark: bool = False
+    is_broken: bool = False
+    # The space behind `raw`.
+    space: str = ""
+
+
+@dataclass
+class _Code:
+    """A call in Python, which ends with the bracket that closes it."""
+
+    parts: list[str] = field(default_factory=list)
+    length: int = 0
+    open_brackets: int = 0
+    quote: str = ""
+    is_closed: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
+
+    def end_in(self, text: str, at: int, *, is_over: bool) -> int:
+        """Return the place behind the next sign that matters, or behind the words before it."""
+        room = at + _LONGEST_CODE - self.length
+        sign = _CODE_SIGN.search(text, at, room)
+        if sign is None:
+            return min(len(text), room)
+        # A sign behind a backslash may be still to come.
+        is_cut = sign[0] == "\\" and sign.end() == len(text) and not is_over
+        return sign.start() if is_cut else sign.end()
+
+    def take(self, text: str) -> None:
+        self.parts.append(text)
+        self.length += len(text)
+        sign = text[-1:]
+        if len(text) > 1 and text[-2] == "\\":
+            return
+        if self.quote:
+            self.quote = "" if sign == self.quote else self.quote
+        elif sign and sign in "\"'":
+            self.quote = sign
+        elif sign and sign in "()[]{}":
+            self.open_brackets += 1 if sign in "([{" else -1
+            self.is_closed = self.open_brackets <= 0
+
+
+class AnswerReader:
+    """The reader of one answer of an agent with these tools, or with none. `form` is the form in
+    which the request asked for calls."""
+
+    def __init__(self, tools: Sequence[AnyTool] = (), form: ToolForm = "native") -> None:
+        self._tools = {tool.name: tool.schema.parameters for tool in tools}
+        self._names = frozenset(self._tools)
+        self._is_json = form == "json"
+        # The text that was not read yet, from the place `_at` on, and the sign before it.
+        self._text, self._at = "", 0
+        self._is_over = False
+        self._out: list[str] = []
+        self._has_shown = False
+        # The last words that were shown, and the text of an object that was shown while it came.
+        self._before = ""
+        self._streamed = ""
+        self._depth = 0
+        self._calls: list[ToolCall] = []
+        self._problem = ""
+        self._scan: JsonScan | None = None
+        self._name = ""
+        self._reading = self._read()
+
     def take(self, piece: str) -> str:
         """Read the next piece of the answer, and return the text that can be shown now."""
+        kept = max(self._at - 1, 0)
+        self._text, self._at = self._text[kept:] + piece, self._at - kept
+        next(self._reading, None)
+        return self._drain()
 
     def end(self) -> AnswerEnd:
         """Return the rest of the text and the tool calls. This method may be called only once."""
+        self._is_over = True
+        next(self._reading, None)
+        return AnswerEnd(self._drain(), tuple(_bounded(self._calls)), self._problem)
 
+    @property
+    def call_so_far(self) -> CallSoFar | None:
+        """The call that is being written, as far as it has come."""
+        value = self._scan.value_so_far() if self._scan else None
+        return call_so_far(self._name, value)
 
-def reader_for(form: ToolForm, tools: Sequence[Tool]) -> AnswerReader:
-    match form:
-        case "json":
-            return JsonAnswer()
-        case "xml":
-            return XmlAnswer({tool.name: tool.schema.parameters for tool in tools})
-    return PlainAnswer()
+    @cached_property
+    def _inner(self) -> "AnswerReader":
+        return self._inner_reader()
 
+    def _drain(self) -> str:
+        text = "".join(self._out)
+        self._out.clear()
+        return text
 
-class PlainAnswer:
-    """A reader of an answer that is only text, because the server sends tool calls separately."""
+    def _show(self, text: str) -> None:
+        if text:
+            self._out.append(text)
+            self._before = (self._before + text)[-_COMPARED:]
+            self._has_shown = self._has_shown or not text.isspace()
 
-    def take(self, piece: str) -> str:
-        return piece
+    def _read(self) -> Waiting[None]:
+        while found := (yield from self._pass_words()):
+            run = _Run()
+            yield from self._read_run(run, found)
+            self._settle(run)
 
-    def end(self) -> AnswerEnd:
-        return AnswerEnd()
+    def _pass_words(self) -> Waiting[Found | None]:
+        """Show words up to a place at which a call begins. Return None at the end of the answer."""
+        starts = call_starts(self._names)
+        while True:
+            start = starts.search(self._text, self._at)
+            until = start.start() if start else self._until_name()
+            self._show(self._text[self._at : until])
+            self._at = until
+            if start:
+                found = yield from self._find_here(_Run())
+                if found:
+                    return found
+                if self._is_over and self._is_unfinished_mark():
+                    self._at = len(self._text)
+                    self._problem = NO_OBJECT if self._is_json else BROKEN_CALL
+                else:
+                    self._show(self._text[self._at])
+                    self._at += 1
+            elif self._is_over:
+                return None
+            else:
+                yield
 
+    def _until_name(self) -> int:
+        """Return the place up to which the text can be shown: before a word that may become the
+        name of a tool, or its end."""
+        if self._is_over or not self._names:
+            return len(self._text)
+        near = max(self._at, len(self._text) - LOOK_AHEAD)
+        word = _LAST_WORD.search(self._text, near)
+        is_start = word and word[0].rpartition(".")[2] in word_starts(self._names)
+        return word.start() if word and is_start else len(self._text)
 
-class JsonAnswer:
-    """A reader of an answer that is one JSON object with a text and a list of calls. An answer in
-    another form counts as text."""
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._length = 0
-        self._read_at = 0.0
-        self._shown = ""
-
-    def take(self, piece: str) -> str:
-        self._parts.append(piece)
-        self._length += len(piece)
-        if self._length < self._read_at:
-            return ""
-        self._read_at = self._length * (1 + _GROWTH)
-        return self._show(self._read_text())
-
-    def end(self) -> AnswerEnd:
-        answer = "".join(self._parts)
-        if not _OBJECT.match(answer):
-            return AnswerEnd(self._show(answer))
-        try:
-            # The decoder accepts line breaks inside strings, which small models write.
-            said, _ = json.JSONDecoder(strict=False).raw_decode(answer, answer.index("{"))
-        except (ValueError, RecursionError):
-            return AnswerEnd(self._show(self._read_text()), problem=NO_OBJECT)
-        text, calls = said.get("text", ""), said.get(CALLS_KEY, [])
-        if not (isinstance(text, str) and isinstance(calls, list)):
-            return AnswerEnd(problem=NO_OBJECT)
-        return AnswerEnd(self._show(text), _bounded([_call_in(one) for one in calls]))
-
-    def _read_text(self) -> str:
-        answer = "".join(self._parts)
-        if not (begin := _OBJECT.match(answer)):
-            return "" if _MAY_BECOME_ONE.fullmatch(answer) else answer
-        try:
-            said = from_json(answer[begin.end() - 1 :], allow_partial="trailing-strings")
-        except ValueError:
-            return ""
-        text = said.get("text")
-        return text if isinstance(text, str) else ""
-
-    def _show(self, text: str) -> str:
-        """Return the part of the text that was not shown yet, or "" if the text does not begin with
-        the part that was shown."""
-        if not text.startswith(self._shown):
-            return ""
-        new = text[len(self._shown) :]
-        self._shown = text
-        return new
-
-
-_BEGIN = f"<{CALL_ELEMENT}"
-_END = f"</{CALL_ELEMENT}>"
-_TAG = re.compile(rf"{_BEGIN}\s+name\s*=\s*[\"']?(?P<name>[^\"'<>\s/]*)[^<>]*?(?P<is_whole>/?)>")
-_LONGEST_TAG = 200
-
-
-class XmlAnswer:
-    """A reader of a text with calls in XML. A call is never shown, even if it breaks off."""
-
-    def __init__(self, parameters: Mapping[str, Mapping[str, Any]]) -> None:
-        self._parameters = parameters
-        # The end of the text so far, if the start or end tag of a call may begin there.
-        self._held = ""
-        # The name of the tool in the open call, or None if no call is open. The next field has the
-        # content of the call, or None if the content is too long.
-        self._name: str | None = None
-        self._inside: list[str] | None = []
-        self._length = 0
-        self._calls: list[ToolCall] = []
-
-    def take(self, piece: str) -> str:
-        self._held += piece
-        shown: list[str] = []
-        while self._step(shown):
-            pass
-        return "".join(shown)
-
-    def end(self) -> AnswerEnd:
-        is_broken = self._name is not None or bool(_TAG.match(self._held))
-        text = "" if is_broken else self._held
-        return AnswerEnd(text, _bounded(self._calls), BROKEN_CALL if is_broken else "")
-
-    def _step(self, shown: list[str]) -> bool:
-        """Read the part of the held text that is complete. Return False if more text has to arrive
-        before anything else can be read."""
-        return self._step_in_text(shown) if self._name is None else self._step_in_call()
-
-    def _step_in_text(self, shown: list[str]) -> bool:
-        at = self._held.find(_BEGIN)
-        if at < 0:
-            # The start tag of a call may begin in the last characters, at the last "<" of the text.
-            last = max(len(self._held) - len(_BEGIN) + 1, 0)
-            at = self._held.rfind("<", last)
-            if at < 0 or not _BEGIN.startswith(self._held[at:]):
-                at = len(self._held)
-            shown.append(self._held[:at])
-            self._held = self._held[at:]
-            return False
-        shown.append(self._held[:at])
-        self._held = self._held[at:]
-        if tag := _TAG.match(self._held[:_LONGEST_TAG]):
-            self._name, self._inside, self._length = tag["name"], [], 0
-            self._held = self._held[tag.end() :]
-            if tag["is_whole"]:
-                self._close()
+    def _is_unfinished_mark(self) -> bool:
+        rest = self._text[self._at :]
+        if self._is_json and not self._has_shown and rest.strip() in ("{", "[", "[{"):
             return True
-        if ">" not in self._held and len(self._held) < _LONGEST_TAG:
-            return False
-        shown.append(_BEGIN)
-        self._held = self._held[len(_BEGIN) :]
-        return True
+        return ">" not in rest and "]" not in rest and unfinished_mark(rest)
 
-    def _step_in_call(self) -> bool:
-        inside, end, after = self._held.partition(_END)
+    def _find_here(self, run: _Run) -> Waiting[Found | None]:
+        while True:
+            if window := self._text[self._at : self._at + LOOK_AHEAD]:
+                found = find_here(
+                    window,
+                    self._names,
+                    is_whole=self._is_over,
+                    within=run.is_within,
+                    in_fence=run.in_fence,
+                )
+                if found != "open":
+                    return found
+            elif self._is_over:
+                return None
+            yield
+
+    def _take(self, run: _Run, until: int) -> str:
+        text, self._at = self._text[self._at : until], until
+        run.raw += [run.space, text]
+        run.space = ""
+        return text
+
+    def _read_run(self, run: _Run, found: Found | None) -> Waiting[None]:
+        while found:
+            text = self._take(run, self._at + len(found.text))
+            run.loose = [*run.loose, text] if found.kind == "name" else []
+            yield from self._read_found(run, found)
+            if run.is_broken:
+                return
+            yield from self._skip_space(run)
+            mark, found = found, (yield from self._find_here(run))
+            if found is None and mark.kind == "mark" and mark.text[0] == "<" and not mark.is_end:
+                yield from self._read_between(run, _closing_of(mark))
+                return
+            if not (run.is_within or (found and found.kind == "mark" and found.is_end)):
+                return
+
+    def _read_found(self, run: _Run, found: Found) -> Waiting[None]:
+        match found.kind:
+            case "mark":
+                run.is_within, run.mark, run.has_mark = not found.is_end, found.name, True
+            case "fence" if found.name in TOOL_FENCES and not run.in_fence:
+                yield from self._read_between(run, _FENCE_END)
+            case "fence":
+                run.in_fence = run.is_within = not found.is_end
+            case "name" if run.mark != "CALL_ID" and found.name != "function":
+                run.name = found.name
+            case "json":
+                yield from self._read_json(run)
+            case "code":
+                yield from self._read_code(run)
+            case "element":
+                yield from self._read_element(run, found)
+
+    def _read_between(self, run: _Run, closing: re.Pattern[str]) -> Waiting[None]:
+        """Read what stands in a fence for calls or between two marks, in whichever form. If nothing
+        closes it, it is left to be words."""
+        begin = self._at
+        while True:
+            window = self._text[begin : begin + _LONGEST_CODE]
+            end = closing.search(window)
+            if end or self._is_over or len(window) == _LONGEST_CODE:
+                break
+            yield
         if not end:
-            keep = max(len(self._held) - len(_END) + 1, 0)
-            inside, after = self._held[:keep], self._held[keep:]
-        self._held = after
-        self._length += len(inside)
-        if self._length > MOST_ARGUMENTS:
-            self._inside = None
-        elif self._inside is not None:
-            self._inside.append(inside)
-        if end:
-            self._close()
-        return bool(end)
-
-    def _close(self) -> None:
-        name, self._name = (self._name or "")[:LONGEST_NAME], None
-        if len(self._calls) > MOST_CALLS:
             return
-        if self._inside is None:
-            self._calls.append(ToolCall("", name, "{}", TOO_LONG))
+        inside = self._take(run, begin + end.start())
+        self._take(run, begin + end.end())
+        reader = self._inner_reader()
+        reader.take(inside)
+        calls = [*reader.end().calls] or calls_in_code(inside, self._tools)
+        run.said.append(Said(calls, is_whole=bool(calls)))
+
+    def _skip_space(self, run: _Run) -> Waiting[None]:
+        while True:
+            if space := _SPACE.match(self._text, self._at):
+                run.space += space[0]
+                self._at = space.end()
+            if self._at < len(self._text) or self._is_over:
+                return
+            yield
+
+    def _read_json(self, run: _Run) -> Waiting[None]:
+        scan = self._scan = JsonScan()
+        self._name = run.name
+        is_first = not self._has_shown and bool(self._names)
+        read_at, length = 0.0, 0
+        while True:
+            until = scan.take(self._text, self._at, is_over=self._is_over)
+            length += len(self._take(run, until))
+            if is_first and (length >= read_at or scan.is_done):
+                read_at = length * (1 + _GROWTH)
+                self._stream(_text_in(scan.value_so_far()))
+            if scan.is_done or self._is_over:
+                break
+            yield
+        self._scan = None
+        self._judge(run, scan, is_first=is_first)
+
+    def _judge(self, run: _Run, scan: JsonScan, *, is_first: bool) -> None:
+        """Find out what a value of JSON says, which was read to its end."""
+        name, run.name = run.name, ""
+        value = None if scan.is_prose else scan.value()
+        is_text = is_first or self._is_json
+        said: Said | None = None
+        if name and isinstance(value, dict):
+            said = Said([call_of(name, value, self._tools)])
+        elif value is not None:
+            said = said_in(value, self._tools, may_be_text=is_text)
+        is_whole = scan.is_closed or scan.lacks_only_brackets_outside(_IN_ARGUMENTS)
+        if said and said.is_whole and (is_whole or (scan.is_done and not scan.is_too_deep)):
+            run.said.append(said)
             return
-        inside, schema = "".join(self._inside).strip(), self._parameters.get(name)
-        if schema is not None and not inside.startswith("{"):
-            inside = json.dumps(read_element(inside, name, schema))
-        self._calls.append(ToolCall("", name, inside))
+        is_call = said is not None or bool(self._streamed) or (run.has_mark and not run.in_fence)
+        if not scan.is_done and not is_call:
+            is_call = bool(name) or may_become_call(value, self._tools)
+            is_call = is_call or (self._is_json and is_first)
+        if is_call or (is_first and scan.is_too_deep):
+            run.said.append(Said(text=said.text if said else None, is_whole=False))
+            run.is_broken = not scan.is_closed
+
+    def _stream(self, text: str) -> None:
+        """Show the text of an object that is being written, as far as it is new."""
+        if text.startswith(self._streamed):
+            new = text[len(self._streamed) :]
+            self._streamed = text
+            self._show(self._inner.take(new) if self._depth < _MOST_WITHIN else new)
+
+    def _read_code(self, run: _Run) -> Waiting[None]:
+        """Read a call in Python up to the bracket that closes it."""
+        code = _Code()
+        while not code.is_closed and code.length < _LONGEST_CODE:
+            until = code.end_in(self._text, self._at, is_over=self._is_over)
+            is_waiting = until == self._at or until == len(self._text)
+            code.take(self._take(run, until))
+            if is_waiting and not code.is_closed:
+                if self._is_over:
+                    break
+                yield
+        calls = calls_in_code(code.text, self._tools) if code.is_closed else []
+        if calls or run.has_mark or self._is_over:
+            run.said.append(Said(calls, is_whole=bool(calls)))
+
+    def _read_element(self, run: _Run, found: Found) -> Waiting[None]:
+        """Read an element up to the tag that closes it."""
+        name = found.name or run.name
+        run.name = ""
+        if found.is_end:
+            run.said.append(Said([call_in_element(name, "", self._tools)]))
+            return
+        closing = _closing_of(found)
+        parts: list[str] = []
+        length = 0
+        while not (end := closing.search(self._text, self._at)):
+            # The closing tag may begin at the last "<" of the text.
+            near = self._text.rfind("<", max(self._at, len(self._text) - 40))
+            part = self._take(run, near if near >= 0 and not self._is_over else len(self._text))
+            length += len(part)
+            parts.append(part if length <= MOST_ARGUMENTS + 1 else "")
+            if self._is_over:
+                run.is_broken = True
+                break
+            yield
+        else:
+            inside = self._take(run, end.start())
+            self._take(run, end.end())
+            length += len(inside)
+            parts.append(inside[: MOST_ARGUMENTS + 1])
+        inside = "".join(parts) if length <= MOST_ARGUMENTS else "x" * length
+        if run.is_broken:
+            scan = JsonScan()
+            scan.take(inside.strip(), 0, is_over=True)
+            run.is_broken = not (inside.strip()[:1] == "{" and scan.is_closed)
+        whole = [] if run.is_broken else [call_in_element(name, inside, self._tools)]
+        run.said.append(Said(whole, is_whole=not run.is_broken))
+
+    def _settle(self, run: _Run) -> None:
+        """Take the calls of a run, or show it as words if it has none."""
+        is_at_end = self._is_over and self._at >= len(self._text)
+        if not run.said and run.has_mark and (is_at_end or not run.is_within):
+            # A mark that nothing follows begins a call that broke off. One that closes what was
+            # taken already says nothing.
+            is_rest = not run.is_within and bool(self._calls or self._problem)
+            run.said += [Said()] if is_rest else [Said(is_whole=False)] if run.is_within else []
+        if not run.said:
+            self._show("".join([*run.raw, run.space]))
+            return
+        for said in run.said:
+            self._show_said(said.text)
+            self._add_calls(said.calls)
+            if not said.is_whole:
+                self._problem = NO_OBJECT if self._is_json and not run.has_mark else BROKEN_CALL
+        self._show("".join(run.loose))
+        if self._has_shown:
+            # An empty line before calls and one behind them are one.
+            is_new_line = self._before.endswith("\n")
+            self._show(run.space.lstrip("\n") if is_new_line else run.space)
+
+    def _inner_reader(self) -> "AnswerReader":
+        """Return a reader of what stands within a call or an object, where further calls may
+        stand."""
+        reader = AnswerReader()
+        reader._tools, reader._names = self._tools, self._names
+        reader._depth = self._depth + 1
+        return reader
+
+    def _show_said(self, text: str | None) -> None:
+        """Show the text of an object to its end, unless these words stand before it already."""
+        if text is not None and (self._streamed or text.strip() not in self._before):
+            self._stream(text)
+        end, self._streamed = self._inner.end(), ""
+        del self._inner
+        self._show(end.text)
+        self._add_calls(end.calls)
+        self._problem = end.problem or self._problem
+
+    def _add_calls(self, calls: Sequence[ToolCall]) -> None:
+        self._calls += calls[: max(MOST_CALLS + 1 - len(self._calls), 0)]
 
 
-def _call_in(said: object) -> ToolCall:
-    entry = said if isinstance(said, dict) else {}
-    name, arguments = entry.get("name"), entry.get("arguments", {})
-    text = arguments_text(arguments)
-    named = name[:LONGEST_NAME] if isinstance(name, str) else ""
-    if len(text) > MOST_ARGUMENTS:
-        return ToolCall("", named, "{}", TOO_LONG)
-    return ToolCall("", named, text)
+def call_so_far(name: str, value: Any) -> CallSoFar | None:
+    """Return the call of which this much was read: its name with its arguments, or an object that
+    has both, alone or as the last one of a list."""
+    if name:
+        return CallSoFar(name, value if isinstance(value, dict) else {})
+    for _ in range(4):
+        if isinstance(value, list):
+            value = value[-1] if value else None
+        if not isinstance(value, dict):
+            return None
+        named = next((said for key in NAME_KEYS if isinstance(said := value.get(key), str)), "")
+        if named:
+            arguments = next((value[key] for key in ARGUMENT_KEYS if key in value), None)
+            return CallSoFar(named, arguments if isinstance(arguments, dict) else {})
+        value = next(
+            (said for key, said in value.items() if is_asked_key(key) and key != "text"),
+            value.get("function"),
+        )
+    return None
+
+
+def _text_in(value: Any) -> str:
+    """Return the text of an unfinished object of the form that was asked for."""
+    if isinstance(value, list):
+        return "\n\n".join(filter(None, map(_text_in, value)))
+    if not isinstance(value, dict) or not value or not is_asked_key(next(iter(value))):
+        return ""
+    text = value.get("text")
+    return text if isinstance(text, str) else ""
+
+
+def _closing_of(found: Found) -> re.Pattern[str]:
+    """Return the pattern of the tag that closes an element or a mark."""
+    tag = re.match(r"<[^\w]*((?:\w+:)?\w+)", found.text)
+    return re.compile(rf"<[^\w<>]*/[^\w<>]*{re.escape(tag[1]) if tag else 'tool_call'}[^\w<>]*>")
 
 
 def _bounded(calls: Sequence[ToolCall]) -> list[ToolCall]:

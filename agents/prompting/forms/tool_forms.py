@@ -1,12 +1,13 @@
 """Chooses the form of tool calls for a model, and describes the form to the model."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.facts.model_facts import ModelFacts
 from agents.prompting.escaping import CALL_ELEMENT, CALLS_KEY
 from agents.prompting.forms.reply_forms import form_for
+from agents.prompting.forms.schemas import without_lengths
 from agents.prompting.forms.tolerant_xml import describe_element
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.prompt_files import render_prompt
@@ -47,7 +48,10 @@ def answer_schema(tools: Sequence[Tool]) -> dict[str, Any]:
     if not tools:
         return _object(text={"type": "string"})
     call = [
-        _object(name={"type": "string", "enum": [tool.name]}, arguments=tool.schema.parameters)
+        _object(
+            name={"type": "string", "enum": [tool.name]},
+            arguments=without_lengths(tool.schema.parameters),
+        )
         for tool in tools
     ]
     calls = {"type": "array", "items": call[0] if len(call) == 1 else {"anyOf": call}}
@@ -68,6 +72,24 @@ def _as_json(tool: Tool) -> str:
 
 
 def _as_xml(tool: Tool) -> str:
-    return describe_element(CALL_ELEMENT, tool.schema.parameters).replace(
+    parameters = tool.schema.parameters
+    call = describe_element(CALL_ELEMENT, parameters).replace(
         f"<{CALL_ELEMENT}>", f'<{CALL_ELEMENT} name="{tool.name}">', 1
     )
+    said = [line for name, part in parameters["properties"].items() if (line := _said(name, part))]
+    return "\n".join([call, *said])
+
+
+def _said(name: str, schema: Mapping[str, Any]) -> str:
+    """Return what an argument means and which values are accepted, or "" if there is nothing to
+    say."""
+    inner = schema.get("items", {})
+    bounds = [
+        f"at least {schema[key]}" for key in ("minimum", "minLength", "minItems") if key in schema
+    ] + [f"at most {schema[key]}" for key in ("maximum", "maxLength", "maxItems") if key in schema]
+    units = {"string": " characters", "array": " entries"}.get(schema["type"], "")
+    choices = schema.get("enum", inner.get("enum", ()))
+    parts = [schema.get("description", ""), f"{' and '.join(bounds)}{units}" if bounds else ""]
+    parts.append(f"one of: {', '.join(map(str, choices))}" if choices else "")
+    told = "; ".join(part for part in parts if part)
+    return f"  {name}: {told}" if told else ""

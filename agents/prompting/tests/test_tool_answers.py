@@ -16,7 +16,6 @@ from agents.prompting.forms.tool_answers import (
     NO_OBJECT,
     AnswerEnd,
     AnswerReader,
-    reader_for,
 )
 from agents.prompting.forms.tool_forms import answer_schema, tool_form_for, tools_layer
 from agents.prompting.tools import Tool, ToolArguments, ToolContext, ToolForm, ToolResult
@@ -83,20 +82,20 @@ class TestJson:
         self, text: str, places: list[int], ascii_only: bool
     ) -> None:
         answer = as_json(text, ("go", ARGUMENTS), ("look", {}), ascii_only=ascii_only)
-        shown, end = read(reader_for("json", TOOLS), cut(answer, places))
+        shown, end = read(AnswerReader(TOOLS, "json"), cut(answer, places))
         assert shown == text
         assert calls_of(end) == [("go", ARGUMENTS), ("look", {})]
         assert not end.problem
 
     def test_the_text_is_shown_while_it_is_written(self) -> None:
-        reader = reader_for("json", TOOLS)
+        reader = AnswerReader(TOOLS, "json")
         shown = [reader.take(piece) for piece in ('{"te', 'xt": "I st', "ep \\", "ud8", "3d")]
         assert shown == ["", "I st", "ep ", "", ""]
         assert reader.take("\\ude00 in") == "\N{GRINNING FACE} in"
         assert reader.take('side.", "calls": [') == "side."
 
     def test_of_a_long_text_each_reading_shows_a_sixty_fourth_more_at_most(self) -> None:
-        reader, waiting = reader_for("json", TOOLS), 0
+        reader, waiting = AnswerReader(TOOLS, "json"), 0
         for at, piece in enumerate(as_json("x" * 2_000)):
             waiting = 0 if reader.take(piece) else waiting + 1
             assert waiting < 15 + at / 64
@@ -105,60 +104,60 @@ class TestJson:
 
     @pytest.mark.parametrize(
         "answer",
-        ["```json\n{}\n```", "\n\n{}", "{}\nThat is all."],
-        ids=["in a fence", "behind empty lines", "with words behind it"],
+        ["```json\n{}\n```", "\n\n{}", "[{}]", "```\n[{}]\n```\n"],
+        ids=["in a fence", "behind empty lines", "in a list", "in a list in a fence"],
     )
     def test_what_stands_around_it_is_not_shown(self, answer: str) -> None:
         whole = answer.replace("{}", as_json("I go.", ("go", {"to": "the quay"})))
-        shown, end = read(reader_for("json", TOOLS), whole)
-        assert shown == "I go."
+        shown, end = read(AnswerReader(TOOLS, "json"), whole)
+        assert shown.strip() == "I go."
         assert calls_of(end) == [("go", {"to": "the quay"})]
+
+    def test_words_around_it_are_shown_once(self) -> None:
+        answer = as_json("I go.", ("go", {"to": "the quay"}))
+        for whole in (f"Well then.\n\n{answer}\nThat is all.", f"I go.\n\n{answer}"):
+            shown, end = read(AnswerReader(TOOLS, "json"), whole)
+            words = [line for line in shown.split("\n") if line]
+            assert words in (["Well then.", "I go.", "That is all."], ["I go."])
+            assert calls_of(end) == [("go", {"to": "the quay"})]
 
     def test_the_calls_may_come_first(self) -> None:
         answer = '{"calls": [{"name": "look", "arguments": {}}], "text": "I look."}'
-        shown, end = read(reader_for("json", TOOLS), answer)
+        shown, end = read(AnswerReader(TOOLS, "json"), answer)
         assert (shown, calls_of(end)) == ("I look.", [("look", {})])
 
     @pytest.mark.parametrize("answer", ["I step in.", "", "```\nI step in.", "Yes {sic}", "`"])
     def test_what_is_no_object_is_text(self, answer: str) -> None:
-        shown, end = read(reader_for("json", TOOLS), answer)
+        shown, end = read(AnswerReader(TOOLS, "json"), answer)
         assert (shown, end.calls, end.problem) == (answer, (), "")
-
-    def test_an_object_within_words_calls_nothing(self) -> None:
-        """A JSON object within other words calls no tool, because it may be a quotation from the
-        story."""
-        answer = f"She reads: {as_json('', ('look', {}))}"
-        shown, end = read(reader_for("json", TOOLS), [answer])
-        assert (shown, end.calls) == (answer, ())
 
     @given(st.integers(1, 10_000))
     def test_one_that_breaks_off_calls_nothing(self, place: int) -> None:
         answer = as_json("I go.", ("go", ARGUMENTS))
-        shown, end = read(reader_for("json", TOOLS), [answer[: 1 + place % (len(answer) - 1)]])
+        # If only brackets are missing behind the arguments, nothing else can follow.
+        until = len(answer) - len("}]}")
+        shown, end = read(AnswerReader(TOOLS, "json"), [answer[: 1 + place % (until - 1)]])
         assert "I go.".startswith(shown)
         assert (end.calls, end.problem) == ((), NO_OBJECT)
 
-    @pytest.mark.parametrize(
-        "answer",
-        [
-            '{"text": 7}',
-            '{"text": "", "calls": {}}',
-            '{"text": "a" "b"}',
-            '{"text": nan}',
-            "{" * 99,
-        ],
-    )
+    @pytest.mark.parametrize("missing", [1, 2, 3])
+    def test_brackets_that_are_missing_behind_the_arguments_are_added(self, missing: int) -> None:
+        answer = as_json("I go.", ("go", ARGUMENTS))[:-missing]
+        shown, end = read(AnswerReader(TOOLS, "json"), answer)
+        assert (shown, calls_of(end), end.problem) == ("I go.", [("go", ARGUMENTS)], "")
+
+    @pytest.mark.parametrize("answer", ['{"text": 7}', '{"text": nan}', '{"calls": [' + "[" * 99])
     def test_an_object_of_another_form_is_a_problem(self, answer: str) -> None:
-        _, end = read(reader_for("json", TOOLS), [answer])
-        assert (end.calls, end.problem) == ((), NO_OBJECT)
+        shown, end = read(AnswerReader(TOOLS, "json"), [answer])
+        assert (shown, end.calls, end.problem) == ("", (), NO_OBJECT)
 
     def test_line_breaks_in_texts_are_read(self) -> None:
-        shown, end = read(reader_for("json", TOOLS), ['{"text": "I\ngo.", ', '"calls": []}'])
+        shown, end = read(AnswerReader(TOOLS, "json"), ['{"text": "I\ngo.", ', '"calls": []}'])
         assert (shown, end.problem) == ("I\ngo.", "")
 
     def test_entries_that_are_no_calls_are_calls_of_nothing(self) -> None:
         answer = '{"text": "", "calls": [7, {}, {"name": [], "arguments": 3}]}'
-        _, end = read(reader_for("json", TOOLS), [answer])
+        _, end = read(AnswerReader(TOOLS, "json"), [answer])
         assert [each.name for each in end.calls] == ["", "", ""]
 
 
@@ -171,17 +170,18 @@ class TestXml:
         self, text: str, places: list[int]
     ) -> None:
         answer = f'{text}{as_xml("go", **ARGUMENTS)} and {as_xml("look")}<call name="look"/>.'
-        shown, end = read(reader_for("xml", TOOLS), cut(answer, places))
-        assert shown == f"{text} and ."
+        shown, end = read(AnswerReader(TOOLS, "xml"), cut(answer, places))
+        # The space between calls that nothing else stands between is left out.
+        assert shown.split() == f"{text} and .".split()
         assert calls_of(end) == [("go", ARGUMENTS), ("look", {}), ("look", {})]
         assert not end.problem
 
     def test_the_mark_of_a_call_may_follow_another_one_closely(self) -> None:
-        shown, end = read(reader_for("xml", TOOLS), ["I < 3 <:<", 'call name="look"/>.'])
+        shown, end = read(AnswerReader(TOOLS, "xml"), ["I < 3 <:<", 'call name="look"/>.'])
         assert (shown, calls_of(end)) == ("I < 3 <:.", [("look", {})])
 
     def test_text_is_shown_at_once_and_a_call_never(self) -> None:
-        reader = reader_for("xml", TOOLS)
+        reader = AnswerReader(TOOLS, "xml")
         assert reader.take("I go <") == "I go "
         assert reader.take("b>now</b> <ca") == "<b>now</b> "
         assert reader.take("ll name='go'><to>qu") == ""
@@ -190,26 +190,26 @@ class TestXml:
 
     @given(texts, st.lists(st.integers(0, 999), max_size=9))
     def test_nothing_of_a_text_without_calls_is_lost(self, text: str, places: list[int]) -> None:
-        shown, end = read(reader_for("xml", TOOLS), cut(text, places))
+        shown, end = read(AnswerReader(TOOLS, "xml"), cut(text, places))
         assert shown == text
         assert not end.calls
 
     @pytest.mark.parametrize("text", ["<call", "<call me", "<call>x</call>", "<calling name='go'>"])
     def test_what_names_no_tool_is_text(self, text: str) -> None:
-        assert read(reader_for("xml", TOOLS), text)[0] == text
+        assert read(AnswerReader(TOOLS, "xml"), text)[0] == text
 
-    @pytest.mark.parametrize("place", [12, 17, 19, 25, 39])
+    @pytest.mark.parametrize("place", [5, 12, 17, 19, 25, 39])
     def test_a_call_that_breaks_off_is_none_and_is_not_shown(self, place: int) -> None:
         answer = f"I go. {as_xml('go', to='the quay')}"
-        shown, end = read(reader_for("xml", TOOLS), answer[: 6 + place])
+        shown, end = read(AnswerReader(TOOLS, "xml"), answer[: 6 + place])
         assert (shown, end.calls, end.problem) in (
-            ("I go. ", [], BROKEN_CALL),
-            (answer[: 6 + place], [], ""),
+            ("I go. ", (), BROKEN_CALL),
+            (answer[: 6 + place], (), ""),
         )
-        assert (place < 16) == (not end.problem)
+        assert (place < 12) == (not end.problem)
 
     def test_arguments_may_be_json_inside_of_the_element(self) -> None:
-        _, end = read(reader_for("xml", TOOLS), ['<call name="go">{"to": "the quay"}</call>'])
+        _, end = read(AnswerReader(TOOLS, "xml"), ['<call name="go">{"to": "the quay"}</call>'])
         assert calls_of(end) == [("go", {"to": "the quay"})]
 
 
@@ -222,21 +222,23 @@ class TestBounds:
 
     def test_more_than_sixteen_calls_are_cut(self, form: ToolForm) -> None:
         answer = self.answer(form, *[("look", {})] * 10_000)
-        _, end = read(reader_for(form, TOOLS), [answer])
+        _, end = read(AnswerReader(TOOLS, form), [answer])
         assert [each.problem for each in end.calls[:-1]] == [""] * MOST_CALLS
         assert "Only the first 16 calls" in end.calls[-1].problem
 
     def test_long_arguments_and_names_are_cut(self, form: ToolForm) -> None:
         long = ("go", {"to": "x" * MOST_ARGUMENTS})
         answer = self.answer(form, long, ("n" * 100, {}), ("look", {}))
-        _, end = read(reader_for(form, TOOLS), answer)
+        _, end = read(AnswerReader(TOOLS, form), answer)
         first, second, third = end.calls
         assert (first.arguments, third.problem) == ("{}", "")
         assert "more than 20,000" in first.problem
         assert len(second.name) == 64
 
 
-@pytest.mark.parametrize("unit", ["x", "{", "<", '"', "\\", "<call ", "</call>", "[", "1,"])
+@pytest.mark.parametrize(
+    "unit", ["x", "{", "<", '"', "\\", "<call ", "</call>", "[", "1,", "``` ", "go("]
+)
 @pytest.mark.parametrize(
     ("form", "begin"),
     [
@@ -250,7 +252,7 @@ class TestBounds:
 def test_no_answer_takes_longer_than_its_length(form: ToolForm, begin: str, unit: str) -> None:
     """The test would take minutes if the time of reading grew with the square of the answer's
     length, so it need not measure the time."""
-    read(reader_for(form, TOOLS), begin + unit * (300_000 // len(unit)))
+    read(AnswerReader(TOOLS, form), begin + unit * (60_000 // len(unit)))
 
 
 class TestTheForm:
@@ -288,7 +290,7 @@ class TestTheForm:
             "<with_whom><item>...</item></with_whom><how>...</how></call>"
         )
         assert example in told
-        _, end = read(reader_for("xml", TOOLS), [example])
+        _, end = read(AnswerReader(TOOLS, "xml"), [example])
         arguments = {"to": "...", "steps": 0, "with_whom": ["..."], "how": "..."}
         assert calls_of(end) == [("go", arguments)]
 

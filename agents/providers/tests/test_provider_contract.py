@@ -15,7 +15,7 @@ from agents.calling.tests.exploring import GO, LOOK
 from agents.embedded.server import LlamaServer
 from agents.embedded.slots import BACKGROUND_SLOT
 from agents.embedded.tests.embedded_model import run_small_model
-from agents.prompting.forms.tool_answers import reader_for
+from agents.prompting.forms.tool_answers import AnswerReader
 from agents.prompting.forms.tool_forms import answer_schema
 from agents.providers.base import Finished, Message, ModelRequest, Provider, StreamPart, TextDelta
 from agents.providers.east_asian import is_east_asian
@@ -326,7 +326,7 @@ class TestEmbedded(ProviderContract):
         )
 
         async def test(provider: Provider) -> None:
-            reader = reader_for("json", [GO, LOOK])
+            reader = AnswerReader([GO, LOOK], "json")
             shown = ""
             async for part in provider.stream(shaped):
                 shown += reader.take(part.text) if isinstance(part, TextDelta) else ""
