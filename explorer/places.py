@@ -19,6 +19,7 @@ from agents.prompting.tools import (
     ToolArguments,
 )
 from explorer.setup import MOST_PLACES
+from explorer.state import in_short
 from sessions.limits import AGENT_NAME_CHAR_LIMIT
 from world.changes import KNOWN_AS, PLACE
 from world.names import canonical_name, normalized
@@ -29,6 +30,8 @@ RESOLVER = "explorer.places"
 # of the most tokens is the specification, sections 11 and 8.
 LEAST_CONFIDENCE = 0.6
 WHOLE_ANSWER_TOKENS = 4_096
+# The most characters with which all places together are described, and one place.
+_MOST_DESCRIBED, _MOST_OF_A_PLACE = 12_000, 160
 
 RESOLVER_AGENT = Agent(
     None,
@@ -68,9 +71,15 @@ def question(destination: str, world: World) -> Question | None:
     """Return the question which place is meant, or None if this is known without a model."""
     if not world.places or not normalized(destination) or world.find_place(destination):
         return None
-    known = "\n".join(f'{_id(at)}. "{name}"' for at, name in enumerate(world.places))
+    most = min(_MOST_DESCRIBED // len(world.places), _MOST_OF_A_PLACE)
+    known = [
+        f'{_id(at)}. "{name}"'
+        + (f": {told}" if (told := in_short(place.description, most)) else "")
+        for at, (name, place) in enumerate(world.places.items())
+    ]
+    here = f'The player is at "{world.player_location}" now.' if world.player_location else ""
     pieces = {
-        "EXISTING_LOCATIONS": [Piece(known)],
+        "EXISTING_LOCATIONS": [Piece("\n".join([*known, here]).strip())],
         "LOCATION_DESCRIPTION": [Piece(destination)],
     }
     return Question(RESOLVER, pieces, ANSWER)

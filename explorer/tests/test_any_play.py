@@ -237,8 +237,8 @@ class Play(RuleBasedStateMachine):
         return self.turns[turns - 1].chosen.world if turns else self.first
 
     def begin(self, words: str, turns: int) -> tuple[Run, int]:
-        """Begin a run after so many turns: it takes the late results that wait, and then the
-        user's words take their time."""
+        """Begin a run after so many turns: it takes the late results that wait, and then the turn
+        takes its time, with words or without."""
         world = self.world_before(turns).copy()
         before = [step.chosen for step in self.turns[:turns]]
         taken = set().union(*(one.taken for one in before))
@@ -249,8 +249,7 @@ class Play(RuleBasedStateMachine):
             if str(job.pk) not in taken and job.result_kind:
                 world.take(job.result or {})
                 took.add(str(job.pk))
-        if words:
-            world.say()
+        world.say()
         return Run(world, took, words), turns
 
     def plan(self, data: st.DataObject, run: Run, *, breaks: bool = False) -> None:

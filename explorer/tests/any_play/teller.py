@@ -9,10 +9,11 @@ from itertools import count
 from typing import Any
 
 from agents.providers.base import ModelRequest, ToolCall
+from agents.providers.exceptions import ProviderUnreachable
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.tests.replies import answer_in_form, turn_delta
 
-_KNOWN_PLACE = re.compile(r'^(place-\d+)\. "(.*)"$', re.MULTILINE)
+_KNOWN_PLACE = re.compile(r'^(place-\d+)\. "([^"]*)"', re.MULTILINE)
 _LINE = re.compile(r"^(CURRENT LOCATION: .*|TIME: .*)$", re.MULTILINE)
 
 
@@ -33,6 +34,9 @@ class Teller(ScriptedProvider):
             return self.queue.popleft()
         if "resolveLocation" in tools:
             return self._which_place(request)
+        if "tellMeanwhile" in tools:
+            # Without an answer nothing happened, as the other tests of a return have it otherwise.
+            return Script(error=ProviderUnreachable("gone"))
         if "reportSimulation" in tools:
             return self._report(request)
         if "turn_delta" in request.messages[0].content:
