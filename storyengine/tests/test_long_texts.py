@@ -25,15 +25,18 @@ from agents.prompting.prose import (
     without_heading,
     without_middle,
 )
+from sessions.sentences import split_sentences
 from sessions.speaker_marks import without_chat_marks, without_cues
 from sessions.text import scrub_reply
 from sessions.transcript import Entry, normalize_blank_lines
+from sessions.words import count_words
 from storyengine.web.templatetags.entries import turns
 
 LENGTH = 500_000
 # Each of these units is repeated until the text has LENGTH characters.
 UNITS = [
     *(" ", "\t", "\n", " \n", "\r", "\u2028", "\u200b", "\u0301", "x ", "Tom: ", "GM 1 ", "1) "),
+    *("\u3002*", "\u300d ", "\u0e01 ", "\u706f"),
     *("#", "## ", "*", "** ", "_ ", ".", '."', ":", "-", "(", "\\", "&#1", "<", "</", "<x ", "["),
 ]
 # After some of these beginnings, code that reads the text takes another branch.
@@ -60,6 +63,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "without_middle": without_middle,
     "last_words": partial(last_words, count=100),
     "last_sentences": partial(last_sentences, limit=1_000),
+    "count_words": count_words,
+    "split_sentences": split_sentences,
     "repeats": lambda text: repeats(text, text),
     "normalize_blank_lines": normalize_blank_lines,
     "turns": _shown,
