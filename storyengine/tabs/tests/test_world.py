@@ -33,7 +33,9 @@ class TestShowWorld:
         assert len(all_of(html, "section", "cell")) == 4
         assert by_id(html, "world-text").text == "\n" + draft.tab1.world_text
         values = [one.attributes["value"] for one in all_of(html, "option")]
-        assert values == [*"1234567", *map(str, range(3, 21))]
+        assert values[:25] == [*"1234567", *map(str, range(3, 21))]
+        # The last choice is that of a language, at first none.
+        assert values[25] == ""
 
     def test_one_panel_per_agent_and_hidden_ones_keep_their_text(
         self, client: Client, draft: Session
