@@ -125,6 +125,7 @@ def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start each test with empty caches of values from the database, and empty the caches
     afterwards."""
     monkeypatch.setattr("agents.prompting.budget._weight_per_token", {})
+    monkeypatch.setattr("agents.prompting.budget._doubted", {})
     monkeypatch.setattr("agents.calling.admission._given_back", [])
     monkeypatch.setattr("agents.facts.reported_windows._held", {})
     monkeypatch.setattr("agents.servers.choices._stored", {})

@@ -18,7 +18,7 @@ from django.utils import timezone
 from agents.calling.admission import Admission, Reservation, admit, end_reservation
 from agents.calling.consent import check_host
 from agents.calling.model_access import facts_at, provider_at
-from agents.calling.reported_usage import believed, most_tokens
+from agents.calling.reported_usage import believed, possible_tokens
 from agents.calling.spending import check_budget, check_budget_of_tests, check_price
 from agents.models import ModelTest
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
@@ -160,8 +160,8 @@ def _record(record: ModelTest, request: ModelRequest, heard: _Heard, admission: 
     """Store the test with its tokens, which are estimated if the server reported none that can be
     true. Delete records that are older than a month."""
     weight = _weight_of(request)
-    most = most_tokens(request, weight=weight, window=None)
-    usage = believed(heard.usage, most)
+    possible = possible_tokens(request, weight=weight, window=None)
+    usage = believed(heard.usage, possible)
     if usage is not None:
         heard.usage = usage
         record.token_counts = {
@@ -173,7 +173,7 @@ def _record(record: ModelTest, request: ModelRequest, heard: _Heard, admission: 
         heard.usage = None
         record.estimated_input = math.ceil(weight / DEFAULT_WEIGHT_PER_TOKEN)
         written = math.ceil(weigh(heard.text) / DEFAULT_WEIGHT_PER_TOKEN)
-        record.estimated_output = min(written, most.written)
+        record.estimated_output = min(written, possible.written)
     with transaction.atomic():
         record.save()
         end_reservation(admission)

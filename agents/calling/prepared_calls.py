@@ -11,7 +11,7 @@ from typing import Any, Literal
 from agents.calling.admission import Admission, Reservation
 from agents.calling.consent import check_host
 from agents.calling.model_access import facts_at, model_name, provider_at
-from agents.calling.reported_usage import MostTokens, most_tokens
+from agents.calling.reported_usage import PossibleTokens, possible_tokens
 from agents.calling.spending import check_price
 from agents.facts.model_facts import ModelFacts
 from agents.prompting.budget import output_limit, read_weight_per_token, request_budget, weigh
@@ -38,7 +38,7 @@ class PreparedCall:
     provider: Provider
     request: ModelRequest
     prompt: AssembledPrompt
-    most: MostTokens
+    possible: PossibleTokens
     # The attempt or the job for which the call is made. The record of the call names it.
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
@@ -55,7 +55,7 @@ class PreparedCall:
         weight_per_token = read_weight_per_token(self.request.model, self.agent.name)
         tokens = sum(layer.tokens for layer in self.prompt.layers)
         tokens += math.ceil(weight_of(self.request.tools) / weight_per_token)
-        return min(tokens, self.most.read)
+        return min(tokens, self.possible.read)
 
     @property
     def reservation(self) -> Reservation:
@@ -112,7 +112,7 @@ def prepare_call(
         **_how_to_write(agent, facts, stop),
     )
     window = facts.context_window if facts.is_window_told else None
-    most = most_tokens(request, weight=prompt.weight, window=window)
+    possible = possible_tokens(request, weight=prompt.weight, window=window)
     return PreparedCall(
         agent,
         session_id,
@@ -120,7 +120,7 @@ def prepare_call(
         provider,
         request,
         prompt,
-        most,
+        possible,
         attempt_id,
         job_id,
         step,

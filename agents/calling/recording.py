@@ -101,7 +101,7 @@ async def recorded(call: PreparedCall) -> AsyncGenerator["Outcome"]:
         if outcome.finished:
             outcome.refused = outcome.finished.refused
         reported = outcome.finished.usage if outcome.finished else None
-        outcome.usage = believed(reported, call.most)
+        outcome.usage = believed(reported, call.possible)
         _note(call, outcome)
         try:
             await in_database_patiently(_record, call, outcome)
@@ -216,7 +216,7 @@ def _estimated_counts(call: PreparedCall, outcome: Outcome) -> dict[str, int]:
     written = weigh(outcome.text) + sum(weigh(one.arguments) for one in outcome.tool_calls)
     return {
         "estimated_input": call.estimated_read,
-        "estimated_output": min(math.ceil(written / weight_per_token), call.most.written),
+        "estimated_output": min(math.ceil(written / weight_per_token), call.possible.written),
     }
 
 

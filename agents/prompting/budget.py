@@ -5,7 +5,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from django.db.models import Sum
+from django.db.models import F, Sum
 
 from agents.facts.model_facts import ModelFacts
 from agents.models import TokenCalibration
@@ -22,11 +22,22 @@ TOKENS_PER_MESSAGE = 8
 # Each new report multiplies the influence of older reports by this number. So a few calls are
 # enough to correct the estimate.
 _KEPT = 0.75
+# A report of fewer tokens than this fraction of the estimate is doubtful: many servers count only
+# what they have not read before. Doubtful reports are believed once so many in a row agree, up to
+# this fraction, because then the texts have changed.
+_DOUBTFUL, _AGREE, _ENOUGH_DOUBTFUL = 0.8, 0.1, 3
+# No text has a higher weight per token. A server that reports so few tokens has not counted all.
+_MOST_WEIGHT_PER_TOKEN = 12.0
+# A server that cuts a request to its window reports about as many tokens as the window has. A
+# window is a power of two from this one on.
+_LEAST_WINDOW, _NEAR_WINDOW, _CUT = 2_048, 0.01, 0.95
 # A report within this fraction of the known weight per token is not stored.
 _SAME = 0.01
 # The weight per token for each model and agent, with the time in seconds at which this process
 # computed or read it.
 _weight_per_token: dict[tuple[str, str], tuple[float, float]] = {}
+# The weights per token of the latest doubtful reports.
+_doubted: dict[tuple[str, str], list[float]] = {}
 # A process uses the number that it has for this many seconds, although other processes may have
 # stored a newer one. At the end of a reply the shorter time applies. So a newer number is read
 # then, and the next prompt need not wait for it.
@@ -69,26 +80,62 @@ def read_weight_ahead(model: str, agent: str) -> None:
 
 def calibrate(model: str, agent: str, weight: float, usage: Usage) -> None:
     """Correct the weight per token by the number of input tokens that a server reported for a
-    request of this weight."""
-    if usage.input_tokens <= 0 or weight <= 0:
+    request of this weight.
+
+    A report of too few tokens changes nothing, because a request that was estimated by it would be
+    longer than the window. A report of far more tokens than expected counts alone.
+    """
+    tokens = usage.input_tokens
+    if tokens <= 0 or weight <= 0 or weight > tokens * _MOST_WEIGHT_PER_TOKEN:
         return
     held = _held(model, agent, _FRESH_SECONDS)
-    if held is not None and abs(weight / usage.input_tokens - held) < held * _SAME:
+    if held is not None and abs(weight / tokens - held) < held * _SAME:
+        _doubted.pop((model, agent), None)
         return
-    known, is_new = TokenCalibration.objects.get_or_create(
-        model=model,
-        agent=agent,
-        defaults={"weight": weight, "tokens": usage.input_tokens},
+    expected = weight / _read_weight_per_token(model, agent)
+    row = TokenCalibration.objects.filter(model=model, agent=agent).first()
+    own = row.weight / row.tokens if row and row.tokens else math.inf
+    is_sound = own <= _MOST_WEIGHT_PER_TOKEN
+    if was_cut(tokens, expected) or (is_sound and _is_doubtful(model, agent, weight / tokens, own)):
+        return
+    row = row or TokenCalibration(model=model, agent=agent)
+    kept = _KEPT if is_sound and _DOUBTFUL <= own * tokens / weight <= 1 / _DOUBTFUL else 0
+    row.weight = row.weight * kept + weight
+    row.tokens = row.tokens * kept + tokens
+    # Another process may have stored the first row of this agent meanwhile.
+    TokenCalibration.objects.update_or_create(
+        model=model, agent=agent, defaults={"weight": row.weight, "tokens": row.tokens}
     )
-    if not is_new:
-        known.weight = known.weight * _KEPT + weight
-        known.tokens = known.tokens * _KEPT + usage.input_tokens
-        known.save()
-    _hold(model, agent, known.weight / known.tokens)
+    _hold(model, agent, row.weight / row.tokens)
+
+
+def was_cut(tokens: int, expected: float) -> bool:
+    """Return whether a server that reports these tokens has probably cut the request to its window,
+    because the window has about as many tokens and the request was expected to have more."""
+    if tokens < _LEAST_WINDOW * (1 - _NEAR_WINDOW) or tokens > expected * _CUT:
+        return False
+    window: int = 2 ** round(math.log2(tokens))
+    return abs(tokens - window) <= window * _NEAR_WINDOW
+
+
+def _is_doubtful(model: str, agent: str, reported: float, known: float) -> bool:
+    """Return whether a report means fewer tokens than the agent's weight per token lets expect, and
+    no reports before it agree with it."""
+    if known >= reported * _DOUBTFUL:
+        _doubted.pop((model, agent), None)
+        return False
+    before = _doubted.pop((model, agent), [])
+    agreeing = [one for one in before if abs(one - reported) <= reported * _AGREE]
+    if len(agreeing) + 1 < _ENOUGH_DOUBTFUL or len(agreeing) < len(before):
+        _doubted[model, agent] = [*agreeing, reported]
+        return True
+    return False
 
 
 def _read_weight_per_token(model: str, agent: str) -> float:
-    calibrations = TokenCalibration.objects.filter(model=model, tokens__gt=0)
+    calibrations = TokenCalibration.objects.filter(
+        model=model, tokens__gt=0, weight__lte=F("tokens") * _MOST_WEIGHT_PER_TOKEN
+    )
     own = calibrations.filter(agent=agent)
     sums = (own or calibrations).aggregate(weight=Sum("weight"), tokens=Sum("tokens"))
     return sums["weight"] / sums["tokens"] if sums["tokens"] else DEFAULT_WEIGHT_PER_TOKEN

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.calling.model_access import model_facts, substitute_provider
-from agents.calling.reported_usage import believed, most_tokens
+from agents.calling.reported_usage import believed, possible_tokens
 from agents.calling.spending import check_budget, spending_of
 from agents.flows.replies import start_prompt
 from agents.flows.tests.playing import reply_is_over
@@ -35,19 +35,23 @@ LIES: dict[str, dict[str, Any]] = {
     "more than was allowed": {"prompt_tokens": 1, "completion_tokens": 50_000},
     "no number": {"prompt_tokens": True, "completion_tokens": True},
     "less than none": {"prompt_tokens": -(2**64), "completion_tokens": 1},
+    "nothing": {"prompt_tokens": 0, "completion_tokens": 0},
+    "only what is new": {"prompt_tokens": 11, "completion_tokens": 3},
+    "a text": {"prompt_tokens": "400", "completion_tokens": "3"},
+    "a fraction": {"prompt_tokens": 400.5, "completion_tokens": 3.0},
 }
 
 
 def read(
     usage: Usage, request: ModelRequest = REQUEST, window: int | None = WINDOW
 ) -> Usage | None:
-    return believed(usage, most_tokens(request, weight=WEIGHT, window=window))
+    return believed(usage, possible_tokens(request, weight=WEIGHT, window=window))
 
 
 @pytest.mark.parametrize(
     "usage",
     [
-        Usage(0, 0),
+        Usage(1, 0),
         Usage(1_000, 300, 1_000),
         # Each byte of the prompt is one token, and the model's template adds 500 tokens.
         Usage(4_500, 1_000),
@@ -68,6 +72,7 @@ def test_what_can_be_true_is_believed(usage: Usage) -> None:
         Usage(1, 10**400),
         Usage(-1, 1),
         Usage(1, -1),
+        Usage(0, 1),
     ],
 )
 def test_what_cannot_is_no_report(usage: Usage) -> None:
@@ -90,6 +95,15 @@ def test_a_schema_that_is_sent_along_may_cost_tokens() -> None:
     usage = Usage(6_000, 1)
     assert read(usage) is None
     assert read(usage, replace(REQUEST, json_schema={"description": "long " * 300}))
+
+
+@pytest.mark.parametrize(
+    ("text", "least"), [("word " * 900, 450), ("\u8a9e" * 900, 112), ("word\n" * 9, 4), ("", 0)]
+)
+def test_a_server_that_counts_only_what_is_new_reports_nothing(text: str, least: int) -> None:
+    request = replace(REQUEST, messages=(Message("user", text),))
+    assert read(Usage(least, 1), request)
+    assert read(Usage(least - 1, 1), request) is None
 
 
 @given(st.text())
@@ -160,10 +174,10 @@ class TestAReply:
     def test_a_cache_that_had_more_than_was_read_had_nothing(self, chapter: Session) -> None:
         details = {"prompt_tokens_details": {"cached_tokens": 2**64 - 1}}
         self.play(
-            chapter, says("Yes.", usage={"prompt_tokens": 90, "completion_tokens": 2} | details)
+            chapter, says("Yes.", usage={"prompt_tokens": 900, "completion_tokens": 2} | details)
         )
         call = LLMArtifact.objects.get()
-        assert call.token_counts == {"input": 90, "output": 2, "cached": 0}
+        assert call.token_counts == {"input": 900, "output": 2, "cached": 0}
         assert (call.estimated_input, call.estimated_output) == (0, 0)
 
     @pytest.mark.parametrize(("window", "is_kept"), [(0, True), (8_192, False)])
@@ -180,9 +194,9 @@ class TestAReply:
     def test_the_truth_is_kept(self, chapter: Session) -> None:
         details = {"prompt_tokens_details": {"cached_tokens": 20}}
         self.play(
-            chapter, says("Yes.", usage={"prompt_tokens": 90, "completion_tokens": 2} | details)
+            chapter, says("Yes.", usage={"prompt_tokens": 900, "completion_tokens": 2} | details)
         )
         call = LLMArtifact.objects.get()
-        assert call.token_counts == {"input": 90, "output": 2, "cached": 20}
+        assert call.token_counts == {"input": 900, "output": 2, "cached": 20}
         assert (call.estimated_input, call.estimated_output) == (0, 0)
-        assert TokenCalibration.objects.get().tokens == 90
+        assert TokenCalibration.objects.get().tokens == 900

@@ -98,7 +98,7 @@ class TestCaps:
         )
         plain = prepare_call(explorer(long), world.chapter.pk, world._compose)
         assert prepared.prompt.weight > plain.prompt.weight + 3_000
-        assert prepared.most.read > plain.most.read + 3_000
+        assert prepared.possible.read > plain.possible.read + 3_000
         huge = replace(long, description="Long. " * 100_000)
         with pytest.raises(PromptTooLong):
             world.write(explorer(huge))

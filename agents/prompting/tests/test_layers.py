@@ -12,7 +12,9 @@ from agents.calling.model_access import model_name
 from agents.exceptions import PromptTooLong
 from agents.facts.model_facts import facts_of
 from agents.models import TokenCalibration
+from agents.prompting import budget
 from agents.prompting.budget import (
+    DEFAULT_WEIGHT_PER_TOKEN,
     TOKENS_PER_MESSAGE,
     calibrate,
     input_budget,
@@ -314,6 +316,56 @@ def test_an_agent_s_prompts_are_estimated_by_its_own_calls_once_there_are_any() 
     calibrate("m", "memory", 2_500, Usage(1_000, 1))
     assert read_weight_per_token("m", "memory") == pytest.approx(2.5)
     assert read_weight_per_token("m", "character") == pytest.approx(4.2)
+
+
+@pytest.mark.django_db
+class TestReportsOfTooFewTokens:
+    """A server that counts only what it has not read before, or the window that it cut a request
+    to, changes no estimate."""
+
+    @pytest.fixture(autouse=True)
+    def _known(self) -> None:
+        for _ in range(3):
+            calibrate("m", "character", 40_000, Usage(10_000, 1))
+
+    def estimate(self) -> float:
+        return read_weight_per_token("m", "character")
+
+    @pytest.mark.parametrize("tokens", [0, 1, 11, 3_000])
+    def test_tokens_that_no_text_can_have(self, tokens: int) -> None:
+        for _ in range(9):
+            calibrate("m", "character", 40_000, Usage(tokens, 1))
+        assert self.estimate() == pytest.approx(4.0)
+
+    def test_parts_of_a_request(self) -> None:
+        for tokens in (4_000, 5_500, 7_900, 4_900, 6_800, 5_200):
+            calibrate("m", "character", 40_000, Usage(tokens, 1))
+        assert self.estimate() == pytest.approx(4.0)
+
+    @pytest.mark.parametrize("weight", [36_000, 40_000, 48_000])
+    def test_a_window(self, weight: int) -> None:
+        for _ in range(9):
+            calibrate("m", "character", weight, Usage(8_192, 1))
+        assert self.estimate() == pytest.approx(4.0)
+
+    def test_reports_that_agree_are_believed_because_the_texts_have_changed(self) -> None:
+        for weight in (60_000, 63_000, 66_000):
+            calibrate("m", "character", weight, Usage(weight // 6, 1))
+        assert self.estimate() == pytest.approx(6.0)
+
+    @pytest.mark.parametrize("tokens", [20.0, 5_000.0])
+    def test_an_estimate_that_was_spoilt_before_is_given_up(self, tokens: float) -> None:
+        budget._weight_per_token.clear()
+        TokenCalibration.objects.update(weight=40_000.0, tokens=tokens)
+        TokenCalibration.objects.create(model="m", agent="memory", weight=40_000.0, tokens=9.0)
+        calibrate("m", "character", 41_000, Usage(10_000, 1))
+        assert self.estimate() == pytest.approx(4.1)
+        assert read_weight_per_token("m", "memory") == pytest.approx(4.1)
+
+    def test_a_spoilt_estimate_is_none(self) -> None:
+        TokenCalibration.objects.create(model="n", agent="character", weight=9_000.0, tokens=11.0)
+        assert read_weight_per_token("n", "character") == DEFAULT_WEIGHT_PER_TOKEN
+        assert read_weight_per_token("n", "memory") == DEFAULT_WEIGHT_PER_TOKEN
 
 
 def test_dense_scripts_and_emoji_weigh_more_than_english() -> None:
