@@ -9,7 +9,6 @@ letter: й, the voice marks of Japanese kana, the vowel signs of India.
 import re
 import unicodedata
 from collections.abc import Callable
-from itertools import accumulate
 
 # The marks of Latin, Greek and Cyrillic letters, of Hebrew and of Arabic, and the stroke that
 # makes an Arabic word longer.
@@ -47,12 +46,14 @@ _cyrillic, _taken_off_elsewhere = re.compile(f"[{_CYRILLIC}]"), re.compile(f"[{_
 _unseen = re.compile(f"[{_UNSEEN}]")
 _letters = re.compile(f"[{''.join(LETTERS)}]")
 _apostrophes = re.compile("[\u2018\u2019\u02bb\u02bc]")
-# A character with what joins it to one character, or changes it, when texts are normalized.
-_CLUSTER = re.compile(
-    rf"(?s:.)[{MARKS}{_UNSEEN}\u093c\u09bc\u09be\u09d7\u0a3c\u0b3c\u0b3e\u0b56\u0b57\u0bbe\u0bd7"
+# What joins the character before it to one character, or changes it, when texts are normalized.
+_JOINED = (
+    rf"[{MARKS}{_UNSEEN}\u093c\u09bc\u09be\u09d7\u0a3c\u0b3c\u0b3e\u0b56\u0b57\u0bbe\u0bd7"
     r"\u0c56\u0cc2\u0cd5\u0cd6\u0d3e\u0d57\u0dca\u0dcf\u0ddf\u102e\u1161-\u11ff\u3099\u309a"
-    r"\uff9e\uff9f]*"
+    r"\uff9e\uff9f]"
 )
+# A text of ASCII, each of whose characters stays one, or another character with what joins it.
+_PART = re.compile(rf"[\x00-\x7f]+(?!{_JOINED})|(?s:.){_JOINED}*")
 
 
 def plain_spelling(text: str) -> str:
@@ -83,18 +84,22 @@ class Respelt:
     """A text in another spelling, which tells where each part of it stands in the text."""
 
     def __init__(self, original: str, spell: Callable[[str], str] = even_spelling) -> None:
-        clusters = _CLUSTER.findall(original)
-        spelt = [spell(one) for one in clusters]
+        spelt: list[str] = []
+        # For each character of the spelling, where what it was made of begins and ends.
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for part in _PART.finditer(original):
+            start, end = part.span()
+            spelt.append(one := spell(part[0]))
+            if part[0].isascii():
+                self._starts += range(start, end)
+                self._ends += range(start + 1, end + 1)
+            else:
+                self._starts += [start] * len(one)
+                self._ends += [end] * len(one)
         self.text = "".join(spelt)
-        # For each character of the spelling, where the cluster begins and ends that it is of.
-        ends = list(accumulate(map(len, clusters)))
-        self._places = [
-            (end - len(cluster), end)
-            for cluster, end, one in zip(clusters, ends, spelt, strict=True)
-            for _ in one
-        ]
 
     def place(self, start: int, end: int) -> tuple[int, int]:
         """Return where the characters from `start` to `end` of the spelling begin and end in the
         text."""
-        return self._places[start][0], self._places[end - 1][1]
+        return self._starts[start], self._ends[end - 1]
