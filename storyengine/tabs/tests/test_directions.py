@@ -96,6 +96,10 @@ class TestLanguage:
         html = get_page(client, arabic, "world")
         choice = by_id(html, "language")
         assert "disabled" not in choice.attributes
+        # The page saves a choice whose value is not the one that was selected when it came.
+        chosen = [one for one in all_of(html, "option") if choice in one.parents]
+        chosen = [one for one in chosen if "selected" in one.attributes]
+        assert [one.attributes["value"] for one in chosen] == [""]
         assert "As found in play: Arabic" in html
         client.post(address(arabic, "language"), {"language": "fa"})
         arabic.refresh_from_db()
