@@ -74,7 +74,7 @@ class LLMArtifactAdmin(RecordAdmin):
         "error",
         "server_said",
     ]
-    heavy_fields = ("raw_output_ref", "layers")
+    heavy_fields = ("raw_output_ref", "taken_off", "layers")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         calls: QuerySet[Any] = super().get_queryset(request).annotate(outcome=OUTCOME)

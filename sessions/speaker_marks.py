@@ -10,6 +10,16 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
+from sessions.chat_marks import (
+    CALL_TAGS,
+    CALL_WORDS,
+    RESERVED_TAGS,
+    THOUGHT_TAGS,
+    THOUGHT_WORDS,
+    TURN_TAGS,
+    TURN_WORDS,
+)
+
 # The first two lines have letters and signs that look like others. The third line has the
 # characters that replace them, in the same order.
 _LOOK_ALIKES = str.maketrans(
@@ -62,20 +72,9 @@ NO_MEMBERS: Mapping[str, str] = {
     "System": "the system",
 }
 
-# Patterns for the words of tags with angle brackets. Before the word, there may be a slash or the
-# name of a family of models, as in "<seed:think>". After the word, there may be a value, as in
-# "<function=go>" and "<invoke name='go'>".
-_TAGS = (
-    *("s", "bos", "eos", "pad", "unk", "sop", "eop", r"(?:start|end)_of_\w++"),
-    *("think", "thinking", "thought", "reasoning", "tools", "tool_calls?", "tool_response"),
-    *("function", "function_calls?", "invoke", "parameter", "arg_key", "arg_value"),
-    *(r"extra_id_\d++", r"(?:reserved|special)_\d++", r"unused\d++"),
-)
-# The words of marks with square brackets.
-_WORDS = (
-    *("INST", "SYSTEM_PROMPT", "MODEL_SETTINGS", "AVAILABLE_TOOLS", "TOOL_CALLS", "TOOL_RESULTS"),
-    *("TOOL_CONTENT", "ARGS", "CALL_ID", "THINK", "BOS", "EOS", "gMASK"),
-)
+# After the word of a tag, there may be a value, as in "<function=go>" and "<invoke name='go'>".
+_TAGS = (*TURN_TAGS, *THOUGHT_TAGS, *CALL_TAGS, *RESERVED_TAGS)
+_WORDS = (*TURN_WORDS, *THOUGHT_WORDS, *CALL_WORDS)
 _TAG_END = r"(?:=|\s*+/?>|\s++[\w-]++=)"
 # A pattern for the beginning of marks such as <|im_start|>, <turn|> and <<SYS>>, and of tags with
 # one of the words in `_TAGS`.

@@ -5,7 +5,6 @@ No other module calls a model, except for the test of a model (model_test.py).
 
 import asyncio
 import logging
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
@@ -16,12 +15,12 @@ from typing import Any, TypeVar
 from agents.calling.admission import admit, check_rate, give_back
 from agents.calling.consent import check_consent
 from agents.calling.prepared_calls import Compose, PreparedCall, prepare_call
-from agents.calling.recording import Outcome, milliseconds, recorded
+from agents.calling.recording import Outcome, recorded
 from agents.calling.spending import check_budget, check_price
 from agents.prompting.declarations import Agent
 from agents.prompting.forms.tool_answers import AnswerEnd, AnswerReader
 from agents.providers import embedded
-from agents.providers.base import Finished, ToolCall
+from agents.providers.base import Finished, Restart, TextDelta, ToolCall
 from agents.providers.exceptions import EmptyReply, FieldRefused, UnusableReply
 from agents.running.database import in_database
 from agents.servers.choices import choice_of
@@ -36,6 +35,7 @@ ONLY_CALLS = (
 
 Answered = TypeVar("Answered")
 OnText = Callable[[str], None]
+OnRestart = Callable[[], None]
 IsEnough = Callable[[str], bool]
 
 
@@ -71,6 +71,7 @@ async def call_model(
     *,
     json_schema: Mapping[str, Any] | None = None,
     on_text: OnText | None = None,
+    on_restart: OnRestart | None = None,
     is_enough: IsEnough | None = None,
     validate: Validate | None = None,
     output_tokens: int | None = None,
@@ -92,7 +93,9 @@ async def call_model(
     async def ask() -> Reply:
         call = await let_call_through(session_id, prepare)
         make = make_prose_call if is_prose else make_call
-        return await make(call, on_text=on_text, is_enough=is_enough, validate=validate)
+        return await make(
+            call, on_text=on_text, on_restart=on_restart, is_enough=is_enough, validate=validate
+        )
 
     return await in_accepted_form(ask)
 
@@ -115,6 +118,7 @@ async def make_call(
     call: PreparedCall,
     *,
     on_text: OnText | None = None,
+    on_restart: OnRestart | None = None,
     is_enough: IsEnough | None = None,
     validate: Validate | None = None,
     answer: AnswerReader | None = None,
@@ -122,15 +126,16 @@ async def make_call(
     """Make a call that `let_through` has counted. The call's artifact is stored even if the call
     fails.
 
-    `on_text` gets each piece of text as it arrives. `is_enough` gets the text so far, and ends the
+    `on_text` gets each piece of text as it arrives, and `on_restart` is called if the text of this
+    call so far turns out to be hidden reasoning. `is_enough` gets the text so far, and ends the
     reply by returning True. `validate` gets the whole reply, and may raise UnusableReply. `answer`
     takes tool calls out of the text; an answer that is an object is read without it. Raises
     ProviderError.
     """
     async with recorded(call) as outcome:
-        words = _Words(answer, on_text)
+        words = _Words(answer, on_text, on_restart)
         try:
-            await _stream(call, outcome, words.take, is_enough)
+            await _stream(call, outcome, words, is_enough)
         finally:
             # Even if the reply broke off, the text that was held back is shown.
             end = words.end()
@@ -150,6 +155,7 @@ class _Words:
 
     answer: AnswerReader | None
     on_text: OnText | None
+    on_restart: OnRestart | None
     _parts: list[str] = field(default_factory=list)
 
     @property
@@ -158,6 +164,12 @@ class _Words:
 
     def take(self, piece: str) -> None:
         self._add(self.answer.take(piece) if self.answer else piece)
+
+    def restart(self) -> None:
+        self.answer = self.answer and self.answer.anew()
+        self._parts.clear()
+        if self.on_restart is not None:
+            self.on_restart()
 
     def end(self) -> AnswerEnd:
         end = self.answer.end() if self.answer else AnswerEnd()
@@ -175,6 +187,7 @@ async def make_prose_call(
     call: PreparedCall,
     *,
     on_text: OnText | None = None,
+    on_restart: OnRestart | None = None,
     is_enough: IsEnough | None = None,
     validate: Validate | None = None,
 ) -> Reply:
@@ -197,7 +210,12 @@ async def make_prose_call(
 
     reader = AnswerReader()
     return await make_call(
-        call, on_text=on_text, is_enough=is_enough, validate=check, answer=reader
+        call,
+        on_text=on_text,
+        on_restart=on_restart,
+        is_enough=is_enough,
+        validate=check,
+        answer=reader,
     )
 
 
@@ -269,22 +287,19 @@ def _give_back_admitted(done: "asyncio.Future[PreparedCall]") -> None:
 
 
 async def _stream(
-    call: PreparedCall, outcome: Outcome, on_text: OnText, is_enough: IsEnough | None
+    call: PreparedCall, outcome: Outcome, words: _Words, is_enough: IsEnough | None
 ) -> None:
     length, ask_at = 0, 0.0
     # When a reply is stopped, the stream is closed at once, so that the server stops writing too.
     async with aclosing(call.provider.stream(call.request)) as parts:
         async for part in parts:
-            if isinstance(part, Finished):
-                outcome.finished = part
+            outcome.take(part)
+            if isinstance(part, Restart):
+                length, ask_at = 0, 0.0
+                words.restart()
+            if not isinstance(part, TextDelta):
                 continue
-            if isinstance(part, ToolCall):
-                outcome.tool_calls.append(part)
-                continue
-            if outcome.first_token_ms is None:
-                outcome.first_token_ms = milliseconds(outcome.started, time.perf_counter())
-            outcome.parts.append(part.text)
-            on_text(part.text)
+            words.take(part.text)
             length += len(part.text)
             if is_enough is not None and length >= ask_at:
                 ask_at = length * (1 + _GROWTH)

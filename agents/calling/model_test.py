@@ -23,7 +23,15 @@ from agents.calling.spending import check_budget, check_budget_of_tests, check_p
 from agents.models import ModelTest
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
 from agents.prompting.declarations import Agent
-from agents.providers.base import Finished, Message, ModelRequest, Provider, TextDelta, Usage
+from agents.providers.base import (
+    Finished,
+    Message,
+    ModelRequest,
+    Provider,
+    Restart,
+    TextDelta,
+    Usage,
+)
 from agents.providers.exceptions import FREE_FAILURES, ProviderError
 from agents.servers.choices import Choice, choice_of, refresh_choices, with_served_model
 from agents.servers.refused_fields import note_refused_fields, refused_fields
@@ -152,6 +160,8 @@ async def _ask(provider: Provider, request: ModelRequest, started: float, heard:
             if isinstance(part, TextDelta):
                 heard.first_seconds = heard.first_seconds or time.perf_counter() - started
                 heard.text += part.text
+            if isinstance(part, Restart):
+                heard.text, heard.first_seconds = "", None
             if isinstance(part, Finished):
                 heard.usage, heard.refused = part.usage, part.refused
 

@@ -96,6 +96,7 @@ async def call_for_json(
             layers,
             json_schema=json_schema,
             on_text=watch.add,
+            on_restart=lambda: watch.show(""),
             validate=validate,
             job_id=job_id,
         )

@@ -20,7 +20,16 @@ from agents.calling.stored_prompts import hash_messages, pack_layers, store_text
 from agents.facts.reported_windows import store_reports
 from agents.models import LLMArtifact
 from agents.prompting.budget import calibrate, read_weight_per_token, weigh
-from agents.providers.base import Finished, ModelRequest, ToolCall, Usage
+from agents.providers.base import (
+    Finished,
+    ModelRequest,
+    Restart,
+    StreamPart,
+    TakenOff,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
 from agents.providers.exceptions import (
     FREE_FAILURES,
     ContextOverflow,
@@ -39,6 +48,8 @@ logger = logging.getLogger(__name__)
 
 # The error in the record of a call that was stopped by the GM or by the end of the program.
 STOPPED = "Stopped before the end."
+# So many characters are kept of what was taken off an answer.
+MOST_TAKEN_OFF = 20_000
 
 
 @dataclass
@@ -61,12 +72,41 @@ class Outcome:
     window: int | None = None
     started: float = field(default_factory=time.perf_counter)
     first_token_ms: int | None = None
+    # What was taken off the answer, and how many characters it has, even those that are not kept.
+    taken_off: list[str] = field(default_factory=list)
+    taken_off_length: int = 0
     # True if the provider may charge for the call. It may do so even if it reported no tokens.
     may_cost: bool = True
 
     @property
     def text(self) -> str:
         return scrub_reply("".join(self.parts))
+
+    @property
+    def taken_off_text(self) -> str:
+        kept = scrub_reply("".join(self.taken_off)[:MOST_TAKEN_OFF])
+        return f"{kept}…" if self.taken_off_length > MOST_TAKEN_OFF else kept
+
+    def take(self, part: StreamPart) -> None:
+        match part:
+            case TextDelta():
+                if self.first_token_ms is None:
+                    self.first_token_ms = milliseconds(self.started, time.perf_counter())
+                self.parts.append(part.text)
+            case TakenOff():
+                self._take_off(part.text)
+            case Restart():
+                self._take_off("".join(self.parts))
+                self.parts, self.first_token_ms = [], None
+            case ToolCall():
+                self.tool_calls.append(part)
+            case Finished():
+                self.finished = part
+
+    def _take_off(self, text: str) -> None:
+        if self.taken_off_length <= MOST_TAKEN_OFF:
+            self.taken_off.append(text)
+        self.taken_off_length += len(text)
 
     @property
     def in_a_word(self) -> str:
@@ -140,6 +180,7 @@ def _record(call: PreparedCall, outcome: Outcome) -> None:
             **_estimated_counts(call, outcome),
             layers=layers,
             raw_output_ref=outcome.text,
+            taken_off=outcome.taken_off_text,
             tool_calls=[one.as_sent() for one in outcome.tool_calls],
             error=outcome.error,
             server_said=outcome.server_said,

@@ -39,7 +39,7 @@ from agents.prompting.tools import (
     ToolResult,
 )
 from agents.providers.base import ToolCall
-from agents.providers.exceptions import EmptyReply, ProviderError
+from agents.providers.exceptions import EmptyReply, OnlyThoughts, ProviderError
 from agents.providers.tool_calls import own_id
 from agents.running.database import in_database
 from agents.running.unforeseen import traceback_of
@@ -89,6 +89,8 @@ class Step:
 
 
 OnStep = Callable[[Step], Awaitable[None]]
+# Notes the present place, and returns a function that takes back all text after it.
+Here = Callable[[], Callable[[], None]]
 ComposeQuestion = Callable[[Agent, Mapping[str, Sequence[Piece]]], Sequence[Layer]]
 
 
@@ -137,12 +139,20 @@ class ToolWriting:
         """Return the same writing before its first step."""
         return replace(self, _said=[], _parts=[], _changes=[], _made={})
 
-    async def write(self, *, on_text: OnText | None = None, on_step: OnStep | None = None) -> Reply:
+    async def write(
+        self,
+        *,
+        on_text: OnText | None = None,
+        here: Here | None = None,
+        on_step: OnStep | None = None,
+    ) -> Reply:
         """Write the reply and return the text of all steps.
 
         The reply ends when the model calls no more tools or has no steps left. A model that only
         repeats calls would go on so: it has one step left, or none if it has said something.
-        `on_step` is awaited
+        `here` is called at the beginning of each step. If the text of the step turns out to be
+        hidden reasoning, the function that it returned takes the shown text back. `on_step` is
+        awaited
         at the end of each step, before the next request is composed, so that the caller can store
         the changes of the step. Raises the errors of `call_model`, but only after `on_step` was
         given all complete steps.
@@ -151,8 +161,8 @@ class ToolWriting:
         for number in count(1):
             begin = len(self._parts)
             try:
-                reply = await in_accepted_form(partial(self._ask, number, on_text))
-            except EmptyReply:
+                reply = await in_accepted_form(partial(self._ask, number, on_text, here))
+            except (EmptyReply, OnlyThoughts):
                 if not (self._parts or self._changes):
                     raise
                 # An empty answer ends a reply that already has words or changes.
@@ -179,7 +189,7 @@ class ToolWriting:
             raise EmptyReply("The model returned an empty reply. Nothing was lost; try again.")
         return Reply(scrub_reply("".join(self._parts)), was_cut)
 
-    async def _ask(self, number: int, on_text: OnText | None) -> Reply:
+    async def _ask(self, number: int, on_text: OnText | None, here: Here | None) -> Reply:
         if not self._said:
             # The server may have refused the form. The steps of a reply have one form.
             self._form = _form_of(self.agent)
@@ -198,8 +208,20 @@ class ToolWriting:
         )
         answer = AnswerReader(self.agent.tools, self._form)
         show = _Shown(self._parts, on_text)
+        begin, go_back = len(self._parts), here() if here else None
+
+        def take(piece: str) -> None:
+            show.add(piece)
+
+        def restart() -> None:
+            nonlocal show
+            del self._parts[begin:]
+            show = _Shown(self._parts, on_text)
+            if go_back is not None:
+                go_back()
+
         call = await let_call_through(self.session_id, prepare)
-        reply = await make_call(call, on_text=show.add, answer=answer)
+        reply = await make_call(call, on_text=take, on_restart=restart, answer=answer)
         if is_native:
             # A call in the text has no id, and its result is told by an id.
             called = tuple(

@@ -275,6 +275,7 @@ class _Caller:
             self.job.session_id,
             lambda: layers,
             on_text=self.watch.add,
+            on_restart=partial(self.watch.show, self.watch.text),
             # A small model does not end its text by itself. Its text is ended when it is long
             # enough.
             is_enough=is_enough if is_small_model(agent) else None,

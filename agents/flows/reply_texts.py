@@ -1,6 +1,7 @@
 """Cleans the replies of characters while they are written, and says how a reply has ended."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 
 from agents.calling.calls import Reply
@@ -10,6 +11,7 @@ from agents.prompting.declarations import Agent
 from agents.prompting.prose import end_at_sentence, without_heading
 from agents.prompting.reply_cleaning import ReplyCleaner
 from agents.providers.exceptions import EmptyReply
+from agents.running.live import LiveReply
 from sessions.models import Attempt
 from sessions.sentences import ends_sentence
 from sessions.text import scrub_reply
@@ -25,7 +27,7 @@ class FinishedReply:
     was_cut: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass
 class ReplyReader:
     """Reads the text of one reply. `cleaner` is a new one, or None if nobody of the cast acts."""
 
@@ -109,6 +111,31 @@ class ReplyReader:
             was_cut = whole == text.rstrip() and not ends_sentence(text)
             text = whole
         return FinishedReply(text, ended_before, was_cut)
+
+
+_BEGINS_ANEW = "The model had only thought so far. Its answer begins now."
+
+
+@dataclass(frozen=True)
+class ShownReply:
+    """Shows the text of a reply, as far as it is clear, to those who read the reply while it is
+    written."""
+
+    reader: ReplyReader
+    live: LiveReply
+
+    def show(self, piece: str) -> None:
+        self.reader.show(piece, self.live.append)
+
+    def here(self) -> Callable[[], None]:
+        """Return a function that takes back all text that is shown after this call."""
+        place, cleaner = self.live.place, deepcopy(self.reader.cleaner)
+
+        def go_back() -> None:
+            self.reader.cleaner = deepcopy(cleaner)
+            self.live.go_back(place, self.live.note or _BEGINS_ANEW)
+
+        return go_back
 
 
 def reader_of(attempt: Attempt) -> ReplyReader:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import Error as DatabaseError
@@ -14,7 +14,7 @@ from agents.calling.tool_steps import Step, ToolWriting
 from agents.flows.committing import commit_reply, leave_ended
 from agents.flows.continuing import write_whole
 from agents.flows.model_waiting import Later
-from agents.flows.reply_texts import FinishedReply, ReplyReader, reader_of
+from agents.flows.reply_texts import FinishedReply, ReplyReader, ShownReply, reader_of
 from agents.flows.second_replies import DECLINED, ONCE_MORE, ask_once_more, not_declined
 from agents.flows.warmup import settle_warmup
 from agents.modes import check_changes
@@ -137,11 +137,8 @@ async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> str:
 async def _write_once(
     attempt: Attempt, writing: Writing, reader: ReplyReader, live: LiveReply
 ) -> FinishedReply:
-    def show(piece: str) -> None:
-        reader.show(piece, live.append)
-
     try:
-        reply = await _call(attempt, writing, reader, show, live)
+        reply = await _call(attempt, writing, ShownReply(reader, live))
     finally:
         # Even if the reply broke off, the text that was held back is shown.
         reader.show_rest(live.append)
@@ -151,25 +148,23 @@ async def _write_once(
 async def _call(
     attempt: Attempt,
     writing: Writing,
-    reader: ReplyReader,
-    show: Callable[[str], None],
-    live: LiveReply,
+    shown: ShownReply,
 ) -> Reply:
     if isinstance(writing, PreparedCall):
-        return await write_whole(writing, reader, show)
+        return await write_whole(writing, shown)
 
     said: list[str] = []
 
     async def store(step: Step) -> None:
         said.append(step.text)
-        after_chars = reader.chars_of("".join(said)) if step.changes else 0
+        after_chars = shown.reader.chars_of("".join(said)) if step.changes else 0
         stored = await in_database_patiently(_store_step, attempt, step, after_chars)
         if stored is None:
             raise _EndedElsewhere
         if stored:
-            live.append(StepChanges(step.number, stored))
+            shown.live.append(StepChanges(step.number, stored))
 
-    return await writing.write(on_text=show, on_step=store)
+    return await writing.write(on_text=shown.show, here=shown.here, on_step=store)
 
 
 def _store_step(attempt: Attempt, step: Step, after_chars: int) -> list[Change] | None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from agents.calling.calls import let_call_through, make_prose_call
 from agents.calling.prepared_calls import PreparedCall
-from agents.flows.reply_texts import FinishedReply, ReplyReader
+from agents.flows.reply_texts import FinishedReply, ReplyReader, ShownReply
 from agents.prompting.refusals import is_refusal
 from agents.prompting.reply_rules import Asked, broken_rules
 from agents.providers import embedded
@@ -98,10 +98,12 @@ async def _second(
         logger.warning("a reply is not asked for again: %s", type(refusal).__name__)
         return None
     live.replace("", why)
+    shown = ShownReply(reader, live)
     try:
         reply = await make_prose_call(
             again,
-            on_text=lambda piece: reader.show(piece, live.append),
+            on_text=shown.show,
+            on_restart=shown.here(),
             is_enough=reader.is_enough,
         )
         reader.show_rest(live.append)

@@ -45,7 +45,12 @@ class LLMArtifact(AppendOnly):
     # the numbers of its pieces that were kept, shortened or dropped; see
     # agents.calling.stored_prompts.
     layers = models.JSONField(default=list)
-    raw_output_ref = models.TextField(blank=True, help_text="The reply as it came")
+    raw_output_ref = models.TextField(blank=True, help_text="The reply as it was read")
+    taken_off = models.TextField(
+        blank=True,
+        default="",
+        help_text="What was taken off the answer: hidden reasoning and marks of chat templates",
+    )
     tool_calls = models.JSONField(
         default=list, blank=True, help_text="The server's own tool calls in the reply"
     )

@@ -1,11 +1,19 @@
 """Reads a server's answer, which arrives in pieces or as a whole. This module finds the text of the
 answer, the reason why the answer ended, and the numbers of tokens."""
 
-from typing import Literal
+from collections.abc import Iterable, Sequence
 
-from agents.providers.base import ToolCall, Usage
+from agents.providers.answer_text import AnswerText
+from agents.providers.base import StreamPart, TakenOff, ToolCall, Usage
 from agents.providers.bounds import CHARACTERS_A_TOKEN
-from agents.providers.exceptions import EmptyReply, StreamBroken, UnusableReply
+from agents.providers.endings import FAILURES, Ending, ending_of
+from agents.providers.exceptions import (
+    EmptyReply,
+    OnlyThoughts,
+    ProviderBusy,
+    StreamBroken,
+    UnusableReply,
+)
 from agents.providers.failures import (
     Failure,
     broken_off,
@@ -17,45 +25,59 @@ from agents.providers.server_words import read_words, refusal_in, shortened
 from agents.providers.subjects import Subject
 from agents.providers.tool_calls import GatheredCalls
 
-_BYTE_ORDER_MARK = "\ufeff"
-_THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
+# The fields with hidden reasoning. They may repeat each other, so only the first one is kept.
+_REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 # The fields whose text is never shown. The output limit counts this text as part of the reply.
-_HIDDEN = ("reasoning_content", "reasoning", "reasoning_details", "refusal")
+_HIDDEN = (*_REASONING, "refusal")
 # The fields with text in a part of hidden reasoning. Other fields of a part name its kind and
 # format, and do not count.
 _IN_PARTS = ("text", "thinking", "summary")
 _SHOWN_OF_A_REFUSAL = 300
+# A shorter message of a stream may be the same as the end of the text by chance.
+_LEAST_REPEATED = 12
 
 
 class Answer:
     """A reader of one answer. It takes the chunks in order, or the whole answer, and checks the
-    type of every value.
+    type of every value. Every answer of every provider passes through such a reader.
 
     A reply ends when it has more characters, hidden ones included, than its limit of tokens allows.
     The key `secret` is removed from error messages of the server. Every error in the answer is
-    raised as a Failure.
+    raised as a Failure. For `text`, see AnswerText.
     """
 
     def __init__(
-        self, subject: Subject, output_limit: int, *, secret: str = "", has_tools: bool = False
+        self,
+        subject: Subject,
+        output_limit: int,
+        *,
+        secret: str = "",
+        has_tools: bool = False,
+        text: AnswerText | None = None,
     ) -> None:
         self._subject = subject
         self.output_limit = output_limit
         self._room = output_limit * CHARACTERS_A_TOKEN
         self._secret = secret
-        self._opening = _Opening()
+        self.text = text or AnswerText()
         # None if the request has no tools, because the model then cannot call tools.
         self._calls = GatheredCalls() if has_tools else None
-        self._finish_reason = ""
+        self._ending: Ending | None = None
         self._has_pieces = False
+        # The text as the server sent it, by which a whole message is known that repeats it.
+        self._sent: list[str] = []
+        self._has_reasoned = False
         self._refusal = ""
-        self.has_text = False
         self.usage: Usage | None = None
+
+    @property
+    def has_text(self) -> bool:
+        return self.text.has_text
 
     @property
     def is_complete(self) -> bool:
         """Whether the server announced the end of the reply. The usage report may still follow."""
-        return bool(self._finish_reason)
+        return self._ending is not None
 
     @property
     def is_overlong(self) -> bool:
@@ -64,81 +86,162 @@ class Answer:
 
     @property
     def was_cut(self) -> bool:
-        return self._finish_reason == "length"
+        return self._ending == Ending.CUT and not self.text.has_ended
 
     @property
     def tool_calls(self) -> list[ToolCall]:
         """The tool calls of the answer. The list is complete only at the end of the answer."""
         return self._calls.gathered() if self._calls else []
 
-    def take(self, chunk: object) -> str:
-        """Read a chunk, and return its text without hidden reasoning."""
-        return self._take(chunk, "delta")
+    def take(self, chunk: object) -> Sequence[StreamPart]:
+        """Read a chunk of a stream, and return what is clear by now."""
+        return self._take(chunk)
 
-    def take_whole(self, completion: object) -> str:
-        """Read an answer that was not streamed, and return its text."""
-        text = self._take(completion, "message")
+    def take_whole(self, completion: object) -> Sequence[StreamPart]:
+        """Read an answer that was not streamed."""
+        parts = self._take(completion)
+        # An answer in one response cannot break off, so it counts as ended even if the reason is
+        # missing.
+        self.take_end_mark()
+        return parts
+
+    def take_end_mark(self) -> None:
+        """Note that the server has marked the end, whether it gave a reason or not."""
         if self._has_pieces:
-            # An answer in one response cannot break off, so it counts as ended even if the finish
-            # reason is missing.
-            self._finish_reason = self._finish_reason or "stop"
-        return text
+            self._ending = self._ending or Ending.WHOLE
 
-    def end(self) -> str:
-        """Return the last text of the answer, which was not shown yet because it could have been
-        the opening tag of hidden reasoning. Raises Failure if the reply is incomplete or has
-        neither text nor tool calls."""
-        rest = "" if self.has_text else self._opening.held_text()
-        has_text = self.has_text or bool(rest)
-        if not self._finish_reason and has_text:
+    def rest(self) -> Sequence[StreamPart]:
+        """Return the last parts of the answer, which were held back until now, because nothing
+        follows them."""
+        return self.text.end(is_whole=self._ending == Ending.WHOLE)
+
+    def check(self) -> None:
+        """Raise Failure if the reply is incomplete or has neither text nor tool calls."""
+        if self._ending is None and self.has_text:
             raise broken_off(self._subject)
-        if not self._finish_reason:
+        if self._ending is None:
             raise dropped(self._subject) if self._has_pieces else not_the_protocol(self._subject)
-        if not has_text and not self.tool_calls:
-            is_silent = self._finish_reason == "stop" and not self._refusal
-            error = (EmptyReply if is_silent else UnusableReply)(
-                self._why_empty(), said=shortened(self._refusal, self._secret)
-            )
-            raise Failure(error)
-        if self._finish_reason == "content_filter":
-            raise Failure(StreamBroken(f"{self._subject} ended the reply by its content filter."))
-        return rest
+        if self._ending in FAILURES:
+            raise self._failure_at_end(self._ending)
+        if not self.has_text and not self.tool_calls:
+            raise Failure(self._error_without_text())
 
-    def _take(self, piece: object, part: Literal["delta", "message"]) -> str:
+    def _take(self, piece: object) -> Sequence[StreamPart]:
+        if isinstance(piece, list) and len(piece) == 1:
+            piece = piece[0]
         if refusal := refusal_in(piece):
             # A stream, and sometimes a whole answer, may have an error although its status is 200.
-            if self.has_text:
-                raise broken_off(self._subject, read_words(refusal).shown(self._secret))
-            raise refused_or_busy(self._subject, 0, refusal, secret=self._secret)
+            raise self._refused(refusal)
         if usage := _field(piece, "usage"):
             self.usage = _read_usage(usage) or self.usage
         choices = _field(piece, "choices")
         if not isinstance(choices, list) or not choices:
-            return ""
-        said = _field(choices[0], part)
+            return ()
+        choice = choices[0] if len(choices) == 1 else _first_choice(choices)
+        # Only the first choice is the reply. A server may send others, although none was asked for.
+        if _field(choice, "index") not in (0, None):
+            return ()
+        said, is_message = _said_in(choice)
         self._has_pieces = self._has_pieces or said is not None
-        self._finish_reason = self._finish_reason or _text(choices[0], "finish_reason")
+        self._ending = self._ending or ending_of(choice)
         if refusal := _text(said, "refusal"):
             self._refusal = (self._refusal + refusal)[:_SHOWN_OF_A_REFUSAL]
-        text = self._opening.take(self._within_limit(said))
-        self.has_text = self.has_text or bool(text)
-        return text
+        if is_message and (self._sent or self._has_calls):
+            said = self._without_repetition(said)
+        parts = self._besides(said)
+        content = self._within_limit(said)
+        if not content:
+            return parts
+        self._sent.append(content)
+        told = self.text.take(content)
+        return [*parts, *told] if parts else told
+
+    @property
+    def _has_calls(self) -> bool:
+        return bool(self._calls and self._calls.has_any)
+
+    def _without_repetition(self, message: object) -> object:
+        """Return what is new in a message of a stream, which may repeat all that has come."""
+        content, sent = _content(message), "".join(self._sent)
+        self._sent = [sent]
+        rest = content.removeprefix(sent)
+        # A whole message may come without its hidden reasoning, and without space around it.
+        words = content.strip()
+        if len(words) >= _LEAST_REPEATED and sent.rstrip().endswith(words):
+            rest = ""
+        calls = None if self._has_calls else _field(message, "tool_calls")
+        return {"content": rest, "tool_calls": calls}
+
+    def _besides(self, said: object) -> list[StreamPart]:
+        """Return the hidden reasoning in fields of its own, and the pieces of tool calls."""
+        # Most chunks have only the field for content. A search for the other fields in every chunk
+        # would take most of the time.
+        if not isinstance(said, dict) or (len(said) == 1 and isinstance(said.get("content"), str)):
+            return []
+        thoughts = next((text for name in _REASONING if (text := _all_text(said.get(name)))), "")
+        if isinstance(parts := said.get("content"), list):
+            thoughts += "".join(_all_text(part) for part in parts if not _text(part, "text"))
+        self._has_reasoned = self._has_reasoned or bool(thoughts)
+        found: list[StreamPart] = [TakenOff(thoughts)] if thoughts else []
+        if self._calls is not None and (fragments := _fragments_in(said)):
+            self._room -= self._calls.take(fragments)
+            found += self._calls.arrived()
+        return found
 
     def _within_limit(self, said: object) -> str:
         content, room = _content(said), self._room
         self._room -= len(content)
-        # Most chunks have only the field for content. A search for the other fields in every chunk
-        # would take most of the time.
         if isinstance(said, dict) and not (content and len(said) == 1):
             self._room -= _length_in([said.get(name) for name in _HIDDEN])
             if isinstance(parts := said.get("content"), list):
                 self._room -= _length_in(parts) - len(content)
-            if self._calls is not None:
-                self._room -= self._calls.take(said.get("tool_calls"))
         if self._room >= 0:
             return content
-        self._finish_reason = "length"
+        self._ending = Ending.CUT
         return content[: max(room, 0)]
+
+    def _refused(self, refusal: object) -> Failure:
+        if self.has_text:
+            return broken_off(self._subject, read_words(refusal).shown(self._secret))
+        return refused_or_busy(self._subject, 0, refusal, secret=self._secret)
+
+    def _failure_at_end(self, ending: Ending) -> Failure:
+        """Return the failure for an end by which the server says that the reply is not whole."""
+        has_text = self.has_text
+        match ending:
+            case Ending.FILTERED if has_text:
+                message = f"{self._subject} ended the reply by its content filter."
+            case Ending.FILTERED:
+                message = f"{self._subject} held the reply back by its content filter."
+            case Ending.OUT_OF_ROOM:
+                message = f"{self._subject} ran out of room for its work and ended the reply."
+            case _:
+                message = f"{self._subject} ended the reply because of an error of its own."
+        if has_text:
+            return Failure(StreamBroken(message))
+        if ending == Ending.FILTERED:
+            return Failure(UnusableReply(message))
+        return Failure(ProviderBusy(f"{message} Try again in a moment."), is_passing=True)
+
+    def _error_without_text(self) -> UnusableReply:
+        has_thoughts = self._has_reasoned or self.text.had_thoughts
+        if not self._refusal and (self.was_cut or has_thoughts):
+            return OnlyThoughts(self._why_only_thoughts())
+        is_silent = self._ending == Ending.WHOLE and not self._refusal
+        kind = EmptyReply if is_silent else UnusableReply
+        return kind(self._why_empty(), said=shortened(self._refusal, self._secret))
+
+    def _why_only_thoughts(self) -> str:
+        if self.was_cut:
+            return (
+                f"The model only thought: it used its whole limit of {self.output_limit:,} tokens "
+                "before the first word, for hidden reasoning. Allow more with "
+                "STORYENGINE_MAX_OUTPUT, or take a model that reasons less."
+            )
+        return (
+            "The model only thought, and ended before the first word of a reply. Try again, or "
+            "take a model that reasons less."
+        )
 
     def _why_empty(self) -> str:
         if self._refusal:
@@ -146,77 +249,7 @@ class Answer:
                 "The model declined to answer. Change the words that it was asked with, or choose "
                 "another model."
             )
-        if self._finish_reason == "content_filter":
-            return f"{self._subject} held the reply back by its content filter."
-        if self.was_cut:
-            return (
-                f"The model used its whole limit of {self.output_limit:,} tokens before the first "
-                "word, for hidden reasoning. Allow more with STORYENGINE_MAX_OUTPUT, or take a "
-                "model that reasons less."
-            )
         return "The model returned an empty reply."
-
-
-class _Opening:
-    """The start of a reply, from which white space, a byte order mark and hidden reasoning are
-    removed.
-
-    Some servers leave the hidden reasoning of a model in the reply itself, between tags at its very
-    start. So the text is held back until it cannot be the opening tag any more. A reply of white
-    space alone counts as empty.
-    """
-
-    def __init__(self) -> None:
-        # The text that is held back. Its pieces are kept apart, because joining them again for each
-        # new piece would take quadratic time.
-        self._held: list[str] = []
-        # The text after leading white space, as long as it may still become the opening tag.
-        self._start = ""
-        # The last characters of the hidden reasoning so far, because the closing tag may begin in
-        # them. None if the reader is not within hidden reasoning.
-        self._thoughts: str | None = None
-        self._is_over = False
-        self._had_thoughts = False
-
-    def take(self, text: str) -> str:
-        if self._is_over:
-            return text
-        if self._thoughts is None and not self._had_thoughts:
-            text = self._take_start(text)
-        if self._thoughts is not None:
-            text = self._after_thoughts(text)
-        if self._had_thoughts:
-            text = text.lstrip()
-        self._is_over = bool(text)
-        return text
-
-    def held_text(self) -> str:
-        """Return the text that is still held back at the end of the stream, because it did not
-        become an opening tag."""
-        return "".join(self._held) if self._start else ""
-
-    def _take_start(self, text: str) -> str:
-        """Return the text that can be shown.
-
-        This is all of the held text if it does not begin with the opening tag, and the text after
-        the tag if it does. As long as the held text may still become the tag, return "".
-        """
-        if not self._start:
-            text = text.removeprefix(_BYTE_ORDER_MARK)
-        self._held.append(text)
-        self._start += (text if self._start else text.lstrip())[: len(_THOUGHTS_BEGIN)]
-        if self._start.startswith(_THOUGHTS_BEGIN):
-            self._thoughts, self._start = "", ""
-        elif _THOUGHTS_BEGIN.startswith(self._start):
-            return ""
-        held, self._held = "".join(self._held), []
-        return held if self._thoughts is None else held.lstrip()[len(_THOUGHTS_BEGIN) :]
-
-    def _after_thoughts(self, text: str) -> str:
-        thoughts, end, after = f"{self._thoughts}{text}".partition(_THOUGHTS_END)
-        self._had_thoughts = bool(end)
-        self._thoughts = None if end else thoughts[1 - len(_THOUGHTS_END) :]
-        return after
 
 
 def _read_usage(usage: object) -> Usage | None:
@@ -225,6 +258,32 @@ def _read_usage(usage: object) -> Usage | None:
         return None
     cached = _count(_field(usage, "prompt_tokens_details"), "cached_tokens")
     return Usage(prompt, completion, cached or 0)
+
+
+def _first_choice(choices: Iterable[object]) -> object:
+    return min(choices, key=lambda one: _count(one, "index") or 0)
+
+
+def _fragments_in(said: dict[str, object]) -> object:
+    # The older field for one call.
+    called = said.get("function_call")
+    return said.get("tool_calls") or ([{"index": 0, "function": called}] if called else None)
+
+
+def _said_in(choice: object) -> tuple[object, bool]:
+    """Return what a choice has of the reply, and whether it is a whole message.
+
+    A stream has pieces ("delta"). Some gateways send the message instead, or at the end of the
+    pieces. Servers of the older protocol for texts send a text.
+    """
+    if said := _field(choice, "delta"):
+        return said, False
+    message = _field(choice, "message")
+    if message is not None:
+        return message, True
+    if text := _text(choice, "text"):
+        return {"content": text}, False
+    return _field(choice, "delta"), False
 
 
 def _field(holder: object, name: str) -> object:
@@ -242,18 +301,26 @@ def _content(said: object) -> str:
 
 
 def _length_in(value: object) -> int:
-    """Return the number of characters in a value that is a text, a part with text, or a list of
-    such values."""
-    length, unread = 0, [value]
+    return sum(map(len, _texts_in(value)))
+
+
+def _all_text(value: object) -> str:
+    return "".join(_texts_in(value)) if value else ""
+
+
+def _texts_in(value: object) -> list[str]:
+    """Return the texts in a value that is a text, a part with text, or a list of such values."""
+    texts: list[str] = []
+    unread = [value]
     while unread:
         match unread.pop():
             case str() as text:
-                length += len(text)
+                texts.append(text)
             case list() as values:
-                unread += values
+                unread += reversed(values)
             case dict() as part:
-                unread += [part.get(name) for name in _IN_PARTS]
-    return length
+                unread += [part.get(name) for name in reversed(_IN_PARTS)]
+    return texts
 
 
 def _text(holder: object, name: str) -> str:

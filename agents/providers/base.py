@@ -94,6 +94,8 @@ class ModelRequest:
     reasoning_effort: str = ""
     # False if the model can send its answer only as a whole.
     streams: bool = True
+    # True if the answer goes on with a text, so that the blank lines at its front count.
+    continues: bool = False
     # True if no user waits for the answer. The server may then serve replies first.
     is_background: bool = False
     # The seconds before each further try of a call that failed before any text arrived. If this is
@@ -125,6 +127,32 @@ class TextDelta:
 
 
 @dataclass(frozen=True)
+class TakenOff:
+    """The next piece of the answer that is no word of the reply: hidden reasoning, a mark of a chat
+    template, or what stands behind such a mark."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Restart:
+    """All text so far was hidden reasoning, and the reply only begins now."""
+
+
+@dataclass(frozen=True)
+class CallDelta:
+    """The next piece of a tool call that is still arriving.
+
+    `index` is the place of the call in the answer. `name` is the name of the tool as far as it has
+    come, and `arguments` the new characters of the arguments. The whole call follows as a ToolCall.
+    """
+
+    index: int
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
 class Finished:
     """The end of a reply. `was_cut` is True if the output limit ended the reply. `usage` is None if
     the server reported no numbers of tokens. `refused` are the fields that the server refused in
@@ -135,7 +163,7 @@ class Finished:
     refused: frozenset[str] = frozenset()
 
 
-StreamPart = TextDelta | ToolCall | Finished
+StreamPart = TextDelta | TakenOff | Restart | CallDelta | ToolCall | Finished
 
 
 class Provider(ABC):
@@ -148,7 +176,8 @@ class Provider(ABC):
 
     @abstractmethod
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
-        """Yield TextDelta parts, then each ToolCall, and last exactly one Finished.
+        """Yield the parts of the answer as `Answer` reads them, then each ToolCall, and last
+        exactly one Finished. Every provider reads its answers by `agents.providers.answers`.
 
         A reply without text has at least one tool call. A reply has tool calls only if the request
         has tools. The length of the answer is bounded even if the server ignores the limit of the

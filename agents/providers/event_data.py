@@ -6,8 +6,7 @@ from agents.providers.bounds import MOST_JSON, TooMuch
 
 
 class EventData:
-    """A reader of a stream, which takes pieces of any length. An event that is unfinished at the
-    end of the stream is dropped.
+    """A reader of a stream, which takes pieces of any length.
 
     The library's own decoder reads a reply byte by byte and passes each event through several
     generators. That is too slow for a hundred replies at once.
@@ -45,6 +44,11 @@ class EventData:
         if self._line_length + self._data_length > MOST_JSON:
             raise TooMuch
         return found
+
+    def end(self) -> list[bytes]:
+        """Return the data of the last event, if the stream ended without the empty line behind it.
+        The data may have broken off."""
+        return [data for line in (b"".join(self._line), b"") if (data := self._take(line))]
 
     def _take(self, line: bytes) -> bytes:
         """Return the data of the event that ends with this line, or b"" if no event ends here."""

@@ -73,5 +73,9 @@ class ModelDeclined(UnusableReply):
     """The model declined as a program does, and told nothing of the story."""
 
 
+class OnlyThoughts(UnusableReply):
+    """The answer has hidden reasoning and nothing else."""
+
+
 class RealCallForbidden(RuntimeError):
     """A test tried to reach a real provider."""

@@ -15,8 +15,9 @@ import httpx2
 import openai
 
 from agents.providers.answer_heads import bound_heads
+from agents.providers.answer_text import AnswerText
 from agents.providers.answers import Answer
-from agents.providers.base import Finished, ModelRequest, Provider, StreamPart, TextDelta
+from agents.providers.base import Finished, ModelRequest, Provider, StreamPart
 from agents.providers.bounds import (
     MOST_OF_A_REFUSAL,
     READ_ERRORS,
@@ -135,6 +136,8 @@ class OpenAICompatibleProvider(Provider):
         self._time_outs = time_outs or TimeOuts()
         self._retries = retries or Retries()
         self._clients: dict[asyncio.AbstractEventLoop, _HeldClient] = {}
+        # The models whose last answer had thoughts without a beginning.
+        self._leaving_out_beginnings: set[str] = set()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         check_real_calls_allowed()
@@ -207,28 +210,52 @@ class OpenAICompatibleProvider(Provider):
 
     async def _call(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
         """Yield the parts of the answer to one call. Every error is raised as a Failure."""
+        text = AnswerText(
+            holds=request.model in self._leaving_out_beginnings, continues=request.continues
+        )
         answer = Answer(
             self.subject,
             request.max_output_tokens,
             secret=self._api_key,
             has_tools=bool(request.tools),
+            text=text,
         )
+        failure: Failure | None = None
         try:
             if _streams(request):
-                async with aclosing(self._stream(request, answer)) as texts:
-                    async for text in texts:
-                        yield TextDelta(text)
-            elif text := answer.take_whole(await self._ask(request)):
-                yield TextDelta(text)
-            if text := answer.end():
-                yield TextDelta(text)
+                async with aclosing(self._stream(request, answer)) as parts:
+                    async for part in parts:
+                        yield part
+            else:
+                for part in answer.take_whole(await self._ask(request)):
+                    yield part
         except _CALL_ERRORS as error:
-            raise self._failure(error, answer) from None
+            failure = self._failure(error, answer)
+        except Failure as raised:
+            failure = raised
+        # What was held back of a call that is tried again comes again.
+        if failure is None or not failure.is_passing:
+            for part in answer.rest():
+                yield part
+        self._remember(request.model, text)
+        if failure is not None:
+            raise failure
+        answer.check()
         for tool_call in answer.tool_calls:
             yield tool_call
         yield Finished(was_cut=answer.was_cut, usage=answer.usage)
 
-    async def _stream(self, request: ModelRequest, answer: Answer) -> AsyncGenerator[str, None]:
+    def _remember(self, model: str, text: AnswerText) -> None:
+        """Remember whether the model leaves out the beginning of its thoughts, because it stands in
+        the template of its server. Then its next answer is held back until they end."""
+        if text.left_out_beginning:
+            self._leaving_out_beginnings.add(model)
+        elif text.has_text:
+            self._leaving_out_beginnings.discard(model)
+
+    async def _stream(
+        self, request: ModelRequest, answer: Answer
+    ) -> AsyncGenerator[StreamPart, None]:
         options: dict[str, Any] = {"stream": True}
         if _STREAM_OPTIONS not in request.left_out:
             options[_STREAM_OPTIONS] = {"include_usage": True}
@@ -237,10 +264,10 @@ class OpenAICompatibleProvider(Provider):
             async with (
                 asyncio.timeout(seconds) as deadline,
                 self._response_to(request, options) as response,
-                aclosing(StreamedReply(response, answer, self._time_outs).texts()) as texts,
+                aclosing(StreamedReply(response, answer, self._time_outs).parts()) as parts,
             ):
-                async for text in texts:
-                    yield text
+                async for part in parts:
+                    yield part
         except TimeoutError:
             if deadline.expired():
                 raise unfinished(self.subject, seconds, has_text=answer.has_text) from None

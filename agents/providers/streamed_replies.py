@@ -1,16 +1,29 @@
 """Reads a streamed reply within time limits and bounds on its size."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+import logging
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 import httpx2
 
 from agents.providers.answers import Answer
-from agents.providers.bounds import READ_ERRORS, most_bytes, parse, read_pieces
+from agents.providers.base import StreamPart
+from agents.providers.bounds import (
+    MOST_JSON,
+    READ_ERRORS,
+    TooMuch,
+    most_bytes,
+    parse,
+    read_pieces,
+)
 from agents.providers.event_data import EventData
 from agents.providers.failures import Failure
+
+logger = logging.getLogger(__name__)
+
+_BLANKS = b" \t\r\n\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -54,10 +67,14 @@ class StreamedReply:
         self._events = EventData()
         # The unread events of the latest piece.
         self._found: Iterator[bytes] = iter(())
-        self._is_marked = False
+        self._is_marked = self._has_skipped = False
+        # The body if it is one JSON text, or None. The other field says that it is a stream.
+        self._whole: list[bytes] | None = None
+        self._whole_length = 0
+        self._has_events = False
 
-    async def texts(self) -> AsyncGenerator[str, None]:
-        """Yield each text within its time limit. Errors after the end of the reply are ignored.
+    async def parts(self) -> AsyncGenerator[StreamPart, None]:
+        """Yield each part within its time limit. Errors after the end of the reply are ignored.
 
         Raises Failure or one of READ_ERRORS.
         """
@@ -73,14 +90,16 @@ class StreamedReply:
                     asked = now()
                     piece = await anext(self._pieces, None)
                     if piece is None:
+                        for part in self._take_end():
+                            yield part
                         return
                     if answer.has_text and now() - asked > _WAITED_SECONDS:
                         # Data that arrives during this pause is read and sent on as one text.
                         await asyncio.sleep(GROUP_SECONDS)
-                    had_text, batch = answer.has_text, self._events.feed(piece)
+                    had_text, batch = answer.has_text, self._feed(piece)
                     self._found = iter(batch)
-                    for text in self._take_found():
-                        yield text
+                    for part in self._take_found():
+                        yield part
                     # Some servers send comments without data to keep the connection open. Such a
                     # comment must not extend a time limit.
                     if batch and (now() > put_off_again or answer.has_text != had_text):
@@ -91,40 +110,83 @@ class StreamedReply:
                 # A server that exceeds the limit stops only when the connection is closed, so the
                 # rest of the response is not read.
                 return
-            if text := await self._read_trailer():
-                yield text
+            for part in await self._read_trailer():
+                yield part
             await self._drain()
 
     @property
     def _is_over(self) -> bool:
         return self._is_marked or self._answer.is_complete
 
-    def _take_found(self) -> Iterator[str]:
-        """Yield the texts of the events in `_found`, up to the end of the reply."""
+    def _feed(self, piece: bytes) -> list[bytes]:
+        """Return the data of the events that end in this piece.
+
+        Some gateways answer a request for a stream with one JSON text. It is gathered, and read
+        when it has come.
+        """
+        if self._whole is None and not self._has_events and (begin := piece.lstrip(_BLANKS)):
+            self._has_events = not begin.startswith((b"{", b"["))
+            self._whole = None if self._has_events else []
+        if self._whole is None:
+            return self._events.feed(piece)
+        self._whole.append(piece)
+        self._whole_length += len(piece)
+        if self._whole_length > MOST_JSON:
+            raise TooMuch
+        return []
+
+    def _take_end(self) -> list[StreamPart]:
+        """Return the parts in what the end of the response has completed."""
+        if self._whole is None:
+            self._found = iter(self._events.end())
+            return list(self._take_found())
+        data = b"".join(self._whole)
+        try:
+            return list(self._answer.take_whole(parse(data)))
+        except TooMuch:
+            raise
+        except ValueError:
+            # Some servers stream a JSON text in each line.
+            self._found = iter(data.splitlines())
+            return list(self._take_found())
+
+    def _take_found(self) -> Iterator[StreamPart]:
+        """Yield the parts of the events in `_found`, up to the end of the reply."""
         for data in self._found:
-            if text := self._take(data):
-                yield text
+            yield from self._take(data)
             if self._is_over:
                 return
 
-    def _take(self, data: bytes) -> str:
+    def _take(self, data: bytes) -> Sequence[StreamPart]:
         self._is_marked = data.startswith(b"[DONE]")
-        return "" if self._is_marked else self._answer.take(parse(data))
+        if self._is_marked:
+            self._answer.take_end_mark()
+            return ()
+        try:
+            chunk = parse(data)
+        except TooMuch:
+            raise
+        except ValueError:
+            if not self._has_skipped:
+                logger.warning("an event of a stream was no JSON, and was skipped")
+            self._has_skipped = True
+            return ()
+        return self._answer.take(chunk)
 
-    async def _read_trailer(self) -> str:
-        """Read the usage report after the end of the reply. Return any text that still follows."""
-        texts: list[str] = []
+    async def _read_trailer(self) -> list[StreamPart]:
+        """Read the usage report after the end of the reply. Return any parts that still follow."""
+        parts: list[StreamPart] = []
         with suppress(Failure, *READ_ERRORS):
             async with asyncio.timeout(self._limits.trailer):
                 while not self._is_marked:
                     data = next(self._found, None)
                     if data is not None:
-                        texts.append(self._take(data))
+                        parts += self._take(data)
                     elif (piece := await anext(self._pieces, None)) is not None:
                         self._found = iter(self._events.feed(piece))
                     else:
                         break
-        return "".join(texts)
+        return parts
 
     async def _drain(self) -> None:
         """Read the response to its end, because the connection can be used again only then."""

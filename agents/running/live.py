@@ -123,6 +123,18 @@ class LiveReply:
         self._replaced += 1
         self._wake()
 
+    @property
+    def place(self) -> int:
+        return len(self.parts)
+
+    def go_back(self, place: int, note: str) -> None:
+        """Take back all text after this place, which an earlier `place` was. The changes before it
+        stay."""
+        self.parts = self.parts[:place]
+        self.note = note
+        self._replaced += 1
+        self._wake()
+
     def finish(self) -> None:
         self.is_over = True
         self._wake()
@@ -141,6 +153,8 @@ class LiveReply:
         """
         position = replaced = 0
         is_first = True
+        # The steps whose changes were yielded. They are not taken back with the text.
+        told: set[int] = set()
         with _Timer(pause, self._wake) as timer:
             while True:
                 changed = self._changed
@@ -154,7 +168,8 @@ class LiveReply:
                         if text or is_first or is_replaced:
                             yield ReplyText(text, is_restart=is_first or is_replaced, note=note)
                         is_first, is_replaced = False, False
-                        if step is not None:
+                        if step is not None and step.step not in told:
+                            told.add(step.step)
                             yield step
                 elif self.is_over:
                     return

@@ -5,7 +5,17 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.providers.base import Finished, Message, ModelRequest, Provider, TextDelta, ToolCall
+from agents.providers.base import (
+    CallDelta,
+    Finished,
+    Message,
+    ModelRequest,
+    Provider,
+    Restart,
+    TakenOff,
+    TextDelta,
+    ToolCall,
+)
 from agents.providers.exceptions import ProviderError
 from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
 from agents.providers.streamed_replies import TimeOuts
@@ -29,6 +39,8 @@ class Outcome:
     texts: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     finished: list[Finished] = field(default_factory=list)
+    taken_off: list[str] = field(default_factory=list)
+    call_deltas: list[CallDelta] = field(default_factory=list)
     failure: ProviderError | None = None
     # The seconds that the provider wanted to wait before each retry.
     waits: list[float] = field(default_factory=list)
@@ -75,6 +87,13 @@ async def read_into(outcome: Outcome, provider: Provider, request: ModelRequest 
                 outcome.texts.append(part.text)
             elif isinstance(part, ToolCall):
                 outcome.tool_calls.append(part)
+            elif isinstance(part, TakenOff):
+                outcome.taken_off.append(part.text)
+            elif isinstance(part, Restart):
+                outcome.taken_off += outcome.texts
+                outcome.texts = []
+            elif isinstance(part, CallDelta):
+                outcome.call_deltas.append(part)
             else:
                 outcome.finished.append(part)
     except ProviderError as error:

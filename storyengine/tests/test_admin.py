@@ -239,7 +239,7 @@ def test_json_is_laid_out(client: Client, chapter: Session) -> None:
 
 def test_a_list_of_records_does_not_load_long_texts(client: Client, chapter: Session) -> None:
     listed = client.get(address(LLMArtifact, "changelist")).context["cl"].result_list[0]
-    assert listed.get_deferred_fields() == {"raw_output_ref", "layers"}
+    assert listed.get_deferred_fields() == {"raw_output_ref", "taken_off", "layers"}
 
 
 def test_a_record_is_loaded_at_once(

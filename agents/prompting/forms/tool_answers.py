@@ -12,7 +12,7 @@ they come.
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from agents.prompting.forms.call_marks import (
@@ -141,9 +141,10 @@ class _Code:
 
 class AnswerReader:
     """The reader of one answer of an agent with these tools, or with none. `form` is the form in
-    which the request asked for calls."""
+    which the request asked for calls. `anew` returns a reader of the same kind."""
 
     def __init__(self, tools: Sequence[AnyTool] = (), form: ToolForm = "native") -> None:
+        self.anew = partial(AnswerReader, tools, form)
         self._tools = {tool.name: tool.schema.parameters for tool in tools}
         self._names = frozenset(self._tools)
         self._is_json = form == "json"

@@ -210,8 +210,8 @@ class TestAnswersAsAWhole:
     def test_the_text_is_one_piece_with_its_usage(self) -> None:
         details = {"prompt_tokens_details": {"cached_tokens": 64}}
         usage = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107, **details}
-        said = "\nI step  inside.\n\n“Who?”"
-        outcome = call(says_at_once(said, usage=usage), request=WHOLE)
+        said = "I step  inside.\n\n“Who?”"
+        outcome = call(says_at_once(f"\n{said}", usage=usage), request=WHOLE)
         assert outcome.texts == [said]
         assert outcome.end == Finished(was_cut=False, usage=Usage(100, 7, 64))
 

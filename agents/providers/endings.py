@@ -1,0 +1,64 @@
+"""Says what the reason means for which an answer ended. Servers write it in many ways."""
+
+import logging
+import re
+from enum import Enum, auto
+
+logger = logging.getLogger(__name__)
+
+
+class Ending(Enum):
+    WHOLE = auto()
+    # The output limit ended the reply.
+    CUT = auto()
+    # The other three are failures, in which the text so far is kept.
+    FILTERED = auto()
+    OUT_OF_ROOM = auto()
+    BROKEN = auto()
+
+
+FAILURES = frozenset({Ending.FILTERED, Ending.OUT_OF_ROOM, Ending.BROKEN})
+
+# The reasons in small letters, without anything between their words.
+_REASONS = {
+    Ending.WHOLE: (
+        *("stop", "stopped", "endturn", "eos", "eostoken", "stopsequence", "stopstr", "end"),
+        *("toolcalls", "toolcall", "tooluse", "functioncall", "complete", "completed", "done"),
+    ),
+    Ending.CUT: (
+        *("length", "maxtokens", "modellength", "maxlength", "maxoutputtokens", "tokenlimit"),
+        *("outputlimit", "maxcompletiontokens", "modelcontextwindowexceeded", "incomplete"),
+    ),
+    Ending.FILTERED: (
+        *("contentfilter", "contentfiltered", "safety", "recitation", "blocklist", "spii"),
+        *("prohibitedcontent", "imagesafety", "sensitive", "guardrailintervened", "refusal"),
+        *("moderation", "blocked"),
+    ),
+    Ending.OUT_OF_ROOM: ("insufficientsystemresource",),
+    Ending.BROKEN: (
+        *("error", "abort", "aborted", "cancelled", "canceled", "cancel", "failed", "failure"),
+        *("timeout", "networkerror", "internalerror", "malformedfunctioncall", "errorfinish"),
+    ),
+}
+_BY_REASON = {reason: ending for ending, reasons in _REASONS.items() for reason in reasons}
+_NOT_A_LETTER = re.compile("[^a-z]+")
+# How a reason begins if a gateway writes the name of the list to which it belongs.
+_LIST = "finishreason"
+_SHOWN = 40
+
+
+def ending_of(choice: object) -> Ending | None:
+    """Return how an answer ended, or None if this piece of it names no reason."""
+    if not isinstance(choice, dict):
+        return None
+    reason = choice.get("finish_reason") or choice.get("finishReason")
+    if not isinstance(reason, str) or not reason.strip():
+        return None
+    said = _NOT_A_LETTER.sub("", reason.casefold()).removeprefix(_LIST)
+    if said in ("null", "none", "unspecified"):
+        return None
+    ending = _BY_REASON.get(said)
+    if ending is None:
+        logger.warning("an answer ended for an unknown reason: %r", reason[:_SHOWN])
+        ending = Ending.WHOLE
+    return ending
