@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from agents.providers.exceptions import ProviderError
 from sessions.exceptions import ChapterError, InvalidInput
+from sessions.payloads import place_in_words
 
 
 class ConsentMissing(ChapterError):
@@ -58,7 +59,7 @@ class BadSetup(InvalidInput):
     def __init__(self, problems: Sequence[tuple[tuple[int | str, ...], str]]) -> None:
         self.problems = problems
         place, problem = problems[0]
-        where = ".".join(str(part)[:100] for part in place) or "the setup"
+        where = place_in_words(place) or "the setup"
         super().__init__(f"{where}: {problem}. Nothing was changed.")
 
 

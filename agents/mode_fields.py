@@ -20,6 +20,7 @@ from sessions.chapters import SetupChange, is_setup_open, save_open_setup, save_
 from sessions.exceptions import InvalidInput
 from sessions.limits import GIVEN_CHAR_LIMIT, MODE_SETUP_CHAR_LIMIT
 from sessions.models import Attempt, Session
+from sessions.payloads import problem_in_words, scrub_payload
 
 
 def setup_of(chapter: Session) -> BaseModel | None:
@@ -29,7 +30,7 @@ def setup_of(chapter: Session) -> BaseModel | None:
     Raises BadSetup if the stored fields do not fit the mode's present model, and WrongState if the
     mode is not installed.
     """
-    return check_setup(mode_of(chapter), chapter.tab1.mode_setup)
+    return check_setup(mode_of(chapter), chapter.tab1.mode_setup, is_stored=True)
 
 
 def keep_fields(attempt: Attempt) -> None:
@@ -54,7 +55,7 @@ def setup_at(attempt: Attempt) -> BaseModel | None:
     run began."""
     chapter = attempt.session
     kept = attempt.kept_setup_of(attempt.run_id)
-    return check_setup(mode_of(chapter), chapter.tab1.mode_setup | kept)
+    return check_setup(mode_of(chapter), chapter.tab1.mode_setup | kept, is_stored=True)
 
 
 def handed_on_of(chapter: Session) -> dict[str, Any]:
@@ -122,9 +123,17 @@ def present_setup(chapter: Session) -> dict[str, Any]:
     return setup.model_dump(mode="json") if setup else {}
 
 
-def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
+def check_setup(
+    mode: Mode, content: dict[str, Any], *, is_stored: bool = False
+) -> BaseModel | None:
     """Return the content as an instance of the mode's model, or None if the mode has no model.
-    Raises BadSetup if the content does not fit the model."""
+
+    `is_stored` says that the content was checked before it was stored, perhaps by an older release.
+    What is no text in it is replaced, and the mode's model finds `is_stored` in the context of its
+    validators. Raises BadSetup if the content does not fit the model.
+    """
+    if is_stored:
+        content = scrub_payload(content)
     try:
         check_storable(content)
     except InvalidReply as error:
@@ -136,15 +145,10 @@ def check_setup(mode: Mode, content: dict[str, Any]) -> BaseModel | None:
             raise BadSetup([((), f"{mode.title} adds nothing to Tab 1")])
         return None
     try:
-        return mode.setup.model_validate(content)
+        return mode.setup.model_validate(content, context={"is_stored": is_stored})
     except ValidationError as error:
         found: list[ErrorDetails] = error.errors(include_url=False, include_input=False)
-        raise BadSetup([(one["loc"], _said(one["msg"])) for one in found]) from None
-
-
-def _said(message: str) -> str:
-    """Return what a validator of the mode says, without pydantic's words before it."""
-    return message.removeprefix("Value error, ")
+        raise BadSetup([(one["loc"], problem_in_words(one)) for one in found]) from None
 
 
 def _changes_open_fields(mode: Mode, before: dict[str, Any], after: dict[str, Any]) -> bool:

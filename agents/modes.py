@@ -36,6 +36,7 @@ from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, PAYLOAD_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, THOUGHT, Attempt, Change, Session
 from sessions.payloads import check_stored_size
 from sessions.reply_lengths import ReplyLength
+from sessions.text import is_blank
 from sessions.world import NewChange, changes_that_count, fold_world
 
 # The numbers by which the limit on a character's text is multiplied.
@@ -160,7 +161,7 @@ def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
     thought without a thinker. Raises ValueError for a kind of event that the mode does not declare.
     """
     mode = mode_of(attempt.session)
-    if mode.outcome is reply and not text.strip():
+    if mode.outcome is reply and is_blank(text):
         raise EmptyReply("The model acted and said nothing. Nothing was lost; try again.")
     events = mode.outcome(attempt, text)
     if len(events) > MAX_EVENTS_OF_AN_ATTEMPT:

@@ -8,7 +8,7 @@ from ninja import Body, Router
 
 from agents.modes import world_after, world_now
 from explorer.scenario_file import read_scenario, replace_scenario, write_scenario
-from explorer.setup import Exploration, check_exploration, exploration_of
+from explorer.setup import check_exploration, exploration_of
 from sessions.access import get_chapter
 from sessions.models import Session
 from world.document import write_world
@@ -33,7 +33,7 @@ def put_scenario(
     422 names the fields that do not fit, and nothing is changed. 409 after the lock.
     """
     saved = replace_scenario(session_id, lambda before: read_scenario(body, before=before))
-    return write_scenario(Exploration.model_validate(saved.tab1.mode_setup))
+    return write_scenario(exploration_of(saved))
 
 
 @chapter_router.get("/session/{uuid:session_id}/world", response=dict[str, Any])

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from explorer.setup_parts import Line, Name, Part, Text, none_if_empty
+from explorer.setup_parts import AnyText, Line, Name, Part, Text, none_if_empty
 from sessions.words import whole_words
 
 # The fields of the setup that stay open in play.
@@ -46,7 +46,7 @@ Keywords = Annotated[Line, BeforeValidator(_as_line), AfterValidator(_check_keyw
 class AuthorsNote(Part):
     """A text that stands before the last `depth` turns of the history, as a message of `role`."""
 
-    text: Annotated[str, StringConstraints(max_length=NOTE_LIMIT)] = ""
+    text: Annotated[AnyText, StringConstraints(max_length=NOTE_LIMIT)] = ""
     depth: int = Field(4, ge=0, le=MOST_DEPTH)
     role: Role = "user"
 
@@ -55,7 +55,7 @@ class TalkExample(Part):
     """Lines that show how a person talks. Without a name, they show how everybody does."""
 
     name: Name = ""
-    text: Annotated[str, StringConstraints(max_length=TALK_LIMIT)] = ""
+    text: Annotated[AnyText, StringConstraints(max_length=TALK_LIMIT)] = ""
 
 
 class LoreEntry(Part):

@@ -8,6 +8,7 @@ from agents.prompting.tools import ProposedChange, Tool, ToolArguments, ToolCont
 from explorer.descriptions import told_thing
 from explorer.setup_parts import LINE_LIMIT
 from explorer.state import apply_proposed, known_person, known_place, world_in
+from sessions.text import why_no_name
 from world.conditions import BECAME, MOST_CONDITIONS, MOST_THINGS, THING, same_condition
 from world.names import normalized
 from world.state import World
@@ -54,6 +55,8 @@ def _note_thing(arguments: Note, world: World) -> ToolResult:
         )
     if not normalized(arguments.what):
         return ToolResult("The thing has no name. Nothing was changed.")
+    if problem := why_no_name(arguments.what):
+        return ToolResult(f"In the name of the thing, {problem}. Nothing was changed.")
     holder = known_person(arguments.holder, world) if arguments.holder else None
     place = known_place(arguments.place, world) if arguments.place else None
     if (arguments.holder and holder is None) or (arguments.place and place is None):

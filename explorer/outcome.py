@@ -14,6 +14,7 @@ from explorer.tools import meeting, room_in_cast
 from sessions.events import ORIGINAL, NewEvent
 from sessions.models import Attempt, Change, Event
 from sessions.names import is_named_in
+from sessions.text import is_blank
 from sessions.world import NewChange, text_and_changes
 from world.changes import MET, MOVED, PLACE, SIMULATED, TIME
 from world.state import World
@@ -78,7 +79,7 @@ def _is_named(told: str, person: str, names: Mapping[str, Sequence[str]]) -> boo
 def outcome(attempt: Attempt, text: str) -> Sequence[NewEvent]:
     """Return what comes out of the text by the chapter's rules, and between its passages a line for
     each thing that a step changed. Raises EmptyReply without text."""
-    if not text.strip():
+    if is_blank(text):
         raise EmptyReply("The narrator acted and told nothing. Nothing was lost; try again.")
     return list(_events(attempt, text))
 

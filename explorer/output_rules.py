@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import re2
 from pydantic import ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 
-from explorer.setup_parts import Part
+from explorer.setup_parts import Part, Signs
 
 MOST_RULES, RULE_LIMIT = 20, 500
 # The most instructions of a pattern, and the most characters and matches of a passage. A rule is
@@ -52,8 +52,8 @@ class OutputRule(Part):
 
     model_config = ConfigDict(frozen=True)
 
-    pattern: Annotated[str, StringConstraints(max_length=RULE_LIMIT)] = ""
-    replacement: Annotated[str, StringConstraints(max_length=RULE_LIMIT)] = Field(
+    pattern: Annotated[Signs, StringConstraints(max_length=RULE_LIMIT)] = ""
+    replacement: Annotated[Signs, StringConstraints(max_length=RULE_LIMIT)] = Field(
         "", validate_default=True
     )
 

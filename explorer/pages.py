@@ -21,7 +21,7 @@ from explorer.setup import PersonSetup, PlaceSetup, check_exploration, explorati
 from sessions.access import get_chapter
 from sessions.chapters import is_setup_open
 from sessions.exceptions import InvalidInput
-from sessions.text import with_line_feeds
+from sessions.text import tidied
 from storyengine.web.render import go
 from storyengine.web.saved_first import save_first
 
@@ -67,8 +67,8 @@ def _check_seen(request: HttpRequest, setup: Setup, **numbers: int) -> None:
         except KeyError:
             continue
         stored = _value_at(setup, field)
-        shown = with_line_feeds(request.POST.get(f"setup.{field}", stored))
-        if shown.strip() != stored.strip():
+        shown = request.POST.get(f"setup.{field}", stored)
+        if tidied(shown).strip() != tidied(stored).strip():
             raise InvalidInput(
                 f"Another window has changed this list, and “{stored[:60]}” stands here now. "
                 "Nothing was removed or added; load the page anew."

@@ -21,6 +21,7 @@ from agents.prompting.tools import (
 from explorer.setup import MOST_PLACES
 from explorer.state import in_short
 from sessions.limits import AGENT_NAME_CHAR_LIMIT
+from sessions.text import why_no_name
 from world.changes import KNOWN_AS, PLACE
 from world.names import canonical_name, normalized
 from world.state import World
@@ -69,7 +70,7 @@ ANSWER = AnswerTool("resolveLocation", "Says which place is meant.", ResolveLoca
 
 def question(destination: str, world: World) -> Question | None:
     """Return the question which place is meant, or None if this is known without a model."""
-    if not world.places or not normalized(destination) or world.find_place(destination):
+    if not world.places or why_no_place(destination) or world.find_place(destination):
         return None
     most = min(_MOST_DESCRIBED // len(world.places), _MOST_OF_A_PLACE)
     known = [
@@ -83,6 +84,15 @@ def question(destination: str, world: World) -> Question | None:
         "LOCATION_DESCRIPTION": [Piece(destination)],
     }
     return Question(RESOLVER, pieces, ANSWER)
+
+
+def why_no_place(destination: str) -> str:
+    """Return a sentence that says why no place can be called like this, or ""."""
+    if not normalized(destination):
+        return "The destination has no name. Nothing was changed; name the place."
+    if problem := why_no_name(destination):
+        return f"In the destination, {problem}. Nothing was changed; name the place without that."
+    return ""
 
 
 def resolve(
@@ -117,8 +127,9 @@ def _named(destination: str, world: World, answer: ResolveLocation | None) -> st
     if matched and answer.confidence >= LEAST_CONFIDENCE:
         return matched
     told = " ".join(answer.canonicalName.split())[:AGENT_NAME_CHAR_LIMIT]
+    is_name = bool(normalized(told)) and not why_no_name(told)
     # A name that is already that of a place, although the model is not sure, would be this place.
-    is_free = bool(normalized(told)) and world.find_place(told) is None
+    is_free = is_name and world.find_place(told) is None
     return told if is_free else canonical_name(destination)
 
 

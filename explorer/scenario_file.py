@@ -4,10 +4,10 @@ play. Only names are required."""
 import json
 import uuid
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
 from django.db import transaction
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from agents.exceptions import BadSetup
@@ -23,27 +23,16 @@ from explorer.setup import (
     are_namesakes,
     exploration_of,
 )
-from explorer.setup_parts import Line, Name, Text
+from explorer.setup_parts import Line, Name, Pronouns, Text, Title
 from sessions.access import get_chapter, lock_chapter
 from sessions.chapters import LOCKED, is_setup_open
 from sessions.exceptions import InvalidInput, WrongState
-from sessions.limits import PRONOUNS_CHAR_LIMIT, TITLE_CHAR_LIMIT
 from sessions.models import Session
+from sessions.payloads import MAX_DEPTH, problem_in_words
 from world.state import Source
 
 MOST_BYTES = 1_000_000
 MOST_IN_FILE = 100
-
-
-def _check_line(name: str) -> str:
-    told = " ".join(name.split())
-    if told != name:
-        raise ValueError(f"the name “{name}” has to be written as “{told}”")
-    return name
-
-
-# A name is a single line, as on Tab 1.
-_Line = Annotated[Name, AfterValidator(_check_line)]
 
 
 class _Part(BaseModel):
@@ -51,9 +40,9 @@ class _Part(BaseModel):
 
 
 class _Location(_Part):
-    name: _Line = Field(min_length=1)
+    name: Name = Field(min_length=1)
     description: Text = ""
-    ways: list[_Line] = Field([], max_length=MOST_WAYS)
+    ways: list[Name] = Field([], max_length=MOST_WAYS)
 
 
 class _Fact(_Part):
@@ -67,7 +56,7 @@ class _Fact(_Part):
 
 
 class _Tie(_Part):
-    name: _Line = Field(min_length=1)
+    name: Name = Field(min_length=1)
     description: Line = ""
 
 
@@ -75,23 +64,23 @@ class _Person(_Part):
     name: Name = Field(min_length=1)
     description: Text = ""
     goals: Text = ""
-    location: _Line = ""
+    location: Name = ""
     is_player: bool = False
     is_discovered: bool = True
     encounter_chance: float | None = Field(None, ge=0, le=1)
     knowledge: list[_Fact] = Field([], max_length=MOST_FACTS)
     relationships: list[_Tie] = Field([], max_length=MOST_IN_FILE)
-    aliases: list[_Line] = Field([], max_length=MOST_ALIASES)
-    pronouns: _Line = Field("", max_length=PRONOUNS_CHAR_LIMIT)
+    aliases: list[Name] = Field([], max_length=MOST_ALIASES)
+    pronouns: Pronouns = ""
 
 
 class _Scenario(_Part):
-    title: str = Field("", max_length=TITLE_CHAR_LIMIT)
+    title: Title = ""
     description: Text = ""
     initial_narrative_time: Line = ""
     locations: list[_Location] = Field([], max_length=MOST_IN_FILE)
     characters: list[_Person] = Field([], max_length=MOST_IN_FILE)
-    player_starting_location: _Line = ""
+    player_starting_location: Name = ""
     opening: Text = ""
     deeds: list[Line] = Field([], max_length=MOST_DEEDS)
 
@@ -111,16 +100,16 @@ def replace_scenario(session_id: uuid.UUID, read: Callable[[Exploration], Explor
 
 
 def read_scenario(content: dict[str, Any], *, before: Exploration) -> Exploration:
-    """Return the setup that a scenario describes. What a scenario has no field for stays as before.
+    """Return the setup that a scenario describes. What a scenario has no field for stays as before,
+    and null means that something is left out.
 
     Raises BadSetup with the path of each field that does not fit.
     """
     try:
-        read = _Scenario.model_validate(content)
+        read = _Scenario.model_validate(_without_nulls(content))
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
-        said = [(one["loc"], one["msg"].removeprefix("Value error, ")) for one in found]
-        raise BadSetup(said) from None
+        raise BadSetup([(one["loc"], problem_in_words(one)) for one in found]) from None
     setup = before.model_copy(update=_as_setup(read))
     if problems := setup.problems():
         raise BadSetup([(_in_file(place, setup), problem) for place, problem in problems])
@@ -154,17 +143,30 @@ def write_scenario(setup: Exploration) -> dict[str, Any]:
             f"A scenario file has at most {MOST_IN_FILE} places and as many people, and this "
             "chapter has more. Export the chapter itself instead; nothing was changed."
         )
-    scenario = _Scenario(
-        title=setup.title,
-        description=setup.description,
-        initial_narrative_time=setup.narrative_time,
-        locations=[_Location(**one.model_dump()) for one in setup.places],
-        characters=[_person(one) for one in setup.people],
-        player_starting_location=setup.starting_place,
-        opening=setup.opening,
-        deeds=setup.deeds,
-    )
-    return scenario.model_dump(mode="json", by_alias=True)
+    scenario = {
+        "title": setup.title,
+        "description": setup.description,
+        "initial_narrative_time": setup.narrative_time,
+        "locations": [one.model_dump() for one in setup.places],
+        "characters": [_person(one) for one in setup.people],
+        "player_starting_location": setup.starting_place,
+        "opening": setup.opening,
+        "deeds": setup.deeds,
+    }
+    read = _Scenario.model_validate(scenario, context={"is_stored": True})
+    return read.model_dump(mode="json", by_alias=True)
+
+
+def _without_nulls(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """Return the value without the parts that are null. What is nested more deeply than anything
+    that can be stored stays, and is refused later."""
+    if depth and isinstance(value, dict):
+        return {
+            key: _without_nulls(one, depth - 1) for key, one in value.items() if one is not None
+        }
+    if depth and isinstance(value, list):
+        return [_without_nulls(one, depth - 1) for one in value if one is not None]
+    return value
 
 
 def _as_setup(read: _Scenario) -> dict[str, Any]:
@@ -199,14 +201,9 @@ def _in_file(place: tuple[str | int, ...], setup: Exploration) -> tuple[str | in
     return tuple(names.get(part, part) if isinstance(part, str) else part for part in place)
 
 
-def _person(one: PersonSetup) -> _Person:
-    told = one.model_dump(exclude={"knowledge", "relationships"})
+def _person(one: PersonSetup) -> dict[str, Any]:
     facts = [
-        _Fact(content=fact.content, source=fact.source) for fact in one.knowledge if fact.content
+        {"content": fact.content, "source": fact.source} for fact in one.knowledge if fact.content
     ]
-    ties = [
-        _Tie(name=tie.name, description=tie.description)
-        for tie in one.relationships[:MOST_IN_FILE]
-        if tie.name
-    ]
-    return _Person(**told, knowledge=facts, relationships=ties)
+    ties = [tie.model_dump() for tie in one.relationships[:MOST_IN_FILE] if tie.name]
+    return {**one.model_dump(), "knowledge": facts, "relationships": ties}

@@ -1,24 +1,30 @@
 """What Tab 1 of an exploration has: the scenario with its places and people, and the user's own
 person."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, model_validator
 
 from agents.mode_fields import setup_of
 from agents.modes import mode_of
 from agents.prompting.sandwich import Subject
 from explorer.guidance import MOST_TALK, AuthorsNote, Lorebook, TalkExample
 from explorer.output_rules import MOST_RULES, OutputRule
-from explorer.setup_parts import Line, Name, Part, Text, none_if_empty
+from explorer.setup_parts import (
+    AnyText,
+    Line,
+    Name,
+    Part,
+    Pronouns,
+    Text,
+    Title,
+    is_stored,
+    none_if_empty,
+)
 from sessions.cast import clean_person
 from sessions.exceptions import ChapterError, WrongState
-from sessions.limits import (
-    PRONOUNS_CHAR_LIMIT,
-    PUBLIC_TEXT_CHAR_LIMIT,
-    TITLE_CHAR_LIMIT,
-)
+from sessions.limits import PUBLIC_TEXT_CHAR_LIMIT
 from sessions.models import Session
 from sessions.roster import Character, character
 from sessions.speaker_marks import person_as_read
@@ -37,6 +43,9 @@ _NO_NAME = "a place needs a name with a letter or a digit"
 
 # The place of a field, and what is wrong with it.
 Problem = tuple[tuple[str | int, ...], str]
+# Whose name this is, as a reader takes it and as the world finds people by it: the number of a
+# person, or the word "name" for the user's own.
+_Owners = dict[tuple[str, str], int | str]
 
 
 class PlaceSetup(Part):
@@ -73,24 +82,22 @@ class PersonSetup(Part):
     knowledge: list[KnownSetup] = Field([], max_length=MOST_FACTS)
     relationships: list[TieSetup] = Field([], max_length=MOST_PEOPLE)
     aliases: list[Name] = Field([], max_length=MOST_ALIASES)
-    pronouns: Annotated[str, StringConstraints(max_length=PRONOUNS_CHAR_LIMIT)] = ""
+    pronouns: Pronouns = ""
 
 
 class Persona(Part):
     """The user's person, unless one of the people is the player. `seen_as` is what others see."""
 
     name: Name = PLAYER
-    pronouns: Annotated[str, StringConstraints(max_length=PRONOUNS_CHAR_LIMIT)] = ""
+    pronouns: Pronouns = ""
     description: Text = ""
-    seen_as: Annotated[str, StringConstraints(max_length=PUBLIC_TEXT_CHAR_LIMIT)] = ""
+    seen_as: Annotated[AnyText, StringConstraints(max_length=PUBLIC_TEXT_CHAR_LIMIT)] = ""
 
 
 class Exploration(Part):
     """The setup of an exploration. A place that is named but not listed is added."""
 
-    title: Annotated[str, StringConstraints(strip_whitespace=True, max_length=TITLE_CHAR_LIMIT)] = (
-        ""
-    )
+    title: Title = ""
     description: Text = ""
     narrative_time: Line = ""
     places: list[PlaceSetup] = Field([], max_length=MOST_PLACES)
@@ -107,8 +114,8 @@ class Exploration(Part):
     output_rules: list[OutputRule] = Field([], max_length=MOST_RULES)
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
-        if problem := next(iter(self.problems()), None):
+    def _check(self, info: ValidationInfo) -> Self:
+        if not is_stored(info) and (problem := next(iter(self.problems()), None)):
             raise ValueError(problem[1])
         return self
 
@@ -139,23 +146,14 @@ class Exploration(Part):
         players = [at for at, one in enumerate(self.people) if one.is_player]
         for at in players[1:]:
             yield ("people", at, "is_player"), "only one of the people can be the player"
-        named: list[tuple[tuple[str | int, ...], str]] = [
+        named: list[Problem] = [
             (("people", at, "name"), one.name) for at, one in enumerate(self.people)
         ]
         if not players:
             named.append((("persona", "name"), self.persona.name))
-        taken: dict[str, Character] = {}
-        forms: set[str] = set()
-        for where, name in named:
-            # Names are held to the rules of Tab 1, so that nobody is taken for somebody else, and
-            # also to those by which the world finds people.
-            reading, form = person_as_read(name), normalized(name)
-            if problem := _problem_of(taken.get(reading), name):
-                yield where, problem
-            elif form in forms:
-                yield where, f"somebody else is called “{name}”, articles and case aside"
-            taken[reading] = character(0, name)
-            forms |= {form} - {""}
+        owners: _Owners = {}
+        yield from _problems_of_names(named, owners)
+        yield from _problems_of_aliases(self.people, owners)
 
     @property
     def player(self) -> PersonSetup | None:
@@ -230,10 +228,41 @@ def are_namesakes(one: str, other: str) -> bool:
     return person_as_read(one) == person_as_read(other) or (len(forms) == 1 and forms != {""})
 
 
+def _problems_of_names(named: Sequence[Problem], owners: _Owners) -> Iterator[Problem]:
+    """Yield which of these names nobody can have, each of which stands behind its place. The forms
+    of all names are added to `owners`."""
+    taken: dict[str, Character] = {}
+    for where, name in named:
+        # Names are held to the rules of Tab 1, so that nobody is taken for somebody else, and also
+        # to those by which the world finds people.
+        reading, form = person_as_read(name), normalized(name)
+        if problem := _problem_of(taken.get(reading), name):
+            yield where, problem
+        elif ("world", form) in owners:
+            yield where, f"somebody else is called “{name}”, articles and case aside"
+        taken[reading] = character(0, name)
+        _own(owners, reading, form, where[1])
+
+
+def _problems_of_aliases(people: Sequence[PersonSetup], owners: _Owners) -> Iterator[Problem]:
+    """Yield which aliases are also a name or an alias of somebody else."""
+    for at, one in enumerate(people):
+        for number, alias in enumerate(one.aliases):
+            if not _own(owners, person_as_read(alias), normalized(alias), at):
+                why = f"somebody else is called “{alias}” already"
+                yield ("people", at, "aliases", number), why
+
+
+def _own(owners: _Owners, reading: str, form: str, owner: int | str) -> bool:
+    """Let the owner have these forms of a name, and return whether nobody else has one of them."""
+    forms = [one for one in (("reader", reading), ("world", form)) if one[1]]
+    return all([owners.setdefault(one, owner) == owner for one in forms])
+
+
 def _problem_of(namesake: Character | None, name: str) -> str:
     """Return why nobody can have the name, or "". `namesake` is who reads as the same person."""
     try:
-        told = clean_person([namesake] if namesake else [], name=name)["name"]
+        clean_person([namesake] if namesake else [], name=name)
     except ChapterError as error:
         return str(error)
-    return "" if told == name else f"the name “{name}” has to be written as “{told}”"
+    return ""

@@ -2,15 +2,67 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    StringConstraints,
+    ValidationInfo,
+)
 
-from sessions.limits import AGENT_NAME_CHAR_LIMIT
+from sessions.limits import AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, TITLE_CHAR_LIMIT
+from sessions.text import as_line, seen, tidied, why_no_name, why_not_text
 
 TEXT_LIMIT, LINE_LIMIT = 5_000, 500
 
-Name = Annotated[str, StringConstraints(strip_whitespace=True, max_length=AGENT_NAME_CHAR_LIMIT)]
-Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LINE_LIMIT)]
-Text = Annotated[str, StringConstraints(max_length=TEXT_LIMIT)]
+
+def _read_signs(value: object) -> object:
+    """Return a text in the form that is stored. Raises ValueError for one that is no text."""
+    if not isinstance(value, str):
+        return value
+    if problem := why_not_text(value):
+        raise ValueError(problem)
+    return tidied(value)
+
+
+def _read_text(value: object) -> object:
+    value = _read_signs(value)
+    return seen(value) if isinstance(value, str) else value
+
+
+def _read_name(value: object) -> object:
+    value = _read_signs(value)
+    return as_line(value) if isinstance(value, str) else value
+
+
+def _check_name(name: str, info: ValidationInfo) -> str:
+    if not is_stored(info) and (problem := why_no_name(name)):
+        raise ValueError(problem)
+    return name
+
+
+def is_stored(info: ValidationInfo) -> bool:
+    """Return whether fields are read that were stored before. They were checked then, perhaps by
+    an older release, whose chapters can still be played."""
+    return bool((info.context or {}).get("is_stored"))
+
+
+# A text of which each sign counts, such as a pattern.
+Signs = Annotated[str, BeforeValidator(_read_signs)]
+AnyText = Annotated[str, BeforeValidator(_read_text)]
+# A name is a single line.
+Name = Annotated[
+    str,
+    BeforeValidator(_read_name),
+    StringConstraints(max_length=AGENT_NAME_CHAR_LIMIT),
+    AfterValidator(_check_name),
+]
+_OneLine = Annotated[AnyText, AfterValidator(as_line)]
+Title = Annotated[_OneLine, StringConstraints(max_length=TITLE_CHAR_LIMIT)]
+Pronouns = Annotated[_OneLine, StringConstraints(max_length=PRONOUNS_CHAR_LIMIT)]
+Line = Annotated[AnyText, StringConstraints(strip_whitespace=True, max_length=LINE_LIMIT)]
+Text = Annotated[AnyText, StringConstraints(max_length=TEXT_LIMIT)]
 
 
 class Part(BaseModel):

@@ -20,7 +20,7 @@ from agents.prompting.tools import (
 )
 from explorer import returning
 from explorer.notes import NOTE
-from explorer.places import ResolveLocation, question, resolve
+from explorer.places import ResolveLocation, question, resolve, why_no_place
 from explorer.setup import MOST_PEOPLE
 from explorer.setup_parts import LINE_LIMIT
 from explorer.state import (
@@ -44,7 +44,6 @@ from sessions.limits import (
 from sessions.models import PERSON, Attempt
 from sessions.roster import character
 from world.changes import KNOWN_AS, MET, MOVED, PLACE, SIMULATED, TIME
-from world.names import normalized
 from world.state import World
 
 MOST_TICKS = 1_000
@@ -149,8 +148,8 @@ def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
     player = world.player
     if player is None:
         return ToolResult("There is no player in this world, so nobody can move.")
-    if not normalized(arguments.destination):
-        return ToolResult("The destination has no name. Name the place where the player goes.")
+    if problem := why_no_place(arguments.destination):
+        return ToolResult(problem)
     place, changes = resolve(arguments.destination, world, _resolved(context))
     if not place:
         return ToolResult("This world has too many places already. Go to one of those it has.")
@@ -231,7 +230,9 @@ def _introduce(arguments: DiscoverCharacter, world: World, *, joins: bool) -> To
     if len(world.people) >= MOST_PEOPLE:
         return ToolResult("This world has too many people already. Go on with those it has.")
     public = " ".join(arguments.introduction.split())[:PUBLIC_TEXT_CHAR_LIMIT].strip()
-    everybody = [character(0, name) for name in world.people]
+    everybody = [
+        character(0, name) for one in world.people.values() for name in (one.name, *one.aliases)
+    ]
     try:
         person = clean_person(
             everybody,
@@ -261,6 +262,8 @@ def let_go(arguments: PersonGoes, context: ToolContext) -> ToolResult:
         return ToolResult(f"Nobody called {arguments.name} is known. Nothing was changed.")
     if person.is_player:
         return ToolResult("That is the player: call moveToLocation when the player goes.")
+    if problem := why_no_place(arguments.to):
+        return ToolResult(problem)
     to, changes = resolve(arguments.to, world, _resolved(context))
     here = world.player_location
     if not to:

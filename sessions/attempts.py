@@ -20,7 +20,7 @@ from sessions.limits import PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.log_lines import note_after_commit
 from sessions.models import DEFAULT_AGENT, Attempt, Session
 from sessions.states import PLAYABLE
-from sessions.text import clean_line, clean_text
+from sessions.text import clean_line, clean_text, is_blank
 from sessions.unfinished_attempts import set_broken_aside
 from sessions.world import copy_changes, take_part_once
 
@@ -214,7 +214,7 @@ def start_keeping(attempt: Attempt) -> Attempt:
     fields of the mode's setup with which that run began. Raises WrongState if the attempt has no
     text.
     """
-    if not attempt.partial_text.strip():
+    if is_blank(attempt.partial_text):
         raise WrongState("There is no text to keep. Retry the prompt, or send another.")
     chapter = get_chapter_to_change(attempt.session_id)
     brought = attempt.text_run_id

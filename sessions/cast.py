@@ -17,7 +17,7 @@ from sessions.limits import (
 from sessions.models import CastMember, Session
 from sessions.roster import SLOTS, Character
 from sessions.speaker_marks import holds_mark, is_mark, person_as_read
-from sessions.text import clean_line, clean_text
+from sessions.text import clean_line, clean_name, clean_text
 
 # Sent with `chapter` in the transaction that changes the chapter's cast.
 cast_changed = Signal()
@@ -131,7 +131,8 @@ def clean_person(
     limits = (AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, PUBLIC_TEXT_CHAR_LIMIT)
     labels = ("The name", "The pronouns", "What everybody knows of somebody")
     for field, limit, label in zip(person, limits, labels, strict=True):
-        line = person[field] = clean_line(person[field], limit=limit, label=label)
+        clean = clean_name if field == "name" else clean_line
+        line = person[field] = clean(person[field], limit=limit, label=label)
         if is_mark(line) if field == "name" else holds_mark(line):
             raise InvalidInput(
                 f"{label} cannot be “{line}”: it would look as if you, or the program itself, had "
@@ -178,7 +179,8 @@ def _clean(field: str, slot: int, text: str, present: str) -> str:
         "pronouns": (f"The pronouns of agent {slot}", PRONOUNS_CHAR_LIMIT),
         "public_text": (f"What everybody knows of agent {slot}", PUBLIC_TEXT_CHAR_LIMIT),
     }[field]
-    line = clean_line(text, limit=limit, label=label)
+    clean = clean_name if field == "name" else clean_line
+    line = clean(text, limit=limit, label=label)
     if line == present:
         return line
     if field == "name" and is_mark(line):

@@ -36,7 +36,7 @@ from sessions.people import choose_persons
 from sessions.reply_lengths import ReplyLength
 from sessions.sentences import split_sentences
 from sessions.states import State, move
-from sessions.text import clean_line, clean_text
+from sessions.text import as_line, clean_line, clean_text, scrub_reply
 from sessions.words import beginning_of
 
 LOCKED = (
@@ -163,7 +163,7 @@ def name_after(session_id: uuid.UUID, premise: str) -> None:
 
     A long sentence is cut, after a word if it has words.
     """
-    sentence, *_ = split_sentences(" ".join(premise.split())) or [""]
+    sentence, *_ = split_sentences(as_line(scrub_reply(premise))) or [""]
     sentence = sentence.strip(" .,;:!")
     if len(sentence) > _NAME_CHARACTERS:
         sentence = f"{beginning_of(sentence, _NAME_CHARACTERS - 1)}\N{HORIZONTAL ELLIPSIS}"

@@ -1,11 +1,14 @@
-"""Checks objects that are stored as JSON."""
+"""Checks objects that are stored as JSON, and says in words what is wrong with what was sent."""
 
 import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from pydantic_core import ErrorDetails
 
 from sessions.exceptions import InvalidInput
+from sessions.text import scrub_reply, why_not_text
 
 # The greatest depth of nested lists and objects that can be stored. Memory blocks need only five
 # levels.
@@ -13,6 +16,40 @@ MAX_DEPTH = 20
 # The most keys of one object. The limits on a mode's setup and on a prompt's `given` leave no room
 # for more keys.
 MAX_KEYS = 20_000
+
+# What is wrong with a value, by pydantic's type of the error. Pydantic's own sentences name classes
+# of the program, and words of Python.
+_PROBLEMS = {
+    "missing": "is missing",
+    "extra_forbidden": "is no key of this format",
+    "literal_error": "must be {expected}",
+    "string_type": "must be text",
+    "string_unicode": "holds characters that are not text",
+    "string_too_long": "is longer than {max_length:,} characters",
+    "string_too_short": "must not be empty",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing_size": "has too many digits",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "uuid_type": "must be an id",
+    "uuid_parsing": "must be an id",
+    "greater_than_equal": "must be at least {ge:,}",
+    "greater_than": "must be more than {gt:,}",
+    "less_than_equal": "must be at most {le:,}",
+    "less_than": "must be less than {lt:,}",
+    "list_type": "must be a list",
+    "too_long": "has more than {max_length:,} entries",
+    "too_short": "must have an entry",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "json_invalid": "is no JSON",
+}
 
 
 def why_not_storable(payload: Mapping[str, Any]) -> str:
@@ -33,8 +70,8 @@ def why_not_storable(payload: Mapping[str, Any]) -> str:
         if isinstance(value, list | tuple):
             pending += [(part, depth + 1) for part in value]
         elif isinstance(value, str):
-            if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-                return "a text holds characters that are not text; leave them out"
+            if problem := why_not_text(value):
+                return f"a text holds characters that are not text: {problem}"
         elif isinstance(value, float) and not math.isfinite(value):
             return "a number is not finite; write it as text"
         elif not (value is None or isinstance(value, int | float)):
@@ -50,3 +87,40 @@ def check_stored_size(payload: Mapping[str, Any], *, most: int, label: str) -> N
         problem = f"it has more than {most:,} characters"
     if problem:
         raise InvalidInput(f"{label} cannot be stored: {problem}.")
+
+
+def scrub_payload(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return an object that a model wrote, with each key and text as `scrub_reply` returns it. An
+    object that is nested too deeply is returned as it is, because it is refused anyway."""
+    try:
+        return cast(dict[str, Any], _scrubbed(payload))
+    except RecursionError:
+        return payload
+
+
+def _scrubbed(value: Any) -> Any:
+    if isinstance(value, str):
+        return scrub_reply(value)
+    if isinstance(value, dict):
+        return {_scrubbed(key): _scrubbed(one) for key, one in value.items()}
+    return [_scrubbed(one) for one in value] if isinstance(value, list) else value
+
+
+def problem_in_words(error: ErrorDetails) -> str:
+    """Return what is wrong with a value, as the end of a sentence that begins with its place."""
+    kind, bounds = error["type"], error.get("ctx", {})
+    if kind == "value_error":
+        # A validator of ours has said it.
+        return error["msg"].removeprefix("Value error, ")
+    if bounds.get("field_type") == "Value" and kind in ("too_long", "too_short"):
+        # So pydantic calls a text that a validator of ours has read.
+        kind = f"string_{kind}"
+    return _PROBLEMS.get(kind, "is not acceptable").format(**bounds)
+
+
+def place_in_words(place: Sequence[int | str]) -> str:
+    """Return the place of a value as programs write it, such as `characters[0].name`."""
+    told = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{str(part)[:100]}" for part in place
+    )
+    return told.removeprefix(".")

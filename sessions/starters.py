@@ -12,7 +12,9 @@ from typing import Annotated, Any, Self
 
 from django.conf import settings
 from pydantic import (
+    AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -32,7 +34,10 @@ from sessions.limits import (
     TITLE_CHAR_LIMIT,
 )
 from sessions.models import DEFAULT_MODE, Session
+from sessions.payloads import place_in_words, problem_in_words
 from sessions.roster import COLORS
+from sessions.speaker_marks import is_mark, person_as_read
+from sessions.text import as_line, seen, tidied, why_no_name, why_not_text
 
 logger = logging.getLogger(__name__)
 
@@ -46,10 +51,31 @@ def _text(limit: int) -> Any:
     return StringConstraints(strip_whitespace=True, min_length=1, max_length=limit)
 
 
-Name = Annotated[str, _text(AGENT_NAME_CHAR_LIMIT)]
-Prompt = Annotated[str, _text(PROMPT_CHAR_LIMIT)]
-Tab1Text = Annotated[str, _text(TAB1_CHAR_LIMIT)]
-CardLine = Annotated[str, _text(_CARD_LINE)]
+def _read_text(value: object) -> object:
+    """Return the text in the form in which a chapter stores it, so that Tab 1 can be compared with
+    the starter."""
+    if not isinstance(value, str):
+        return value
+    if problem := why_not_text(value):
+        raise ValueError(problem)
+    return seen(tidied(value))
+
+
+def _check_name(name: str) -> str:
+    if problem := why_no_name(name):
+        raise ValueError(problem)
+    if is_mark(name):
+        raise ValueError(f"nobody can be called “{name}”, which would look like the Game Master")
+    return name
+
+
+_Text = Annotated[str, BeforeValidator(_read_text)]
+Name = Annotated[
+    _Text, _text(AGENT_NAME_CHAR_LIMIT), AfterValidator(as_line), AfterValidator(_check_name)
+]
+Prompt = Annotated[_Text, _text(PROMPT_CHAR_LIMIT)]
+Tab1Text = Annotated[_Text, _text(TAB1_CHAR_LIMIT)]
+CardLine = Annotated[_Text, _text(_CARD_LINE)]
 
 
 class _Part(BaseModel):
@@ -58,8 +84,8 @@ class _Part(BaseModel):
 
 class StarterCharacter(_Part):
     name: Name
-    pronouns: Annotated[str, _text(PRONOUNS_CHAR_LIMIT)]
-    public: Annotated[str, _text(PUBLIC_TEXT_CHAR_LIMIT)]
+    pronouns: Annotated[_Text, _text(PRONOUNS_CHAR_LIMIT)]
+    public: Annotated[_Text, _text(PUBLIC_TEXT_CHAR_LIMIT)]
     hint: CardLine
     identity: Tab1Text
 
@@ -83,9 +109,9 @@ class Starter(_Part):
     """A starter. `name` is the name of its file, by which a chapter names the starter."""
 
     name: Annotated[str, _text(STARTER_CHAR_LIMIT)]
-    title: Annotated[str, _text(TITLE_CHAR_LIMIT)]
+    title: Annotated[_Text, _text(TITLE_CHAR_LIMIT)]
     kind: CardLine
-    premise: Annotated[str, _text(PUBLIC_TEXT_CHAR_LIMIT)]
+    premise: Annotated[_Text, _text(PUBLIC_TEXT_CHAR_LIMIT)]
     world: Tab1Text
     chapter: Tab1Text
     characters: Annotated[list[StarterCharacter], Field(min_length=2, max_length=MAX_AGENTS)]
@@ -96,7 +122,7 @@ class Starter(_Part):
     @model_validator(mode="after")
     def _check_names(self) -> Self:
         names = [one.name for one in self.characters]
-        if len(set(names)) < len(names):
+        if len(set(map(person_as_read, names))) < len(names):
             raise ValueError("two characters have the same name")
         if strangers := {one.to for one in (*self.turns, self.next)} - set(names):
             raise ValueError(f"nobody in it is called {', '.join(sorted(strangers))}")
@@ -199,4 +225,6 @@ def _in_words(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
     problems = error.errors(include_url=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in problems)
+    return "; ".join(
+        f"{place_in_words(one['loc']) or 'it'}: {problem_in_words(one)}" for one in problems
+    )

@@ -20,7 +20,7 @@ from agents.servers.choices import EMBEDDED, choice_without_chapter, refresh_cho
 from sessions.access import get_chapter, lock_chapter
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
-from sessions.text import clean_line, clean_text
+from sessions.text import clean_line, clean_signs
 
 HOTTEST = 2.0
 # A limit below this number would leave no room for a sentence.
@@ -99,7 +99,7 @@ def _check_sampling(model: str, own: OwnSettings, facts: ModelFacts) -> None:
             f"There can be at most {MOST_STOPS} stop sequences. Nothing was changed."
         )
     for text in own.stop:
-        clean_text(text, limit=STOP_CHAR_LIMIT, label="A stop sequence")
+        clean_signs(text, limit=STOP_CHAR_LIMIT, label="A stop sequence")
         if not text.strip(" "):
             raise InvalidInput(
                 "A stop sequence is a text; an empty one ends no answer. Nothing was changed."

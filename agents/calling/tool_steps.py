@@ -46,7 +46,7 @@ from agents.running.unforeseen import traceback_of
 from sessions.access import get_chapter
 from sessions.exceptions import ChapterError
 from sessions.limits import MAX_CHANGES_OF_AN_ATTEMPT
-from sessions.text import scrub_reply
+from sessions.text import is_blank, scrub_reply
 
 logger = logging.getLogger(__name__)
 
@@ -178,14 +178,14 @@ class ToolWriting:
             if not (calls or problem):
                 break
             if calls and all(run.sentence == _REPEATED for run in step.runs):
-                if "".join(self._parts).strip():
+                if not is_blank("".join(self._parts)):
                     break
                 self._last_step = min(self._last_step, number + 1)
             if number == self._last_step:
                 logger.warning("agent %s used up its steps", self.agent.label)
                 break
             self._say(reply, step, problem)
-        if not ("".join(self._parts).strip() or self._changes):
+        if is_blank("".join(self._parts)) and not self._changes:
             raise EmptyReply("The model returned an empty reply. Nothing was lost; try again.")
         return Reply(scrub_reply("".join(self._parts)), was_cut)
 

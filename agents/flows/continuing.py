@@ -15,6 +15,7 @@ from agents.prompting.prompt_files import render_prompt
 from agents.prompting.seams import Seam, WholeWords, without_half_word
 from agents.providers.exceptions import ProviderError
 from sessions.exceptions import ChapterError
+from sessions.text import is_blank
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ async def _continue(call: PreparedCall, shown: ShownReply, before: str) -> Reply
     finally:
         take(seam.take(front.end()) + seam.end())
     text = "".join(told)
-    return Reply(text, was_cut) if text.strip() else None
+    return None if is_blank(text) else Reply(text, was_cut)
 
 
 def _prepare(call: PreparedCall, before: str) -> PreparedCall:

@@ -24,7 +24,7 @@ from sessions.cast import cast_changed
 from sessions.chapters import reset_chapter
 from sessions.limits import PAYLOAD_CHAR_LIMIT
 from sessions.models import Session, Tab1Inputs
-from sessions.payloads import check_stored_size
+from sessions.payloads import check_stored_size, scrub_payload
 from sessions.stories import begin_next_chapter, chapter_before
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def begin_next(story_id: uuid.UUID) -> Session:
     if chapter.follows is not None and (mode := find_mode(chapter.mode)):
         handed_on = mode.hands_on(chapter.follows, chapter)
         if handed_on.setup is not None:
-            setup = check_setup(mode, handed_on.setup)
+            setup = check_setup(mode, handed_on.setup, is_stored=True)
             _store(chapter, mode_setup=setup.model_dump(mode="json") if setup else {})
         _store_world(chapter, handed_on.world)
     return _begun(chapter)
@@ -98,7 +98,7 @@ def _hand_on_world(chapter: Session) -> None:
 
 
 def _store_world(chapter: Session, world: Any) -> None:
-    stored = dict(world)
+    stored = scrub_payload(dict(world))
     check_stored_size(stored, most=PAYLOAD_CHAR_LIMIT, label="What is handed on of the world")
     _store(chapter, handed_on=stored)
 

@@ -14,7 +14,7 @@ from agents.providers.exceptions import EmptyReply
 from agents.running.live import LiveReply
 from sessions.models import Attempt
 from sessions.sentences import ends_sentence
-from sessions.text import scrub_reply
+from sessions.text import is_blank, scrub_reply
 from sessions.world import everybody_at
 
 
@@ -100,7 +100,7 @@ class ReplyReader:
         text, ended_before = without_heading(reply.text) if self.is_small else reply.text, ""
         if self.cleaner:
             text, ended_before = self.cleaner.clean(text)
-        if ended_before and not text.strip():
+        if ended_before and is_blank(text):
             raise EmptyReply(
                 f"The model spoke only for {ended_before}, so nothing of its reply was taken. Your "
                 "prompt is kept; try again."

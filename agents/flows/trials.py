@@ -34,7 +34,7 @@ from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownTu
 from sessions.latest_turn import why_not_changeable
 from sessions.layer_words import layer_in_words
 from sessions.models import Attempt, Session
-from sessions.text import clean_text, with_line_feeds
+from sessions.text import clean_text, seen, tidied
 
 
 @dataclass(frozen=True)
@@ -215,8 +215,8 @@ def _answer_again(trial: Attempt, call_id: str, layer_number: int, text: str) ->
     Raises KeyReused if the stored trial has another text.
     """
     change = changed_layer_of(trial)
-    # Some browsers send a line break as CR and LF, so the texts are compared with line feeds only.
-    sent = (layer_number, with_line_feeds(text))
+    # The text was stored in its clean form.
+    sent = (layer_number, seen(tidied(text)))
     if sent != (change["layer"], change["text"]) or call_id not in ("", change.get("call_id")):
         raise KeyReused(
             "This trial was sent already, with another text. "

@@ -3,7 +3,6 @@ compressed data."""
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -30,10 +29,6 @@ _BYTES_BESIDES = 500_000
 _LEAST_PIECE = 256
 # The longest time for which other tasks wait while pieces arrive faster than they can be read.
 _PATIENCE_SECONDS = 0.005
-
-# The characters that databases and pages do not accept: controls other than tab and line breaks,
-# and lone surrogates.
-_NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 _PACKED = {"gzip", "x-gzip", "deflate", "compress", "br", "zstd"}
 
@@ -101,8 +96,3 @@ def parse(data: bytes) -> Any:
         return json.loads(data.decode("utf-8-sig"))
     except RecursionError:
         raise ValueError("It nests too deeply.") from None
-
-
-def as_text(said: str) -> str:
-    """Return a server's text. Characters that databases and pages do not accept are replaced."""
-    return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", said)

@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
-from agents.providers.bounds import as_text, parse
+from agents.providers.bounds import parse
+from sessions.text import with_replacements
 
 # The most characters of a server's words that are read, and the most that are shown.
 _MOST_READ, _MOST_SHOWN = 4_000, 300
@@ -97,7 +98,7 @@ def refusal_in(piece: object) -> object:
 
 def shortened(message: str, secret: str) -> str:
     """Return the message of a server or a model on one line, without the key and not too long."""
-    words = _without_key(_as_sentence(as_text(" ".join(message.split()))), secret)
+    words = _without_key(_as_sentence(with_replacements(" ".join(message.split()))), secret)
     return f"{words[:_MOST_SHOWN]}…" if len(words) > _MOST_SHOWN else words
 
 

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 
 from agents.providers.base import CallDelta, ToolCall
-from agents.providers.bounds import as_text
+from sessions.text import with_replacements
 
 # The most calls of one answer that are run. If the answer has more, one further call is kept, and
 # its problem tells the model that the rest was not run.
@@ -88,7 +88,9 @@ class GatheredCalls:
             call.length += len(arguments)
             if call.length <= MOST_ARGUMENTS:
                 name = call.name[:LONGEST_NAME]
-                self._arrived.append(CallDelta(self._calls.index(call), name, as_text(arguments)))
+                self._arrived.append(
+                    CallDelta(self._calls.index(call), name, with_replacements(arguments))
+                )
         return len(call_id) + len(name) + len(arguments)
 
     def _call_of(self, index: object, call_id: str, name: str) -> _Fragments | None:
@@ -113,7 +115,7 @@ def _as_call(number: int, fragments: _Fragments) -> ToolCall:
     name = _NOT_IN_A_NAME.sub("_", fragments.name[:LONGEST_NAME]) or "unnamed"
     if fragments.length > MOST_ARGUMENTS:
         return ToolCall(call_id, name, "{}", TOO_LONG)
-    return ToolCall(call_id, name, as_text("".join(fragments.arguments)))
+    return ToolCall(call_id, name, with_replacements("".join(fragments.arguments)))
 
 
 def own_id(number: int) -> str:

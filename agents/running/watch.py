@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from sessions.text import with_replacements
 from sessions.words import count_words
 
 
@@ -27,7 +28,7 @@ class Watch:
 
     @property
     def text(self) -> str:
-        return "".join(self.parts)
+        return with_replacements("".join(self.parts))
 
     @property
     def progress(self) -> dict[str, int]:

@@ -170,7 +170,7 @@ class TestPlayed:
         bad = {"output_rules": [{"pattern": "(a"}]}
         refused = call("PATCH", address(chapter, "setup"), bad)
         assert refused.status_code == 422
-        assert "output_rules.0.pattern" in refused.content.decode()
+        assert "output_rules[0].pattern" in refused.content.decode()
         assert "pattern: this is no pattern of RE2: missing )" in refused.content.decode()
         many: dict[str, Any] = {"output_rules": [{}] * 21}
         assert call("PATCH", address(chapter, "setup"), many).status_code == 422

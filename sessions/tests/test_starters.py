@@ -97,7 +97,11 @@ def test_a_file_with_a_mistake_is_left_out_and_the_log_says_why(
     )
     (tmp_path / "d_broken.toml").write_text("title = ", encoding="utf-8")
     assert [one.name for one in load_starters(tmp_path)] == ["a_good"]
-    for words in ("b_stranger.toml", "nobody in it is called Nobody", "characters.0.pronouns"):
+    for words in (
+        "b_stranger.toml",
+        "nobody in it is called Nobody",
+        "characters[0].pronouns: is longer than 40 characters",
+    ):
         assert words in caplog.text
     assert "d_broken.toml" in caplog.text
 

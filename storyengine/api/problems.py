@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.signals import got_request_exception
@@ -10,6 +11,7 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 from ninja.responses import NinjaJSONEncoder
 from pydantic import BaseModel, Field
+from pydantic_core import ErrorDetails
 
 from agents.calling.model_access import provider_hosts
 from agents.exceptions import (
@@ -23,6 +25,7 @@ from agents.exceptions import (
 )
 from agents.flows.memory_calls import CallsNotAccepted
 from sessions.exceptions import ChapterError, WrongState
+from sessions.payloads import place_in_words, problem_in_words
 from storyengine.api.documents import CallsEstimateDocument, JobDocument, PendingTurn
 from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refusal
 
@@ -190,8 +193,9 @@ def problem_of(request: HttpRequest, error: ChapterError) -> Problem:
         more = {"host": host, "hint": CONSENT_HINT}
     if isinstance(error, BadSetup):
         places = error.problems[:MAX_FIELD_ERRORS]
-        entries = ({"loc": ("body", *loc), "msg": msg, "type": "setup"} for loc, msg in places)
-        more = {"errors": [_field_error(entry) for entry in entries]}
+        more["errors"] = [
+            FieldError(loc=_shortened(("body", *loc)), msg=msg, type="setup") for loc, msg in places
+        ]
     if isinstance(error, CallsNotAccepted):
         more = {"calls": error.behind.calls, "hint": CALLS_HINT}
         if error.behind.estimate:
@@ -236,7 +240,7 @@ def _on_chapter_error(request: HttpRequest, error: Any) -> HttpResponse:
 def _on_invalid(request: HttpRequest, error: Any) -> HttpResponse:
     errors = [_field_error(entry) for entry in error.errors[:MAX_FIELD_ERRORS]]
     first = errors[0]
-    where = ".".join(str(part) for part in first.loc)
+    where = place_in_words(first.loc)
     detail = f"{where}: {first.msg}. Nothing was changed."
     return problem_response(
         make_problem(
@@ -245,13 +249,17 @@ def _on_invalid(request: HttpRequest, error: Any) -> HttpResponse:
     )
 
 
-def _field_error(entry: dict[str, Any]) -> FieldError:
-    loc = [part[:100] if isinstance(part, str) else part for part in entry["loc"]]
+def _field_error(entry: ErrorDetails) -> FieldError:
+    loc = _shortened(entry["loc"])
     # In Ninja's path to a wrong field, the name `body` of the view's parameter comes twice. One of
     # the two is removed, because a client does not know the parameter.
     if len(loc) > 1 and loc[:2] == ["body", "body"]:
         del loc[1]
-    return FieldError(loc=loc, msg=entry["msg"], type=entry["type"])
+    return FieldError(loc=loc, msg=problem_in_words(entry), type=entry["type"])
+
+
+def _shortened(place: Sequence[int | str]) -> list[int | str]:
+    return [part[:100] if isinstance(part, str) else part for part in place]
 
 
 def _on_http_error(request: HttpRequest, error: Any) -> HttpResponse:

@@ -6,10 +6,9 @@ checks that the parts of a file fit together. A file of version 1 is converted t
 is read.
 """
 
-import json
 from functools import cached_property
 from itertools import chain
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -23,6 +22,7 @@ from sessions.limits import (
     STARTER_CHAR_LIMIT,
 )
 from sessions.models import DEFAULT_AGENT, FIRST_NUMBER_IN_PLAY, PERSON, SAID
+from sessions.text import tidied
 from storyengine.exchange.file_parts import (
     MOST_MEMBERS,
     AgentName,
@@ -51,6 +51,7 @@ from storyengine.exchange.file_parts import (
     at_most,
     keys_of,
 )
+from storyengine.exchange.older_texts import to_json
 
 FORMAT: Final = "storyengine-chapter"
 VERSION: Final = 2
@@ -214,6 +215,24 @@ class DraftEntry(DraftParts):
         [], description="Of an edited draft, those of paragraphs that stayed as they were."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_starts(cls, draft: Any) -> Any:
+        """Let each scene begin at the same words if the text gets shorter as it is tidied."""
+        text = draft.get("chapter_text") if isinstance(draft, dict) else None
+        if not isinstance(text, str) or len(tidied(text)) == len(text):
+            return draft
+        scenes = draft.get("scenes")
+        if not isinstance(scenes, list):
+            return draft
+        moved = [
+            one | {"start": len(tidied(text[: one["start"]]))}
+            if isinstance(one, dict) and isinstance(one.get("start"), int)
+            else one
+            for one in scenes
+        ]
+        return draft | {"scenes": moved}
+
 
 class WorkingCopyEntry(Part):
     draft: Number = Field(description="The place of the draft that is being edited.")
@@ -312,9 +331,7 @@ class ChapterFile(Part):
     chapter: Chapter
 
     def to_json(self) -> bytes:
-        """Return the file as JSON in UTF-8. Reading this JSON gives the same values again."""
-        text = json.dumps(self.model_dump(), ensure_ascii=False, separators=(",", ":"))
-        return text.encode()
+        return to_json(self)
 
 
 # The keys that messages about a file may repeat. Any other word of a file could be a word of a

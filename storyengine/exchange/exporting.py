@@ -24,7 +24,6 @@ from sessions.models import Attempt, Session, Turn
 from sessions.record import committed_attempts
 from sessions.roster import next_slot
 from sessions.states import State
-from sessions.text import scrub_reply
 from storyengine.exchange.chapter_file import (
     FORMAT,
     VERSION,
@@ -325,7 +324,7 @@ def _unanswered(
                 turn=None if attempt.turn_id is None else number_of.get(attempt.turn_id),
                 source=_place_of(attempt.source_id, places),
                 changed_layer=_changed_layer(attempt),
-                error=scrub_reply(attempt.error)[:ERROR_CHAR_LIMIT],
+                error=attempt.error[:ERROR_CHAR_LIMIT],
                 kept_setup=_kept_setup(attempt),
                 changes=changes[attempt.pk],
             )

@@ -42,7 +42,7 @@ from sessions.limits import (
     TITLE_CHAR_LIMIT,
 )
 from sessions.models import FIRST_NUMBER_IN_PLAY
-from sessions.text import scrub_reply
+from sessions.text import as_line, seen, tidied, why_no_name, why_not_text
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 
 # The type of pydantic's error for a list that has too many entries.
@@ -60,15 +60,41 @@ _TIME = re.compile(
 )
 
 
-def _check_text(value: str) -> str:
-    """Refuse a text that the engine would change when it stores the text."""
-    if scrub_reply(value) != value:
-        raise PydanticCustomError("not_text", "holds characters that are not text")
+def _read_signs(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    if problem := why_not_text(value):
+        said = f"holds characters that are not text: {problem}"
+        raise PydanticCustomError("not_text", "{said}", {"said": said})
+    return tidied(value)
+
+
+def _read_text(value: object) -> object:
+    """Return a text in the form that is stored, as every other door does."""
+    value = _read_signs(value)
+    return seen(value) if isinstance(value, str) else value
+
+
+def _read_line(value: object) -> object:
+    value = _read_text(value)
+    return as_line(value) if isinstance(value, str) else value
+
+
+def _read_name(value: object) -> object:
+    """Return a name as a line. One in which nothing can be seen is not empty, but refused later."""
+    value = _read_signs(value)
+    return as_line(value) if isinstance(value, str) else value
+
+
+def _check_name(value: str) -> str:
+    if problem := why_no_name(value):
+        said = f"is no name: {problem}"
+        raise PydanticCustomError("no_name", "{said}", {"said": said})
     return value
 
 
 def _check_line(value: str) -> str:
-    if " ".join(value.split()) != value:
+    if as_line(value) != value:
         raise PydanticCustomError("not_a_line", "must be one line without space around it")
     return value
 
@@ -132,48 +158,38 @@ def _write_time(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-# In each type, the length is checked first. So the other check does not search a text that is too
-# long.
-Tab1Text = Annotated[str, Field(max_length=TAB1_CHAR_LIMIT), AfterValidator(_check_text)]
-NarratorText = Annotated[
-    str, Field(max_length=NARRATIVE_AGENT_CHAR_LIMIT), AfterValidator(_check_text)
-]
-ModelText = Annotated[str, Field(max_length=MODEL_TEXT_CHAR_LIMIT), AfterValidator(_check_text)]
-DraftText = Annotated[str, Field(max_length=DRAFT_CHAR_LIMIT), AfterValidator(_check_text)]
-ErrorText = Annotated[str, Field(max_length=ERROR_CHAR_LIMIT), AfterValidator(_check_text)]
-PromptText = Annotated[
+_Text = Annotated[str, BeforeValidator(_read_text)]
+Tab1Text = Annotated[_Text, Field(max_length=TAB1_CHAR_LIMIT)]
+NarratorText = Annotated[_Text, Field(max_length=NARRATIVE_AGENT_CHAR_LIMIT)]
+ModelText = Annotated[_Text, Field(max_length=MODEL_TEXT_CHAR_LIMIT)]
+DraftText = Annotated[_Text, Field(max_length=DRAFT_CHAR_LIMIT)]
+ErrorText = Annotated[_Text, Field(max_length=ERROR_CHAR_LIMIT)]
+PromptText = Annotated[_Text, Field(max_length=PROMPT_CHAR_LIMIT), AfterValidator(_check_words)]
+_Line = Annotated[str, BeforeValidator(_read_line)]
+Name = Annotated[
     str,
-    Field(max_length=PROMPT_CHAR_LIMIT),
-    AfterValidator(_check_text),
-    AfterValidator(_check_words),
+    BeforeValidator(_read_name),
+    Field(max_length=AGENT_NAME_CHAR_LIMIT),
+    AfterValidator(_check_name),
 ]
-_IS_LINE = (AfterValidator(_check_text), AfterValidator(_check_line))
-Name = Annotated[str, Field(max_length=AGENT_NAME_CHAR_LIMIT), *_IS_LINE]
 AgentName = Annotated[
     str, Field(max_length=AGENT_CHAR_LIMIT, pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$")
 ]
 LanguageTag = Annotated[str, Field(max_length=LANGUAGE_TAG_CHAR_LIMIT), AfterValidator(_check_tag)]
-Pronouns = Annotated[str, Field(max_length=PRONOUNS_CHAR_LIMIT), *_IS_LINE]
-PublicText = Annotated[str, Field(max_length=PUBLIC_TEXT_CHAR_LIMIT), *_IS_LINE]
-Title = Annotated[
-    str,
-    Field(max_length=TITLE_CHAR_LIMIT),
-    AfterValidator(_check_text),
-    AfterValidator(_check_line),
-    AfterValidator(_check_words),
-]
+Pronouns = Annotated[_Line, Field(max_length=PRONOUNS_CHAR_LIMIT)]
+PublicText = Annotated[_Line, Field(max_length=PUBLIC_TEXT_CHAR_LIMIT)]
+Title = Annotated[_Line, Field(max_length=TITLE_CHAR_LIMIT), AfterValidator(_check_words)]
 Payload = Annotated[dict[str, Any], AfterValidator(_check_payload)]
 # The user's words of an attempt. They are empty if the user acts without words.
 Words = Annotated[
-    str,
+    _Text,
     Field(max_length=PROMPT_CHAR_LIMIT),
-    AfterValidator(_check_text),
     AfterValidator(lambda value: value and _check_words(value)),
 ]
-# The name of a kind, such as the kind of a change, or the name of a cause.
 # A title that may be empty.
-OptionalTitle = Annotated[str, Field(max_length=TITLE_CHAR_LIMIT), *_IS_LINE]
-Term = Annotated[str, Field(max_length=CHANGE_NAME_CHAR_LIMIT), *_IS_LINE]
+OptionalTitle = Annotated[_Line, Field(max_length=TITLE_CHAR_LIMIT)]
+# The name of a kind, such as the kind of a change, or the name of a cause.
+Term = Annotated[_Text, Field(max_length=CHANGE_NAME_CHAR_LIMIT), AfterValidator(_check_line)]
 Seed = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 # The largest number of a member of the cast. Slots are the lowest numbers, and people without a
 # panel have the numbers above them.

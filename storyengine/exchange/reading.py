@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from sessions.models import DEFAULT_MODE
-from sessions.payloads import MAX_KEYS
+from sessions.payloads import MAX_KEYS, problem_in_words
 from storyengine.exchange import chapter_file, story_file, version_1
 from storyengine.exchange.chapter_file import FORMAT, Chapter, ChapterFile
 from storyengine.exchange.exceptions import (
@@ -38,26 +38,10 @@ _MODE_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 _ARCHIVES = (b"PK", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
 _SLOT_KEYS = frozenset("1234567")
 
-_PROBLEMS = {
-    "missing": "is missing",
-    "extra_forbidden": "is no key of this format",
-    "literal_error": "must be {expected}",
-    "string_type": "must be text",
-    "string_unicode": "holds characters that are not text",
-    "string_too_long": "is longer than {max_length:,} characters",
-    "int_type": "must be a whole number",
-    "greater_than_equal": "must be at least {ge:,}",
-    "less_than_equal": "must be at most {le:,}",
-    "list_type": "must be a list",
-    "too_long": "has more than {max_length:,} entries",
-    "too_short": "must have an entry",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-}
 _OWN_PROBLEMS = frozenset(
     {
-        *("not_text", "not_a_line", "no_words", "not_storable", "payload_too_long", "not_a_time"),
-        TOO_MANY,
+        *("not_text", "not_a_line", "no_words", "no_name", "not_storable", "payload_too_long"),
+        *("not_a_time", "not_a_tag", TOO_MANY),
     }
 )
 
@@ -218,10 +202,7 @@ def _describe(details: ErrorDetails) -> str:
     """Return a sentence about one problem: its place in the file and what is wrong there, without
     the file's own text."""
     kind = details["type"]
-    if kind in _OWN_PROBLEMS:
-        problem = details["msg"]
-    else:
-        problem = _PROBLEMS.get(kind, "is not acceptable").format(**details.get("ctx", {}))
+    problem = details["msg"] if kind in _OWN_PROBLEMS else problem_in_words(details)
     return f"{_place(details['loc'])} {problem}"
 
 

@@ -4,7 +4,6 @@ and how they belong together. docs/export.md describes the file for other progra
 Chapters and people are named by their places in the file. Deleted chapters are left out.
 """
 
-import json
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -13,6 +12,7 @@ from sessions.limits import MAX_AGENTS, MAX_PEOPLE
 from storyengine.exchange.chapter_file import Chapter
 from storyengine.exchange.exceptions import refuse_story
 from storyengine.exchange.file_parts import Number, OptionalTitle, Part, Time, keys_of
+from storyengine.exchange.older_texts import to_json
 
 FORMAT: Final = "storyengine-story"
 VERSION: Final = 2
@@ -71,9 +71,7 @@ class StoryFile(Part):
     story: StoryContent
 
     def to_json(self) -> bytes:
-        """Return the file as JSON in UTF-8."""
-        text = json.dumps(self.model_dump(), ensure_ascii=False, separators=(",", ":"))
-        return text.encode()
+        return to_json(self)
 
 
 KNOWN_KEYS = keys_of(StoryFile, StoryContent, StoryChapter, OriginEntry, FollowedEntry)

@@ -1,7 +1,10 @@
 """Reads and checks environment variables. A bad value stops the start of the program, and the
 message names the variable."""
 
+import codecs
+import io
 import os
+import re
 import secrets
 import tempfile
 from decimal import Decimal, InvalidOperation
@@ -13,16 +16,68 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 DATABASE_SCHEMES = ("postgres", "postgresql", "sqlite")
+# The marks by which files of other encodings begin. That of UTF-32 begins with that of UTF-16.
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+# Lines of the file: a setting, and what is none: a name alone (which Docker Compose takes from the
+# shell), a comment, or nothing.
+_SETTING = re.compile(r"\s*(?:export\s+)?([A-Za-z_0-9]+)\s*=(.*)")
+_NO_SETTING = re.compile(r"\s*(?:export\s+)?[A-Za-z_0-9]*\s*(?:#.*)?")
+_QUOTED = re.compile(r"""\s*("(?:[^"\\]|\\.)*+"|'[^']*+')\s*(?:#.*)?""")
+# A comment behind a value. Without a blank before it, # belongs to the value.
+_COMMENT = re.compile(r"\s+#.*")
 
 
 def read_env_file(path: Path) -> None:
     """Add the variables in the file to the environment. A variable that is set already stays as it
     is.
 
-    Tests do not read the file, so that they never use a real key or password.
+    Tests do not read the file, so that they never use a real key or password. Raises
+    ImproperlyConfigured for a file that cannot be read, because a lost line would start another
+    model than the user's.
     """
-    if path.exists() and "PYTEST_VERSION" not in os.environ:
-        environ.Env.read_env(path)
+    if not path.is_file() or "PYTEST_VERSION" in os.environ:
+        return
+    try:
+        text = _decode(path.read_bytes())
+    except OSError as error:
+        raise ImproperlyConfigured(f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"{path} is no text in UTF-8, so no setting in it can be read. Open it in an editor "
+            "and save it as UTF-8."
+        ) from error
+    settings = []
+    for number, line in enumerate(re.split(r"\r\n?|\n", text), start=1):
+        if found := _SETTING.fullmatch(line):
+            settings.append(f"{found[1]}={_value(found[2])}")
+        elif not _NO_SETTING.fullmatch(line):
+            # The line may have a key or a password, so it is not repeated.
+            raise ImproperlyConfigured(
+                f"{path}, line {number}: this is no setting. Write NAME=value, or put # before it."
+            )
+    environ.Env.read_env(io.StringIO("\n".join(settings)))
+
+
+def _value(text: str) -> str:
+    """Return the value, with its quotes, but without a comment behind it."""
+    quoted = _QUOTED.fullmatch(text)
+    return quoted[1] if quoted else _COMMENT.sub("", text, count=1).strip()
+
+
+def _decode(content: bytes) -> str:
+    """Return the text of a file from any editor. Raises ValueError if its encoding is unknown."""
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if content.startswith(mark):
+            return content.decode(encoding)
+    text = content.decode()
+    if "\0" in text:
+        raise ValueError("This is UTF-16 without its mark, or no text.")
+    return text
 
 
 def read_text(name: str, default: str = "") -> str:

@@ -8,6 +8,7 @@ from functools import cached_property
 from sessions.models import Attempt, Session
 from sessions.record import committed_attempts
 from sessions.roster import Character
+from sessions.text import is_blank
 from sessions.transcript import normalize_blank_lines
 from sessions.unfinished_attempts import attempts_set_aside
 
@@ -53,7 +54,7 @@ class UnfinishedAttempt:
 
     @property
     def has_text(self) -> bool:
-        return bool(self.attempt.partial_text.strip())
+        return not is_blank(self.attempt.partial_text)
 
 
 @dataclass(frozen=True)

@@ -253,6 +253,72 @@ class TestEnvFile:
         assert environment.read_text("STORYENGINE_MODEL") == "qwen3:8b"
         assert environment.read_int("PORT", 8000) == 8001
 
+    @pytest.mark.parametrize(
+        ("line", "value"),
+        [
+            ("=b", "b"),
+            (" = b ", "b"),
+            ("\t=\tb", "b"),
+            ("=b # the cellar", "b"),
+            ("=b\t# the cellar", "b"),
+            ("=b#c", "b#c"),
+            ("=#c", "#c"),
+            ("= # nothing", ""),
+            ("=", ""),
+            ("='b # c' # d", "b # c"),
+            ('="b # c"# d', "b # c"),
+            ('="b \\"c\\""', 'b "c"'),
+            ("=it's # fine", "it's"),
+            ("=a=b c", "a=b c"),
+        ],
+    )
+    @pytest.mark.parametrize("before", ["", "export ", "  "])
+    def test_a_line_is_read_as_people_write_it(
+        self, env_file: Path, monkeypatch: pytest.MonkeyPatch, before: str, line: str, value: str
+    ) -> None:
+        monkeypatch.delenv("PYTEST_VERSION")
+        env_file.write_text(f"# Mine\n\n{before}STORYENGINE_MODEL{line}\nPORT\n")
+        environment.read_env_file(env_file)
+        assert os.environ["STORYENGINE_MODEL"] == value
+
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+    @pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r"])
+    def test_the_first_line_is_read_whatever_editor_saved_it(
+        self, env_file: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, line_break: str
+    ) -> None:
+        monkeypatch.delenv("PYTEST_VERSION")
+        text = line_break.join(["STORYENGINE_MODEL=größer", "PORT=9000", ""])
+        env_file.write_bytes(text.encode(encoding))
+        environment.read_env_file(env_file)
+        assert environment.read_text("STORYENGINE_MODEL") == "größer"
+
+    def test_big_endian_utf_16_is_read(
+        self, env_file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("PYTEST_VERSION")
+        env_file.write_bytes("\ufeffSTORYENGINE_MODEL=b".encode("utf-16-be"))
+        environment.read_env_file(env_file)
+        assert environment.read_text("STORYENGINE_MODEL") == "b"
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            ("STORYENGINE_MODEL=b".encode("utf-16-le"), "save it as UTF-8"),
+            (b"STORYENGINE_MODEL=gr\xf6\xdfer", "save it as UTF-8"),
+            (b"\xff\xfeS", "save it as UTF-8"),
+            (b"A=b\nSTORYENGINE_MODEL: hush-hush\n", "line 2: this is no setting"),
+        ],
+    )
+    def test_a_file_that_cannot_be_read_is_refused_in_words(
+        self, env_file: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, words: str
+    ) -> None:
+        monkeypatch.delenv("PYTEST_VERSION")
+        env_file.write_bytes(content)
+        with pytest.raises(ImproperlyConfigured, match=words) as caught:
+            environment.read_env_file(env_file)
+        assert "hush-hush" not in str(caught.value)
+        assert environment.read_text("STORYENGINE_MODEL") == ""
+
     def test_the_test_suite_does_not_read_it(self, env_file: Path) -> None:
         environment.read_env_file(env_file)
         assert environment.read_text("STORYENGINE_MODEL") == ""

@@ -115,7 +115,8 @@ class TestTakenOrRefused:
             json.dumps(body),
             content_type="application/json",
         )
-        if is_text:
+        # In a name, an override would turn the words around it.
+        if is_text and not (field == "agent_names" and kind == "an override"):
             assert response.status_code in (200, 201)
             assert text in repr_of(stored(chapter))
         else:

@@ -107,11 +107,11 @@ class TestCells:
     @pytest.mark.parametrize(
         ("name", "text", "said"),
         [
-            ("setup.oil", "21", "oil: Input should be less than or equal to 20."),
-            ("setup.oil", "much", "oil: Input should be a valid integer"),
-            ("setup.rules", "a" * 201, "rules: String should have at most 200 characters."),
-            ("setup.lamps.0.name", "", "lamps.0.name: String should have at least 1 character."),
-            ("setup.lamps", "north", "lamps: Input should be a valid list."),
+            ("setup.oil", "21", "oil: must be at most 20."),
+            ("setup.oil", "much", "oil: must be a whole number."),
+            ("setup.rules", "a" * 201, "rules: is longer than 200 characters."),
+            ("setup.lamps.0.name", "", "lamps[0].name: must not be empty."),
+            ("setup.lamps", "north", "lamps: must be a list."),
             ("setup.rules", "a\0b", "Nothing was changed"),
             ("setup.lamps.1.name", "south", "lamps.1.name: there is no such field."),
             ("setup.lamps.-1.name", "south", "lamps.-1.name: there is no such field."),

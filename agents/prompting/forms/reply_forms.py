@@ -1,6 +1,7 @@
 """Chooses JSON or XML as the form of the answers of agents 0 and 8, and reads these answers."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 from pydantic_core import from_json
@@ -15,6 +16,7 @@ from agents.prompting.forms.tolerant_xml import (
     root_tag,
 )
 from agents.prompting.prompt_files import render_prompt
+from sessions.payloads import scrub_payload
 
 Form = Literal["json", "xml"]
 
@@ -69,18 +71,24 @@ def read_reply(
 ) -> Reading:
     """Read a reply in the form that the request asked for, or else in the other form.
 
-    Raises InvalidReply, and no other error, if `check` accepts the reply in neither form. The
-    message is about the form in which the reply seems to be written.
+    What is no text in it, such as a control character behind a backslash, is replaced. Raises
+    InvalidReply, and no other error, if `check` accepts the reply in neither form. The message is
+    about the form in which the reply seems to be written.
     """
+
+    def check_text(payload: Payload) -> None:
+        check(scrub_payload(payload))
+
     readers: dict[Form, Callable[[], Reading]] = {
-        "json": lambda: read_json(text, check, is_last_try=is_last_try),
-        "xml": lambda: read_xml(text, shape, check, is_last_try=is_last_try),
+        "json": lambda: read_json(text, check_text, is_last_try=is_last_try),
+        "xml": lambda: read_xml(text, shape, check_text, is_last_try=is_last_try),
     }
     other: Form = "xml" if form == "json" else "json"
     try:
-        return readers[form]()
+        reading = readers[form]()
     except InvalidReply:
         marks = {"json": '"memory_type"', "xml": f"<{root_tag(shape)}>"}
         if marks[other] not in text:
             raise
-    return readers[other]()
+        reading = readers[other]()
+    return replace(reading, payload=scrub_payload(reading.payload))

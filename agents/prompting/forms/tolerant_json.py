@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from json_repair import repair_json
 
 from agents.prompting.forms.schemas import InvalidReply, Payload, Reading, check_storable
-from sessions.payloads import MAX_DEPTH
+from sessions.payloads import MAX_DEPTH, scrub_payload
 from sessions.words import whole_words
 
 Check = Callable[[Payload], None]
@@ -238,7 +238,7 @@ def _mend(source: _Source, *, is_last_try: bool) -> Reading | None:
         return None
     # An object that is nested too deeply is refused before its words are counted, because the
     # function that counts them is recursive.
-    check_storable(payload)
+    check_storable(scrub_payload(payload))
     lost = max(count_lost_words(source.text, payload) - comments, 0)
     if lost and not is_last_try:
         return None

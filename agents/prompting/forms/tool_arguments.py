@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from agents.prompting.forms.json_scanning import JsonScan, may_begin
 from agents.prompting.forms.schemas import InvalidReply, Payload, argument_schema
+from sessions.payloads import scrub_payload
 
 # The keys under which models write the name and the arguments of a call.
 NAME_KEYS = ("name", "tool_name", "function_name", "tool", "function", "action", "recipient_name")
@@ -49,8 +50,8 @@ def name_meant(name: str, offered: Iterable[str]) -> str:
 
 
 def arguments_meant(said: object, arguments: type[BaseModel]) -> Payload:
-    """Return the arguments that are meant, by their pydantic model. Raises InvalidReply if they are
-    no JSON object."""
+    """Return the arguments that are meant, by their pydantic model. What is no text in them is
+    replaced. Raises InvalidReply if they are no JSON object."""
     schema = argument_schema(arguments, says_optional=True)
     value = decoded(said)
     if value in (None, "", []):
@@ -65,7 +66,7 @@ def arguments_meant(said: object, arguments: type[BaseModel]) -> Payload:
         within = decoded(value[inner[0]])
         if isinstance(within, dict):
             value = within
-    return _object_meant(value, schema)
+    return _object_meant(scrub_payload(value), schema)
 
 
 def decoded(said: object) -> Any:

@@ -23,7 +23,6 @@ from agents.providers.base import (
     ToolCall,
     ToolSchema,
 )
-from agents.providers.bounds import as_text
 from agents.providers.embedded import EmbeddedProvider
 from agents.providers.exceptions import EmptyReply, ProviderRefused, StreamBroken, UnusableReply
 from agents.providers.openai_compatible import OpenAICompatibleProvider
@@ -39,6 +38,7 @@ from agents.providers.tests.chat_server import (
 )
 from agents.providers.tool_calls import MOST_ARGUMENTS, MOST_CALLS, GatheredCalls
 from agents.tests.calling import call, delta_chunk
+from sessions.text import with_replacements
 
 pytestmark = pytest.mark.usefixtures("calls_allowed")
 
@@ -250,7 +250,7 @@ class TestFragments:
         mixed = list(heads)
         while waiting := [queue for queue in queues if queue]:
             mixed.append(random.choice(waiting).pop(0))
-        assert gathered(*mixed) == [(name, as_text(text)) for name, text in wanted]
+        assert gathered(*mixed) == [(name, with_replacements(text)) for name, text in wanted]
 
     @pytest.mark.parametrize("head", [{"index": 0}, {}], ids=["one index for all", "no index"])
     def test_by_their_ids(self, head: dict[str, int]) -> None:

@@ -26,6 +26,7 @@ from sessions.tests.factories import (
     add_reply,
     make_active_chapter,
 )
+from sessions.text import as_line, scrub_reply, why_no_name
 from storyengine.exchange.exporting import export_chapter
 
 TRIED = {"layer": 2, "layer_name": "TASK", "text_before": "Answer.", "text": "Be brief."}
@@ -34,14 +35,13 @@ OTHERS = (Attempt.Kind.REROLL, Attempt.Kind.TRIAL, Attempt.Kind.EDIT)
 OWN = ("title", "created_at", "last_played_at")
 START = datetime(2026, 1, 31, 20, 0, tzinfo=UTC)
 
-# Texts that the engine can store. They have no lone surrogates, and no control characters except
-# tab and line feed.
+# Texts as the engine stores what a person or a model has written.
 texts = st.text(
-    st.characters(exclude_categories=("Cs", "Cc"), include_characters="\t\n\u202e\u0301🌊"),
-    max_size=40,
-)
+    st.characters() | st.sampled_from("\t\n\r\x0c\x1b\u202e\u0301\u200b\u2028\ufeff🌊"), max_size=40
+).map(scrub_reply)
 words = texts.filter(str.strip)
-lines = texts.map(lambda text: " ".join(text.split()))
+lines = texts.map(as_line)
+names = lines.filter(lambda line: not why_no_name(line))
 json_values = st.recursive(
     st.none()
     | st.booleans()
@@ -66,11 +66,11 @@ def make_whole_chapter(**fields: Any) -> Session:
     The last turn has three attempts. Two more prompts have no reply: the attempt at one prompt was
     set aside, and the attempt at the other prompt failed.
     """
-    names = {"1": "Mara", "2": "\u202eleirU"}
+    names = {"1": "Mara", "2": "אוריאל"}
     chapter = make_active_chapter(agent_names=names, **({"reply_length": "long"} | fields))
     add_lock(chapter, world_lock())
     add_prompts(chapter, 10, text="Ночь 🌊", reply="I answer.\n\nTwice.")
-    add_reply(chapter, 10, "Or so.", ended_before="\u202eleirU")
+    add_reply(chapter, 10, "Or so.", ended_before="אוריאל")
     trial = add_reply(chapter, 10, "On trial.", is_chosen=False, was_cut=True)
     trial.kind, trial.changed_layer = Attempt.Kind.TRIAL, TRIED
     trial.source = chapter.turns.get(number=10).chosen
@@ -260,7 +260,7 @@ def _draw_cast(chapter: Session, data: st.DataObject, slots: list[int], agents: 
             session=chapter,
             slot=slot,
             is_selected=slot is None or slot <= agents,
-            name=draw(lines if slot else lines.filter(bool)),
+            name=draw(names if slot else names.filter(bool)),
             pronouns=draw(lines),
             public_text=draw(lines),
             identity_text=draw(texts),
@@ -321,7 +321,7 @@ def _draw_attempt(
         actor=draw(slots),
         words=draw(words),
         witnesses=draw(st.none() | st.lists(slots, unique=True)),
-        ended_before=draw(lines),
+        ended_before=draw(names),
         was_cut=draw(st.booleans()),
         submitted_at=at,
         committed_at=at,

@@ -363,7 +363,7 @@ class TestAttempts:
         copy = import_again(make_whole_chapter())
         attempts = copy.turns.get(number=10).attempts.order_by("submitted_at")
         assert list(attempts.values_list("ended_before", "was_cut")) == [
-            *(("", False), ("\u202eleirU", False), ("", True))
+            *(("", False), ("אוריאל", False), ("", True))
         ]
 
     def test_the_call_that_a_trial_started_from_stays_here(self) -> None:

@@ -221,15 +221,26 @@ FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
         chapter("title", to="Z" + "\u0301" * 10_000),
         "chapter.title is longer than 120 characters",
     ),
-    "a title of two lines": (chapter("title", to="a\nb"), "chapter.title must be one line"),
-    "a title of space": (chapter("title", to=""), "chapter.title must not be empty"),
-    "a name of two lines": (
-        chapter("cast", 0, "name", to="Mara: yes\n2) no"),
-        "chapter.cast[0].name must be one line",
+    "a title that cannot be seen": (
+        chapter("title", to="\u3164"),
+        "chapter.title must not be empty",
     ),
-    "pronouns of two lines": (
-        chapter("cast", 0, "pronouns", to="she\n## SYSTEM"),
-        "chapter.cast[0].pronouns must be one line",
+    "words that cannot be seen": (
+        attempt("words", to="\u2800"),
+        "chapter.turns[0].attempts[0].events must begin with the words of the prompt",
+    ),
+    "a title of space": (chapter("title", to=""), "chapter.title must not be empty"),
+    "a name that cannot be seen": (
+        chapter("cast", 0, "name", to="\u200b"),
+        "chapter.cast[0].name is no name: character 1 is U+200B",
+    ),
+    "a name that turns the direction": (
+        chapter("cast", 0, "name", to="Ma\u202era"),
+        "chapter.cast[0].name is no name: character 3 is U+202E",
+    ),
+    "a control character": (
+        chapter("tab1", "world_text", to="a\r\nb\x1b"),
+        "chapter.tab1.world_text holds characters that are not text: character 4 is U+001B",
     ),
     "a long sentence": (
         chapter("cast", 0, "public_text", to="x" * 201),

@@ -158,7 +158,7 @@ class TestSaving:
         assert reply_of(chosen_of(chapter)).text == "By hand, later."
 
     @pytest.mark.parametrize(
-        ("text", "said"), [(" \n", "The reply is empty."), ("a\x00b", "characters that are not")]
+        ("text", "said"), [(" \n", "The reply is empty."), ("a\x00b", "character 2 is U+0000")]
     )
     def test_what_cannot_be_a_reply_is_refused_beside_it(
         self, htmx: Client, chapter: Session, text: str, said: str
