@@ -75,7 +75,7 @@ class DiscoverCharacter(ToolArguments):
     characterName: Annotated[  # noqa: N815
         str,
         StringConstraints(strip_whitespace=True, min_length=1, max_length=AGENT_NAME_CHAR_LIMIT),
-    ]
+    ] = Field(description="The name of whom the player meets, as you know it or a new one.")
     introduction: Annotated[str, StringConstraints(max_length=LINE_LIMIT)] = Field(
         "", description="Who this is, in one sentence that the player could tell at a glance."
     )

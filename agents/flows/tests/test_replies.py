@@ -45,6 +45,27 @@ def test_a_reply_is_stored_word_for_word(chapter: Session, provider: ScriptedPro
     assert chapter.prompt_index == 1
 
 
+def test_a_tool_call_in_the_reply_of_a_character_is_no_story(
+    chapter: Session, provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    call = '<tool_call>\n{"name": "open_door", "arguments": {"which": "the left"}}\n</tool_call>'
+    provider.enqueue(f"I step in.\n{call}\n\nAnd wait.")
+    assert play(chapter).status == Attempt.Status.COMMITTED
+    assert texts_of(chapter)[-1] == "I step in.\n\nAnd wait."
+    assert "open_door" in caplog.text
+    assert call in LLMArtifact.objects.latest("created_at").raw_output_ref
+
+
+def test_a_reply_that_is_only_a_tool_call_fails_and_can_be_retried(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue('{"name": "open_door", "arguments": {}}')
+    attempt = play(chapter)
+    assert attempt.status == Attempt.Status.FAILED
+    assert "only a call of a tool" in attempt.error
+    assert texts_of(chapter) == []
+
+
 def test_a_reply_whose_call_cannot_be_recorded_is_not_lost(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,9 @@ from agents.providers.tool_calls import MOST_ARGUMENTS, MOST_CALLS, TOO_MANY
 _GROWTH = 1 / 64
 _FENCE_END = re.compile(r"```+")
 _LAST_WORD = re.compile(r"(?<![\w.])[A-Za-z][\w.]*\Z")
+# What may stand at the end of an answer that breaks off within calls.
+_FRAGMENT = re.compile(r"[<\[][^>\n]{0,100}|(?:\S{1,100}\s*)?(?:`{1,3}\w{0,20}\s*)?[\[{]{0,2}\s*")
+_MARK_BEGIN = re.compile(r"<\S{0,60}")
 _SPACE = re.compile(r"\s*")
 # The most signs of a call in Python, and of something unreadable between two marks.
 _LONGEST_CODE = 4_000
@@ -299,17 +302,19 @@ class AnswerReader:
     def _read_between(self, run: _Run, closing: re.Pattern[str]) -> Waiting[None]:
         """Read what stands in a fence for calls or between two marks, in whichever form. If nothing
         closes it, it is left to be words."""
-        begin = self._at
         while True:
+            # The place changes with each piece that is waited for.
+            begin = self._at
             window = self._text[begin : begin + _LONGEST_CODE]
             end = closing.search(window)
             if end or self._is_over or len(window) == _LONGEST_CODE:
                 break
             yield
-        if not end:
+        if not end and not (closing is _FENCE_END and self._is_over):
             return
-        inside = self._take(run, begin + end.start())
-        self._take(run, begin + end.end())
+        inside = self._take(run, begin + end.start() if end else len(self._text))
+        if end:
+            self._take(run, begin + end.end())
         reader = self._inner_reader()
         reader.take(inside)
         calls = [*reader.end().calls] or calls_in_code(inside, self._tools)
@@ -420,6 +425,12 @@ class AnswerReader:
 
     def _settle(self, run: _Run) -> None:
         """Take the calls of a run, or show it as words if it has none."""
+        rest = self._text[self._at :] if self._is_over and run.has_mark else ""
+        fragment = _FRAGMENT if run.is_within else _MARK_BEGIN
+        if rest and fragment.fullmatch(rest):
+            # The answer ends within a mark or a name.
+            self._take(run, len(self._text))
+            run.loose = []
         is_at_end = self._is_over and self._at >= len(self._text)
         if not run.said and run.has_mark and (is_at_end or not run.is_within):
             # A mark that nothing follows begins a call that broke off. One that closes what was
@@ -436,9 +447,10 @@ class AnswerReader:
                 self._problem = NO_OBJECT if self._is_json and not run.has_mark else BROKEN_CALL
         self._show("".join(run.loose))
         if self._has_shown:
-            # An empty line before calls and one behind them are one.
-            is_new_line = self._before.endswith("\n")
-            self._show(run.space.lstrip("\n") if is_new_line else run.space)
+            # The line breaks before calls and those behind them are the same break.
+            known = len(self._before) - len(self._before.rstrip("\n"))
+            begin = len(run.space) - len(run.space.lstrip("\n"))
+            self._show(run.space[min(known, begin) :])
 
     def _inner_reader(self) -> "AnswerReader":
         """Return a reader of what stands within a call or an object, where further calls may
@@ -462,11 +474,16 @@ class AnswerReader:
         self._calls += calls[: max(MOST_CALLS + 1 - len(self._calls), 0)]
 
 
-def call_so_far(name: str, value: Any) -> CallSoFar | None:
-    """Return the call of which this much was read: its name with its arguments, or an object that
-    has both, alone or as the last one of a list."""
+def call_so_far(name: str, said: Any) -> CallSoFar | None:
+    """Return the call of which this much was read: its name with its arguments, which may be the
+    unfinished text of them, or an object that has both, alone or as the last one of a list."""
+    if isinstance(said, str):
+        scan = JsonScan()
+        scan.take(said, 0)
+        said = scan.value_so_far()
     if name:
-        return CallSoFar(name, value if isinstance(value, dict) else {})
+        return CallSoFar(name, said if isinstance(said, dict) else {})
+    value = said
     for _ in range(4):
         if isinstance(value, list):
             value = value[-1] if value else None
