@@ -144,6 +144,12 @@ class Answer:
         said, is_message = _said_in(choice)
         self._has_pieces = self._has_pieces or said is not None
         self._ending = self._ending or ending_of(choice)
+        plain = said.get("content") if isinstance(said, dict) and len(said) == 1 else None
+        if isinstance(plain, str) and not is_message and len(plain) <= self._room:
+            # Most chunks have only this field. A search for the others would take most of the time.
+            self._room -= len(plain)
+            self._sent.append(plain)
+            return self.text.take(plain)
         if refusal := _text(said, "refusal"):
             self._refusal = (self._refusal + refusal)[:_SHOWN_OF_A_REFUSAL]
         if is_message and (self._sent or self._has_calls):
@@ -174,9 +180,7 @@ class Answer:
 
     def _besides(self, said: object) -> list[StreamPart]:
         """Return the hidden reasoning in fields of its own, and the pieces of tool calls."""
-        # Most chunks have only the field for content. A search for the other fields in every chunk
-        # would take most of the time.
-        if not isinstance(said, dict) or (len(said) == 1 and isinstance(said.get("content"), str)):
+        if not isinstance(said, dict):
             return []
         thoughts = next((text for name in _REASONING if (text := _all_text(said.get(name)))), "")
         if isinstance(parts := said.get("content"), list):

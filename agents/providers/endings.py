@@ -52,6 +52,8 @@ def ending_of(choice: object) -> Ending | None:
     if not isinstance(choice, dict):
         return None
     reason = choice.get("finish_reason") or choice.get("finishReason")
+    if reason is None:
+        return None
     if not isinstance(reason, str) or not reason.strip():
         return None
     said = _NOT_A_LETTER.sub("", reason.casefold()).removeprefix(_LIST)

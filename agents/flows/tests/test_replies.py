@@ -348,3 +348,14 @@ def test_two_tabs_at_once_make_one_turn(chapter: Session, provider: ScriptedProv
     attempts = async_to_sync(run)()
     assert sum(not isinstance(attempt, Exception) for attempt in attempts) == 1
     assert chapter.events.count() == 2
+
+
+def test_an_answer_that_has_only_thoughts_fails_as_such(provider: ScriptedProvider) -> None:
+    chapter = make_active_chapter()
+    provider.enqueue("<think>He lies, so I have to")
+    attempt = play(chapter)
+    assert attempt.status == Attempt.Status.FAILED
+    assert "only thought" in attempt.error
+    assert "He lies" not in attempt.partial_text
+    [call] = chapter.llm_artifacts.all()
+    assert "He lies" in call.taken_off

@@ -50,6 +50,29 @@ def test_tokens_then_the_committed_turn(chapter: Session, provider: ScriptedProv
     assert turn == again.json()
 
 
+def test_thoughts_without_a_beginning_are_taken_back(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    gate = asyncio.Event()
+    thoughts = "She wants me dry.\n"
+    provider.enqueue(Script(f"{thoughts}</think>\n\nI step through.", gate=gate, gate_at=3))
+
+    async def scenario() -> list[Any]:
+        found = []
+        async for event in events_in(await stream(chapter)):
+            found.append(event)
+            gate.set()
+        return found
+
+    *tokens, (_, turn) = in_loop(scenario)
+    assert any(token.get("is_restart") for _, token in tokens)
+    last = max(at for at, (_, token) in enumerate(tokens) if token.get("is_restart"))
+    assert "".join(token["text"] for _, token in tokens[last:]) == "I step through."
+    assert [event["text"] for event in turn["events"] if event["role"] == "agent"] == [
+        "I step through."
+    ]
+
+
 def test_the_first_token_comes_before_the_reply_is_whole(
     chapter: Session, provider: ScriptedProvider
 ) -> None:

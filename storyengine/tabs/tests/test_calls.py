@@ -130,6 +130,18 @@ class TestBehindAReply:
         assert "\n\n".join(layers) == "\n\n".join(message.content for message in messages)
         assert reply == f"I go. {HOSTILE}"
 
+    def test_what_was_taken_off_is_shown_beside_the_reply(
+        self, client: Client, provider: ScriptedProvider
+    ) -> None:
+        chapter = make_active_chapter()
+        provider.enqueue(f"<think>He lies. {HOSTILE}</think>\n\nI go.<|im_end|>")
+        play(chapter)
+        [call] = LLMArtifact.objects.filter(agent_id=1)
+        assert (call.raw_output_ref, "He lies." in call.taken_off) == ("I go.", True)
+        html = html_of(client, chapter, "prompt-calls", 1)
+        assert shown_texts(html)[-2:] == ["I go.", call.taken_off]
+        assert HOSTILE not in html
+
     def test_another_call_can_be_chosen_and_shows_its_error(
         self, client: Client, played: Session
     ) -> None:
