@@ -175,6 +175,11 @@ class Mode:
     # A function that returns the lock, in the form in which agent 0 returns it, so that no model is
     # called. It raises InvalidInput if there is nothing to play.
     lock_of: Callable[[Session], dict[str, Any]] | None = None
+    # A function that returns the text with which play opens after such a lock, or "". It is stored
+    # as the first turn, without words of the user. `suggests` returns what the user could do next,
+    # which the page offers as buttons under the latest turn.
+    opening_of: Callable[[Session], str] = lambda chapter: ""
+    suggests: Callable[[Session], Sequence[str]] = lambda chapter: ()
     # Functions that return changes which the program makes: before the first step of a run, after
     # the late results that it takes, and when its text is complete.
     begins: Callable[[Attempt], Sequence[NewChange]] = lambda attempt: ()

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from agents.mode_fields import save_mode_setup
 from explorer.ready import begin_ready, find_ready
@@ -17,15 +17,16 @@ from explorer.scenario_file import (
     replace_scenario,
     write_scenario,
 )
-from explorer.setup import PersonSetup, PlaceSetup, check_exploration, exploration_of
+from explorer.setup import PLAYER, PersonSetup, PlaceSetup, check_exploration, exploration_of
 from sessions.access import get_chapter
 from sessions.chapters import is_setup_open
 from sessions.exceptions import InvalidInput
 from sessions.text import tidied
-from storyengine.web.render import go
+from storyengine.web.render import go, show
 from storyengine.web.saved_first import save_first
 
 Setup = dict[str, Any]
+_OF_PERSONA = ("name", "pronouns", "seen_as", "description")
 # The fields by which the user tells the entries of lists apart, with the numbers of the addresses.
 _SHOWN = (
     *("places.{place}.name", "people.{person}.name", "people.{person}.knowledge.{fact}.content"),
@@ -190,10 +191,17 @@ add_fact = _changing(_add_fact, "people")
 remove_fact = _changing(_remove_fact, "people")
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def begin(request: HttpRequest, name: str) -> HttpResponse:
-    """Begin a chapter from a finished scenario, and lead to its play."""
-    chapter = begin_ready(name)
+    """Ask who the user is in a finished scenario, and then begin a chapter from it and lead to its
+    play. Every answer may be left out."""
+    ready = find_ready(name)
+    if request.method != "POST":
+        context = {"ready": ready, "someone": ready.setup.player, "usual_name": PLAYER}
+        return show(request, "explorer/before_play.html", context)  # type: ignore[arg-type]
+    told = {field: request.POST.get(field, "").strip() for field in _OF_PERSONA}
+    persona = {field: text for field, text in told.items() if text}
+    chapter = begin_ready(name, persona=None if ready.setup.player else persona)
     return go(request, reverse("pages:play", args=[chapter.pk]))  # type: ignore[arg-type]
 
 

@@ -69,10 +69,15 @@ def find_ready(name: str) -> ReadyScenario:
 
 
 @transaction.atomic
-def begin_ready(name: str) -> Session:
-    """Create an exploration of this scenario, in play. No model is called."""
+def begin_ready(name: str, *, title: str = "", persona: dict[str, str] | None = None) -> Session:
+    """Create an exploration of this scenario, in play. No model is called.
+
+    `persona` has fields of the user's own person. Raises BadSetup for those that do not fit.
+    """
     ready = find_ready(name)
-    chapter = begin_chapter(free_title(ready.title), mode="explorer")
-    save_mode_setup(chapter.pk, ready.setup.model_dump(mode="json"))
+    chapter = begin_chapter(title or free_title(ready.title), mode="explorer")
+    setup = ready.setup.model_dump(mode="json")
+    setup["persona"] |= persona or {}
+    save_mode_setup(chapter.pk, setup)
     lock_without_a_model(chapter.pk)
     return get_chapter(chapter.pk)

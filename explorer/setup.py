@@ -215,6 +215,17 @@ def setup_for(subject: Subject) -> Exploration:
     return setup
 
 
+def opening_of(chapter: Session) -> str:
+    return exploration_of(chapter).opening.strip()
+
+
+def first_deeds(chapter: Session) -> list[str]:
+    """Return what the player could do first, as long as nothing but the opening was told."""
+    setup = exploration_of(chapter)
+    turns_told = 1 if setup.opening.strip() else 0
+    return [one for one in setup.deeds if one] if chapter.prompt_index == turns_told else []
+
+
 def title_of(chapter: Session) -> str:
     """Return the title of the scenario, or else that of the chapter, or ""."""
     named = "" if chapter.is_untitled else chapter.title

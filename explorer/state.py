@@ -277,6 +277,9 @@ def _as_setup(world: World, setup: Exploration) -> Exploration:
         "people": [_as_person_setup(one) for one in people],
         "starting_place": world.player_location,
         "narrative_time": world.narrative_time,
+        # The story has opened already.
+        "opening": "",
+        "deeds": [],
     }
     return setup.model_copy(update=now)
 

@@ -63,7 +63,7 @@ class Passage:
     def words(self) -> str:
         """The turn as the transcript has it, or the line of memory as people read it."""
         if self.line is None:
-            return "\n\n".join(entry.rendered for entry in self.entries)
+            return "\n\n".join(entry.rendered for entry in self.entries if not entry.is_silent)
         line = self.line
         told = line.intended if line.is_more_for(self.reader_name) else line.said
         lead = f"{_LEADS[line.tag]}: " if line.tag in _LEADS else ""

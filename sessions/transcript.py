@@ -45,6 +45,9 @@ class Entry:
     perceived_by: str = ""
     # True for a thought. It is shown only on request, and it is no part of the transcript.
     is_thought: bool = False
+    # True for the number of a turn at which the user wrote nothing, if the turn has other entries.
+    # Models read this number, and people do not.
+    is_silent: bool = False
     attempt_id: uuid.UUID | None = None
     # For a reply, its place among all replies to the prompt where these are shown, and how it was
     # made if not by the usual request: "2 of 3" and "edited by hand". Both may be "".
@@ -54,7 +57,7 @@ class Entry:
     @property
     def is_told(self) -> bool:
         """Whether the entry is part of the transcript that can be downloaded."""
-        return self.is_chosen and not self.is_thought
+        return self.is_chosen and not (self.is_thought or self.is_silent)
 
     @property
     def rendered(self) -> str:
@@ -241,9 +244,10 @@ def window_entries(newest_first: Iterable[Entry], boundary: int, limit: int) -> 
     )
     entries: list[Entry] = []
     for entry in newest_first:
-        size = 0 if entry.is_thought else len(entry.rendered) + len(_SEPARATOR)
+        is_unseen = entry.is_thought or entry.is_silent
+        size = 0 if is_unseen else len(entry.rendered) + len(_SEPARATOR)
         if size > room:
-            if all(one.is_thought for one in entries):
+            if not any(one.is_told for one in entries):
                 entries.append(_cut_start(entry, room))
             return Transcript(entries[::-1], boundary, is_truncated=True)
         entries.append(entry)
@@ -330,5 +334,7 @@ def _numbered(entries: Iterable[Entry], *, newest_first: bool = False) -> Iterat
         first = turn[-1 if newest_first else 0]
         if first.role != Event.Role.USER:
             at = len(turn) if newest_first else 0
-            turn.insert(at, Entry(number, Event.Role.USER, f"{number})", ""))
+            says_nothing = all(one.is_thought for one in turn)
+            silent = Entry(number, Event.Role.USER, f"{number})", "", is_silent=not says_nothing)
+            turn.insert(at, silent)
         yield from turn

@@ -11,11 +11,11 @@ from agents.flows.choosing import follow_choice
 from agents.flows.composing import read_ahead
 from agents.flows.summarizing import queue_due_summary
 from agents.models import Job
-from agents.modes import check_changes, mode_of, outcome_of
+from agents.modes import check_changes, mode_of, outcome_of, who_answers
 from agents.running.jobs import queue_job
 from agents.running.places import AT_WORK
 from agents.running.unforeseen import traceback_of
-from sessions.attempts import Writer
+from sessions.attempts import Writer, open_prompt
 from sessions.breaking import INTERRUPTED, extend_broken_text, fail_attempt
 from sessions.committing import commit_attempt
 from sessions.models import Attempt, Event
@@ -57,6 +57,19 @@ def commit_reply(attempt: Attempt, text: str, *, is_kept: bool = False) -> list[
         # which has its own caches.
         transaction.on_commit(lambda: read_ahead(attempt.session), robust=True)
     return events
+
+
+def commit_written(session_id: uuid.UUID, text: str, *, words: str, actor: int | None) -> None:
+    """Store a turn that people wrote for a starter or a scenario as a played turn is stored."""
+    opened = open_prompt(
+        session_id,
+        actor=actor,
+        words=words,
+        submission_key="",
+        came_with_starter=True,
+        answers=who_answers,
+    )
+    commit_reply(opened.attempt, text)
 
 
 def leave_ended(attempt: Attempt, text: str) -> None:

@@ -9,6 +9,7 @@ from django.db import transaction
 from agents.calling.calls import check_allowed
 from agents.calling.model_access import is_small_model, tier_of
 from agents.calling.objects import call_for_json, format_pieces
+from agents.flows.committing import commit_written
 from agents.flows.next_chapter import hand_on
 from agents.mode_declarations import Stage
 from agents.models import Job
@@ -38,7 +39,8 @@ _LOCKED_ALREADY = "This chapter was started already; Tab 1 is locked."
 
 @transaction.atomic
 def lock_without_a_model(session_id: uuid.UUID) -> None:
-    """Lock Tab 1, and store the cast and the first memory that the mode makes of its setup.
+    """Lock Tab 1, and store the cast and the first memory that the mode makes of its setup, and the
+    first turn if the mode has an opening.
 
     No model is called. Raises InvalidInput if there is nothing to play, and WrongState if Tab 1 is
     locked already.
@@ -54,6 +56,8 @@ def lock_without_a_model(session_id: uuid.UUID) -> None:
     move(Session.objects.filter(pk=session_id), State.LOCKING, refusal=_LOCKED_ALREADY)
     write_lock(session_id, with_roster(payload, chapter.characters))
     hand_on(get_chapter(session_id))
+    if opening := mode.opening_of(chapter):
+        commit_written(session_id, opening, words="", actor=None)
 
 
 @transaction.atomic

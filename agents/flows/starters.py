@@ -5,14 +5,13 @@ import uuid
 
 from django.db import transaction
 
-from agents.flows.committing import commit_reply
+from agents.flows.committing import commit_written
 from agents.flows.locking import lock_without_a_model, request_lock
 from agents.models import Job
-from agents.modes import begin_chapter, mode_of, who_answers
+from agents.modes import begin_chapter, mode_of
 from agents.prompting.forms.schemas import with_roster
 from memory.blocks import write_lock
 from sessions.access import get_chapter, lock_chapter
-from sessions.attempts import open_prompt
 from sessions.chapters import free_title, save_setup
 from sessions.exceptions import UnknownStarter
 from sessions.models import Session
@@ -79,13 +78,6 @@ def _play(chapter: Session, starter: Starter) -> Session:
     payload = with_roster(starter.lock_payload(), chapter.characters)
     write_lock(session_id, payload, came_with_starter=True)
     for turn in starter.turns:
-        opened = open_prompt(
-            session_id,
-            actor=starter.slot_of(turn.to),
-            words=turn.prompt,
-            submission_key="",
-            came_with_starter=True,
-            answers=who_answers,
-        )
-        commit_reply(opened.attempt, turn.reply)
+        actor = starter.slot_of(turn.to)
+        commit_written(session_id, turn.reply, words=turn.prompt, actor=actor)
     return get_chapter(session_id)

@@ -95,8 +95,7 @@ def why_not_tried(chapter: Session, prompt_index: int, behind: CallsBehind) -> s
         return f"It cannot be tried again with a changed prompt: {reason}"
     if behind.came_with_starter:
         return (
-            "It cannot be tried again with a changed prompt: it came with the starter, so no model "
-            "wrote it."
+            "It cannot be tried again with a changed prompt: people wrote it, so no model wrote it."
         )
     if behind.chosen is None or not behind.chosen.is_chosen:
         return (

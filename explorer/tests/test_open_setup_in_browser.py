@@ -31,6 +31,7 @@ def without_scripts(browser: Browser, program: ScriptedProgram) -> Iterator[Page
 def begin(page: Page) -> None:
     page.goto("/chapters/modes")
     page.get_by_role("button", name="Play The Last Ferry").click()
+    page.get_by_label("Name").press("Enter")
     page.wait_for_url("**/play")
 
 

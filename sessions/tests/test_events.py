@@ -91,7 +91,7 @@ class TestATurnWithoutWords:
         roles = [event.role for event in attempt.events.all()]
         assert roles == [Event.Role.AGENT] * 4
 
-    def test_its_transcript_shows_its_number_alone(self, chapter: Session) -> None:
+    def test_its_transcript_shows_no_bare_number(self, chapter: Session) -> None:
         play(chapter, "I wait.")
         without_words(chapter)
         play(chapter, "I go.", words="Dawn.", submission_key="k3")
@@ -99,7 +99,6 @@ class TestATurnWithoutWords:
             [
                 "1) Night.",
                 "Mara: I wait.",
-                "2)",
                 "Tom: Who goes there?",
                 "A shadow passes.",
                 "Mara: Only me.",

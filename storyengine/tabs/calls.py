@@ -27,7 +27,7 @@ from memory.models import MemoryBlock
 from memory.telling.rendering import readable_block
 from sessions.access import get_chapter
 from sessions.exceptions import UnknownChapter
-from sessions.models import Session
+from sessions.models import DEFAULT_MODE, Session
 from storyengine.tabs.play import read_given
 from storyengine.tabs.replies import read_actor
 from storyengine.web.header import header_context
@@ -68,7 +68,7 @@ def show_prompt(request: HttpRequest, session_id: uuid.UUID, number: int) -> Htt
     behind = calls_behind_prompt(chapter, number)
     came_with, is_of_origin = _why_no_calls(chapter, "reply", number)
     if behind.came_with_starter:
-        came_with, is_of_origin = _of_starter("reply"), False
+        came_with, is_of_origin = _of_starter(chapter, "reply"), False
     subject = Subject(
         f"The reply to prompt {number}",
         "play",
@@ -95,7 +95,7 @@ def show_block(request: HttpRequest, session_id: uuid.UUID, number: int) -> Http
     title = readable_block(block, chapter.characters).title
     reason, is_of_origin = _why_no_calls(chapter, "memory", block.to_prompt_index)
     if block.came_with_starter:
-        reason, is_of_origin = _of_starter("memory"), False
+        reason, is_of_origin = _of_starter(chapter, "memory"), False
     elif block.type == MemoryBlock.Type.CANON_CORRECTION:
         reason = "You wrote it yourself: no model was asked."
     elif block.type not in ENGINE_BLOCK_KINDS:
@@ -156,8 +156,9 @@ def _why_no_calls(chapter: Session, text: str, number: int) -> tuple[str, bool]:
     return reason, came_with == "fork" and chapter.shown_origin_id is not None
 
 
-def _of_starter(text: str) -> str:
-    return f"This {text} came with the starter. People wrote it, and no model was asked."
+def _of_starter(chapter: Session, text: str) -> str:
+    source = "starter" if chapter.mode == DEFAULT_MODE else "scenario"
+    return f"This {text} came with the {source}. People wrote it, and no model was asked."
 
 
 def _show_calls(

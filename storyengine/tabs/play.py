@@ -213,11 +213,14 @@ def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
     for it in this way.
 
     It may ask for the words, the witnesses and the character of a prompt that is broken or set
-    aside, or of the latest prompt, to write it `again`; or for the prompt that the page suggests.
+    aside, or of the latest prompt, to write it `again`; or for a prompt that the page suggests.
     """
     asked, again = request.GET.get("words"), number_up_to(10**6, request.GET.get("again", ""))
     if asked == "example":
         return {"words": page.suggestion, "witnesses": None}
+    offered = {f"deed-{number}": deed for number, deed in enumerate(page.deeds, start=1)}
+    if asked in offered:
+        return {"words": offered[asked], "witnesses": None}
     unfinished = [one.attempt for one in (page.broken, page.set_aside) if one is not None]
     if page.can_write_again and page.choice:
         unfinished.append(page.choice.chosen)

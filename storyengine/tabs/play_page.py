@@ -3,6 +3,7 @@
 import hashlib
 import json
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -220,6 +221,13 @@ class PlayPage:
         if self.shape != "playing" or self.pending:
             return ""
         return suggested_prompt(self.chapter) or next_prompt(self.chapter)
+
+    @cached_property
+    def deeds(self) -> Sequence[str]:
+        """What the chapter's mode suggests that the user could do next."""
+        if self.shape != "playing" or self.pending or self.mode is None:
+            return ()
+        return self.mode.suggests(self.chapter)
 
     @property
     def starter(self) -> Starter | None:

@@ -98,15 +98,19 @@ def _article(
     heading = f"Prompt {number}" + (f", {who}" if who else "") + ("" if is_whole else ", continued")
     seen_by = {one.perceived_by for one in turn if one.role == Event.Role.AGENT and one.is_told}
     together = seen_by.pop() if len(seen_by) == 1 else ""
-    ends = {one.attempt_id: at for at, one in enumerate(turn) if not one.is_chosen}
+    seen = [one for one in turn if not one.is_silent]
+    ends = {one.attempt_id: at for at, one in enumerate(seen) if not one.is_chosen}
+    # Links to a prompt lead to its words, or else to what is told first.
+    place_at = next((at for at, one in enumerate(seen) if one.is_told), -1) if is_whole else -1
     shown = [
         _paragraph(
             one,
             told,
+            is_place=at == place_at,
             told_apart=one.perceived_by != together,
             link_after=_use_button(one) if is_open and ends.get(one.attempt_id) == at else "",
         )
-        for at, one in enumerate(turn)
+        for at, one in enumerate(seen)
     ]
     css = "turn is-latest" if is_latest else "turn"
     place = f' id="turn-{number}"' if is_whole else " data-part"
@@ -117,11 +121,11 @@ def _article(
     )
 
 
-def _paragraph(entry: Entry, told: str, *, told_apart: bool, link_after: str) -> str:
+def _paragraph(
+    entry: Entry, told: str, *, is_place: bool, told_apart: bool, link_after: str
+) -> str:
     color = f" agent-{escape(entry.character.color)}" if entry.character else ""
     color += _OF_NOBODY.get(entry.role, "") if entry.character is None else ""
-    # Links to a prompt lead to its words.
-    is_place = entry.role == Event.Role.USER and entry.is_chosen
     anchor = f' id="prompt-{entry.prompt_index}"' if is_place else ""
     words = f"<b>{prefix(entry)}</b>{escape(entry.text)}"
     # A <p> that cannot be copied would add a line break to the text that is copied around it.
