@@ -154,7 +154,7 @@ class AnswerText:
             if not is_last and len(self._held) < LONGEST_MARK and may_become_role(self._held):
                 return False
             self._expects_role = False
-        front = self._held.lstrip()
+        front = self._held.lstrip().lstrip(_BYTE_ORDER_MARK).lstrip()
         if begin := FRONT_IN_WORDS.match(front):
             form = FORMS[int((begin.lastgroup or "")[5:])]
             self._enter(len(self._held) - len(front) + begin.end(), form, parts)

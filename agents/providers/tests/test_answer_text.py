@@ -111,6 +111,7 @@ MARKS_BEFORE = [
     "<|assistant|>",
     "### Response:\n",
     "\ufeff",
+    "\ufeffanalysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>",
     "\n\n   \n",
 ]
 
