@@ -73,6 +73,15 @@ class HandedOn:
     world: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """What Tab 2 shows at the beginning of play: the premise above the story, and what the user
+    could do first as buttons below."""
+
+    premise: str
+    deeds: Sequence[str] = ()
+
+
 def _copies_setup(before: Session, chapter: Session) -> HandedOn:
     return HandedOn()
 
@@ -176,10 +185,10 @@ class Mode:
     # called. It raises InvalidInput if there is nothing to play.
     lock_of: Callable[[Session], dict[str, Any]] | None = None
     # A function that returns the text with which play opens after such a lock, or "". It is stored
-    # as the first turn, without words of the user. `suggests` returns what the user could do next,
-    # which the page offers as buttons under the latest turn.
+    # as the first turn, without words of the user. `beginning_of` returns what the page shows as
+    # long as nothing else was played, or None.
     opening_of: Callable[[Session], str] = lambda chapter: ""
-    suggests: Callable[[Session], Sequence[str]] = lambda chapter: ()
+    beginning_of: Callable[[Session], Beginning | None] = _adds_nothing
     # Functions that return changes which the program makes: before the first step of a run, after
     # the late results that it takes, and when its text is complete.
     begins: Callable[[Attempt], Sequence[NewChange]] = lambda attempt: ()

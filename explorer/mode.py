@@ -8,7 +8,7 @@ from explorer.narrator import NARRATOR_AGENT, answers, headings, words_of
 from explorer.outcome import EVENT_KINDS, concludes, outcome
 from explorer.places import RESOLVER_AGENT
 from explorer.retelling import RETELLING_LAYERS
-from explorer.setup import Exploration, first_deeds, follow_new_names, opening_of
+from explorer.setup import Exploration, beginning_of, follow_new_names, opening_of
 from explorer.simulation import (
     DIALOGUE_AGENT,
     REPORT_AGENT,
@@ -49,7 +49,7 @@ MODE = Mode(
     cast_of=cast_of,
     lock_of=lock_of,
     opening_of=opening_of,
-    suggests=first_deeds,
+    beginning_of=beginning_of,
     cells="explorer/cells.html",
     open_fields=frozenset(OPEN_FIELDS),
     kept_fields=frozenset(KEPT_FIELDS),

@@ -27,7 +27,14 @@ from explorer.descriptions import (
 from explorer.guidance_layers import HISTORY, LORE, TALK
 from explorer.setup import setup_for, title_of
 from explorer.setup_parts import TEXT_LIMIT
-from explorer.state import LAST_HAPPENINGS, heard_of, in_short, offered_of, world_for
+from explorer.state import (
+    LAST_HAPPENINGS,
+    heard_of,
+    in_short,
+    last_seen_at,
+    offered_of,
+    world_for,
+)
 from explorer.tools import TOOLS
 from sessions.attempts import Writer
 from sessions.exceptions import InvalidInput
@@ -118,14 +125,14 @@ def elsewhere(subject: Subject, tier: Tier) -> list[Piece]:
 def last_seen(world: World, about: Mapping[str, str] | None = None) -> list[str]:
     """Return a line for each place where the player last saw people who are not here. `about` says
     of people who they are."""
-    at: dict[str, list[str]] = {}
-    for one in world.elsewhere():
-        told = f" ({about[one.name]})" if about and one.name in about else ""
-        at.setdefault(one.seen_at, []).append(f"{one.name}{told}")
-    gone = at.pop(world.player_location, [])
-    lost = [*gone, *at.pop("", [])]
-    lines = [f"{place}: {', '.join(names)}" for place, names in at.items()]
-    return [*lines, f"No longer here, nobody knows where: {', '.join(lost)}"] if lost else lines
+    known = about or {}
+    lines = []
+    for place, people in last_seen_at(world).items():
+        told = [
+            f"{one.name} ({known[one.name]})" if one.name in known else one.name for one in people
+        ]
+        lines.append(f"{place or 'No longer here, nobody knows where'}: {', '.join(told)}")
+    return lines
 
 
 def things(subject: Subject, tier: Tier) -> list[Piece]:

@@ -42,8 +42,7 @@ class ReadyScenario:
 
     @property
     def premise(self) -> str:
-        """The first paragraph of the description."""
-        return self.setup.description.split("\n\n")[0]
+        return self.setup.premise
 
     @property
     def known(self) -> list[PersonSetup]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, model_validator
 
+from agents.mode_declarations import Beginning
 from agents.mode_fields import setup_of
 from agents.modes import mode_of
 from agents.prompting.sandwich import Subject
@@ -167,6 +168,11 @@ class Exploration(Part):
         at = self.player.location if self.player else ""
         return at or self.starting_place or listed or START
 
+    @property
+    def premise(self) -> str:
+        """The first paragraph of the description."""
+        return self.description.strip().split("\n\n")[0]
+
     def named_places(self) -> list[str]:
         """Return the names of all places, once each: those of the list, and then those that are
         only named."""
@@ -219,11 +225,12 @@ def opening_of(chapter: Session) -> str:
     return exploration_of(chapter).opening.strip()
 
 
-def first_deeds(chapter: Session) -> list[str]:
-    """Return what the player could do first, as long as nothing but the opening was told."""
+def beginning_of(chapter: Session) -> Beginning | None:
+    """Return the premise and the first deeds, as long as nothing but the opening was told."""
     setup = exploration_of(chapter)
-    turns_told = 1 if setup.opening.strip() else 0
-    return [one for one in setup.deeds if one] if chapter.prompt_index == turns_told else []
+    opening, deeds = setup.opening.strip(), [one for one in setup.deeds if one]
+    is_at_first = chapter.prompt_index == (1 if opening else 0)
+    return Beginning(setup.premise, deeds) if is_at_first and (opening or deeds) else None
 
 
 def title_of(chapter: Session) -> str:

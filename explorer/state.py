@@ -176,6 +176,16 @@ def known_place(name: str, world: World) -> str | None:
     return place.name if place else None
 
 
+def last_seen_at(world: World) -> dict[str, list[Person]]:
+    """Return the known people who are not here, by the place where the player last saw them. Those
+    of whom the player does not know where they are come last, under ""."""
+    at: dict[str, list[Person]] = {}
+    for one in world.elsewhere():
+        at.setdefault("" if one.seen_at == world.player_location else one.seen_at, []).append(one)
+    lost = at.pop("", [])
+    return at | {"": lost} if lost else at
+
+
 def lately(world: World) -> list[str]:
     """Return the newest of what happened and the player witnessed or was told, oldest first."""
     player = world.player

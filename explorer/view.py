@@ -1,23 +1,50 @@
-"""What the player's person sees and knows of the world: the place, the time, who is here, where one
-could go, and what happened lately. Nothing in it is hidden from this person."""
+"""What the player's person sees and knows of the world: the place, the time, who and what is here,
+what the person has and owes, where one could go, and what happened lately. Nothing in it is hidden
+from this person."""
 
+import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
-from explorer.state import lately
-from world.state import Known, Person, World
+from explorer.descriptions import things_here
+from explorer.map import PlaceMap, map_of
+from explorer.state import last_seen_at, lately
+from sessions.models import Change, Session
+from world.state import Condition, Known, Person, Thing, World
 
 # How much of what the player knows the column shows: the newest.
 _MOST_KNOWN = 12
 
 
 @dataclass(frozen=True)
+class Noted:
+    """A thing or a condition that was noted in play, with the number of the prompt that made it. It
+    is 0 for what this chapter did not make."""
+
+    text: str
+    state: str = ""
+    prompt: int = 0
+
+
+@dataclass(frozen=True)
 class SeenPerson:
-    """Somebody who is here, with what the player could have noticed that they learned last."""
+    """Somebody who is here, with what the player could have noticed that they learned last, and
+    what they have and how they are."""
 
     name: str
     description: str
     learned: str
+    noted: list[Noted]
+
+
+@dataclass(frozen=True)
+class SeenPlace:
+    """A place where the player is not, and who was last seen there."""
+
+    name: str
+    people: str
 
 
 @dataclass(frozen=True)
@@ -29,6 +56,7 @@ class KnownToPlayer:
 @dataclass(frozen=True)
 class PlayersView:
     world: World
+    chapter: Session
 
     @property
     def you(self) -> str:
@@ -50,17 +78,53 @@ class PlayersView:
     @cached_property
     def people(self) -> list[SeenPerson]:
         return [
-            SeenPerson(one.name, one.description, self._learned_here(one))
+            SeenPerson(
+                one.name,
+                one.description,
+                self._learned_here(one),
+                [*self._held_by(one.name), *self._conditions(one.conditions)],
+            )
             for one in self.world.present()
         ]
+
+    @property
+    def things_held(self) -> list[Noted]:
+        return self._held_by(self.you) if self.you else []
+
+    @property
+    def conditions(self) -> list[Noted]:
+        """How the player is, and what the player owes and has promised."""
+        return self._conditions(self.world.player.conditions if self.world.player else ())
+
+    @property
+    def noted_here(self) -> list[Noted]:
+        """The things that lie at this place, and what has become of the place."""
+        here = self.world.places.get(self.place)
+        lying = [one for one in self._things if not one.holder]
+        return [*map(self._thing, lying), *self._conditions(here.conditions if here else ())]
 
     @property
     def names(self) -> str:
         return ", ".join(one.name for one in self.people)
 
     @property
-    def ways(self) -> list[str]:
-        return [name for name in self.world.places if name != self.place]
+    def places(self) -> list[SeenPlace]:
+        """The other places, each with whom the player last saw there."""
+        return [
+            SeenPlace(name, ", ".join(one.name for one in self._seen_at.get(name, ())))
+            for name in self.world.places
+            if name != self.place
+        ]
+
+    @property
+    def lost(self) -> str:
+        """The names of those of whom the player does not know where they are."""
+        return ", ".join(one.name for one in self._seen_at.get("", ()))
+
+    @property
+    def map(self) -> PlaceMap:
+        seen = {name: [one.name for one in people] for name, people in self._seen_at.items()}
+        return map_of(self.world, seen | {self.place: [one.name for one in self.people]})
 
     @property
     def known(self) -> list[KnownToPlayer]:
@@ -73,6 +137,40 @@ class PlayersView:
     def lately(self) -> list[str]:
         return lately(self.world)[::-1]
 
+    @cached_property
+    def _seen_at(self) -> dict[str, list[Person]]:
+        return last_seen_at(self.world)
+
+    @cached_property
+    def _things(self) -> list[Thing]:
+        return things_here(self.world)
+
+    def _held_by(self, name: str) -> list[Noted]:
+        return [self._thing(one) for one in self._things if one.holder == name]
+
+    def _thing(self, one: Thing) -> Noted:
+        return Noted(one.name, one.state, self._prompt_of(one.made_by))
+
+    def _conditions(self, conditions: Iterable[Condition]) -> list[Noted]:
+        return [Noted(one.text, "", self._prompt_of(one.made_by)) for one in conditions]
+
+    def _prompt_of(self, made_by: str) -> int:
+        return self._prompts.get(str(_change_id(made_by)), 0)
+
+    @cached_property
+    def _prompts(self) -> dict[str, int]:
+        """The number of the prompt of each change that made a thing or a condition."""
+        here = self.world.places.get(self.place)
+        of_people = [one.conditions for one in self.world.at(self.place)]
+        of_place = here.conditions if here else ()
+        made_by = [one.made_by for one in (*chain(*of_people), *of_place)]
+        ids = set(filter(None, map(_change_id, [*made_by, *(one.made_by for one in self._things)])))
+        if not ids:
+            return {}
+        rows = Change.objects.filter(session=self.chapter, change_id__in=ids)
+        numbers = rows.values_list("change_id", "attempt__turn__number")
+        return {str(change): number for change, number in numbers}
+
     def _learned_here(self, person: Person) -> str:
         """Return what the person learned last, if the player knows it too. Whatever else a person
         knows is no business of the player."""
@@ -80,6 +178,14 @@ class PlayersView:
         shared = {one.content for one in player.knowledge} if player else set()
         last = (one.content for one in reversed(person.knowledge) if one.content in shared)
         return next(last, "")
+
+
+def _change_id(made_by: str) -> uuid.UUID | None:
+    """Return the id of the change, or None for the beginning. A file may have anything else."""
+    try:
+        return uuid.UUID(made_by.partition(".")[0])
+    except ValueError:
+        return None
 
 
 def _came(known: Known) -> str:

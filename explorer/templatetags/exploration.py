@@ -7,6 +7,7 @@ from django import template
 
 from explorer.ready import ReadyScenario, ready_scenarios
 from explorer.view import PlayersView
+from sessions.models import Session
 from world.state import World
 
 register = template.Library()
@@ -63,8 +64,8 @@ def chances_with(chance: float | None) -> list[tuple[str, str]]:
 
 
 @register.simple_tag
-def view_of(world: World) -> PlayersView:
-    return PlayersView(world)
+def view_of(world: World, chapter: Session) -> PlayersView:
+    return PlayersView(world, chapter)
 
 
 @register.filter

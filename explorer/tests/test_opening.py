@@ -49,6 +49,7 @@ def test_the_first_deeds_are_offered_under_the_opening_alone(
     client: Client, chapter: Session, scripted: ScriptedProvider
 ) -> None:
     html = get_page(client, chapter, "play")
+    assert TAVERN["description"] in html
     deeds = [one for one in all_of(html, "button") if one.attributes.get("name") == "words"]
     assert [one.words for one in deeds] == ["I wait.", "I ask <Osk> for a room."]
     assert [one.attributes["data-suggests"] for one in deeds] == [one.words for one in deeds]

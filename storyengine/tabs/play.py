@@ -218,7 +218,8 @@ def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
     asked, again = request.GET.get("words"), number_up_to(10**6, request.GET.get("again", ""))
     if asked == "example":
         return {"words": page.suggestion, "witnesses": None}
-    offered = {f"deed-{number}": deed for number, deed in enumerate(page.deeds, start=1)}
+    deeds = page.beginning.deeds if page.beginning else ()
+    offered = {f"deed-{number}": deed for number, deed in enumerate(deeds, start=1)}
     if asked in offered:
         return {"words": offered[asked], "witnesses": None}
     unfinished = [one.attempt for one in (page.broken, page.set_aside) if one is not None]

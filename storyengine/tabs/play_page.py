@@ -3,7 +3,6 @@
 import hashlib
 import json
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +12,7 @@ from agents.calling.model_access import is_on_its_way
 from agents.flows.ending import Setback, find_setback
 from agents.flows.memory_calls import MemoryBehind, find_memory_behind
 from agents.flows.what_is_read import WhatIsRead, what_is_read
-from agents.mode_declarations import Mode, Stage
+from agents.mode_declarations import Beginning, Mode, Stage
 from agents.models import Job
 from agents.modes import (
     agent_of,
@@ -223,11 +222,11 @@ class PlayPage:
         return suggested_prompt(self.chapter) or next_prompt(self.chapter)
 
     @cached_property
-    def deeds(self) -> Sequence[str]:
-        """What the chapter's mode suggests that the user could do next."""
+    def beginning(self) -> Beginning | None:
+        """What the chapter's mode shows as long as play has only begun, or None."""
         if self.shape != "playing" or self.pending or self.mode is None:
-            return ()
-        return self.mode.suggests(self.chapter)
+            return None
+        return self.mode.beginning_of(self.chapter)
 
     @property
     def starter(self) -> Starter | None:
