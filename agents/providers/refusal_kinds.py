@@ -55,15 +55,19 @@ _STATUS_OF_CODE = {
 _OF_LENGTH = re.compile(
     r"context[ _-]?(?:length|size|window|limit)|\bcontexts?\b|n_ctx|max_model_len|\bprompts?\b"
     r"|\binputs?\b(?! should| validation)|maximum model length|number of tokens|too many tokens"
-    r"|token (?:count|limit)|length of the messages"
-    r"|\b(?:message|conversation|request|sequence)\b(?=[^.]{0,40}too l(?:ong|arge))",
+    r"|token (?:count|limit)|length of (?:the|your) messages|sequence length|total tokens"
+    r"|request's tokens"
+    r"|\b(?:messages?|conversation|request|sequence)\b(?=[^.]{0,40}too l(?:ong|arge))"
+    r"|输入|上下文",
     re.IGNORECASE,
 )
 _TOO_LONG = re.compile(
-    r"exceed|too (?:long|large|many|big)|(?:longer|larger|greater|more) than|overflow"
+    r"exceed|too (?:long|large|many|big)|overflow|out of context|context (?:is )?full"
+    r"|(?:longer|larger|greater|more|beyond)(?: than)? (?:the|its|it|max|model|\D{0,12}\d)"
+    r"|only supports? \d"
     r"|maximum (?:context|model|prompt|input) length|context (?:length )?is (?:only )?\d"
     r"|not enough|reduce the length|must (?:be|have) (?:<=|less than|at most)|>=? ?\D{0,10}\d"
-    r"|range of input length|超长",
+    r"|range of input length|超长|超过|超出",
     re.IGNORECASE,
 )
 # A limit on the tokens of a minute is no window, a lack of memory is no overflow of one, and the
@@ -99,12 +103,15 @@ _OF_MODERATION = {400, 403, 422, 451, 500}
 # The number of a window in a server's words, in the order in which the patterns are tried.
 _WINDOW_TOLD = (
     re.compile(r"[\d)] ?(?:tokens )?>=? ?\D{0,12}(\d[\d,]*)"),
+    re.compile(r"\d ?/ ?(\d[\d,]*) tokens"),
     re.compile(r"(\d[\d,]*) (?:tokens? )?maximum context", re.IGNORECASE),
     re.compile(
         r"(?:context(?: length| size| window| limit)?|n_ctx|max_model_len"
-        r"|maximum (?:model|prompt|input) length|maximum number of (?:input )?tokens(?: allowed)?"
-        r"|token limit|limit of|must be <=|must have less than)"
-        r"(?!\D{0,24}\bby\b)\D{0,24}?(\d[\d,]*)",
+        r"|max_seq_len|max(?:imum)? (?:model |prompt |input |sequence |allowed )?length"
+        r"|maximum number of (?:input )?tokens(?: allowed)?|token limit|limit(?: of| is|:)"
+        r"|capacity of|cannot exceed|must be <=|must have less than"
+        r"|range of input length \D{0,12}\d,|限制)"
+        r"(?!\D{0,24}\b(?:by|prompt|got|requested|given)\b)\D{0,24}?(\d[\d,]*)",
         re.IGNORECASE,
     ),
 )

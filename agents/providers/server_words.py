@@ -29,11 +29,12 @@ SHORTEST_KEY, LONG_KEY = 4, 12
 _WORDS_IN = (
     "error", "message", "msg", "detail", "details", "errors", "error_message", "errorMessage",
     "error_description", "description", "title", "metadata", "raw", "innererror", "response",
+    "fieldViolations",
 )  # fmt: skip
 # The names of short codes, such as "context_length_exceeded". Some of them may be an HTTP status.
 _CODES_IN = ("code", "type", "status", "reason", "error_code", "error_type", "statusCode")
 # The names under which servers name a field of the request.
-_FIELDS_IN = ("param", "parameter", "loc")
+_FIELDS_IN = ("param", "parameter", "loc", "field")
 # The name under which llama.cpp tells the window that a request exceeds.
 _WINDOW_IN = "n_ctx"
 

@@ -62,6 +62,28 @@ REFUSALS = [
     ("tool_choice", "Invalid value for 'tool_choice' beside tools"),
     ("reasoning_effort", "Unrecognized request argument supplied: reasoning_effort"),
     ("reasoning_effort", "reasoning is not supported for this model"),
+    ("temperature", "`temperature` may only be set to 1 when thinking is enabled."),
+    ("temperature", "This model does not take a temperature parameter"),
+    ("temperature", "Please remove temperature from your request"),
+    ("temperature", "Temperature needs to be in (0, 1]"),
+    ("temperature", "Type mismatch of '/temperature', 'number' not in 'string'"),
+    ("temperature", "\u4e0d\u652f\u6301\u53c2\u6570temperature"),
+    ("temperature", "Le param\u00e8tre temperature n'est pas pris en charge"),
+    ("top_p", "top-p is not supported by this model"),
+    ("max_tokens", "maxOutputTokens must be less than 8193"),
+    ("max_tokens", "The maximum tokens you requested exceeds the model limit of 4096."),
+    ("stop", "stop_sequences: each stop sequence must contain non-whitespace"),
+    ("stream", "stream=true is not supported"),
+    ("response_format", "response_format value as json_schema is enabled only for versions 2024"),
+    ("response_format", "The specified schema produces a constraint that has too many states."),
+    ("response_format", "response_mime_type application/json is not supported"),
+    ("response_format", "output_format: not supported"),
+    ("response_format", "'messages' must contain the word 'json' in some form, to use "
+     "'response_format' of type 'json_object'."),
+    ("tool_choice", "Thinking mode does not support this tool_choice"),
+    ("reasoning_effort", 'think value "low" is not supported for this model'),
+    ("reasoning_effort", "thinking_budget is out of range"),
+    ("seed", "This model doesn't support seed"),
     ("seed", "got an unexpected keyword argument 'seed'"),
     ("seed", "The parameter seed is not supported"),
     ("prompt_cache_key", "Extra inputs are not permitted: prompt_cache_key"),
@@ -84,6 +106,17 @@ def test_the_field_is_found_in_the_words(field: str, said: str) -> None:
         ({"error": {"message": "Bad.", "param": "stop", "code": "unknown_parameter"}}, "stop"),
         # What no request can do without is no field to leave out.
         ({"error": {"message": "Invalid tool_calls.", "param": "messages.[3].tool_calls"}}, ""),
+        (
+            {
+                "error": {
+                    "message": "Request contains an invalid argument.",
+                    "details": [
+                        {"fieldViolations": [{"field": "seed", "description": "not supported"}]}
+                    ],
+                }
+            },
+            "seed",
+        ),
         ({"detail": [{"loc": ["body", "messages", 0], "msg": "Invalid temperature"}]}, ""),
         ({"error": {"message": "Unknown model, no tools.", "param": "model"}}, ""),
     ],
@@ -101,6 +134,9 @@ def test_the_field_is_found_beside_the_words(body: object, field: str) -> None:
         "Invalid request: this model is gone.",
         "Unsupported parameter: 'logprobs'",
         "max_tokens_per_day is invalid",
+        "Invalid parameter: messages with role 'tool' must follow a message with 'tool_calls'.",
+        "messages.3.content: unexpected tool_calls",
+        "Unsupported model: function-calling-7b",
         "",
     ],
 )
