@@ -30,15 +30,23 @@ _CYRILLIC = re.compile("[\u0400-\u052f]")
 _JAPANESE = re.compile(
     "さん|ちゃん|くん|君|様|さま|殿|氏|先生|先輩|たん|は|が|を|に|の|と|も|へ|や|で|から|まで|より|だ|って|なら"
 )
+# Characters that are words of their own in Chinese and Japanese, so that only a title behind them
+# shows that they are a name.
+_WORDS_OF_ONE = frozenset(
+    "山川河海湖空天地森林木火水土金石岩花草葉月日星雪雨風雷雲霧光影闇夜朝昼春夏秋冬東西南北道路町村国"
+    "王家門窓鳥犬猫馬魚竜龍狼熊狐心手目口耳声名人子女男父母兄弟姉妹神鬼剣弓船島城塔橋薬酒茶音色夢愛死命"
+)
+_TITLE_OF_JAPANESE = re.compile("さん|ちゃん|くん|君|様|さま|殿|氏|先生|先輩|たん")
 # What ends a word that begins with a name in Korean: a title and particles. The name of one
 # syllable may be a part of any word, so that fewer of them show it.
 _TITLE = "(?:이)?(?:씨|님|군|양|형|누나|언니|오빠|아저씨|아줌마|할머니|할아버지|선생님|선생|선배)?"
 _PARTICLE = (
     "은|는|이|가|을|를|의|에|에게|에게서|한테|한테서|께|께서|와|과|랑|이랑|하고|도|만|아|야|이야|여|이여|로|으로"
     "|에서|부터|까지|처럼|같이|보다|마저|조차|밖에|더러|라고|이라고|라는|이라는|란|이란|나|이나|든|이든|다|이다"
-    "|였다|이었다|예요|이에요|입니다|인|네|들"
+    "|예요|이에요|입니다|입니까|인|인가|인지|인데|네|들|요|이요|뿐|라면|이라면|라도|이라도|이?였[가-힣]{1,3}"
+    "|이었[가-힣]{1,3}"
 )
-_KOREAN = re.compile(f"{_TITLE}(?:{_PARTICLE})?(?:은|는|도|만|의|조차|까지)?")
+_KOREAN = re.compile(f"{_TITLE}(?:{_PARTICLE})?(?:은|는|이|가|을|를|도|만|의|조차|까지|이다)?")
 _SHORT_KOREAN = re.compile(
     "이?(?:씨|님|군|양|아|야|에게|한테|이가|이는)(?:은|는|이|가|을|를|의|도|에게)?"
 )
@@ -47,6 +55,7 @@ _SHORT_KOREAN = re.compile(
 _BEFORE_ARABIC = re.compile("[وف]?(?:[بكل]?ال|[بكل]|لل)?")
 _BEFORE_SHORT_ARABIC = re.compile("[وفبل]|[وف][بل]")
 _BEFORE_HEBREW = re.compile("ו?(?:כש|ש)?[המלבכ]?")
+_BEFORE_SHORT_HEBREW = re.compile("ו?(?:כש|ש)?[מלבכ]?")
 _SHORT_ARABIC, _SHORT_HEBREW = 3, 3
 # The vowels of Thai and Lao that stand before the letter after which they are spoken, and those
 # that stand behind it.
@@ -70,6 +79,13 @@ _CASES_OF_CYRILLIC = (
     (re.compile("(?<=[^аеиоуыэюяєіїьъ])\\Z"), "[ауеі]?|ом|ем|ым|ові|еві"),
 )
 _SHORTEST_STEM, _SHORTEST_WITHOUT_ENDING = 2, 3
+# Those of Greek, in which a final sigma is spelt as any other.
+_CASES_OF_GREEK = (
+    (re.compile("οσ\\Z"), "οσ|ου|ο|ε"),
+    (re.compile("([αη])σ\\Z"), r"[αη]σ?"),
+    (re.compile("[αη]\\Z"), "[αη]σ?"),
+)
+_GREEK = re.compile("[\u0370-\u03ff]")
 # Letters of Finnish that few other languages have together.
 _FINNISH = re.compile("[äÄ]"), re.compile("ii|uu|yy|ää|öö")
 # No letter of a script with blanks follows.
@@ -87,6 +103,10 @@ def word_with(name: str, language: str) -> str:
                 least = _SHORTEST_STEM if found[0] else _SHORTEST_WITHOUT_ENDING
                 is_long = len(stem) >= least
                 return f"{re.escape(stem)}(?:{cases}){_ENDS}" if is_long else re.escape(name)
+    if _GREEK.match(name[-1]):
+        for end, cases in _CASES_OF_GREEK:
+            if found := end.search(name):
+                return f"{re.escape(name[: found.start()])}(?:{cases}){_ENDS}"
     if language == "finnish":
         joint = "" if name[-1] in "aeiouy" else "i"
         return rf"{re.escape(name)}(?:{joint}(?:{_CASES_OF_FINNISH}))?{_ENDS}"
@@ -116,7 +136,8 @@ def may_stand_before(before: str, name: str) -> bool:
         pattern = _BEFORE_SHORT_ARABIC if len(name) <= _SHORT_ARABIC else _BEFORE_ARABIC
         return len(name) >= _SHORT_ARABIC and bool(pattern.fullmatch(_run(before, _ARABIC)))
     if _HEBREW.match(first):
-        fits = _BEFORE_HEBREW.fullmatch(_run(before, _HEBREW))
+        pattern = _BEFORE_SHORT_HEBREW if len(name) <= _SHORT_HEBREW else _BEFORE_HEBREW
+        fits = pattern.fullmatch(_run(before, _HEBREW))
         return len(name) >= _SHORT_HEBREW and bool(fits)
     return _is_another_script(first, last)
 
@@ -129,7 +150,8 @@ def may_stand_behind(behind: str, name: str) -> bool:
     if _KATAKANA.match(last):
         return not _KATAKANA.match(first)
     if _HAN.match(last):
-        return len(name) > 1 or bool(_JAPANESE.match(behind))
+        shown = _TITLE_OF_JAPANESE if name in _WORDS_OF_ONE else _JAPANESE
+        return len(name) > 1 or bool(shown.match(behind))
     if _HANGUL.match(last):
         pattern = _KOREAN if len(name) > 1 else _SHORT_KOREAN
         run = re.match(rf"{_HANGUL.pattern}*", behind)

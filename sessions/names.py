@@ -21,7 +21,7 @@ from sessions.name_forms import (
 from sessions.sentences import ends_sentence
 from sessions.spelling import Respelt, plain_spelling
 from sessions.stop_words import STOP_WORDS
-from sessions.word_names import MONTHS, WORD_NAMES
+from sessions.word_names import COMMANDS, MONTHS, WORD_NAMES
 from sessions.words import is_unspaced, language_of
 
 _BETWEEN = "[\\s\u2010\u2011-]+"
@@ -35,11 +35,12 @@ _AFTER_TITLE = re.compile(
     r"\b(?:mr|mrs|ms|miss|dr|st|prof|capt|sgt|lt|mme|mlle|sr|sra|rev)\.?\s+\Z", re.I
 )
 _AFTER_ARTICLE = re.compile(
-    r"\b(?:the|an?|this|that|der|die|das|den|dem|des|eine?[nmrs]?|la|le|une?|el|una|het|een)\s+\Z",
+    r"\b(?:the|an?|this|my|your|his|our|their|der|die|das|den|dem|des|eine?[nmrs]?|la|le|une?|el|una|het|een)\s+\Z",
     re.I,
 )
 _IN_TIME = re.compile(
-    r"\b(?:in|of|by|since|until|till|last|next|every|each|early|late|mid|from|during)[\s-]+\Z",
+    r"\b(?:in|of|by|since|until|till|last|next|every|each|early|late|mid|from|during"
+    r"|it(?:['\u2019]s| is| was)|\d(?:st|nd|rd|th)?)[\s-]+\Z",
     re.I,
 )
 _DAY = re.compile(r"\s+\d")
@@ -49,20 +50,31 @@ _HALF_BEHIND = re.compile("[-\u2010\u2011](?P<letter>[^\\W\\d_])")
 _NOBODY = "\u25a1"
 _WORDS = re.compile(r"[^\W\d_]+")
 _ARABIC_ARTICLE = "\u0627\u0644"
+_SERVANT_OF = "\u0639\u0628\u062f"
 # What shows that a word at the beginning of a sentence names somebody: it is called, something is
 # hers, or she does what only people do.
 _IS_CALLED = re.compile(r"[*_]*(?:\s*[,!?\u2026]|\.\.\.)")
 _POSSESSES = re.compile("['\u2019]s(?!\\w)")
 _AND_ANOTHER = re.compile(r"\s+(?:and|&)\s+(?P<other>[A-Z]\w+)")
 _ACTS = re.compile(
-    r"\s+(?:sa(?:id|ys)|ask(?:s|ed)|nod(?:s|ded)|smil(?:es|ed)|laugh(?:s|ed)|whisper(?:s|ed)"
+    r"[*_]*\s+(?:sa(?:id|ys)|ask(?:s|ed)|nod(?:s|ded)|smil(?:es|ed)|laugh(?:s|ed)|whisper(?:s|ed)"
     r"|shrug(?:s|ged)|grin(?:s|ned)|frown(?:s|ed)|sigh(?:s|ed)|mutter(?:s|ed)|repl(?:ies|ied)"
     r"|answer(?:s|ed)|shout(?:s|ed)|step(?:s|ped)|walk(?:s|ed)|kneel(?:s|ed)|knelt|blink(?:s|ed)"
     r"|cough(?:s|ed)|wink(?:s|ed)|glanc(?:es|ed)|wav(?:es|ed)|bow(?:s|ed)|lean(?:s|ed)|open(?:s|ed)"
-    r"|s(?:its|at)|picks?(?:ed)?|hand(?:s|ed)|sh(?:akes|ook)|pull(?:s|ed)|push(?:es|ed)|puts|clears?"
+    r"|s(?:its|at)|pick(?:s|ed)|hand(?:s|ed)|sh(?:akes|ook)|pull(?:s|ed)|push(?:es|ed)|puts|clears"
+    r"|turn(?:s|ed) (?:to (?:me|us|you|him|her|them)|around|away|back)"
+    r"|look(?:s|ed) (?:at|up|down|over|around|away|back)"
     r"|hesitat(?:es|ed)|paus(?:es|ed)|stare[sd]|gasp(?:s|ed)|scowl(?:s|ed)|crouch(?:es|ed))\b"
 )
 _STOP = frozenset().union(*STOP_WORDS.values())
+# What no helping verb and the like has behind it at the beginning of a sentence.
+_IS = re.compile(r"[*_]*\s+(?:is|was|has|had)\b")
+# What a command is about.
+_OBJECT = re.compile(
+    r"\s+(?:the|an?|my|your|his|her|its|our|their|him|them|it|me|us|this|that|these|those)\b"
+)
+# What makes another word of a name: don't, ma'am.
+_GOES_ON = re.compile("['\u2019](?:t|am|all)(?!\\w)", re.I)
 
 
 def is_named_in(text: str, name: str, others: Collection[str] = ()) -> bool:
@@ -83,7 +95,7 @@ def is_named_in(text: str, name: str, others: Collection[str] = ()) -> bool:
     return any(
         not is_word or told.shows_name(place)
         for place in told.places_of(sought)
-        if told.word_at(place) not in foreign
+        if told.word_at(place) not in foreign and not told.is_command(place)
     )
 
 
@@ -104,7 +116,8 @@ class _Name:
 
     def may_be_in(self, plain: str) -> bool:
         """Return whether the text has the beginnings of all parts, so that it is worth reading."""
-        roots = (part.removeprefix(_ARABIC_ARTICLE) for part in self.parts)
+        parts = [_SERVANT_OF] if self.plain.startswith(_SERVANT_OF) else self.parts
+        roots = (part.removeprefix(_ARABIC_ARTICLE) for part in parts)
         return all((one[:-2] if len(one) > 3 else one[:2]) in plain for one in roots)
 
 
@@ -120,6 +133,10 @@ def _read_name(name: str) -> _Name:
 @lru_cache(maxsize=4_096)
 def _pattern_of(name: _Name, language: str) -> re.Pattern[str]:
     pattern = _BETWEEN.join(word_with(part, language) for part in name.parts)
+    if name.plain.startswith(_SERVANT_OF):
+        # Such names are written as one word or as two.
+        rest = name.plain.removeprefix(_SERVANT_OF).lstrip()
+        pattern = rf"{_SERVANT_OF}\s*{re.escape(rest)}"
     if name.plain.startswith(_ARABIC_ARTICLE):
         # The article loses its first letter behind "to".
         pattern = rf"{pattern}|(?<=\u0644){re.escape(name.plain[1:])}"
@@ -172,6 +189,7 @@ class _Told:
             (before and not may_stand_before(before, name))
             or (behind and not may_stand_behind(behind, name))
             or is_too_short(name, before, behind)
+            or _GOES_ON.match(self.plain, end)
             or self._is_half_of_a_name(start, end)
         )
 
@@ -224,9 +242,21 @@ class _Told:
             return False
         if not _begins_sentence(before, is_whole=start <= _BESIDE):
             return True
+        if not is_month and self.plain[slice(*place)] in _STOP and _IS.match(behind):
+            return True
         another = _AND_ANOTHER.match(behind)
         is_with_another = another and plain_spelling(another["other"]) not in WORD_NAMES
         return bool(is_with_another or _ACTS.match(behind))
+
+    def is_command(self, place: tuple[int, int]) -> bool:
+        """Return whether the word at this place begins a sentence that tells somebody what to
+        do."""
+        if self.plain[slice(*place)] not in COMMANDS:
+            return False
+        start, end = self._spelt.place(*place)
+        before = self.text[max(start - _BESIDE, 0) : start]
+        has_object = _OBJECT.match(self.text, end)
+        return bool(has_object) and _begins_sentence(before, is_whole=start <= _BESIDE)
 
     def _is_shouted(self, before: str, word: str, behind: str) -> bool:
         """Return whether the words beside this one have large letters alone, too, so that a large
