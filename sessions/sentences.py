@@ -29,7 +29,8 @@ _DASHES = "\u2012-\u2015-"
 # marks that may also open a quotation, and those of emphasis, close one if a blank follows.
 _CLOSING_OF_HAN = "\u300d\u300f\uff09\u3011\u3009\u300b\u3015\uff5d\uff60\uff63"
 _CLOSING = rf"\u201d\u00bb\u203a)\]}}{_CLOSING_OF_HAN}"
-_MAY_CLOSE = rf"{_CLOSING}\"'\u2019\u201c\u2018\u00ab\u2039\uff02\uff07*_~`"
+_NOTES = "\u00b9\u00b2\u00b3\u2070\u2074-\u2079"
+_MAY_CLOSE = rf"{_CLOSING}{_NOTES}\"'\u2019\u201c\u2018\u00ab\u2039\uff02\uff07*_~`"
 _ARMENIAN, _GREEK = "\u0531-\u0587", "\u0370-\u03ff\u1f00-\u1fff"
 _THAI_AND_LAO = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecd\u0edc-\u0edf"
 # Armenian is often written with colons for full stops, and in Greek a semicolon asks. Japanese
@@ -45,12 +46,15 @@ _END = re.compile(
 )
 _LINES = re.compile(r"\n\s*")
 _SPACE = re.compile(r"\s*")
-_QUOTED = "[\"'\u201c\u201d\u2019\u00bb\u203a\u300d\u300f]"
-_GOES_ON = re.compile(rf"[{_CLAUSE_MARKS}{_DASHES}][{_MAY_CLOSE}]*\Z|{_QUOTED}\Z")
-# Words that somebody says, after a dash or an opening mark, and words that are emphasised or in
-# brackets as a whole.
+_QUOTED = "[\"'\u201c\u201d\u2019\u00bb\u203a\u05f4\u300d\u300f\u301e\u301f\uff02]"
+# Long vowels and notes of music, with which speech ends in Japanese.
+_SUNG = "\u301c\uff5e\u266a-\u266c"
+_GOES_ON = re.compile(rf"[{_CLAUSE_MARKS}{_DASHES}{_SUNG}][{_MAY_CLOSE}]*\Z|{_QUOTED}\Z")
+# Words that somebody says, after a dash, three points or an opening mark, and words that are
+# emphasised or in brackets as a whole.
 _SPEECH = re.compile(
-    r"[\"\u201c\u201e\u00ab\u00bb\u2039\u203a\u300c\u300e]|[\u2012-\u2015-]{1,2}\s"
+    r"[\"\u201c\u201e\u00ab\u00bb\u2039\u203a\u05f4\u300c\u300e\u301d\uff02]"
+    r"|[\u2012-\u2015-]{1,2}\s|[\u2014\u2015\u2500]{2}(?=\w)|(?:\u2026|\.{3})[\s\u2026]*(?=\w)"
 )
 _ENCLOSED = re.compile(r"\*[^*\s].*[^*]\*|_[^_\s].*[^_]_|\(.+\)|\uff08.+\uff09|\[.+\]", re.DOTALL)
 _LETTER_OF_THAI_OR_LAO = re.compile(rf"[{_THAI_AND_LAO}][^\w{_THAI_AND_LAO}]*\Z")

@@ -9,8 +9,16 @@ from sessions.words import count_words
 
 _BLANK_LINE = re.compile(r"\n[ \t]*+(?:\n[ \t]*+)+")
 _LINE = re.compile(r"\n")
-_BREAK = re.compile(r"[ \t]*+(?:[*_#~\u2042\u2013\u2014-][ \t]*+)++")
+# The signs that stand between scenes: stars, dots, dashes, lines, squares, flowers.
+_BREAK_SIGNS = (
+    r"*_#~=+\u00a7\u00b7\u2013-\u2015\u2020-\u2022\u203b\u2042\u2219\u22c5\u2500-\u257f\u25a0-\u25ff"
+    r"\u2605\u2606\u2721-\u274b\u2766\u2767\u30fb\uff0a\uff1d\uff5e-"
+)
+_BLANK = r"[ \t\u00a0\u200b-\u200d\u3000]*+"
+_BREAK = re.compile(rf"{_BLANK}(?:(?:[{_BREAK_SIGNS}]{_BLANK})++|\u2026(?:[ \t\u3000]+\u2026)+)")
 _HEADING = re.compile(r"#{1,6}[ \t]")
+# A number alone, which is a heading whatever stands behind it.
+_NUMBER = re.compile(r"(?:\d{1,3}|[IVXLC]{1,7})[.)]?\Z")
 # A line that is at most so long is a heading, unless its marks show that it is prose.
 _LONGEST_HEADING = 60
 # A block of lines with more words is divided at its line breaks, because some models put no blank
@@ -62,4 +70,5 @@ def _kind_of(text: str) -> Kind:
     if _BREAK.fullmatch(text):
         return Kind.BREAK
     is_title = len(text) <= _LONGEST_HEADING and not reads_as_prose(text)
-    return Kind.HEADING if _HEADING.match(text) or is_title else Kind.PROSE
+    is_heading = _HEADING.match(text) or _NUMBER.match(text) or is_title
+    return Kind.HEADING if is_heading else Kind.PROSE

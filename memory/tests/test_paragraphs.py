@@ -26,10 +26,32 @@ def test_headings_and_breaks_are_told_apart_from_prose() -> None:
         "*The storm came.*\n\n(She stopped)\n\n— No",
         "『誰だ』\n\n（ハナは待った）",  # noqa: RUF001
         "มานีเดินออกมา\n\nใครกัน",
+        "――いや\n\n…そう\n\nそう～\n\nやあ♪\n\n——不",  # noqa: RUF001
+        "״לא״\n\n〝はい〟\n\nHe left.¹",
     ],
 )
 def test_short_paragraphs_of_any_script_are_prose(text: str) -> None:
     assert {one.kind for one in split_paragraphs(text)} == {Kind.PROSE}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("＊", "＊　＊　＊", "◇", "◆◆◆", "※", "• • •", "☆☆☆", "═══", "――――", "§", "❦", "…  …  …"),  # noqa: RUF001
+        *("***", "* * *", "---", "\u2042", "~~~", "·", "* \u200c* *"),
+    ],
+)
+def test_signs_alone_are_a_break_between_scenes(text: str) -> None:
+    [found] = split_paragraphs(text)
+    assert found.kind == Kind.BREAK
+
+
+def test_three_points_alone_are_said() -> None:
+    assert [one.kind for one in split_paragraphs("…\n\n……\n\n。")] == [Kind.PROSE] * 3
+
+
+def test_a_number_alone_is_a_heading() -> None:
+    assert {one.kind for one in split_paragraphs("1.\n\nIV.\n\n12)")} == {Kind.HEADING}
 
 
 def test_a_letter_with_short_lines_is_one_paragraph() -> None:
