@@ -60,7 +60,9 @@ class BadSetup(InvalidInput):
         self.problems = problems
         place, problem = problems[0]
         where = place_in_words(place) or "the setup"
-        super().__init__(f"{where}: {problem}. Nothing was changed.")
+        # A whole sentence says by itself what was kept.
+        kept = "" if problem.endswith(".") else ". Nothing was changed."
+        super().__init__(f"{where}: {problem}{kept}")
 
 
 class PromptTooLong(InvalidInput):

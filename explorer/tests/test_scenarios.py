@@ -135,6 +135,15 @@ def test_a_bad_file_names_the_field_and_changes_nothing(
     assert call("GET", address(chapter, "scenario")).json() == before
 
 
+def test_a_refusal_says_once_that_nothing_was_changed(chapter: Session) -> None:
+    namesakes = [{"name": "Osk"}, {"name": "osk"}]
+    for people in (namesakes, [{"name": "Osk"}, {"name": "Ib", "aliases": ["the Osk"]}], [1]):
+        answer = put(chapter, {"characters": people})
+        assert answer.status_code == 422
+        assert answer.json()["detail"].count("Nothing was") == 1
+        assert ".." not in answer.json()["detail"]
+
+
 def test_a_file_of_more_than_1_mb_is_refused(chapter: Session) -> None:
     put(chapter, SCENARIO)
     before = call("GET", address(chapter, "scenario")).json()
