@@ -178,9 +178,14 @@ class Mode:
     after_commit: Callable[[Attempt], None] = _adds_nothing
 
     # A function that returns who takes part, from the mode's own setup: the character of the first
-    # slot and then people without a panel. It is called at the lock. In such a mode, the mode's
-    # cells take the place of the engine's cells on Tab 1.
+    # slot and then people without a panel. It is called whenever the setup is saved, and at the
+    # lock. In such a mode, the mode's cells take the place of the engine's cells on Tab 1.
     cast_of: Callable[[Session], Sequence[CastText]] | None = None
+    # A function that returns the title that the setup gives to a chapter which nobody has named
+    # otherwise, or "".
+    title_in: Callable[[Any], str] = lambda setup: ""
+    # What a request of the mode has, as the end of a sentence, for the pages that say what is sent.
+    sends: str = ""
     # A function that returns the lock, in the form in which agent 0 returns it, so that no model is
     # called. It raises InvalidInput if there is nothing to play.
     lock_of: Callable[[Session], dict[str, Any]] | None = None

@@ -12,14 +12,20 @@ from pydantic_core import ErrorDetails
 
 from agents.exceptions import BadSetup
 from agents.mode_declarations import Mode
-from agents.modes import mode_of
+from agents.modes import follow_setup, mode_of
 from agents.prompting.forms.schemas import InvalidReply, check_payload, check_storable
 from sessions.access import get_chapter, lock_chapter
 from sessions.breaking import run_of
-from sessions.chapters import SetupChange, is_setup_open, save_open_setup, save_setup
+from sessions.chapters import (
+    SetupChange,
+    is_setup_open,
+    rename_chapter,
+    save_open_setup,
+    save_setup,
+)
 from sessions.exceptions import InvalidInput
 from sessions.limits import GIVEN_CHAR_LIMIT, MODE_SETUP_CHAR_LIMIT
-from sessions.models import Attempt, Session
+from sessions.models import UNTITLED, Attempt, Session
 from sessions.payloads import problem_in_words, scrub_payload
 
 
@@ -88,7 +94,25 @@ def save_mode_setup(
     stored = setup.model_dump(mode="json") if setup else {}
     if not is_setup_open(chapter) and _changes_open_fields(mode, present_setup(chapter), stored):
         return save_open_setup(session_id, stored)
-    return save_setup(session_id, SetupChange(mode_setup=stored))
+    titles = _title_in(mode, chapter.tab1.mode_setup), mode.title_in(setup)
+    saved = save_setup(session_id, SetupChange(mode_setup=stored))
+    follow_setup(saved, mode)
+    return _retitled(saved, *titles)
+
+
+def _title_in(mode: Mode, stored: dict[str, Any]) -> str:
+    try:
+        return mode.title_in(check_setup(mode, stored, is_stored=True))
+    except BadSetup:
+        return ""
+
+
+def _retitled(chapter: Session, before: str, now: str) -> Session:
+    """Give the chapter the title of its setup, unless somebody has named it otherwise."""
+    is_own = chapter.is_untitled or chapter.title == before
+    if before == now or not is_own:
+        return chapter
+    return rename_chapter(chapter.pk, now or UNTITLED)
 
 
 @transaction.atomic

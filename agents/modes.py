@@ -28,11 +28,12 @@ from memory.block_kinds import declare_block_kind
 from memory.stretches import declare_stretches
 from sessions import chance
 from sessions.attempts import Writer
+from sessions.cast import replace_cast
 from sessions.chapters import create_chapter
 from sessions.committing import find_turn
 from sessions.events import NewEvent, reply
 from sessions.exceptions import InvalidInput, WrongState
-from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, PAYLOAD_CHAR_LIMIT
+from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, MAX_PEOPLE, PAYLOAD_CHAR_LIMIT
 from sessions.models import DEFAULT_MODE, THOUGHT, Attempt, Change, Session
 from sessions.payloads import check_stored_size
 from sessions.reply_lengths import ReplyLength
@@ -120,7 +121,19 @@ def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
             f"{mode[:40]!r} is no way to play that is installed here; there is {known}. "
             "Nothing was made."
         )
-    return create_chapter(title, mode=mode, is_in_play=Stage.LOCK not in declared.stages)
+    chapter = create_chapter(title, mode=mode, is_in_play=Stage.LOCK not in declared.stages)
+    follow_setup(chapter, declared)
+    return chapter
+
+
+def follow_setup(chapter: Session, mode: Mode) -> None:
+    """Let the cast be the one that the mode's setup describes, so that pages show it before the
+    lock too. The chapter's row has to be locked, unless it is new."""
+    if mode.cast_of is None:
+        return
+    first, *people = mode.cast_of(chapter)
+    # The lock refuses more people than a cast can have.
+    replace_cast(chapter, first, people[:MAX_PEOPLE])
 
 
 def who_answers(chapter: Session, actor: int | None) -> Writer:

@@ -4,11 +4,11 @@ from agents.mode_declarations import Mode
 from explorer.guidance import KEPT_FIELDS, OPEN_FIELDS
 from explorer.learned import ADDITION
 from explorer.lock import cast_of, lock_of
-from explorer.narrator import NARRATOR_AGENT, answers, headings, words_of
+from explorer.narrator import NARRATOR_AGENT, SENDS, answers, headings, words_of
 from explorer.outcome import EVENT_KINDS, concludes, outcome
 from explorer.places import RESOLVER_AGENT
 from explorer.retelling import RETELLING_LAYERS
-from explorer.setup import Exploration, beginning_of, follow_new_names, opening_of
+from explorer.setup import Exploration, beginning_of, follow_new_names, opening_of, title_in
 from explorer.simulation import (
     DIALOGUE_AGENT,
     REPORT_AGENT,
@@ -47,6 +47,8 @@ MODE = Mode(
     setup=Exploration,
     tidies_setup=follow_new_names,
     cast_of=cast_of,
+    title_in=title_in,
+    sends=SENDS,
     lock_of=lock_of,
     opening_of=opening_of,
     beginning_of=beginning_of,

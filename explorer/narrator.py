@@ -51,6 +51,13 @@ STREAMED_TOKENS, MOST_READ = 2_048, 100_000
 NARRATOR = "explorer.narrator"
 # The most characters about all people present together. A small window gives less room.
 _MOST_ABOUT_PRESENT = 60_000
+# What pages say of the requests.
+SENDS = (
+    "your words, the title, the world and who you are, the place where you are with the people and "
+    "things there and what these people want, keep and know, where you last saw others, the "
+    "chapter's memory, and the latest prompts with their replies. What happens out of your sight "
+    "is asked with the same of other places"
+)
 _NOBODY_ELSE = "(No one else is here)"
 
 
@@ -207,7 +214,7 @@ NARRATOR_LAYERS = (
 NARRATOR_AGENT = Agent(
     None,
     NARRATOR,
-    "Narrator",
+    "Narrator of the world",
     "o4-mini",
     output_tokens=STREAMED_TOKENS,
     reasoning_tokens=4_000,

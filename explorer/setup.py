@@ -233,6 +233,10 @@ def beginning_of(chapter: Session) -> Beginning | None:
     return Beginning(setup.premise, deeds) if is_at_first and (opening or deeds) else None
 
 
+def title_in(setup: Exploration) -> str:
+    return setup.title
+
+
 def title_of(chapter: Session) -> str:
     """Return the title of the scenario, or else that of the chapter, or ""."""
     named = "" if chapter.is_untitled else chapter.title

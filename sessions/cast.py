@@ -96,10 +96,22 @@ class CastText:
 def replace_cast(chapter: Session, first: CastText, people: Sequence[CastText]) -> None:
     """Store another cast: one character, in the first slot, and people without a panel.
 
-    Whoever is called as somebody before stays the same person, and keeps its origin. The chapter's
-    row has to be locked, and the names have to be checked.
+    Whoever is called as somebody before stays the same person, and keeps its origin, and so does
+    the only one who has another name. The chapter's row has to be locked, and the names have to be
+    checked.
     """
+    stored = [
+        CastText(one.name, one.pronouns, one.public_text, one.identity_text)
+        for one in chapter.cast
+        if one.is_selected
+    ]
+    if [first, *people] == stored and len(stored) == len(chapter.cast):
+        return
     origins = {person_as_read(one.as_character(0).name): one.origin_id for one in chapter.cast}
+    names = [person_as_read(one.name) for one in (first, *people)]
+    gone, new = origins.keys() - set(names), set(names) - origins.keys()
+    if len(gone) == len(new) == 1 and len(names) == len(chapter.cast):
+        origins[new.pop()] = origins[gone.pop()]
     chapter.members.all().delete()
     keys = sorted(uuid.uuid4() for _ in people)
     rows = [CastMember(slot=1), *(CastMember(member_id=key) for key in keys)]

@@ -200,6 +200,8 @@ def copy_setup(session_id: uuid.UUID) -> Session:
         world_text=source.tab1.world_text,
         chapter_text=source.tab1.chapter_text,
         mode_setup=source.tab1.mode_setup,
+        # What the chapter before handed on is part of the world with which this one began.
+        handed_on=source.tab1.handed_on,
     )
     return _store_new(copy, tab1, copy_cast(source.cast))
 

@@ -13,7 +13,7 @@ from agents.flows.committing import commit_written
 from agents.flows.next_chapter import hand_on
 from agents.mode_declarations import Stage
 from agents.models import Job
-from agents.modes import check_stage, compose_for, mode_of
+from agents.modes import check_stage, compose_for, follow_setup, mode_of
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.prompting.forms.schemas import WorldChapterLock, lock_schema_for, with_roster
 from agents.prompting.layers import Layer
@@ -25,7 +25,6 @@ from agents.running.jobs import fail, finish, queue_job
 from agents.running.watch import Watch
 from memory.blocks import write_lock
 from sessions.access import get_chapter, get_chapter_with_cast, lock_chapter
-from sessions.cast import replace_cast
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
 from sessions.states import State, move, try_move
@@ -50,9 +49,8 @@ def lock_without_a_model(session_id: uuid.UUID) -> None:
     mode = mode_of(chapter)
     assert mode.lock_of is not None, "The mode writes its lock itself."
     payload = mode.lock_of(chapter) if chapter.state == State.DRAFT_TAB1 else {}
-    if chapter.state == State.DRAFT_TAB1 and mode.cast_of is not None:
-        first, *people = mode.cast_of(chapter)
-        replace_cast(chapter, first, people)
+    if chapter.state == State.DRAFT_TAB1:
+        follow_setup(chapter, mode)
     move(Session.objects.filter(pk=session_id), State.LOCKING, refusal=_LOCKED_ALREADY)
     write_lock(session_id, with_roster(payload, chapter.characters))
     hand_on(get_chapter(session_id))

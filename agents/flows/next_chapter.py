@@ -15,7 +15,7 @@ from django.dispatch import receiver
 
 from agents.mode_declarations import Stage
 from agents.mode_fields import check_setup
-from agents.modes import find_mode
+from agents.modes import find_mode, follow_setup
 from agents.running.unforeseen import traceback_of
 from memory.changes_before import can_renew
 from memory.story_so_far import renew_story_so_far, rewrite_story_so_far, write_story_so_far
@@ -38,19 +38,35 @@ def begin_next(story_id: uuid.UUID) -> Session:
     fit, and InvalidInput for a world that is too large.
     """
     chapter = begin_next_chapter(story_id)
-    if chapter.follows is not None and (mode := find_mode(chapter.mode)):
-        handed_on = mode.hands_on(chapter.follows, chapter)
-        if handed_on.setup is not None:
-            setup = check_setup(mode, handed_on.setup, is_stored=True)
-            _store(chapter, mode_setup=setup.model_dump(mode="json") if setup else {})
-        _store_world(chapter, handed_on.world)
+    if chapter.follows is not None:
+        _go_on_from(chapter.follows, chapter)
     return _begun(chapter)
 
 
 @transaction.atomic
 def reset_and_hand_on(session_id: uuid.UUID) -> Session:
-    """Reset the chapter. One that is in play from its beginning remembers the chapter before."""
-    return _begun(reset_chapter(session_id))
+    """Reset the chapter. What the mode hands on to it from the chapter before is there again. One
+    that is in play from its beginning remembers the chapter before."""
+    chapter = reset_chapter(session_id)
+    before, mode = chapter_before(chapter), find_mode(chapter.mode)
+    if mode is not None and mode.hands_on_own and before is not None and before.mode == mode.name:
+        _go_on_from(before, chapter)
+    elif mode is not None:
+        follow_setup(chapter, mode)
+    return _begun(chapter)
+
+
+def _go_on_from(before: Session, chapter: Session) -> None:
+    """Store the setup and the world that the mode hands on from the chapter before."""
+    mode = find_mode(chapter.mode)
+    if mode is None:
+        return
+    handed_on = mode.hands_on(before, chapter)
+    if handed_on.setup is not None:
+        setup = check_setup(mode, handed_on.setup, is_stored=True)
+        _store(chapter, mode_setup=setup.model_dump(mode="json") if setup else {})
+    _store_world(chapter, handed_on.world)
+    follow_setup(chapter, mode)
 
 
 def hand_on(chapter: Session) -> None:

@@ -16,6 +16,7 @@ from agents.calling.consent import (
     withdraw,
 )
 from agents.calling.model_access import provider_label
+from agents.modes import all_modes
 from storyengine.web.render import HttpRequest, show
 
 
@@ -28,6 +29,7 @@ def show_consent(request: HttpRequest) -> HttpResponse:
         "is_allowed": bool(host) and is_allowed(host),
         "others": [consent for consent in granted_hosts() if consent.host != host],
         "model": provider_label(),
+        "modes": [mode for mode in all_modes() if mode.sends],
         "back": _chapter_to_return_to(request.GET.get("chapter", "")),
     }
     return show(request, "consent/consent.html", context)

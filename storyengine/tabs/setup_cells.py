@@ -28,6 +28,7 @@ def cells_context(chapter: Session) -> dict[str, Any]:
     return {
         "cells": mode.cells,
         "mode_style": mode.style,
+        "mode": mode,
         "has_own_cast": mode.cast_of is not None,
         "setup": present_setup(chapter),
         "setup_problem": problem,
