@@ -33,6 +33,8 @@ _PLAIN_ARGUMENTS = {"arguments", "parameters"}
 _BESIDE_A_CALL = {"id", "type", "index", "callid", "toolcallid", "role"}
 _IDENTIFIER = re.compile(r"[A-Za-z][\w.:/-]{0,99}")
 _CODE_NAME = re.compile(r"\w*(?:[a-z][A-Z]|_|\.)\w*")
+# The errors that the library for Python's grammar, and JSON, raise for what they cannot read.
+_NO_CODE = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
 # How many objects or lists may be wrapped around a call.
 _MOST_WRAPPERS = 3
 _PARAMETER = re.compile(
@@ -108,17 +110,15 @@ def call_in_element(name: str, inside: str, tools: Parameters) -> ToolCall:
 
 def calls_in_code(code: str, tools: Parameters) -> list[ToolCall]:
     """Return the calls in lines of Python, such as `go(to="the quay")`."""
-    try:
-        tree = ast.parse(code.strip())
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return []
     calls = []
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        name = name_meant(ast.unparse(node.func), tools)
-        if name in tools:
-            calls.append(call_of(name, _keywords(node, tools[name]), tools))
+    try:
+        for node in ast.walk(ast.parse(code.strip())):
+            if isinstance(node, ast.Call):
+                name = name_meant(ast.unparse(node.func), tools)
+                if name in tools:
+                    calls.append(call_of(name, _keywords(node, tools[name]), tools))
+    except _NO_CODE:
+        return []
     return calls
 
 
@@ -232,16 +232,17 @@ def _wrapped(
 
 
 def _keywords(node: ast.Call, schema: Mapping[str, Any]) -> dict[str, Any]:
-    said = {}
     names: Sequence[str] = list(schema["properties"])
-    for name, value in [
+    given = [
         *zip(names, node.args, strict=False),
         *((one.arg, one.value) for one in node.keywords),
-    ]:
-        if name is None:
-            continue
-        try:
-            said[name] = ast.literal_eval(value)
-        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-            said[name] = ast.unparse(value)
-    return json.loads(json.dumps(said, default=str))  # type: ignore[no-any-return]
+    ]
+    return {name: _value_of(value) for name, value in given if name is not None}
+
+
+def _value_of(node: ast.expr) -> Any:
+    """Return a value of Python as JSON has it, or as it is written if JSON has no such value."""
+    try:
+        return json.loads(json.dumps(ast.literal_eval(node), default=str))
+    except _NO_CODE:
+        return ast.unparse(node)

@@ -52,6 +52,7 @@ _LONGEST_CODE = 4_000
 _CODE_SIGN = re.compile(r"[()\[\]{}\"']|\\(?:.|\Z)", re.DOTALL)
 # How many objects with a text may stand within each other.
 _MOST_WITHIN = 3
+_MOST_READ_AGAIN = 40_000
 # The most signs of the words before, in which the text of an object may stand already.
 _COMPARED = 4_000
 _IN_ARGUMENTS = frozenset(ARGUMENT_KEYS)
@@ -154,6 +155,8 @@ class AnswerReader:
         # The text that was not read yet, from the place `_at` on, and the sign before it.
         self._text, self._at = "", 0
         self._is_over = False
+        # So many signs may be read again, so that the time stays linear in the answer's length.
+        self._room_to_read_again = _MOST_READ_AGAIN
         self._out: list[str] = []
         self._has_shown = False
         # The last words that were shown, and the text of an object that was shown while it came.
@@ -438,7 +441,7 @@ class AnswerReader:
             is_rest = not run.is_within and bool(self._calls or self._problem)
             run.said += [Said()] if is_rest else [Said(is_whole=False)] if run.is_within else []
         if not run.said:
-            self._show("".join([*run.raw, run.space]))
+            self._show_words("".join([*run.raw, run.space]))
             return
         for said in run.said:
             self._show_said(said.text)
@@ -451,6 +454,19 @@ class AnswerReader:
             known = len(self._before) - len(self._before.rstrip("\n"))
             begin = len(run.space) - len(run.space.lstrip("\n"))
             self._show(run.space[min(known, begin) :])
+
+    def _show_words(self, words: str) -> None:
+        """Show what began like a call and is none. A call that stands within it is read."""
+        is_read_again = (
+            len(words) <= self._room_to_read_again
+            and call_starts(self._names).search(words, 1) is not None
+        )
+        if not is_read_again:
+            self._show(words)
+            return
+        self._room_to_read_again -= len(words)
+        self._show(words[0])
+        self._text, self._at = words + self._text[self._at :], 1
 
     def _inner_reader(self) -> "AnswerReader":
         """Return a reader of what stands within a call or an object, where further calls may

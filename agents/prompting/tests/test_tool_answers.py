@@ -255,6 +255,31 @@ def test_no_answer_takes_longer_than_its_length(form: ToolForm, begin: str, unit
     read(AnswerReader(TOOLS, form), begin + unit * (60_000 // len(unit)))
 
 
+@pytest.mark.parametrize("front", ['{"', '[{"a', '{"a": "b" c ', '`{"', '```json\n{"a": '])
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_call_behind_words_that_begin_like_json_is_read(front: str, is_whole: bool) -> None:
+    answer = f"{front}{as_xml('go', **ARGUMENTS)} and on."
+    text, end = read(AnswerReader(TOOLS, "xml"), [answer] if is_whole else list(answer))
+    assert (text.split(), calls_of(end)) == (f"{front} and on.".split(), [("go", ARGUMENTS)])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "to={(1, 2): 3}",
+        "to={...: 1}",
+        f"to=0x{'f' * 3_900}",
+        f"to={'-' * 1_900}1",
+        f"to=a{'.a' * 1_500}",
+        f"to={'(' * 150}1{')' * 150}",
+    ],
+)
+def test_values_of_python_that_json_lacks_end_no_reply(arguments: str) -> None:
+    text, end = read(AnswerReader(TOOLS), ["I go. ", f"go({arguments})", " I am there."])
+    assert text.startswith("I go. ")
+    assert all(call.name == "go" and json.loads(call.arguments) for call in end.calls)
+
+
 class TestTheForm:
     @pytest.mark.parametrize(
         ("model", "preferred", "form"),
