@@ -88,6 +88,14 @@ def tidied(text: str) -> str:
     return _BEGINNING.sub(_without_marks, with_line_feeds(text), count=1)
 
 
+def removed_by_tidying(text: str) -> list[int]:
+    """Return the places of the characters by which `tidied` makes the text shorter, in order."""
+    beginning = _BEGINNING.match(text)
+    front = enumerate(beginning[0] if beginning else "")
+    removed = {at for at, sign in front if sign == _BYTE_ORDER_MARK}
+    return sorted(removed | {found.end() - 1 for found in re.finditer("\r\n", text)})
+
+
 def _without_marks(beginning: re.Match[str]) -> str:
     return beginning[0].replace(_BYTE_ORDER_MARK, "")
 

@@ -11,6 +11,7 @@ from sessions.text import (
     clean_name,
     clean_text,
     is_blank,
+    removed_by_tidying,
     scrub_reply,
     tidied,
     why_no_name,
@@ -134,3 +135,12 @@ def test_a_name_is_refused_or_the_same_at_every_door(text: str) -> None:
     else:
         assert clean_name(name, limit=60, label="x") == name == " ".join(name.split())
         assert not name or not is_blank(name)
+
+
+@given(SIGNS, st.integers(0, 12))
+def test_a_place_moves_by_what_is_removed_before_it(text: str, place: int) -> None:
+    removed = removed_by_tidying(text)
+    assert len(tidied(text)) == len(text) - len(removed)
+    # Behind the blanks with which the text begins, the beginning alone is tidied in the same way.
+    if place >= len(text) - len(text.lstrip(" \t\n\r\x0b\x0c\x85\u2028\u2029\ufeff")):
+        assert len(tidied(text[:place])) == len(text[:place]) - sum(at < place for at in removed)

@@ -6,6 +6,7 @@ checks that the parts of a file fit together. A file of version 1 is converted t
 is read.
 """
 
+from bisect import bisect_left
 from functools import cached_property
 from itertools import chain
 from typing import Annotated, Any, Final, Literal, Self
@@ -22,7 +23,7 @@ from sessions.limits import (
     STARTER_CHAR_LIMIT,
 )
 from sessions.models import DEFAULT_AGENT, FIRST_NUMBER_IN_PLAY, PERSON, SAID
-from sessions.text import tidied
+from sessions.text import removed_by_tidying
 from storyengine.exchange.file_parts import (
     MOST_MEMBERS,
     AgentName,
@@ -220,14 +221,12 @@ class DraftEntry(DraftParts):
     def _keep_starts(cls, draft: Any) -> Any:
         """Let each scene begin at the same words if the text gets shorter as it is tidied."""
         text = draft.get("chapter_text") if isinstance(draft, dict) else None
-        if not isinstance(text, str) or len(tidied(text)) == len(text):
-            return draft
-        scenes = draft.get("scenes")
-        if not isinstance(scenes, list):
+        removed = removed_by_tidying(text) if isinstance(text, str) else []
+        if not (removed and isinstance(scenes := draft.get("scenes"), list)):
             return draft
         moved = [
-            one | {"start": len(tidied(text[: one["start"]]))}
-            if isinstance(one, dict) and isinstance(one.get("start"), int)
+            one | {"start": one["start"] - bisect_left(removed, one["start"])}
+            if isinstance(one, dict) and type(one.get("start")) is int
             else one
             for one in scenes
         ]

@@ -137,6 +137,8 @@ def as_version_1(file: dict[str, Any]) -> dict[str, Any]:
         "chosen_draft",
         "working_copies",
         "reply_length",
+        "language",
+        "found_language",
     ):
         del chapter[name]
     cast = {str(one["slot"]): one for one in chapter.pop("cast") if one["slot"]}

@@ -294,6 +294,13 @@ def _with_scenes(*scenes: tuple[int, int, int]) -> Change:
     return change
 
 
+def scene_before_the_text(chapter: Chapter) -> None:
+    """A text that gets shorter as it is read moves no scene to a place that it could have."""
+    _with_scenes((1, 10, -1))(chapter)
+    draft = chapter["narrative_drafts"][0]
+    draft["chapter_text"] = f"\ufeff{draft['chapter_text']}\r\n"
+
+
 def draft_of_a_later_one(chapter: Chapter) -> None:
     chapter["narrative_drafts"][1]["origin"] = 1
 
@@ -403,6 +410,7 @@ IN_VERSION_2: list[tuple[Change, str]] = [
     (_with_scenes((1, 4, 5), (5, 10, 0)), "scenes must begin one after the other in chapter_text"),
     (_with_scenes((1, 4, 1), (5, 10, 5)), "scenes must begin one after the other in chapter_text"),
     (_with_scenes((1, 4, 0), (5, 10, 18)), "scenes must begin one after the other in chapter_text"),
+    (scene_before_the_text, "narrative_drafts[0].scenes[0].start must be at least 0"),
     (draft_of_a_later_one, "narrative_drafts[1].origin must be the place of an earlier draft"),
     (kept_of_no_edited_draft, "[0].kept_receipts must be empty unless the draft is_edited"),
     (_with_kept(paragraph=1_000), "[2].kept_receipts must name paragraphs of chapter_text in"),
