@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from agents.prompting.layers import Piece
+from agents.prompting.refusals import is_refusal
 from agents.prompting.tools import (
     AnswerTool,
     ProposedChange,
@@ -63,7 +64,7 @@ def lived(
     entry: dict[str, Any] | None = context.readable["worked_out"].get(one.key)
     if entry is None:
         said = next((some for some in context.answers if isinstance(some, Meanwhile)), None)
-        if said is None:
+        if said is None or is_refusal(said.told, of_small_model=False):
             return "", ()
         entry = entry_of(one, time) | {"events": [summed_up(said.told, one)]}
     is_told = all(person.is_discovered for person in one.people)

@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import Field
 
 from agents.calling.answers_by_call import ask_for_call
-from agents.calling.calls import call_model
+from agents.calling.calls import Reply, call_model
 from agents.calling.model_access import is_small_model, tier_of
+from agents.calling.prepared_calls import Compose
 from agents.flows.late_results import finish_with_result
 from agents.models import Job
 from agents.modes import compose_for, world_of
@@ -20,9 +21,10 @@ from agents.prompting.declarations import Agent
 from agents.prompting.layer_sources import own_pieces, prompt_file
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.own_settings import in_chapter
+from agents.prompting.refusals import is_refusal
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.tools import AnswerTool, ToolArguments
-from agents.providers.exceptions import ProviderError
+from agents.providers.exceptions import ModelDeclined, ProviderError
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind
 from agents.running.results import ask_for_result
@@ -146,15 +148,11 @@ async def _simulate(job: Job, attempt: Attempt, world: World, one: Unseen) -> di
     summary = in_chapter(SUMMARY_AGENT, chapter)
     # A small model would take minutes for a talk.
     if not one.is_full or await in_database(is_small_model, summary):
-        reply = await call_model(
-            summary, job.session_id, _composing(summary, attempt, about), job_id=job.pk
-        )
-        return result | {"events": [summed_up(reply.text, one)]}
+        told_there = await _tell(job, summary, _composing(summary, attempt, about))
+        return result | {"events": [summed_up(told_there, one)]}
     dialogue, reporter = in_chapter(DIALOGUE_AGENT, chapter), in_chapter(REPORT_AGENT, chapter)
-    talk = await call_model(
-        dialogue, job.session_id, _composing(dialogue, attempt, about), job_id=job.pk
-    )
-    heard = about | {"CONVERSATION": [Piece(talk.text)]}
+    talk = await _tell(job, dialogue, _composing(dialogue, attempt, about))
+    heard = about | {"CONVERSATION": [Piece(talk)]}
     report = await ask_for_call(
         reporter,
         job.session_id,
@@ -163,6 +161,21 @@ async def _simulate(job: Job, attempt: Attempt, world: World, one: Unseen) -> di
         job_id=job.pk,
     )
     return result | _kept(report, world, one)
+
+
+async def _tell(job: Job, agent: Agent, compose: Compose) -> str:
+    """Return what the agent tells. Raises ModelDeclined for a refusal, because what people at the
+    place do becomes a part of the world."""
+    is_small = await in_database(is_small_model, agent)
+
+    def check(reply: Reply) -> None:
+        if is_refusal(reply.text, of_small_model=is_small):
+            raise ModelDeclined("The model declined as a program does, so nothing of it was taken.")
+
+    reply = await call_model(
+        agent, job.session_id, compose, validate=check, is_prose=True, job_id=job.pk
+    )
+    return reply.text
 
 
 def _composing(agent: Agent, attempt: Attempt, pieces: dict[str, list[Piece]]) -> Any:

@@ -147,8 +147,12 @@ def worked_out_before(attempt: Attempt) -> dict[tuple[str, int, tuple[str, ...]]
         (entry["place"], entry["tick"], tuple(sorted(entry["people"]))): entry
         for result in results
         for entry in _entries_of(result or {})
-        if isinstance(entry.get("people"), list)
+        if _are_names(entry.get("people"))
     }
+
+
+def _are_names(people: object) -> bool:
+    return isinstance(people, list) and all(isinstance(one, str) for one in people)
 
 
 def seen_until(world: World, told: Mapping[str, int]) -> World:

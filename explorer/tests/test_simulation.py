@@ -264,6 +264,45 @@ def test_a_return_without_an_answer_or_to_somebody_hidden_tells_nothing(
     assert world_of(chapter).player_location == "The Mill"
 
 
+REFUSAL = "I'm sorry, but I can't assist with that request."
+
+
+def test_a_refusal_of_a_model_does_not_happen_in_the_world(
+    scripted: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = begin()
+    scripted.enqueue(calls("", wait("Late", 12), move("The Landing")), "Black water.")
+    play(chapter)
+    scripted.enqueue(REFUSAL)
+    assert run_jobs()
+    assert Job.objects.get(kind=SIMULATION).result == {"places": [], "skipped": ["The Mill"]}
+    # It tells nothing within a move either.
+    scripted.enqueue(
+        calls("", wait("Night", 12), move("The Ferry Inn")), lived_through(REFUSAL), "The fire."
+    )
+    play(chapter)
+    assert REFUSAL not in str(scripted.history[-1].messages)
+    world = world_of(chapter)
+    assert world.player_location == "The Ferry Inn"
+    assert not any("assist" in one.description for one in world.happenings)
+
+
+def test_people_of_another_form_in_a_result_do_not_stop_another_reply(
+    scripted: ScriptedProvider, run_jobs: RunJobs
+) -> None:
+    chapter = begin()
+    scripted.enqueue(calls("", wait("Late", 12), move("The Landing")), "Black water.")
+    play(chapter)
+    scripted.enqueue("They quarrel about flour.")
+    run_jobs()
+    [entry] = Job.objects.get(kind=SIMULATION).result["places"]
+    bad = {"places": [entry | {"people": [7, "Ib"]}, entry | {"people": [[]]}]}
+    Job.objects.filter(kind=SIMULATION).update(result=bad)
+    scripted.enqueue(calls("", move("The Ferry Inn")), "The fire.")
+    call("POST", address(chapter, "reroll"), {})
+    assert world_of(chapter).player_location == "The Ferry Inn"
+
+
 def test_a_long_wait_asks_as_a_move_does(scripted: ScriptedProvider, run_jobs: RunJobs) -> None:
     chapter = begin()
     scripted.enqueue(
