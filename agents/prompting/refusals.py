@@ -122,6 +122,14 @@ _MARKS = str.maketrans({"\u2019": "'", "\u2018": "'", "*": "", "_": "", "#": "",
 _AROUND = ' \t"\u201c\u201d\u00ab\u00bb()[]>-.!?\u2026\u3002'
 # A refusal stands in the beginning of its sentence. So the time is linear in the reply's length.
 _LONGEST = 400
+# Each refusal has one of these words. The other patterns take most of the time, and most sentences
+# of a story need none of them.
+_MAY_BE = re.compile(
+    r"n't\b|not\b|unable|declin|refus|inappropriate|\bai\b|artificial|language model|assistant"
+    r"|chatbot|\bllm\b|guideline|polic|standards|terms of|programmed|designed|trained"
+    r"|sprachmodell|\bki\b|nicht|\bia\b|modèle|ne peux|modelo|modello|no puedo|não posso|non posso"
+    r"|языковая|не могу|语言模型|助手|言語モデル|无法|不能"
+)
 # Looser than the rest: a model that is asked once more for such a reply loses nothing.
 _LOOKS_SO = re.compile(
     r"\b(?:can't|cannot|can not|unable to) assist\b|\bas an ai\b|\blanguage model\b"
@@ -136,13 +144,18 @@ def is_refusal(text: str, *, of_small_model: bool = True) -> bool:
     says, or if all of it is a refusal without a reason. Any other model may mean a person by it, so
     that its reply is a refusal only if all of it is one, and nobody but a program would say so.
     """
+    if not _MAY_BE.search(text.translate(_MARKS).casefold()):
+        return False
     told = _QUOTED.sub(" ", text)
     is_spoken = not re.search(r"\w", told)
     if is_spoken:
         told = text
     sentences = [_plain(one) for one in split_sentences(told)]
     sentences = [one for one in sentences if one]
-    of_a_program = [bool(_OF_A_PROGRAM.search(one) or _ASSISTS.fullmatch(one)) for one in sentences]
+    of_a_program = [
+        bool(_MAY_BE.search(one) and (_OF_A_PROGRAM.search(one) or _ASSISTS.fullmatch(one)))
+        for one in sentences
+    ]
     if of_small_model and any(of_a_program) and not is_spoken:
         return True
     is_bare = [
