@@ -17,8 +17,8 @@ MAX_DEPTH = 20
 # for more keys.
 MAX_KEYS = 20_000
 
-# What is wrong with a value, by pydantic's type of the error. Pydantic's own sentences name classes
-# of the program, and words of Python.
+# What is wrong with a value, by pydantic's type of the error or by the beginning of several types.
+# Pydantic's own sentences name classes of the program, and words of Python.
 _PROBLEMS = {
     "missing": "is missing",
     "extra_forbidden": "is no key of this format",
@@ -27,17 +27,12 @@ _PROBLEMS = {
     "string_unicode": "holds characters that are not text",
     "string_too_long": "is longer than {max_length:,} characters",
     "string_too_short": "must not be empty",
-    "int_type": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "int_from_float": "must be a whole number",
     "int_parsing_size": "has too many digits",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
+    "int_": "must be a whole number",
+    "float_": "must be a number",
     "finite_number": "must be a finite number",
-    "bool_type": "must be true or false",
-    "bool_parsing": "must be true or false",
-    "uuid_type": "must be an id",
-    "uuid_parsing": "must be an id",
+    "bool_": "must be true or false",
+    "uuid_": "must be an id",
     "greater_than_equal": "must be at least {ge:,}",
     "greater_than": "must be more than {gt:,}",
     "less_than_equal": "must be at most {le:,}",
@@ -49,6 +44,11 @@ _PROBLEMS = {
     "model_type": "must be an object",
     "model_attributes_type": "must be an object",
     "json_invalid": "is no JSON",
+}
+# What is wrong with a value that is too short although it is not empty.
+_TOO_SHORT = {
+    "string_too_short": "must have at least {min_length:,} characters",
+    "too_short": "must have at least {min_length:,} entries",
 }
 
 
@@ -115,7 +115,11 @@ def problem_in_words(error: ErrorDetails) -> str:
     if bounds.get("field_type") == "Value" and kind in ("too_long", "too_short"):
         # So pydantic calls a text that a validator of ours has read.
         kind = f"string_{kind}"
-    return _PROBLEMS.get(kind, "is not acceptable").format(**bounds)
+    problems = _TOO_SHORT if bounds.get("min_length", 1) > 1 else _PROBLEMS
+    told = problems.get(kind) or next(
+        (text for begin, text in problems.items() if kind.startswith(begin)), "is not acceptable"
+    )
+    return told.format(**bounds)
 
 
 def place_in_words(place: Sequence[int | str]) -> str:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from agents.providers.exceptions import UnusableReply
-from sessions.payloads import why_not_storable
+from sessions.payloads import problem_in_words, why_not_storable
 from sessions.roster import Character
 
 Payload = dict[str, Any]
@@ -405,32 +405,6 @@ def _describe(details: ErrorDetails) -> str:
     """Return a description of one problem: its place, its kind and what is allowed, without the
     payload's words."""
     where = ".".join(str(part) for part in details["loc"]) or "the object"
-    kind, bounds = details["type"], details.get("ctx", {})
-    if kind in ("too_short", "string_too_short") and bounds["min_length"] == 1:
-        return f"{where} must not be empty"
-    told = _PROBLEMS.get(kind) or next(
-        (text for begin, text in _PROBLEMS.items() if kind.startswith(begin)), "is not acceptable"
-    )
-    return f"{where} {told.format(**bounds)}"
-
-
-# What the kinds of pydantic's errors mean, or those that begin so.
-_PROBLEMS = {
-    "missing": "is missing",
-    "literal_error": "must be {expected}",
-    "string_type": "must be text",
-    "string_too_long": "is longer than {max_length} characters",
-    "string_too_short": "must have at least {min_length} characters",
-    "list_type": "must be a list",
-    "too_long": "has more than {max_length} entries",
-    "too_short": "must have at least {min_length} entries",
-    "model_type": "must be an object",
-    "dict_type": "must be an object",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    "greater_than": "must be more than {gt}",
-    "less_than": "must be less than {lt}",
-    "int_": "must be a whole number",
-    "float_": "must be a number",
-    "bool_": "must be true or false",
-}
+    # What a validator of a mode says may have the payload's words.
+    is_told = details["type"] not in ("extra_forbidden", "value_error")
+    return f"{where} {problem_in_words(details) if is_told else 'is not acceptable'}"
