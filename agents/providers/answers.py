@@ -170,7 +170,10 @@ class Answer:
         """Return what is new in a message of a stream, which may repeat all that has come."""
         content, sent = _content(message), "".join(self._sent)
         self._sent = [sent]
-        rest = content.removeprefix(sent)
+        # A message like all the few letters before it may as well be the next piece of a stream
+        # that calls its pieces messages, as the second full stop of three is.
+        is_piece = content == sent and len(sent) < _LEAST_REPEATED and self._ending is None
+        rest = content if is_piece else content.removeprefix(sent)
         # A whole message may come without its hidden reasoning, and without space around it.
         words = content.strip()
         if len(words) >= _LEAST_REPEATED and sent.rstrip().endswith(words):

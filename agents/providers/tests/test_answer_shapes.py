@@ -218,6 +218,13 @@ class TestShapes:
         outcome = call(answer)
         assert (outcome.text, outcome.failure) == (SAID, None)
 
+    def test_messages_that_are_pieces_may_be_alike(self) -> None:
+        pieces = [whole_chunk(sign) for sign in "...and so"]
+        assert call(streams(*pieces, whole_chunk("", "stop"), DONE)).text == "...and so"
+        # The last one repeats all.
+        said = [whole_chunk("No"), whole_chunk("No", "stop")]
+        assert call(streams(*said, DONE)).text == "No"
+
     def test_lines_that_are_no_json_are_logged_once(self, caplog: pytest.LogCaptureFixture) -> None:
         call(streams("connected", "still", WORDS, END, DONE))
         assert [record.levelname for record in caplog.records] == ["WARNING"]
@@ -253,6 +260,14 @@ class TestPiecesOfCalls:
             CallDelta(0, "go", '"quay"}'),
         ]
         assert outcome.tool_calls == [ToolCall("a", "go", '{"to": "quay"}')]
+
+    def test_two_calls_without_ids_that_are_alike_stay_two(self) -> None:
+        same = {"function": {"name": "go", "arguments": "{}"}}
+        outcome = call(
+            streams(delta_chunk(tool_calls=[same, same]), END, DONE),
+            request=replace(REQUEST, tools=(GO,)),
+        )
+        assert [one.index for one in outcome.call_deltas] == [0, 1]
 
     def test_a_message_that_repeats_calls_makes_none_twice(self) -> None:
         called = {"index": 0, "id": "a", "function": {"name": "go", "arguments": "{}"}}
