@@ -1,5 +1,5 @@
 """The text from which a model works out what happened at a place out of the player's sight: the
-place, who is there, the time, and what was told there last. It names nobody who is elsewhere."""
+place, who is there, the time, and what was told there last."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

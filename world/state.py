@@ -62,8 +62,8 @@ class Thing:
 class Place:
     """A place with its canonical name. `unseen_since` is the tick at which the player was last
     there or at which it was last simulated, and `unseen_from` the time of that in the story's
-    words, or "". `ways` are the names of the places to which a way is
-    known; each way is known from both of its ends."""
+    words, or "". `ways` are the names of the places to which a way is known; each way is known from
+    both of its ends."""
 
     name: str
     description: str = ""

@@ -152,8 +152,8 @@ async def recorded(call: PreparedCall) -> AsyncGenerator["Outcome"]:
 
 def _record(call: PreparedCall, outcome: Outcome) -> None:
     """Store the call's artifact unless its chapter was reset meanwhile, and what the server told of
-    its model. A deleted chapter gets it
-    too, because it may be brought back, and the call has cost what it cost."""
+    its model. A deleted chapter gets the artifact too, because it may be brought back, and the call
+    has cost what it cost."""
     now = time.perf_counter()
     # The texts are prepared before the transaction, so that other writers need not wait for this
     # work. A text that is already stored is not prepared. It will still be stored in the

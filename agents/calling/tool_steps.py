@@ -151,11 +151,10 @@ class ToolWriting:
         The reply ends when the model calls no more tools or has no steps left. A model that only
         repeats calls would go on so: it has one step left, or none if it has said something.
         `here` is called at the beginning of each step. If the text of the step turns out to be
-        hidden reasoning, the function that it returned takes the shown text back. `on_step` is
-        awaited
-        at the end of each step, before the next request is composed, so that the caller can store
-        the changes of the step. Raises the errors of `call_model`, but only after `on_step` was
-        given all complete steps.
+        hidden reasoning, the function that it returned takes the shown text back.
+        `on_step` is awaited at the end of each step, before the next request is composed, so that
+        the caller can store the changes of the step. Raises the errors of `call_model`, but only
+        after `on_step` was given all complete steps.
         """
         was_cut = False
         for number in count(1):

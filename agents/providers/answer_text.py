@@ -193,10 +193,7 @@ class AnswerText:
             self._meet_turn(mark[0], parts)
         elif kind.startswith("begin"):
             form = FORMS[int(kind[5:])]
-            self._needs_end = (
-                not (self._is_front or is_line_start(self._before) or is_label(self._before))
-                and form is not HEADER
-            )
+            self._needs_end = self._needs_to_close(self._before) and form is not HEADER
             self._enter(length, form, parts)
         else:
             self._end_alone(length, parts)

@@ -331,8 +331,8 @@ class OpenAICompatibleProvider(Provider):
     def _refused_field(self, request: ModelRequest, failure: Failure) -> str:
         """Return the field of the request that the server refuses, or "" if it refuses none.
 
-        The field may be one that is left out already, because of several servers behind one
-        address, one may answer for another.
+        The field may be one that is left out already, because one of several servers behind an
+        address may answer for another.
         """
         if failure.words is None:
             return ""
