@@ -90,20 +90,30 @@ def _go_on_from(before: World, world: World) -> World:
                 seen_at=earlier.seen_at,
                 arrived_at=earlier.arrived_at,
             )
-    places = {
-        name: replace(one, unseen_since=before.places[name].unseen_since)
-        if name in before.places
-        else replace(one, unseen_since=before.tick)
-        for name, one in world.places.items()
-    }
     return replace(
         world,
-        places=places,
+        places={name: _place_from(before, one, world) for name, one in world.places.items()},
         people=people,
         tick=before.tick,
         happenings=before.happenings,
         known_as=before.known_as,
         things=before.things,
+    )
+
+
+def _place_from(before: World, one: Place, world: World) -> Place:
+    """Return a place of the new world with what the chapter before knew of it: when the player was
+    there last, the conditions that hold, and the ways to places that there still are."""
+    earlier = before.places.get(one.name)
+    if earlier is None:
+        return replace(one, unseen_since=before.tick)
+    known = (to for to in earlier.ways if to in world.places and to not in one.ways)
+    return replace(
+        one,
+        unseen_since=earlier.unseen_since,
+        unseen_from=earlier.unseen_from,
+        conditions=earlier.conditions,
+        ways=(*one.ways, *known),
     )
 
 

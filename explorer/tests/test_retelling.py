@@ -26,9 +26,12 @@ def ended(scripted: ScriptedProvider, run_jobs: RunJobs) -> Session:
     told = [{"who": "Osk", "what": "Edda is afraid.", "source": "told", "from": "Edda Linn"}]
     tied = [{"who": "Osk", "name": "Edda Linn", "description": "He pities her."}]
 
+    cut = [{"place": "The Landing", "condition": "the rope is cut", "at": [2]}]
+
     def answer(request: ModelRequest) -> str:
         if "turn_delta" in request.messages[0].content:
-            return json.dumps(turn_delta(1, 3, learned=told, relationships=tied))
+            found = {"learned": told, "relationships": tied, "conditions": cut}
+            return json.dumps(turn_delta(1, 3, **found))
         return answer_in_form(request)
 
     scripted.fallback = answer
@@ -83,6 +86,10 @@ def test_the_next_chapter_begins_with_this_ones_world(
     assert (after.tick, after.narrative_time) == (before.tick, "Midnight")
     assert list(after.places) == list(before.places)
     assert "The Cellar" in after.places
+    landing = after.places["The Landing"]
+    assert set(landing.ways) == set(before.places["The Landing"].ways) == {"The Ferry Inn"}
+    # Memory told it too late for the chapter before.
+    assert [one.text for one in landing.conditions] == ["the rope is cut"]
     assert {name: one.location for name, one in after.people.items()} == {
         name: one.location for name, one in before.people.items()
     }
