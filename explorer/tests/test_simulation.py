@@ -295,7 +295,9 @@ def test_people_of_another_form_in_a_result_do_not_stop_another_reply(
     play(chapter)
     scripted.enqueue("They quarrel about flour.")
     run_jobs()
-    [entry] = Job.objects.get(kind=SIMULATION).result["places"]
+    result = Job.objects.get(kind=SIMULATION).result
+    assert result
+    [entry] = result["places"]
     bad = {"places": [entry | {"people": [7, "Ib"]}, entry | {"people": [[]]}]}
     Job.objects.filter(kind=SIMULATION).update(result=bad)
     scripted.enqueue(calls("", move("The Ferry Inn")), "The fire.")
