@@ -7,11 +7,18 @@ three kinds end the reply or hide a thought (agents/providers/answer_text.py).
 # The words of tags with angle brackets, as patterns. Before a word, there may be a slash or the
 # name of a family of models, as in "<seed:think>".
 TURN_TAGS = (
-    *("s", "bos", "eos", "eod", "eot", "pad", "unk", "sop", "eop", r"(?:start|end)_of_\w++"),
+    *("s", "bos", "eos", "eod", "eot", "pad", "unk", "sop", "eop", "[be]os_token", "eo[tm]_id"),
+    *(r"(?:start|begin|beginning|end)_of_(?!thought)\w++", "im_(?:start|end)", "endoftext"),
 )
+# Words may stand before and behind these, as in "<inner_thoughts>" and "<think_fast>".
+_THOUGHTS = (
+    "think(?:ing)?|thoughts?|reason(?:ing)?|reflections?|analysis|rationale|deliberation|monologue"
+    "|cot|scratch_?pad|contemplation|brainstorm(?:ing)?|ponder(?:ing)?"
+)
+_NO_END = "(?!(?:end|stop|close|start|begin)(?![a-z]))"
 THOUGHT_TAGS = (
-    *("think", "thinking", "thoughts?", "reason", "reasoning", "reflection", "scratchpad"),
-    *("cot", "chain_of_thought", r"cot_\w++", "inner_monologue"),
+    rf"(?:{_NO_END}[a-z]{{1,12}}[_-]){{0,2}}(?:ant|inner|chainof)?(?:{_THOUGHTS})"
+    rf"(?:[_-]{_NO_END}\w{{1,60}}+)?",
 )
 CALL_TAGS = (
     *("tools", "tool_calls?", "tool_response", "function", "function_calls?", "invoke"),

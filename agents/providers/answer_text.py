@@ -9,11 +9,14 @@ import re
 
 from agents.providers.answer_marks import (
     CHANNEL,
+    CUT_MARK,
     FORMS,
     FRONT_IN_WORDS,
     HEADER,
+    LEFT_OVER,
     LONGEST_MARK,
     MARK,
+    NEXT_CHANNEL,
     ROLE,
     SIGNS,
     Thoughts,
@@ -22,6 +25,7 @@ from agents.providers.answer_marks import (
     is_line_start,
     is_quoted,
     is_within_sentence,
+    may_be_next_channel,
     may_become_role,
     may_begin_in_words,
     unfinished_from,
@@ -63,6 +67,8 @@ class AnswerText:
         self._searched = 0
         # The call that is being written in a channel.
         self._call: tuple[str, list[str]] | None = None
+        # Whether a channel with the reply was opened.
+        self._has_channel = False
         # The text that is held back because of `holds`. None if nothing is held back.
         self._waiting: list[str] | None = [] if holds else None
         self._waiting_length = 0
@@ -93,6 +99,8 @@ class AnswerText:
         """Return what was held back, because nothing follows it. `is_whole` says that the answer
         neither broke off nor was cut."""
         parts = self._read("", is_last=True)
+        if self._call is not None:
+            self._hand_on_call("", parts)
         self.had_thoughts = self.had_thoughts or self._inside is not None
         waiting, self._waiting = self._waiting, None
         if waiting and is_whole:
@@ -126,15 +134,26 @@ class AnswerText:
             return known
         mark = MARK.search(self._held)
         if mark is None:
-            self._tell(len(self._held) if is_last else self._clear_length(), parts)
+            cut = CUT_MARK.search(self._held) if is_last else None
+            length = len(self._held) if is_last else self._clear_length()
+            self._tell(cut.start() if cut else length, parts)
+            if cut:
+                self._take_off(len(self._held), parts)
             return False
         self._tell(mark.start(), parts)
         # What follows a mark says whether a sentence mentions it.
-        is_clear = is_last or mark.end() < len(mark.string)
+        is_clear = is_last or self._is_clear(mark[0], mark.string[mark.end() :])
         if not (is_clear or (self._is_front and (mark.lastgroup or "").startswith("begin"))):
             return False
         self._meet(mark, parts)
         return True
+
+    @staticmethod
+    def _is_clear(mark: str, after: str) -> bool:
+        """Return whether so much follows the mark that its meaning is clear."""
+        if mark == "<|end|>" and may_be_next_channel(after):
+            return False
+        return len(after) > (after[:1] == " ")
 
     def _clear_length(self) -> int:
         # The first half of a character may stand at the end.
@@ -155,6 +174,9 @@ class AnswerText:
                 return False
             self._expects_role = False
         front = self._held.lstrip().lstrip(_BYTE_ORDER_MARK).lstrip()
+        if left := LEFT_OVER.match(front):
+            self._take_off(len(self._held) - len(front) + left.end(), parts)
+            return True
         if begin := FRONT_IN_WORDS.match(front):
             form = FORMS[int((begin.lastgroup or "")[5:])]
             self._enter(len(self._held) - len(front) + begin.end(), form, parts)
@@ -189,11 +211,15 @@ class AnswerText:
         elif kind == "around":
             # Such a tag is no word of a reply that thoughts went before.
             (self._take_off if self.had_thoughts else self._tell)(length, parts)
-        elif kind == "turn":
+        elif mark[0] == "<|end|>" and not self._is_front and NEXT_CHANNEL.match(after):
+            self._take_off(length, parts)
+        elif kind in ("turn", "line"):
             self._meet_turn(mark[0], parts)
         elif kind.startswith("begin"):
             form = FORMS[int(kind[5:])]
-            self._needs_end = self._needs_to_close(self._before) and form is not HEADER
+            self._needs_end = form.must_close or (
+                self._needs_to_close(self._before) and form is not HEADER
+            )
             self._enter(length, form, parts)
         else:
             self._end_alone(length, parts)
@@ -202,14 +228,17 @@ class AnswerText:
         before = "" if self._is_front else self._before
         if is_quoted(before, after):
             return True
-        if mark.lstrip().startswith("#"):
+        if kind == "line":
             return not is_line_start(before)
         if mark.casefold() in ("<s>", "</s>"):
             return self._is_strike(mark, before)
+        if kind == "turn":
+            is_word = after[:1] == " " and after[1:2].islower()
+            return is_word and is_within_sentence(before, after)
         if kind.startswith("begin") and not ends_a_sentence(before):
             return not is_label(before)
-        if kind.startswith("begin") and self._needs_to_close(before) and not self._may_need_end:
-            return True
+        if kind.startswith("begin") and not self._may_need_end:
+            return FORMS[int(kind[5:])].must_close or self._needs_to_close(before)
         return kind[:3] in ("beg", "end") and is_within_sentence(before, after)
 
     def _needs_to_close(self, before: str) -> bool:
@@ -231,9 +260,6 @@ class AnswerText:
             self.has_ended = True
 
     def _enter(self, length: int, form: Thoughts, parts: list[StreamPart]) -> None:
-        if form is HEADER and not self._is_front and self._held.startswith("<|start"):
-            self.has_ended = True
-            return
         self._begin = self._held[:length]
         is_empty = self._begin.endswith("/>")
         if self._needs_end or (form.is_in_words and form is not CHANNEL):
@@ -250,29 +276,40 @@ class AnswerText:
         else:
             end_at = end.end()
         if self._call is not None:
-            name, arguments = self._call
-            written = "".join(arguments) + said
-            self._call = None
-            self._take_off(end_at, parts)
-            # A call in a channel is handed on in the form in which other models write calls.
-            named = f'"name": "{name}", "arguments": {written.strip() or "{}"}'
-            self._tell_text(f"<tool_call>{{{named}}}</tool_call>", parts)
-        else:
-            self._take_off(end_at, parts)
+            self._call[1].append(said)
+            self._hand_on_call("}</tool_call>", parts)
+        self._take_off(end_at, parts)
         self._inside, self._needs_end, self._searched = None, False, 0
         if form is HEADER:
-            self._open_channel(said)
+            self._open_channel(said, parts)
         else:
             self._have_thought()
 
-    def _open_channel(self, header: str) -> None:
+    def _hand_on_call(self, closing: str, parts: list[StreamPart]) -> None:
+        """Hand on a call in a channel, in the form in which other models write calls."""
+        assert self._call is not None, "There is a call to hand on."
+        name, arguments = self._call
+        self._call = None
+        written = "".join(arguments).strip() or "{}"
+        self._tell_text(f'<tool_call>{{"name": "{name}", "arguments": {written}{closing}', parts)
+
+    def _open_channel(self, header: str, parts: list[StreamPart]) -> None:
         role, _, channel = header.rpartition("<|channel|>")
+        said, _, role = role.rpartition("<|start|>")
+        self.had_thoughts = self.had_thoughts or bool(said)
         if call := _CALLED.search(header):
             self._inside, self._call = CHANNEL, (call[1], [])
         elif role.strip().casefold() not in ("", "assistant"):
             self.has_ended = True
         elif channel.partition("<")[0].strip().casefold() not in ("", "final", "assistant"):
             self._inside = CHANNEL
+        elif not self._is_front and self._has_channel:
+            self.has_ended = True
+        else:
+            self._has_channel = True
+            if not self._is_front:
+                # The channel of the thoughts before was opened by the template.
+                self._end_alone(0, parts)
 
     def _end_alone(self, length: int, parts: list[StreamPart]) -> None:
         """Meet the end of thoughts without a beginning. Everything before was a thought."""

@@ -26,12 +26,17 @@ from agents.providers.subjects import Subject
 from agents.providers.tool_calls import GatheredCalls
 
 # The fields with hidden reasoning. They may repeat each other, so only the first one is kept.
-_REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+_REASONING = (
+    *("reasoning_content", "reasoning", "reasoning_details", "reasoning_text", "thinking"),
+    *("thinking_content", "thinking_blocks", "thought", "thoughts"),
+)
 # The fields whose text is never shown. The output limit counts this text as part of the reply.
 _HIDDEN = (*_REASONING, "refusal")
 # The fields with text in a part of hidden reasoning. Other fields of a part name its kind and
 # format, and do not count.
-_IN_PARTS = ("text", "thinking", "summary")
+_IN_PARTS = ("text", "thinking", "summary", "reasoning", "reasoning_content", "content", "value")
+# The beginnings of the kinds of parts with hidden reasoning.
+_THOUGHT_KINDS = ("think", "thought", "reason", "redacted")
 _SHOWN_OF_A_REFUSAL = 300
 # A shorter message of a stream may be the same as the end of the text by chance.
 _LEAST_REPEATED = 12
@@ -134,12 +139,12 @@ class Answer:
             raise self._refused(refusal)
         if usage := _field(piece, "usage"):
             self.usage = _read_usage(usage) or self.usage
-        choices = _field(piece, "choices")
-        if not isinstance(choices, list) or not choices:
+        choices = _choices_in(piece)
+        if not choices:
             return ()
         choice = choices[0] if len(choices) == 1 else _first_choice(choices)
         # Only the first choice is the reply. A server may send others, although none was asked for.
-        if _field(choice, "index") not in (0, None):
+        if _field(choice, "index") not in (0, "0", None):
             return ()
         said, is_message = _said_in(choice)
         self._has_pieces = self._has_pieces or said is not None
@@ -186,8 +191,7 @@ class Answer:
         if not isinstance(said, dict):
             return []
         thoughts = next((text for name in _REASONING if (text := _all_text(said.get(name)))), "")
-        if isinstance(parts := said.get("content"), list):
-            thoughts += "".join(_all_text(part) for part in parts if not _text(part, "text"))
+        thoughts += "".join(_all_text(one) for one in _parts_in(said) if _is_thought(one))
         self._has_reasoned = self._has_reasoned or bool(thoughts)
         found: list[StreamPart] = [TakenOff(thoughts)] if thoughts else []
         if self._calls is not None and (fragments := _fragments_in(said)):
@@ -200,8 +204,7 @@ class Answer:
         self._room -= len(content)
         if isinstance(said, dict) and not (content and len(said) == 1):
             self._room -= _length_in([said.get(name) for name in _HIDDEN])
-            if isinstance(parts := said.get("content"), list):
-                self._room -= _length_in(parts) - len(content)
+            self._room -= _length_in(_parts_in(said)) - len(content)
         if self._room >= 0:
             return content
         self._ending = Ending.CUT
@@ -267,6 +270,14 @@ def _read_usage(usage: object) -> Usage | None:
     return Usage(prompt, completion, cached or 0)
 
 
+def _choices_in(piece: object) -> list[object]:
+    choices = _field(piece, "choices")
+    if choices is None and isinstance(_field(piece, "message"), dict):
+        # Ollama's own protocol has the message alone.
+        return [piece]
+    return choices if isinstance(choices, list) else []
+
+
 def _first_choice(choices: Iterable[object]) -> object:
     return min(choices, key=lambda one: _count(one, "index") or 0)
 
@@ -299,12 +310,34 @@ def _field(holder: object, name: str) -> object:
 
 
 def _content(said: object) -> str:
-    """Return the visible text. Mistral's reasoning models send the content as a list of parts, and
-    some parts are hidden reasoning."""
-    parts = _field(said, "content")
-    if isinstance(parts, list):
-        return "".join(_text(part, "text") for part in parts)
-    return _text(said, "content")
+    """Return the visible text. Some servers send the content as a list of parts, and some parts are
+    hidden reasoning."""
+    if isinstance(text := _field(said, "content"), str) and len(said) == 1:  # type: ignore[arg-type]
+        return text
+    return "".join(_visible_text(one) for one in _parts_in(said) if not _is_thought(one))
+
+
+def _parts_in(said: object) -> list[object]:
+    """Return the parts of the content. The whole content is a thought if the message says so."""
+    if isinstance(said, str):
+        return [said]
+    content = _field(said, "content")
+    parts = content if isinstance(content, list) else [content] if content else []
+    google = _field(_field(said, "extra_content"), "google")
+    if True in (_field(said, "thought"), _field(google, "thought")):
+        return [{"thought": True, "content": parts}]
+    return parts
+
+
+def _is_thought(part: object) -> bool:
+    kind = _text(part, "type").casefold()
+    return _field(part, "thought") is True or kind.startswith(_THOUGHT_KINDS)
+
+
+def _visible_text(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    return _text(part, "text") or _text(_field(part, "text"), "value")
 
 
 def _length_in(value: object) -> int:

@@ -40,10 +40,20 @@ _REASONS = {
         *("timeout", "networkerror", "internalerror", "malformedfunctioncall", "errorfinish"),
     ),
 }
+# Parts of reasons that are no word of the table.
+_PARTS = {
+    Ending.CUT: ("length", "maxtoken", "maxnewtoken", "tokenlimit", "windowexceeded"),
+    Ending.FILTERED: ("filter", "safety", "moderat", "flagged", "prohibited", "toxic", "blocked"),
+    Ending.BROKEN: ("error", "fail", "abort", "cancel", "timeout", "overload"),
+}
 _BY_REASON = {reason: ending for ending, reasons in _REASONS.items() for reason in reasons}
 _NOT_A_LETTER = re.compile("[^a-z]+")
 # How a reason begins if a gateway writes the name of the list to which it belongs.
 _LIST = "finishreason"
+# Where a server may write the reason. What stands in the others counts if it is known.
+_OTHER_KEYS = ("finishReason", "native_finish_reason", "done_reason", "stop_reason")
+# Most pieces have only so many fields, and no reason.
+_FIELDS = 3
 _SHOWN = 40
 
 
@@ -51,16 +61,30 @@ def ending_of(choice: object) -> Ending | None:
     """Return how an answer ended, or None if this piece of it names no reason."""
     if not isinstance(choice, dict):
         return None
-    reason = choice.get("finish_reason") or choice.get("finishReason")
-    if reason is None:
+    reason = choice.get("finish_reason")
+    if reason is None and len(choice) <= _FIELDS:
         return None
+    if isinstance(reason, dict):
+        reason = reason.get("type") or reason.get("reason")
     if not isinstance(reason, str) or not reason.strip():
-        return None
-    said = _NOT_A_LETTER.sub("", reason.casefold()).removeprefix(_LIST)
+        others = (_known(_plain(choice[key])) for key in _OTHER_KEYS if choice.get(key))
+        return next((ending for ending in others if ending), None)
+    said = _plain(reason)
     if said in ("null", "none", "unspecified"):
         return None
-    ending = _BY_REASON.get(said)
+    ending = _known(said)
     if ending is None:
         logger.warning("an answer ended for an unknown reason: %r", reason[:_SHOWN])
         ending = Ending.WHOLE
     return ending
+
+
+def _plain(reason: object) -> str:
+    said = reason.casefold() if isinstance(reason, str) else ""
+    return _NOT_A_LETTER.sub("", said).removeprefix(_LIST)
+
+
+def _known(said: str) -> Ending | None:
+    if ending := _BY_REASON.get(said):
+        return ending
+    return next((one for one, parts in _PARTS.items() if any(part in said for part in parts)), None)

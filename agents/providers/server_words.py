@@ -90,7 +90,10 @@ def refusal_in(piece: object) -> object:
         return piece
     if choices := piece.get("choices"):
         first = choices[0] if isinstance(choices, list) else None
-        return first.get("error") or None if isinstance(first, dict) else None
+        if not isinstance(first, dict):
+            return None
+        delta = first.get("delta")
+        return first.get("error") or (isinstance(delta, dict) and delta.get("error")) or None
     is_named = "error" in (piece.get("object"), piece.get("type"))
     has_words = any(isinstance(piece.get(name), str) for name in ("message", "detail"))
     has_list = any(isinstance(piece.get(name), list) for name in ("errors", "detail"))

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,17 @@ class TestTheReasonOfTheEnd:
 
     @pytest.mark.parametrize("is_stream", [True, False], ids=["streamed", "whole"])
     @pytest.mark.parametrize(
-        "reason", ["length", "max_tokens", "MAX_TOKENS", "model_length", "maxTokens", "Length"]
+        "reason",
+        [
+            "length",
+            "max_tokens",
+            "MAX_TOKENS",
+            "model_length",
+            "maxTokens",
+            "Length",
+            "max_new_tokens",
+            "token_limit_reached",
+        ],
     )
     def test_a_reply_is_cut(self, reason: str, *, is_stream: bool) -> None:
         outcome = ended_so(reason, is_stream=is_stream)
@@ -81,6 +92,9 @@ class TestTheReasonOfTheEnd:
             ("error", "error of its own"),
             ("abort", "error of its own"),
             ("Cancelled", "error of its own"),
+            ("server_error", "error of its own"),
+            ("USER_CANCEL", "error of its own"),
+            ("moderated", "content filter"),
             ("SAFETY", "content filter"),
             ("RECITATION", "content filter"),
             ("content_filter", "content filter"),
@@ -128,8 +142,12 @@ class TestTheReasonOfTheEnd:
         assert (outcome.text, outcome.end.was_cut) == (SAID, False)
 
     def test_another_spelling_of_the_field_counts(self) -> None:
-        choice = {"index": 0, "delta": {}, "finish_reason": None, "finishReason": "MAX_TOKENS"}
-        assert call(streams(WORDS, chunk(choices=[choice]), DONE)).end.was_cut
+        for name in ("finishReason", "native_finish_reason", "stop_reason"):
+            choice = {"index": 0, "delta": {"role": ""}, "finish_reason": None, name: "MAX_TOKENS"}
+            assert call(streams(WORDS, chunk(choices=[choice]), DONE)).end.was_cut
+
+    def test_a_reason_may_be_an_object(self) -> None:
+        assert ended_so({"type": "length"}).end.was_cut
 
     def test_without_reason_and_end_mark_it_broke_off(self) -> None:
         assert isinstance(call(streams(WORDS)).error, StreamBroken)
@@ -151,7 +169,9 @@ class TestOnlyThoughts:
         assert "Hm." in "".join(outcome.taken_off)
         assert outcome.text == ""
 
-    @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+    @pytest.mark.parametrize(
+        "name", ["reasoning_content", "reasoning", "thinking", "thinking_content", "thoughts"]
+    )
     def test_in_a_field_of_its_own(self, name: str) -> None:
         outcome = call(streams(delta_chunk(**{name: "Hm."}), END, DONE))
         assert isinstance(outcome.error, OnlyThoughts)
@@ -162,6 +182,28 @@ class TestOnlyThoughts:
         outcome = call(streams(delta_chunk(content=[thoughts]), END, DONE))
         assert isinstance(outcome.error, OnlyThoughts)
         assert outcome.taken_off == ["Hm."]
+
+    @pytest.mark.parametrize(
+        "thought",
+        [
+            {"type": "thinking", "text": "Hm."},
+            {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Hm."}]},
+            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]},
+            {"text": "Hm.", "thought": True},
+        ],
+    )
+    def test_a_part_of_a_list_says_that_it_is_one(self, thought: dict[str, object]) -> None:
+        said = {"type": "text", "text": {"value": SAID}}
+        for parts in ([[thought, said]], [[thought], [said]], [[thought], SAID]):
+            outcome = call(streams(*(delta_chunk(content=one) for one in parts), END, DONE))
+            assert (outcome.text, outcome.taken_off) == (SAID, ["Hm."])
+
+    def test_a_whole_piece_says_that_it_is_one(self) -> None:
+        marks: dict[str, Any] = {"extra_content": {"google": {"thought": True}}}
+        outcome = call(
+            streams(delta_chunk(content="Hm.", **marks), delta_chunk(content=SAID), END, DONE)
+        )
+        assert (outcome.text, outcome.taken_off) == (SAID, ["Hm."])
 
     def test_a_reply_with_a_call_needs_no_words(self) -> None:
         called = {"index": 0, "id": "a", "function": {"name": "go", "arguments": "{}"}}

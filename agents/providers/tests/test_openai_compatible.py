@@ -169,7 +169,7 @@ class TestWhatIsRead:
         texts = [{"type": "text", "text": "Yes."}, {"type": "text", "text": 7}, "No.", None]
         deltas = [delta_chunk(content=[thoughts]), delta_chunk("stop", content=texts)]
         said = streams(*deltas, "[DONE]") if is_stream else says_at_once([thoughts, *texts])
-        assert call(said, request=replace(REQUEST, streams=is_stream)).texts == ["Yes."]
+        assert call(said, request=replace(REQUEST, streams=is_stream)).texts == ["Yes.No."]
 
     @pytest.mark.parametrize("size", [1, 3, 100])
     def test_reasoning_between_tags_at_the_start_never_becomes_text(self, size: int) -> None:
