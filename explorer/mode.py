@@ -2,6 +2,7 @@
 
 from agents.mode_declarations import Mode
 from explorer.guidance import KEPT_FIELDS, OPEN_FIELDS
+from explorer.handing_on import hands_on, initial_world
 from explorer.learned import ADDITION
 from explorer.lock import cast_of, lock_of
 from explorer.narrator import NARRATOR_AGENT, SENDS, answers, headings, words_of
@@ -16,7 +17,7 @@ from explorer.simulation import (
     SUMMARY_AGENT,
     ask_for_simulation,
 )
-from explorer.state import apply_change, begins, hands_on, initial_world
+from explorer.state import apply_change, begins
 from explorer.tools import readable
 from explorer.unseen import SIMULATION
 from memory.stretches import StretchRule

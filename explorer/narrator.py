@@ -66,6 +66,8 @@ def opening(subject: Subject, tier: Tier) -> list[Piece]:
     setup = setup_for(subject)
     title = title_of(subject.chapter) or "The story"
     described = setup.description.strip() or "A place to explore."
+    if about := setup.about.strip():
+        described = f"{described}\n\nThis chapter is about:\n{about}"
     return [file_piece("explorer.opening", title=title, description=described)]
 
 

@@ -147,7 +147,7 @@ def write_scenario(setup: Exploration) -> dict[str, Any]:
         "title": setup.title,
         "description": setup.description,
         "initial_narrative_time": setup.narrative_time,
-        "locations": [one.model_dump() for one in setup.places],
+        "locations": [one.model_dump(exclude={"was"}) for one in setup.places],
         "characters": [_person(one) for one in setup.people],
         "player_starting_location": setup.starting_place,
         "opening": setup.opening,
@@ -206,4 +206,4 @@ def _person(one: PersonSetup) -> dict[str, Any]:
         {"content": fact.content, "source": fact.source} for fact in one.knowledge if fact.content
     ]
     ties = [tie.model_dump() for tie in one.relationships[:MOST_IN_FILE] if tie.name]
-    return {**one.model_dump(), "knowledge": facts, "relationships": ties}
+    return {**one.model_dump(exclude={"was"}), "knowledge": facts, "relationships": ties}

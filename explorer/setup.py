@@ -54,6 +54,8 @@ class PlaceSetup(Part):
     description: Text = ""
     # The names of the places to which a way is known.
     ways: list[Name] = Field([], max_length=MOST_WAYS)
+    # The name of the same place in the chapter before, or "".
+    was: Name = ""
 
 
 class KnownSetup(Part):
@@ -84,6 +86,8 @@ class PersonSetup(Part):
     relationships: list[TieSetup] = Field([], max_length=MOST_PEOPLE)
     aliases: list[Name] = Field([], max_length=MOST_ALIASES)
     pronouns: Pronouns = ""
+    # The name of the same person in the chapter before, or "".
+    was: Name = ""
 
 
 class Persona(Part):
@@ -109,6 +113,11 @@ class Exploration(Part):
     # What the story opens with, and what the player could do first.
     opening: Text = ""
     deeds: list[Line] = Field([], max_length=MOST_DEEDS)
+    # What a chapter that goes on from another one is about.
+    about: Text = ""
+    # Whether Tab 1 has all that the people know and are to each other from the chapter before.
+    # Chapters that an earlier release began have it only in the world that was handed on.
+    is_next: bool = False
     note: AuthorsNote = AuthorsNote()
     talk: list[TalkExample] = Field([], max_length=MOST_TALK)
     lorebook: Lorebook = Lorebook()
@@ -186,16 +195,27 @@ class Exploration(Part):
 
 
 def follow_new_names(before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Let people, and the start, be where they were if only the names of places have changed."""
-    names = [[one["name"] for one in setup["places"]] for setup in (before, now)]
-    if len(names[0]) != len(names[1]):
-        return
-    renamed = {old: new.strip() for old, new in zip(*names, strict=True) if old != new}
+    """Let everything that names a place or a person name them as before if only their names have
+    changed."""
+    places, people = (_new_names(before[key], now[key]) for key in ("places", "people"))
     for place in now["places"]:
-        place["ways"] = [renamed.get(way, way) for way in place.get("ways", [])]
+        place["ways"] = [places.get(way, way) for way in place.get("ways", [])]
     for one in now["people"]:
-        one["location"] = renamed.get(one["location"], one["location"])
-    now["starting_place"] = renamed.get(now["starting_place"], now["starting_place"])
+        one["location"] = places.get(one["location"], one["location"])
+        for tie in one.get("relationships", []):
+            tie["name"] = people.get(tie["name"], tie["name"])
+        for fact in one.get("knowledge", []):
+            teller = fact.get("source_character", "")
+            fact["source_character"] = people.get(teller, teller)
+    now["starting_place"] = places.get(now["starting_place"], now["starting_place"])
+
+
+def _new_names(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the new names of the entries by the old ones, if none has come or gone."""
+    if len(before) != len(now):
+        return {}
+    names = ((old["name"], new["name"].strip()) for old, new in zip(before, now, strict=True))
+    return {old: new for old, new in names if old != new}
 
 
 def check_exploration(chapter: Session) -> None:

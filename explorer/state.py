@@ -1,31 +1,23 @@
 """The world of an exploration at its beginning, and what each change makes of it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
-from typing import Any
 
-from agents.flows.late_results import world_at_end
-from agents.mode_declarations import HandedOn
-from agents.mode_fields import handed_on_of
 from agents.modes import chance_of, world_now, world_of
 from agents.prompting.sandwich import Subject
 from agents.prompting.tools import ProposedChange, ToolContext
-from explorer.setup import Exploration, PersonSetup, PlaceSetup, exploration_of
+from explorer.setup import Exploration, PersonSetup
 from sessions.limits import PUBLIC_TEXT_CHAR_LIMIT
-from sessions.models import Attempt, Change, Session
+from sessions.models import Attempt, Change
 from sessions.speaker_marks import holds_mark
 from sessions.words import beginning_of
 from sessions.world import NewChange
 from world import changes
-from world.document import read_world, write_world
 from world.names import normalized
 from world.state import Known, Person, Place, World
 
 # A user's words take this many steps of the clock, and a move takes these.
 WORDS_TICKS, MOVE_TICKS = 1, 5
-# How much of what happened the next chapter gets: the newest.
-HANDED_ON_HAPPENINGS = 200
 # How much of what happened the narrator and the player's column are told: the newest.
 LAST_HAPPENINGS = 5
 # The kind of the event that tells the player's move.
@@ -37,14 +29,6 @@ _THE_PLAYER = frozenset({"you", "player", "me", "myself"})
 _HERE = frozenset({"here", "this place"})
 # The name under which a request keeps its world.
 _WORLD = "explorer.world"
-
-
-def initial_world(chapter: Session) -> World:
-    """Return the world that Tab 1 describes, with what the chapter before handed on: the clock,
-    what happened, and what the people of the same names know and are to each other."""
-    world = world_of_setup(exploration_of(chapter))
-    handed_on = handed_on_of(chapter)
-    return _go_on_from(read_world(handed_on), world) if handed_on else world
 
 
 def world_of_setup(setup: Exploration) -> World:
@@ -76,45 +60,6 @@ def world_of_setup(setup: Exploration) -> World:
     for one, other in ways:
         world = changes.with_way(world, one, other)
     return world
-
-
-def _go_on_from(before: World, world: World) -> World:
-    people = dict(world.people)
-    for name, one in people.items():
-        if earlier := before.people.get(name):
-            people[name] = replace(
-                one,
-                knowledge=(*earlier.knowledge, *one.knowledge),
-                relationships={**earlier.relationships, **one.relationships},
-                conditions=earlier.conditions,
-                seen_at=earlier.seen_at,
-                arrived_at=earlier.arrived_at,
-            )
-    return replace(
-        world,
-        places={name: _place_from(before, one, world) for name, one in world.places.items()},
-        people=people,
-        tick=before.tick,
-        happenings=before.happenings,
-        known_as=before.known_as,
-        things=before.things,
-    )
-
-
-def _place_from(before: World, one: Place, world: World) -> Place:
-    """Return a place of the new world with what the chapter before knew of it: when the player was
-    there last, the conditions that hold, and the ways to places that there still are."""
-    earlier = before.places.get(one.name)
-    if earlier is None:
-        return replace(one, unseen_since=before.tick)
-    known = (to for to in earlier.ways if to in world.places and to not in one.ways)
-    return replace(
-        one,
-        unseen_since=earlier.unseen_since,
-        unseen_from=earlier.unseen_from,
-        conditions=earlier.conditions,
-        ways=(*one.ways, *known),
-    )
 
 
 def _person(one: PersonSetup, location: str) -> Person:
@@ -275,43 +220,3 @@ def _is_offered(attempt: Attempt, person: Person) -> bool:
     if chance is None:
         return True
     return chance_of(attempt, f"encounter {person.name}").random() < chance
-
-
-def hands_on(before: Session, chapter: Session) -> HandedOn:
-    """Hand on the places and the people, on Tab 1 where the user can change them, and the clock,
-    what happened, and what the people know and are to each other."""
-    world: World = world_at_end(before)
-    setup = _as_setup(world, exploration_of(before))
-    # Everything that ever happened would become too much for one chapter after the other.
-    newest = replace(world, happenings=world.happenings[-HANDED_ON_HAPPENINGS:])
-    return HandedOn(setup.model_dump(mode="json"), write_world(newest))
-
-
-def _as_setup(world: World, setup: Exploration) -> Exploration:
-    is_persona = setup.player is None
-    people = [one for one in world.people.values() if not (one.is_player and is_persona)]
-    now: dict[str, Any] = {
-        "places": [
-            PlaceSetup(name=one.name, description=one.description) for one in world.places.values()
-        ],
-        "people": [_as_person_setup(one) for one in people],
-        "starting_place": world.player_location,
-        "narrative_time": world.narrative_time,
-        # The story has opened already.
-        "opening": "",
-        "deeds": [],
-    }
-    return setup.model_copy(update=now)
-
-
-def _as_person_setup(one: Person) -> PersonSetup:
-    return PersonSetup(
-        name=one.name,
-        description=one.description,
-        goals=one.goals,
-        location=one.location,
-        is_player=one.is_player,
-        is_discovered=one.is_discovered,
-        encounter_chance=one.encounter_chance,
-        aliases=list(one.aliases),
-    )

@@ -4,7 +4,8 @@ there."""
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from explorer.state import apply_change, initial_world
+from explorer.handing_on import initial_world
+from explorer.state import apply_change
 from sessions.models import Attempt
 from sessions.world import changes_that_count
 from world.state import Person, World

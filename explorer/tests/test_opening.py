@@ -7,9 +7,9 @@ from django.test import Client
 
 from agents.models import AdmittedCall
 from agents.providers.scripted import ScriptedProvider
+from explorer.handing_on import hands_on
 from explorer.ready import ready_scenarios
 from explorer.setup import exploration_of
-from explorer.state import hands_on
 from explorer.tests.playing import TAVERN, begin, events_of, play, scripted, world_of
 from sessions.models import Session
 from storyengine.api.tests.calling import address, call

@@ -164,7 +164,7 @@ class TestPlayed:
     def test_the_next_chapter_gets_the_newest_of_what_happened(
         self, scripted: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("explorer.state.HANDED_ON_HAPPENINGS", 1)
+        monkeypatch.setattr("explorer.handing_on.HANDED_ON_HAPPENINGS", 1)
         chapter = begin()
         scripted.enqueue(
             calls("", move("The Mill")), "Flour.", calls("", move("The Landing")), "A."
