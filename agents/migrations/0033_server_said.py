@@ -33,6 +33,16 @@ def _put_beside(apps: Any, failed: Any, column: str) -> None:
             beside.update(server_said=latest.server_said)
 
 
+def join_errors(apps: Any, _editor: Any) -> None:
+    """Put the words of servers back behind the errors of calls and tests, where the program read
+    them before."""
+    for name in ("LLMArtifact", "ModelTest"):
+        rows = apps.get_model("agents", name).objects
+        with_words = rows.exclude(server_said="").order_by()
+        for pk, ours, said in list(with_words.values_list("pk", "error", "server_said")):
+            rows.filter(pk=pk).update(error=f"{ours}{_SAYS}{said}\u201d")
+
+
 class Migration(migrations.Migration):
     dependencies = [
         ("agents", "0032_queues"),
@@ -48,5 +58,5 @@ class Migration(migrations.Migration):
             )
             for name in ("job", "llmartifact", "modeltest")
         ),
-        migrations.RunPython(split_errors, migrations.RunPython.noop),
+        migrations.RunPython(split_errors, join_errors),
     ]

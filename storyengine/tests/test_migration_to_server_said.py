@@ -57,3 +57,12 @@ def test_the_words_move_and_stand_beside_the_failure_that_they_are_of() -> None:
     assert Job.objects.get().server_said == THEIRS
     said = Attempt.objects.order_by("submission_key").values_list("server_said", flat=True)
     assert list(said) == [THEIRS, ""]
+    # The way back puts them where they stood.
+    try:
+        executor = MigrationExecutor(connection)
+        executor.migrate(BEFORE)
+        errors = executor.loader.project_state(BEFORE).apps.get_model("agents", "LLMArtifact")
+        assert sorted(errors.objects.values_list("error", flat=True)) == [OURS, *[RECORDED] * 4]
+    finally:
+        executor = MigrationExecutor(connection)
+        executor.migrate(executor.loader.graph.leaf_nodes())
