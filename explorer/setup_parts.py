@@ -12,28 +12,10 @@ from pydantic import (
 )
 
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, TITLE_CHAR_LIMIT
-from sessions.text import as_line, seen, tidied, why_no_name, why_not_text
+from sessions.text import as_line, why_no_name
+from sessions.typed_texts import read_name, read_signs, read_text
 
 TEXT_LIMIT, LINE_LIMIT = 5_000, 500
-
-
-def _read_signs(value: object) -> object:
-    """Return a text in the form that is stored. Raises ValueError for one that is no text."""
-    if not isinstance(value, str):
-        return value
-    if problem := why_not_text(value):
-        raise ValueError(problem)
-    return tidied(value)
-
-
-def _read_text(value: object) -> object:
-    value = _read_signs(value)
-    return seen(value) if isinstance(value, str) else value
-
-
-def _read_name(value: object) -> object:
-    value = _read_signs(value)
-    return as_line(value) if isinstance(value, str) else value
 
 
 def _check_name(name: str, info: ValidationInfo) -> str:
@@ -49,12 +31,12 @@ def is_stored(info: ValidationInfo) -> bool:
 
 
 # A text of which each sign counts, such as a pattern.
-Signs = Annotated[str, BeforeValidator(_read_signs)]
-AnyText = Annotated[str, BeforeValidator(_read_text)]
+Signs = Annotated[str, BeforeValidator(read_signs)]
+AnyText = Annotated[str, BeforeValidator(read_text)]
 # A name is a single line.
 Name = Annotated[
     str,
-    BeforeValidator(_read_name),
+    BeforeValidator(read_name),
     StringConstraints(max_length=AGENT_NAME_CHAR_LIMIT),
     AfterValidator(_check_name),
 ]

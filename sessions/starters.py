@@ -37,7 +37,8 @@ from sessions.models import DEFAULT_MODE, Session
 from sessions.payloads import place_in_words, problem_in_words
 from sessions.roster import COLORS
 from sessions.speaker_marks import is_mark, person_as_read
-from sessions.text import as_line, seen, tidied, why_no_name, why_not_text
+from sessions.text import as_line, why_no_name
+from sessions.typed_texts import read_text
 
 logger = logging.getLogger(__name__)
 
@@ -51,16 +52,6 @@ def _text(limit: int) -> Any:
     return StringConstraints(strip_whitespace=True, min_length=1, max_length=limit)
 
 
-def _read_text(value: object) -> object:
-    """Return the text in the form in which a chapter stores it, so that Tab 1 can be compared with
-    the starter."""
-    if not isinstance(value, str):
-        return value
-    if problem := why_not_text(value):
-        raise ValueError(problem)
-    return seen(tidied(value))
-
-
 def _check_name(name: str) -> str:
     if problem := why_no_name(name):
         raise ValueError(problem)
@@ -69,7 +60,8 @@ def _check_name(name: str) -> str:
     return name
 
 
-_Text = Annotated[str, BeforeValidator(_read_text)]
+# A text in the form in which a chapter stores it, so that Tab 1 can be compared with the starter.
+_Text = Annotated[str, BeforeValidator(read_text)]
 Name = Annotated[
     _Text, _text(AGENT_NAME_CHAR_LIMIT), AfterValidator(as_line), AfterValidator(_check_name)
 ]
