@@ -99,14 +99,16 @@ def readable(attempt: Attempt) -> dict[str, Any]:
     people are offered at this turn, how many changes of the run the world has already, how many
     more people can join the cast, and what was worked out of what happened out of sight."""
     world: World = world_of(attempt)
+    is_small = is_small_model(agent_of(attempt))
     steps = attempt.changes.filter(run_id=attempt.run_id, step__gt=0)
     return {
         "world": world,
         "offered": offered_of(attempt, world),
         "applied": steps.count(),
-        "is_small": is_small_model(agent_of(attempt)),
-        "told_until": told_until(attempt),
-        "worked_out": worked_out_before(attempt),
+        "is_small": is_small,
+        # A small model is asked nothing within a turn, so that nothing is compared with these.
+        "told_until": {} if is_small else told_until(attempt),
+        "worked_out": {} if is_small else worked_out_before(attempt),
         "cast_room": room_in_cast(attempt),
     }
 
