@@ -13,7 +13,7 @@ from agents.embedded.catalogue import KNOWN_MODELS
 from agents.facts.model_facts import CapabilityFileError, read_known_models
 from agents.modes import all_agents
 from agents.providers.base_urls import problem_of
-from agents.providers.openai_compatible import host_of
+from agents.providers.http_clients import host_of
 from storyengine.access.listening import (
     SHORTEST_GOOD_SECRET,
     is_beyond_loopback,

@@ -7,7 +7,8 @@ from agents.embedded.access_key import access_key
 from agents.embedded.slots import BACKGROUND_SLOT
 from agents.providers.base import ModelRequest
 from agents.providers.east_asian import PROSE_WITHOUT_IT, is_east_asian, without_east_asian
-from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
+from agents.providers.openai_compatible import OpenAICompatibleProvider
+from agents.providers.retries import Retries
 from agents.providers.streamed_replies import TimeOuts
 from agents.providers.subjects import Subject
 

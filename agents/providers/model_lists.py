@@ -7,7 +7,7 @@ import httpx2
 
 from agents.providers.bounds import READ_ERRORS, read_json
 from agents.providers.guard import check_real_calls_allowed
-from agents.providers.openai_compatible import build_http_client
+from agents.providers.http_clients import build_http_client
 
 MOST_NAMES = 1_000
 LONGEST_NAME = 200

@@ -1,20 +1,15 @@
 """The provider for servers that speak the OpenAI chat protocol. No other module imports openai."""
 
 import asyncio
-import ipaddress
-import random
-import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
-from http.cookiejar import CookieJar, DefaultCookiePolicy
+from functools import cached_property
 from typing import Any
 
 import httpx2
 import openai
 
-from agents.providers.answer_heads import bound_heads
 from agents.providers.answer_text import AnswerText
 from agents.providers.answers import Answer
 from agents.providers.base import Finished, ModelRequest, Provider, StreamPart
@@ -26,7 +21,6 @@ from agents.providers.bounds import (
     read_all,
     read_json,
 )
-from agents.providers.connecting import check_connections
 from agents.providers.exceptions import FieldRefused, ProviderRefused
 from agents.providers.failures import (
     Failure,
@@ -40,6 +34,7 @@ from agents.providers.failures import (
     unreachable,
 )
 from agents.providers.guard import check_real_calls_allowed
+from agents.providers.http_clients import address_in_words, build_http_client, host_of
 from agents.providers.refused_fields import (
     JSON_SCHEMA,
     OF_FORM,
@@ -50,66 +45,14 @@ from agents.providers.refused_fields import (
     is_unknown,
     refused_field,
 )
+from agents.providers.retries import Retries
 from agents.providers.streamed_replies import StreamedReply, TimeOuts
 from agents.providers.strict_schema import is_strict
 from agents.providers.subjects import of_environment, of_page
 
-
-@dataclass(frozen=True)
-class Retries:
-    """How often a call is tried, and how long to wait between the tries.
-
-    A call is not tried again after any of its text was shown, or if the server asks for a longer
-    wait than `longest_wait` seconds.
-    """
-
-    tries: int = 4
-    first_wait: float = 0.5
-    longest_wait: float = 30
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-
-    def wait_before(
-        self, next_try: int, failure: Failure, waits: Sequence[float] = ()
-    ) -> float | None:
-        """Return the seconds until the next try, or None if there is no next try.
-
-        `waits` are the seconds before each further try, if the request names them.
-        """
-        tries = len(waits) + 1 if waits else self.tries
-        if not failure.is_passing or next_try > tries:
-            return None
-        least = waits[next_try - 2] if waits else 0
-        if failure.retry_after is not None:
-            is_too_long = failure.retry_after > self.longest_wait
-            return None if is_too_long else max(failure.retry_after, least)
-        if waits:
-            return least
-        # The wait has a random part, because calls that failed at the same moment would otherwise
-        # be tried again at the same moment.
-        spread = random.uniform(0.5, 1)  # noqa: S311  (no secret)
-        return min(self.longest_wait, self.first_wait * 2.0 ** (next_try - 2)) * spread
-
-
 _STREAM, _STREAM_OPTIONS = "stream", "stream_options"
 # The hosts that accept `prompt_cache_key`. Other hosts may refuse a field that they do not know.
 _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
-
-
-@lru_cache(maxsize=8)
-def host_of(base_url: str) -> str:
-    """Return the host to which texts would be sent, or "" if this host is the machine itself."""
-    # The address is parsed by the library that makes the connection, because two parsers could find
-    # different hosts in the same address.
-    try:
-        host = httpx2.URL(base_url).host
-    except httpx2.InvalidURL:
-        return base_url
-    if host == "localhost":
-        return ""
-    try:
-        return "" if ipaddress.ip_address(host).is_loopback else host
-    except ValueError:
-        return host or base_url
 
 
 class OpenAICompatibleProvider(Provider):
@@ -129,7 +72,7 @@ class OpenAICompatibleProvider(Provider):
         self.name = name
         self.host = host_of(base_url)
         # The name of the server in sentences that the GM reads.
-        place = _address_in_words(base_url)
+        place = address_in_words(base_url)
         self.subject = of_page(title, place) if title else of_environment(place)
         self._base_url = base_url
         self._api_key = api_key
@@ -401,31 +344,6 @@ class OpenAICompatibleProvider(Provider):
             await client.close()
 
 
-def build_http_client(base_url: str, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
-    """Return a client that follows no redirect and sends texts only to the server at `base_url`. It
-    bounds the heads of answers."""
-    is_local = not host_of(base_url)
-    has_tls = base_url.lower().startswith("https:")
-    client = httpx2.AsyncClient(
-        # Compression is refused, because a small answer could unpack into a giant one.
-        headers={"Accept-Encoding": "identity"},
-        # No cookies are kept, because each call would send them back, and they could grow.
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        # No redirect is followed, and for this machine no proxy of the environment is used, because
-        # a redirect or a proxy could send texts to a host that the GM has not allowed.
-        follow_redirects=False,
-        trust_env=not is_local,
-        timeout=timeout,
-        # Connections stay open while the GM thinks, because making a new connection takes up to 0.1
-        # seconds.
-        limits=httpx2.Limits(keepalive_expiry=120),
-        verify=_tls_context() if has_tls else _no_tls_context(),
-    )
-    check_connections(client)
-    bound_heads(client)
-    return client
-
-
 @dataclass(frozen=True)
 class _HeldClient:
     client: openai.AsyncOpenAI
@@ -447,25 +365,3 @@ def _streams(request: ModelRequest) -> bool:
 
 # The errors that the libraries raise for faults of the network and of the server.
 _CALL_ERRORS = (openai.OpenAIError, httpx2.InvalidURL, *READ_ERRORS)
-
-
-def _address_in_words(base_url: str) -> str:
-    """Return the host, and the port if it is unusual, without the user name and password."""
-    try:
-        url = httpx2.URL(base_url)
-    except httpx2.InvalidURL:
-        return "with an address that is none"
-    return f"{url.host}:{url.port}" if url.port else url.host
-
-
-@cache
-def _tls_context() -> ssl.SSLContext:
-    # All clients share one TLS context, because loading the certificates takes longer than a call.
-    return httpx2.create_ssl_context()
-
-
-@cache
-def _no_tls_context() -> ssl.SSLContext:
-    """Return a TLS context without certificates. It is built quickly, and plain HTTP needs no
-    other."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

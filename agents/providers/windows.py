@@ -16,7 +16,7 @@ import httpx2
 
 from agents.providers.bounds import read_json
 from agents.providers.guard import check_real_calls_allowed
-from agents.providers.openai_compatible import build_http_client
+from agents.providers.http_clients import build_http_client
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from typing import Literal
 
 from django.conf import settings
 
-from agents.providers.openai_compatible import host_of
+from agents.providers.http_clients import host_of
 from agents.servers.choices import EMBEDDED, ENVIRONMENT, Server
 from agents.servers.seen_keys import note_keys
 from sessions.exceptions import ChapterError, InvalidInput

@@ -17,7 +17,8 @@ from agents.providers.base import (
     ToolCall,
 )
 from agents.providers.exceptions import ProviderError
-from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
+from agents.providers.openai_compatible import OpenAICompatibleProvider
+from agents.providers.retries import Retries
 from agents.providers.streamed_replies import TimeOuts
 from agents.providers.tests.chat_server import Answer, ChatServer, chat_server
 

@@ -13,7 +13,7 @@ import pytest
 
 from agents.providers.base import StreamPart, TextDelta
 from agents.providers.exceptions import StreamBroken
-from agents.providers.openai_compatible import build_http_client
+from agents.providers.http_clients import build_http_client
 from agents.providers.tests.chat_server import STREAM_HEAD, Exchange, chat_server, says
 from agents.tests.calling import LONG, REQUEST, Outcome, provider_at, read_into
 

@@ -17,10 +17,8 @@ from agents.providers.exceptions import (
     StreamBroken,
     UnusableReply,
 )
-from agents.providers.openai_compatible import (
-    OpenAICompatibleProvider,
-    host_of,
-)
+from agents.providers.http_clients import host_of
+from agents.providers.openai_compatible import OpenAICompatibleProvider
 from agents.providers.streamed_replies import TimeOuts
 from agents.providers.tests.chat_server import (
     ChatServer,

@@ -31,7 +31,8 @@ from agents.providers.exceptions import (
     UnusableReply,
 )
 from agents.providers.guard import allow_real_calls, forbid_real_calls
-from agents.providers.openai_compatible import OpenAICompatibleProvider, Retries
+from agents.providers.openai_compatible import OpenAICompatibleProvider
+from agents.providers.retries import Retries
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.providers.streamed_replies import TimeOuts
 from agents.providers.tests.chat_server import (
