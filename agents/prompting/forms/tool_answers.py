@@ -11,9 +11,9 @@ they come.
 
 import re
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from agents.prompting.forms.call_marks import (
     TOOL_FENCES,
@@ -23,17 +23,18 @@ from agents.prompting.forms.call_marks import (
     unfinished_mark,
     word_starts,
 )
+from agents.prompting.forms.call_runs import LONGEST_CODE, Code, Run, closing_of
 from agents.prompting.forms.call_shapes import (
     Said,
     call_in_element,
     call_of,
     calls_in_code,
-    is_asked_key,
     may_become_call,
     said_in,
 )
 from agents.prompting.forms.json_scanning import LOOK_AHEAD, JsonScan
-from agents.prompting.forms.tool_arguments import ARGUMENT_KEYS, NAME_KEYS
+from agents.prompting.forms.tool_arguments import ARGUMENT_KEYS
+from agents.prompting.forms.unfinished_calls import CallSoFar, call_so_far, text_so_far
 from agents.prompting.tools import AnyTool, ToolForm
 from agents.providers.base import ToolCall
 from agents.providers.tool_calls import MOST_ARGUMENTS, MOST_CALLS, TOO_MANY
@@ -47,9 +48,6 @@ _LAST_WORD = re.compile(r"(?<![\w.])[A-Za-z][\w.]*\Z")
 _FRAGMENT = re.compile(r"[<\[][^>\n]{0,100}|(?:\S{1,100}\s*)?(?:`{1,3}\w{0,20}\s*)?[\[{]{0,2}\s*")
 _MARK_BEGIN = re.compile(r"<\S{0,60}")
 _SPACE = re.compile(r"\s*")
-# The most signs of a call in Python, and of something unreadable between two marks.
-_LONGEST_CODE = 4_000
-_CODE_SIGN = re.compile(r"[()\[\]{}\"']|\\(?:.|\Z)", re.DOTALL)
 # How many objects with a text may stand within each other.
 _MOST_WITHIN = 3
 _MOST_READ_AGAIN = 40_000
@@ -73,74 +71,6 @@ class AnswerEnd:
     text: str = ""
     calls: Sequence[ToolCall] = ()
     problem: str = ""
-
-
-@dataclass(frozen=True)
-class CallSoFar:
-    """A call that is being written: its name, and its arguments as far as they can be read. The
-    last text in them may be cut."""
-
-    name: str
-    arguments: dict[str, Any]
-
-
-@dataclass
-class _Run:
-    """What may be one call or several, with the marks around them."""
-
-    raw: list[str] = field(default_factory=list)
-    said: list[Said] = field(default_factory=list)
-    # The name that stands before the arguments, and the words of it that are no name if nothing
-    # follows.
-    name: str = ""
-    loose: list[str] = field(default_factory=list)
-    mark: str = ""
-    # True behind a mark or in a fence, until it is closed.
-    is_within: bool = False
-    in_fence: bool = False
-    has_mark: bool = False
-    is_broken: bool = False
-    # The space behind `raw`.
-    space: str = ""
-
-
-@dataclass
-class _Code:
-    """A call in Python, which ends with the bracket that closes it."""
-
-    parts: list[str] = field(default_factory=list)
-    length: int = 0
-    open_brackets: int = 0
-    quote: str = ""
-    is_closed: bool = False
-
-    @property
-    def text(self) -> str:
-        return "".join(self.parts)
-
-    def end_in(self, text: str, at: int, *, is_over: bool) -> int:
-        """Return the place behind the next sign that matters, or behind the words before it."""
-        room = at + _LONGEST_CODE - self.length
-        sign = _CODE_SIGN.search(text, at, room)
-        if sign is None:
-            return min(len(text), room)
-        # A sign behind a backslash may be still to come.
-        is_cut = sign[0] == "\\" and sign.end() == len(text) and not is_over
-        return sign.start() if is_cut else sign.end()
-
-    def take(self, text: str) -> None:
-        self.parts.append(text)
-        self.length += len(text)
-        sign = text[-1:]
-        if len(text) > 1 and text[-2] == "\\":
-            return
-        if self.quote:
-            self.quote = "" if sign == self.quote else self.quote
-        elif sign and sign in "\"'":
-            self.quote = sign
-        elif sign and sign in "()[]{}":
-            self.open_brackets += 1 if sign in "([{" else -1
-            self.is_closed = self.open_brackets <= 0
 
 
 class AnswerReader:
@@ -205,7 +135,7 @@ class AnswerReader:
 
     def _read(self) -> Waiting[None]:
         while found := (yield from self._pass_words()):
-            run = _Run()
+            run = Run()
             yield from self._read_run(run, found)
             self._settle(run)
 
@@ -218,7 +148,7 @@ class AnswerReader:
             self._show(self._text[self._at : until])
             self._at = until
             if start:
-                found = yield from self._find_here(_Run())
+                found = yield from self._find_here(Run())
                 if found:
                     return found
                 if self._is_over and self._is_unfinished_mark():
@@ -248,7 +178,7 @@ class AnswerReader:
             return True
         return ">" not in rest and "]" not in rest and unfinished_mark(rest)
 
-    def _find_here(self, run: _Run) -> Waiting[Found | None]:
+    def _find_here(self, run: Run) -> Waiting[Found | None]:
         while True:
             if window := self._text[self._at : self._at + LOOK_AHEAD]:
                 found = find_here(
@@ -264,13 +194,13 @@ class AnswerReader:
                 return None
             yield
 
-    def _take(self, run: _Run, until: int) -> str:
+    def _take(self, run: Run, until: int) -> str:
         text, self._at = self._text[self._at : until], until
         run.raw += [run.space, text]
         run.space = ""
         return text
 
-    def _read_run(self, run: _Run, found: Found | None) -> Waiting[None]:
+    def _read_run(self, run: Run, found: Found | None) -> Waiting[None]:
         while found:
             text = self._take(run, self._at + len(found.text))
             run.loose = [*run.loose, text] if found.kind == "name" else []
@@ -280,12 +210,12 @@ class AnswerReader:
             yield from self._skip_space(run)
             mark, found = found, (yield from self._find_here(run))
             if found is None and mark.kind == "mark" and mark.text[0] == "<" and not mark.is_end:
-                yield from self._read_between(run, _closing_of(mark))
+                yield from self._read_between(run, closing_of(mark))
                 return
             if not (run.is_within or (found and found.kind == "mark" and found.is_end)):
                 return
 
-    def _read_found(self, run: _Run, found: Found) -> Waiting[None]:
+    def _read_found(self, run: Run, found: Found) -> Waiting[None]:
         match found.kind:
             case "mark":
                 run.is_within, run.mark, run.has_mark = not found.is_end, found.name, True
@@ -302,15 +232,15 @@ class AnswerReader:
             case "element":
                 yield from self._read_element(run, found)
 
-    def _read_between(self, run: _Run, closing: re.Pattern[str]) -> Waiting[None]:
+    def _read_between(self, run: Run, closing: re.Pattern[str]) -> Waiting[None]:
         """Read what stands in a fence for calls or between two marks, in whichever form. If nothing
         closes it, it is left to be words."""
         while True:
             # The place changes with each piece that is waited for.
             begin = self._at
-            window = self._text[begin : begin + _LONGEST_CODE]
+            window = self._text[begin : begin + LONGEST_CODE]
             end = closing.search(window)
-            if end or self._is_over or len(window) == _LONGEST_CODE:
+            if end or self._is_over or len(window) == LONGEST_CODE:
                 break
             yield
         if not end and not (closing is _FENCE_END and self._is_over):
@@ -323,7 +253,7 @@ class AnswerReader:
         calls = [*reader.end().calls] or calls_in_code(inside, self._tools)
         run.said.append(Said(calls, is_whole=bool(calls)))
 
-    def _skip_space(self, run: _Run) -> Waiting[None]:
+    def _skip_space(self, run: Run) -> Waiting[None]:
         while True:
             if space := _SPACE.match(self._text, self._at):
                 run.space += space[0]
@@ -332,7 +262,7 @@ class AnswerReader:
                 return
             yield
 
-    def _read_json(self, run: _Run) -> Waiting[None]:
+    def _read_json(self, run: Run) -> Waiting[None]:
         scan = self._scan = JsonScan()
         self._name = run.name
         is_first = not self._has_shown and bool(self._names)
@@ -342,14 +272,14 @@ class AnswerReader:
             length += len(self._take(run, until))
             if is_first and (length >= read_at or scan.is_done):
                 read_at = length * (1 + _GROWTH)
-                self._stream(_text_in(scan.value_so_far()))
+                self._stream(text_so_far(scan.value_so_far()))
             if scan.is_done or self._is_over:
                 break
             yield
         self._scan = None
         self._judge(run, scan, is_first=is_first)
 
-    def _judge(self, run: _Run, scan: JsonScan, *, is_first: bool) -> None:
+    def _judge(self, run: Run, scan: JsonScan, *, is_first: bool) -> None:
         """Find out what a value of JSON says, which was read to its end."""
         name, run.name = run.name, ""
         value = None if scan.is_prose else scan.value()
@@ -378,10 +308,10 @@ class AnswerReader:
             self._streamed = text
             self._show(self._inner.take(new) if self._depth < _MOST_WITHIN else new)
 
-    def _read_code(self, run: _Run) -> Waiting[None]:
+    def _read_code(self, run: Run) -> Waiting[None]:
         """Read a call in Python up to the bracket that closes it."""
-        code = _Code()
-        while not code.is_closed and code.length < _LONGEST_CODE:
+        code = Code()
+        while not code.is_closed and code.length < LONGEST_CODE:
             until = code.end_in(self._text, self._at, is_over=self._is_over)
             is_waiting = until == self._at or until == len(self._text)
             code.take(self._take(run, until))
@@ -393,14 +323,14 @@ class AnswerReader:
         if calls or run.has_mark or self._is_over:
             run.said.append(Said(calls, is_whole=bool(calls)))
 
-    def _read_element(self, run: _Run, found: Found) -> Waiting[None]:
+    def _read_element(self, run: Run, found: Found) -> Waiting[None]:
         """Read an element up to the tag that closes it."""
         name = found.name or run.name
         run.name = ""
         if found.is_end:
             run.said.append(Said([call_in_element(name, "", self._tools)]))
             return
-        closing = _closing_of(found)
+        closing = closing_of(found)
         parts: list[str] = []
         length = 0
         while not (end := closing.search(self._text, self._at)):
@@ -426,7 +356,7 @@ class AnswerReader:
         whole = [] if run.is_broken else [call_in_element(name, inside, self._tools)]
         run.said.append(Said(whole, is_whole=not run.is_broken))
 
-    def _settle(self, run: _Run) -> None:
+    def _settle(self, run: Run) -> None:
         """Take the calls of a run, or show it as words if it has none."""
         rest = self._text[self._at :] if self._is_over and run.has_mark else ""
         fragment = _FRAGMENT if run.is_within else _MARK_BEGIN
@@ -488,48 +418,6 @@ class AnswerReader:
 
     def _add_calls(self, calls: Sequence[ToolCall]) -> None:
         self._calls += calls[: max(MOST_CALLS + 1 - len(self._calls), 0)]
-
-
-def call_so_far(name: str, said: Any) -> CallSoFar | None:
-    """Return the call of which this much was read: its name with its arguments, which may be the
-    unfinished text of them, or an object that has both, alone or as the last one of a list."""
-    if isinstance(said, str):
-        scan = JsonScan()
-        scan.take(said, 0)
-        said = scan.value_so_far()
-    if name:
-        return CallSoFar(name, said if isinstance(said, dict) else {})
-    value = said
-    for _ in range(4):
-        if isinstance(value, list):
-            value = value[-1] if value else None
-        if not isinstance(value, dict):
-            return None
-        named = next((said for key in NAME_KEYS if isinstance(said := value.get(key), str)), "")
-        if named:
-            arguments = next((value[key] for key in ARGUMENT_KEYS if key in value), None)
-            return CallSoFar(named, arguments if isinstance(arguments, dict) else {})
-        value = next(
-            (said for key, said in value.items() if is_asked_key(key) and key != "text"),
-            value.get("function"),
-        )
-    return None
-
-
-def _text_in(value: Any) -> str:
-    """Return the text of an unfinished object of the form that was asked for."""
-    if isinstance(value, list):
-        return "\n\n".join(filter(None, map(_text_in, value)))
-    if not isinstance(value, dict) or not value or not is_asked_key(next(iter(value))):
-        return ""
-    text = value.get("text")
-    return text if isinstance(text, str) else ""
-
-
-def _closing_of(found: Found) -> re.Pattern[str]:
-    """Return the pattern of the tag that closes an element or a mark."""
-    tag = re.match(r"<[^\w]*((?:\w+:)?\w+)", found.text)
-    return re.compile(rf"<[^\w<>]*/[^\w<>]*{re.escape(tag[1]) if tag else 'tool_call'}[^\w<>]*>")
 
 
 def _bounded(calls: Sequence[ToolCall]) -> list[ToolCall]:

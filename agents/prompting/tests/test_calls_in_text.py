@@ -14,9 +14,10 @@ from agents.prompting.forms.schemas import (
     check_payload,
     without_lengths,
 )
-from agents.prompting.forms.tool_answers import AnswerEnd, AnswerReader, CallSoFar, call_so_far
+from agents.prompting.forms.tool_answers import AnswerEnd, AnswerReader
 from agents.prompting.forms.tool_arguments import arguments_meant, name_meant
 from agents.prompting.forms.tool_forms import answer_schema, tools_layer
+from agents.prompting.forms.unfinished_calls import CallSoFar, call_so_far
 from agents.prompting.tests.test_tool_answers import cut, read
 from agents.prompting.tools import Tool, ToolArguments, ToolContext, ToolResult
 from agents.providers.strict_schema import is_strict
