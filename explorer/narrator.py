@@ -6,6 +6,7 @@ each step, so that the narrator sees what its own tools have changed.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from agents.prompting.declarations import Agent, memory_layer
 from agents.prompting.layer_sources import (
@@ -120,15 +121,21 @@ def present(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def elsewhere(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return where the player last saw everybody else, and who they are."""
+    """Return where the player last saw everybody else, who they are, and how."""
     world = world_for(subject)
     about = {
-        one.name: who
-        for one in world.elsewhere()[:_MOST_ELSEWHERE]
-        if (who := in_short(one.description, _MOST_ABOUT_ELSEWHERE)) and tier != "minimal"
+        one.name: told
+        for one in world.elsewhere()
+        if (told := _who_is_elsewhere(one)) and tier != "minimal"
     }
-    told = [f"- {one}" for one in last_seen(world, about)]
-    return [Piece("\n".join(["ELSEWHERE, as the player last saw it:", *told]))] if told else []
+    lines = [f"- {one}" for one in last_seen(world, dict(islice(about.items(), _MOST_ELSEWHERE)))]
+    return [Piece("\n".join(["ELSEWHERE, as the player last saw it:", *lines]))] if lines else []
+
+
+def _who_is_elsewhere(one: Person) -> str:
+    who = in_short(one.description, _MOST_ABOUT_ELSEWHERE).rstrip(".")
+    how = in_short(told_conditions(one.conditions), _MOST_ABOUT_ELSEWHERE)
+    return "; ".join(filter(None, (who, how)))
 
 
 def last_seen(world: World, about: Mapping[str, str] | None = None) -> list[str]:

@@ -52,7 +52,7 @@ def told_out_of_sight(attempt: Attempt, world: World, one: Unseen) -> str:
             f"PLACE: {one.place}",
             *told_place(place, limit=TEXT_LIMIT),
             f"TIME: {_time(world, one)}",
-            f"EXCHANGES: {one.exchanges}",
+            *([f"EXCHANGES: {one.exchanges}"] if one.is_full else []),
             "CHARACTERS:",
             *_people(one),
             *(["THINGS HERE:", *(f"- {told_thing(thing)}" for thing in things)] if things else []),

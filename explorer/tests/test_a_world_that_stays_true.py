@@ -187,6 +187,7 @@ def check_request(messages: Any, world: World) -> None:
     for one in world.elsewhere():
         [line] = [line for line in asked.split("\n") if f"- {one.seen_at}: " in line]
         assert one.name in line
+        assert all(condition.text in line for condition in one.conditions)
 
 
 def nobody_learned_what_they_did_not_witness(world: World) -> None:

@@ -108,7 +108,7 @@ def test_people_come_and_go_in_sight_alone(scripted: ScriptedProvider) -> None:
     play(chapter)
     told = scripted.history[-1].messages[-1].content
     assert "- Runa: The miller." in told
-    assert "- The Mill: Osk (The innkeeper, who counts everything twice.), Ib" in told
+    assert "- The Mill: Osk (The innkeeper, who counts everything twice), Ib" in told
 
 
 def test_a_new_place_keeps_what_was_first_told_of_it(scripted: ScriptedProvider) -> None:
@@ -132,6 +132,6 @@ def test_the_request_says_where_people_were_last_seen(scripted: ScriptedProvider
     # Marta Quill is hidden.
     assert (
         "ELSEWHERE, as the player last saw it:\n"
-        "- The Mill: Ib (The miller's boy.), Runa (The miller.)\n"
+        "- The Mill: Ib (The miller's boy), Runa (The miller)\n"
     ) in told
     assert "Marta" not in told
