@@ -21,6 +21,7 @@ from agents.models import (
     ProcessHeartbeat,
     PromptText,
     ProviderConsent,
+    RefusedField,
     ReportedWindow,
     SpendingCap,
     SpentTokens,
@@ -211,3 +212,9 @@ class TokenCalibrationAdmin(RecordAdmin):
 class ReportedWindowAdmin(RecordAdmin):
     list_display = ["model", "server", "tokens", "is_ceiling", "asked_at"]
     search_fields = ["model", "server"]
+
+
+@admin.register(RefusedField)
+class RefusedFieldAdmin(RecordAdmin):
+    list_display = ["model", "server", "field", "refused_at"]
+    search_fields = ["model", "server", "field"]

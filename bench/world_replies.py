@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _ACTION = re.compile(r"\[(go|wait|meet|tell) ([^\]]*)\]")
-_KNOWN_PLACE = re.compile(r'^(place-\d+)\. "(.*)"$', re.MULTILINE)
+_KNOWN_PLACE = re.compile(r'^(place-\d+)\. "([^"]*)"', re.MULTILINE)
 _PERSON = re.compile(r"^- (.+?):", re.MULTILINE)
 _AVAILABLE = re.compile(r"^AVAILABLE LOCATIONS: (.*)$", re.MULTILINE)
 _LORE_PERSON = re.compile(r"^- (.+?) \(at first at ", re.MULTILINE)

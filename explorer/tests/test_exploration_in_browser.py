@@ -163,7 +163,7 @@ def test_a_file_that_cannot_be_imported_is_refused_beside_the_button(page: Page)
     bad = {"characters": [{"name": "Osk", "encounterChance": 3}]}
     choose_file(page, bad)
     page.get_by_role("button", name="Import").click()
-    expect(cell.get_by_role("alert")).to_contain_text("characters.0.encounterChance")
+    expect(cell.get_by_role("alert")).to_contain_text("characters[0].encounterChance")
     choose_file(page, SCENARIO)
     page.get_by_role("button", name="Import").click()
     expect(page.locator("#setup-title")).to_have_value(SCENARIO["title"])

@@ -10,7 +10,7 @@ from agents.prompting.sent_layers import characters_of, shared_characters
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from explorer.mode import MODE
-from explorer.tests.playing import begin, calls, move, play, scripted, wait
+from explorer.tests.playing import begin, calls, lived_through, move, play, scripted, wait
 from explorer.tests.test_playing import resolved
 from explorer.tests.test_simulation import report
 from storyengine.api.tests.calling import RunJobs
@@ -33,19 +33,24 @@ def test_each_agent_has_its_limits_and_forms(
     scripted.enqueue(
         calls("", wait("Midnight", 30), move("the jetty")),
         resolved("place-2", "The Landing", 0.9),
+        lived_through("Marta Quill rings."),
         "Black water.",
     )
     play(chapter)
     scripted.enqueue('RUNA: "Go."', report(events=[]))
     assert run_jobs()
 
-    step, question, last, dialogue, told = scripted.history
+    step, question, meanwhile, last, dialogue, told = scripted.history
     for one in (step, last):
         assert tools_of(one) == {
             *("moveToLocation", "advanceTime", "discoverCharacter", "personGoes", "note")
         }
         assert (one.max_output_tokens, one.tool_choice, one.streams) == (2_048, "", True)
-    for one, tool in ((question, "resolveLocation"), (told, "reportSimulation")):
+    for one, tool in (
+        (question, "resolveLocation"),
+        (meanwhile, "tellMeanwhile"),
+        (told, "reportSimulation"),
+    ):
         assert tools_of(one) == {tool}
         assert (one.max_output_tokens, one.tool_choice) == (4_096, "required")
     assert (dialogue.max_output_tokens, tools_of(dialogue)) == (4_096, set())
@@ -72,10 +77,15 @@ def test_nine_tenths_of_a_later_step_are_cached(scripted: ScriptedProvider) -> N
     for at in range(6):
         scripted.enqueue(f"Reply {at}. " + "The river rises by a hand and nobody speaks. " * 60)
         play(chapter)
-    scripted.enqueue(calls("", move("The Landing")), calls("", wait("Late", 5)), "Black water.")
+    scripted.enqueue(
+        calls("", move("The Landing")),
+        lived_through("Marta Quill rings."),
+        calls("", wait("Late", 5)),
+        "Black water.",
+    )
     play(chapter)
 
-    steps = scripted.history[-3:]
+    steps = [one for one in scripted.history if "moveToLocation" in tools_of(one)][-3:]
     history = steps[0].messages[1].content.split("## RECENT_CONTEXT")[1].split("## WORLD_NOW")[0]
     assert 4_000 < weigh(history) / 4 < 5_000
     for before, step in pairwise(steps):

@@ -109,7 +109,7 @@ class TestWriteCorrection:
         write_correction(chapter.pk, **texts)
         with pytest.raises(TooLong, match="at most 1,000"):
             write_correction(chapter.pk, **{**texts, field: "é" * 1001})
-        with pytest.raises(InvalidInput, match="not text"):
+        with pytest.raises(InvalidInput, match="no text"):
             write_correction(chapter.pk, **{**texts, field: "a\x00b"})
         assert len(rulings(chapter)) == 1
 

@@ -23,6 +23,7 @@ from agents.models import (
     ProcessHeartbeat,
     PromptText,
     ProviderConsent,
+    RefusedField,
     ReportedWindow,
     SpendingCap,
     SpentTokens,
@@ -59,6 +60,7 @@ def chapter() -> Session:
     ModelTest.objects.create(session=chapter, agent="memory", provider="p", model="m")
     AdmittedCall.objects.create(session_id=chapter.pk)
     ReportedWindow.objects.create(server="http://127.0.0.1/v1", model="m", tokens=4_096)
+    RefusedField.objects.create(server="http://127.0.0.1/v1", model="m", field="top_p")
     return chapter
 
 

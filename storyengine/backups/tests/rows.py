@@ -18,6 +18,7 @@ from agents.models import (
     ModelTest,
     PromptText,
     ProviderConsent,
+    RefusedField,
     ReportedWindow,
     SpendingCap,
     SpentTokens,
@@ -91,6 +92,7 @@ def fill_every_table() -> Session:
     SpentTokens.objects.create(session=chapter, provider="p", model="m", read=2**40)
     SweepLease.objects.create(holder=HARD_TEXT, lease_until=chapter.created_at)
     ReportedWindow.objects.create(server="http://localhost", model=HARD_TEXT)
+    RefusedField.objects.create(server="http://localhost", model=HARD_TEXT, field="stop")
     PromptText.objects.create(session=chapter, hash="0" * 20, text=HARD_TEXT)
     return chapter
 
