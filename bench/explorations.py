@@ -19,7 +19,7 @@ from bench.http_calls import BenchError
 from bench.program import Processes, open_processes, start_program
 from bench.report import report
 
-MOST_BESIDE_PLAY = 0.3
+MOST_BESIDE_PLAY = 0.6
 TURNS, MOST_TIMES_READING = 500, 5.0
 # The agents as the API names them: agents of the mode by titles, agents of the engine by numbers.
 BESIDE_PLAY = (

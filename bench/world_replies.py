@@ -46,6 +46,8 @@ def answer_to(body: Mapping[str, Any], *, acts: bool = True) -> ModelAnswer | No
         return _which_place(messages[-1])
     if "reportSimulation" in tools:
         return _report("\n".join(messages))
+    if "tellMeanwhile" in tools:
+        return called(("tellMeanwhile", {"told": "Somebody put wood on the fire."}))
     asked = next((one for one in reversed(messages) if _WORDS in one), "")
     if not asked:
         return _out_of_sight("\n".join(messages))
