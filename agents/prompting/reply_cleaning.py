@@ -76,7 +76,17 @@ class ReplyCleaner:
 
     def take(self, piece: str) -> str:
         """Return the text that is clear once this piece has come."""
-        return "".join(self._read(sign) for sign in piece if not self.ended_before)
+        clear: list[str] = []
+        at = 0
+        while at < len(piece) and not self.ended_before:
+            end = at
+            if self._is_within_line:
+                # No label can begin before the next line, so the rest of this one is clear.
+                feed = piece.find("\n", at)
+                end = len(piece) if feed < 0 else feed
+            clear.append(self._pass(piece[at:end]) if end > at else self._read(piece[at]))
+            at = max(end, at + 1)
+        return "".join(clear)
 
     def end(self) -> str:
         """Return the text that was held back, because nothing follows it."""
@@ -120,7 +130,7 @@ class ReplyCleaner:
             # The line feeds before the own name are left out, because it begins the reply.
             self._space = "" if self._is_first else self._space
             self._is_first, self._drops_space, self._is_line_start = False, True, False
-            return self._read_again(line[label.length :])
+            return self.take(line[label.length :])
         self._space, self.ended_before = "", label.name
         return ""
 
@@ -130,14 +140,14 @@ class ReplyCleaner:
         lead = lead_of(head)
         clear = self._pass(head)
         self._listed = lead or (":" if entry else "")
-        return clear + self._read_again(feed + below)
+        return clear + self.take(feed + below)
 
-    def _read_again(self, text: str) -> str:
-        return "".join(self._read(sign) for sign in text if not self.ended_before)
+    @property
+    def _is_within_line(self) -> bool:
+        return not (self._line or self._space or self._is_line_start or self._drops_space)
 
     def _read_space(self, sign: str) -> str:
-        is_within_line = not (self._line or self._space or self._is_line_start or self._drops_space)
-        if sign != "\n" and is_within_line:
+        if sign != "\n" and self._is_within_line:
             return sign
         if sign == "\n":
             self._is_line_start = True
