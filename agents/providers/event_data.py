@@ -4,6 +4,9 @@ from codecs import BOM_UTF8
 
 from agents.providers.bounds import MOST_JSON, TooMuch
 
+# The fields whose values are data. Older servers of llama.cpp send a refusal under "error".
+_FIELDS = (b"data:", b"error:")
+
 
 class EventData:
     """A reader of a stream, which takes pieces of any length.
@@ -37,7 +40,7 @@ class EventData:
                 self._is_first = False
             for line in lines:
                 # This quick check comes first, because there may be millions of lines without data.
-                if (self._data or line.startswith(b"data:")) and (data := self._take(line)):
+                if (self._data or line.startswith(_FIELDS)) and (data := self._take(line)):
                     found.append(data)
         self._line.append(piece)
         self._line_length += len(piece)
@@ -53,8 +56,8 @@ class EventData:
     def _take(self, line: bytes) -> bytes:
         """Return the data of the event that ends with this line, or b"" if no event ends here."""
         line = line.rstrip(b"\r\n")
-        if line.startswith(b"data:"):
-            self._data.append(line[5:].removeprefix(b" "))
+        if line.startswith(_FIELDS):
+            self._data.append(line.partition(b":")[2].removeprefix(b" "))
             self._data_length += len(line)
         elif not line and self._data:
             data, self._data, self._data_length = b"\n".join(self._data), [], 0

@@ -11,6 +11,8 @@ from agents.providers.http_clients import build_http_client
 
 MOST_NAMES = 1_000
 LONGEST_NAME = 200
+# The names of the list, of which the first is that of the protocol.
+_LISTS = ("data", "models")
 _LARGEST_ANSWER = 4_000_000
 
 
@@ -44,10 +46,14 @@ async def ask_names_of_all(
 
 
 def _names_in(answer: object) -> list[str] | None:
-    entries = answer.get("data") if isinstance(answer, Mapping) else answer
-    if not isinstance(entries, list):
+    if isinstance(answer, Mapping):
+        answer = next((answer[name] for name in _LISTS if isinstance(answer.get(name), list)), None)
+    if not isinstance(answer, list):
         return None
-    names = (entry.get("id") for entry in entries[: 4 * MOST_NAMES] if isinstance(entry, Mapping))
+    names = (
+        entry.get("id") or entry.get("name") if isinstance(entry, Mapping) else entry
+        for entry in answer[: 4 * MOST_NAMES]
+    )
     good = (
         name
         for name in names

@@ -47,6 +47,10 @@ def test_one_space_after_the_colon_is_not_part_of_the_data() -> None:
     assert read(b"data:a\n\ndata: b\n\ndata:  c\n\n") == [b"a", b"b", b" c"]
 
 
+def test_the_field_of_a_refusal_is_data_too() -> None:
+    assert read(b'error: {"code": 400}\n\n', b"event: error\nerrors: 1\n\n") == [b'{"code": 400}']
+
+
 def test_an_event_of_several_lines() -> None:
     assert read(b'data: {"a":\ndata: 1}\n\n') == [b'{"a":\n1}']
 

@@ -277,3 +277,11 @@ class TestKeys:
         entries = [{"id": "b"}, {"id": "a"}, {"id": "x" * 201}, {"id": "\x1b[31m"}, {"id": 3}, 4]
         with model_server({"GET /v1/models": {"data": entries}}) as running:
             assert asyncio.run(ask_names(running.base_url)) == ["a", "b"]
+
+    @pytest.mark.usefixtures("calls_allowed")
+    @pytest.mark.parametrize(
+        "answer", [["b", "a"], {"models": [{"name": "b"}, {"name": "a"}]}, [{"id": "a"}, "b"]]
+    )
+    def test_a_list_of_models_may_have_other_names(self, answer: Any) -> None:
+        with model_server({"GET /v1/models": answer}) as running:
+            assert asyncio.run(ask_names(running.base_url)) == ["a", "b"]
