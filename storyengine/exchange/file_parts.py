@@ -21,7 +21,6 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from agents.prompting.forms.schemas import InvalidReply, check_storable
 from sessions.languages import is_tag
 from sessions.limits import (
     AGENT_CHAR_LIMIT,
@@ -42,6 +41,7 @@ from sessions.limits import (
     TITLE_CHAR_LIMIT,
 )
 from sessions.models import FIRST_NUMBER_IN_PLAY
+from sessions.payloads import why_not_storable
 from sessions.text import as_line, seen, tidied, why_no_name, why_not_text
 from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
 
@@ -113,13 +113,9 @@ def _check_tag(value: str) -> str:
 
 
 def _check_payload(value: dict[str, Any]) -> dict[str, Any]:
-    try:
-        check_storable(value)
-    except InvalidReply:
-        raise PydanticCustomError(
-            "not_storable",
-            "is nested too deeply, or holds characters that are not text or a number without end",
-        ) from None
+    if problem := why_not_storable(value):
+        said = f"cannot be stored: {problem}"
+        raise PydanticCustomError("not_storable", "{said}", {"said": said})
     if len(json.dumps(value, ensure_ascii=False)) > PAYLOAD_CHAR_LIMIT:
         raise PydanticCustomError("payload_too_long", "is too long")
     return value

@@ -128,7 +128,7 @@ FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
     ),
     "a deep given object": (
         attempt("given", to={"x": nested(60)}),
-        "chapter.turns[0].attempts[0].given is nested too deeply",
+        "chapter.turns[0].attempts[0].given cannot be stored: the JSON object is nested too deeply",
     ),
     "an attempt that was not committed": (
         attempt("committed_at", to=None),
@@ -268,15 +268,16 @@ FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
     ),
     "a deep payload": (
         chapter("memory_blocks", 1, "json_payload", "x", to=nested(60)),
-        "chapter.memory_blocks[1].json_payload is nested too deeply",
+        "json_payload cannot be stored: the JSON object is nested too deeply",
     ),
     "a payload with NUL": (
-        chapter("memory_blocks", 1, "json_payload", SECRET + "\0", to=1),
-        "chapter.memory_blocks[1].json_payload is nested too deeply, or holds characters",
+        chapter("memory_blocks", 1, "json_payload", "x\0", to=1),
+        "json_payload cannot be stored: a text holds characters that are not text: character 2 is "
+        "U+0000",
     ),
     "a payload with a surrogate": (
         chapter("memory_blocks", 1, "json_payload", "x", to=SECRET + "\udfff"),
-        "chapter.memory_blocks[1].json_payload is nested too deeply, or holds characters",
+        "is U+DFFF, half of a character",
     ),
     "a long payload": (
         chapter("memory_blocks", 1, "json_payload", "x", to="y" * 1_000_001),
@@ -352,7 +353,7 @@ OLD_FIELDS: dict[str, tuple[Callable[[File], None], str]] = {
     ),
     "a deep payload": (
         chapter("memory_blocks", 1, "json_payload", "x", to=nested(60)),
-        "chapter.memory_blocks[1].json_payload is nested too deeply",
+        "json_payload cannot be stored: the JSON object is nested too deeply",
     ),
     "a delta that names an attempt": (
         chapter("memory_blocks", 1, "attempt", to=0),
@@ -380,4 +381,4 @@ def test_a_field_that_is_wrong_in_version_1_is_named(
 def test_a_payload_with_an_endless_number() -> None:
     """The number 1e999 is valid JSON, which Python reads as infinity."""
     content = as_bytes(good_file()).replace(b'"CANON-7"', b"1e999")
-    assert "json_payload is nested too deeply, or holds" in refusal(content)
+    assert "json_payload cannot be stored: a number is not finite" in refusal(content)
