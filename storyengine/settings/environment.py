@@ -52,7 +52,7 @@ def read_env_file(path: Path) -> None:
             "and save it as UTF-8."
         ) from error
     settings = []
-    for number, line in enumerate(re.split(r"\r\n?|\n", text), start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         if found := _SETTING.fullmatch(line):
             settings.append(f"{found[1]}={_value(found[2])}")
         elif not _NO_SETTING.fullmatch(line):

@@ -270,6 +270,7 @@ class TestEnvFile:
             ('="b \\"c\\""', 'b "c"'),
             ("=it's # fine", "it's"),
             ("=a=b c", "a=b c"),
+            ("=b\x0c", "b"),
         ],
     )
     @pytest.mark.parametrize("before", ["", "export ", "  "])
