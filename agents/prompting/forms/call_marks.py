@@ -15,7 +15,7 @@ from agents.prompting.forms.json_scanning import LOOK_AHEAD, may_begin
 
 # A value of JSON, an element with the name of a tool, lines of Python, the name before the
 # arguments, a mark around calls, the beginning of a fence, or a sign between two calls.
-Kind = Literal["json", "element", "code", "name", "mark", "fence", "between"]
+Kind = Literal["json", "element", "code", "name", "label", "braces", "mark", "fence", "between"]
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,43 @@ _BAR = "[|\N{FULLWIDTH VERTICAL LINE}]"
 _WORDS = r"[\w\N{LOWER ONE EIGHTH BLOCK} -]"
 # The words of a mark without what stands between them, such as "toolcallsbegin".
 _MARK_WORDS = re.compile(
-    r"(?:start|end|begin)?(?:tool|function)s?"
+    r"(?:longcat|dsml)?(?:start|end|begin)?(?:tool|function)s?"
     r"(?:calls?|use|code|request|sep|prefix|suffix)(?:section|argument)?s?(?:begin|start|end|sep)?"
-    r"|(?:start|end)action|pythontag"
+    r"|(?:start|end)action|action(?:start|end)|python(?:tag|start|end)|plugin|(?:dsml)?invoke|usetool"
 )
 _MARK = re.compile(
-    rf"<(?P<before>{_BAR}?/?{_BAR}?)(?:\w{{1,20}}:)?(?P<words>{_WORDS}{{1,60}}){_BAR}?>"
-    r"|\[(?P<slash>/?)(?:END_)?(?P<bracket>TOOL_(?:CALLS?|REQUEST)|ARGS|CALL_ID)\]"
+    rf"<(?P<before>{_BAR}?/?{_BAR}?)(?:\w{{1,20}}:|DSML{_BAR})?(?P<words>{_WORDS}{{1,60}}){_BAR}?>"
+    r"|\[(?P<slash>/?)(?:END_)?(?P<bracket>(?i:TOOL_(?:CALLS?|REQUEST))|ARGS|CALL_ID)\]"
 )
 _ELEMENTS = ("function", "invoke", "tool", "tool_call", "function_call", CALL_ELEMENT)
 _ELEMENT = re.compile(
-    rf"<(?:\w{{1,20}}:)?(?P<element>{'|'.join(_ELEMENTS)})(?:\s+name\s*=\s*|\s*=\s*)[\"']?"
+    rf"<(?:\w{{1,20}}:|{_BAR}DSML{_BAR})?(?P<element>{'|'.join(_ELEMENTS)})(?:\s+name\s*=\s*|\s*=\s*)[\"']?"
     r"(?P<name>[^\"'<>\s/]+)[\"']?[^<>]*?(?P<is_whole>/?)>"
 )
-_OWN_ELEMENT = re.compile(r"<(?P<element>(?P<name>[A-Za-z]\w{0,63}))\s*(?P<is_whole>/?)>")
-_PAIRS = re.compile(r"(?=<arg_key>|<parameter[\s=])")
+_OWN_ELEMENT = re.compile(
+    r"<(?P<element>(?P<name>[A-Za-z]\w{0,63}))(?:\s+\w+\s*=[^<>]*?)?\s*(?P<is_whole>/?)>"
+)
+_PAIRS = re.compile(r"(?=<(?:longcat_)?arg_key>|<parameter[\s=])")
+# The words that models write in lines before a name and before its arguments.
+_LABEL = (
+    r"(?:Action|Tool|Function|(?:Tool|Function)[ _]?[Cc]all|Call|\u273fFUNCTION\u273f)\s*:\s*"
+    r"|(?:assistant)?commentary to="
+)
+_ARGUMENTS_LABEL = r"(?:Action Input|Arguments|Parameters|Args|Input|\u273fARGS\u273f)\s*:\s*"
+_NAMED = re.compile(
+    rf"(?P<label>{_LABEL})?[`*]*(?:functions\.)?(?P<name>[A-Za-z][\w.]{{0,63}})[`*]*\s*:?\s*"
+    rf"(?P<second>{_ARGUMENTS_LABEL})?(?:(?:json|code)\s*)?(?=\{{|```)"
+)
+_NAMED_SO_FAR = re.compile(
+    rf"(?:{_LABEL})?[`*]*(?:functions\.)?(?P<name>[A-Za-z][\w.]{{0,63}})[`*]*\s*:?\s*"
+    r"[\u273f]?[A-Za-z]{0,10}[ \u273f]?[A-Za-z]{0,5}\s*:?\s*`{0,2}"
+)
+_LABELLED = re.compile(rf"(?:{_LABEL})(?=[{{\[`<])")
+_LABELS = (
+    *("Action:", "Tool:", "Function:", "Tool call:", "Tool Call:", "Tool_call:", "Function call:"),
+    *("Function Call:", "Call:", "\u273fFUNCTION\u273f:", "assistantcommentary to="),
+    "commentary to=",
+)
 _FENCE = re.compile(r"```+[ \t]*(?P<language>[\w-]{0,20})[ \t]*\n?\s*")
 # The languages of fences that have nothing but calls.
 TOOL_FENCES = frozenset(
@@ -58,6 +80,10 @@ _CODE = re.compile(
 _CODE_SO_FAR = re.compile(
     r"\[?(?:print\()?\[?(?:\w{1,30}\.)?(?P<name>\w{0,64})(?P<inside>\(\s*(?:\w+\s*)?)?"
 )
+_RESULT = re.compile("\u273f(?:RESULT|RETURN)\u273f:?")
+_CALL_WORD = re.compile(r"call:(?P<name>[A-Za-z]\w{0,63})(?=\{)")
+_UNKNOWN_NAME = re.compile(r"\[\w*(?:[a-z][A-Z]|_)\w*")
+_UNKNOWN_CODE = re.compile(r"\[\w*(?:[a-z][A-Z]|_)\w*\(\s*(?:\)|\w+\s*=)")
 _HEAD = re.compile(r"(?P<name>[A-Za-z][\w.:/-]{0,99})(?=\s*(?:\{|\[(?:ARGS|CALL_ID)\]|<|```))")
 _HEAD_SO_FAR = re.compile(
     r"[A-Za-z][\w.:/-]{0,99}\s*\[?(?:[A-Z_]*)|[A-Za-z][\w.:/-]{0,99}\s*`{0,2}"
@@ -65,7 +91,8 @@ _HEAD_SO_FAR = re.compile(
 # The letters with which a mark begins, by which a text that cannot become one is let through.
 _BEGINNINGS = (
     "tool", "function", "invoke", "pythontag", "startfunction", "startaction", "endfunction",
-    "endaction", "antml", "minimax", CALL_ELEMENT,
+    "endaction", "antml", "minimax", "action", "plugin", "pythonst", "pythonend",
+    "longcattool", "longcatarg", "dsml", "usetool", CALL_ELEMENT,
 )  # fmt: skip
 _TAG_SO_FAR = re.compile(
     rf"<{_BAR}?/?{_BAR}?[\w:\N{{LOWER ONE EIGHTH BLOCK}} |\N{{FULLWIDTH VERTICAL LINE}}-]*[^<>\n]*"
@@ -94,12 +121,12 @@ def find_here(
             found, is_open = _fence(window, names, is_whole=is_whole, in_fence=in_fence)
         case "{" | "[":
             found, is_open = _json(window, names, within=within)
-        case "," | ";" if within:
-            return Found("between", window[0])
+        case "," | ";" | "}" | ")":
+            found, is_open = _between(window, within=within)
+        case "\u273f":
+            found, is_open = _named(window, names)
         case sign if sign.isalpha():
-            found, is_open = _code(window, names, within=within)
-            if within and not (found or is_open):
-                found, is_open = _head(window)
+            found, is_open = _word(window, names, within=within)
         case _:
             return None
     return "open" if found is None and is_open and not is_whole else found
@@ -121,12 +148,19 @@ def unfinished_mark(text: str) -> bool:
     )
 
 
+_BEFORE_NAMES = ("print", "default_api", "functions", "tools", "functools")
+
+
 @lru_cache(maxsize=32)
 def word_starts(tools: frozenset[str]) -> frozenset[str]:
     """Return the beginnings of the names of tools, by which a word may begin a call in Python. The
     set is empty if there are no tools."""
-    names = {*_spellings(tools), "print", "default_api", "functions", "tools"} if tools else set()
+    names = {*_spellings(tools), *_BEFORE_NAMES} if tools else set()
     return frozenset(name[:end] for name in names for end in range(len(name) + 1))
+
+
+def is_name(word: str, tools: frozenset[str]) -> bool:
+    return word in _spellings(tools)
 
 
 @lru_cache(maxsize=32)
@@ -134,7 +168,19 @@ def call_starts(tools: frozenset[str]) -> re.Pattern[str]:
     """Return the pattern of what may begin a call at a place in words."""
     names = "|".join([*sorted(_spellings(tools)), "print"])
     code = rf"|(?<![\w.])(?:(?:default_api|functions|tools)\.)?(?:{names})\(" if tools else ""
-    return re.compile(rf"[<{{\[`]{code}")
+    known = "|".join(sorted(_spellings(tools)))
+    named = (
+        rf"|(?<![\w.])(?:{known})[`*]*\s*:?\s*[A-Za-z\u273f ]{{0,12}}:?\s*[{{`]" if tools else ""
+    )
+    functools = r"|functools(?=\[)" if tools else ""
+    return re.compile(rf"[<{{\[`]{code}{named}{functools}|(?m:^(?:{'|'.join(_LABELS)}))")
+
+
+def label_start(text: str, near: int) -> int:
+    """Return the place from which the last line may be the beginning of a label, or -1."""
+    at = max(text.rfind("\n") + 1, near)
+    line = text[at:]
+    return at if line and any(one.startswith(line) for one in _LABELS) else -1
 
 
 def _spellings(tools: frozenset[str]) -> set[str]:
@@ -177,8 +223,46 @@ def _json(window: str, tools: frozenset[str], *, within: bool) -> tuple[Found | 
     if within and (empty := re.match(r"\[\s*\]", window)):
         return Found("between", empty[0]), False
     found, is_open = _code(window, tools, within=within)
-    is_mark = any(mark.startswith(window) for mark in _BRACKET_MARKS)
+    is_mark = any(mark.startswith(window.upper()) for mark in _BRACKET_MARKS)
     return found, is_open or is_mark or begins is None
+
+
+def _between(window: str, *, within: bool) -> tuple[Found | None, bool]:
+    if within:
+        return Found("between", window[0]), False
+    apart = re.match(r"[;,]\s*(?=\{)", window)
+    return Found("between", apart[0]) if apart else None, not window[1:].strip()
+
+
+def _word(window: str, tools: frozenset[str], *, within: bool) -> tuple[Found | None, bool]:
+    if within and (call := _CALL_WORD.match(window)):
+        return Found("braces", call[0], call["name"]), False
+    found, is_open = _code(window, tools, within=within)
+    if within and not (found or is_open):
+        return _head(window)
+    if found:
+        return found, False
+    named, may_be_named = _named(window, tools)
+    return named, is_open or may_be_named
+
+
+def _named(window: str, tools: frozenset[str]) -> tuple[Found | None, bool]:
+    """Return a name with its arguments behind it, or a label alone."""
+    if result := _RESULT.match(window):
+        return Found("mark", result[0], is_end=True), False
+    if named := _NAMED.match(window):
+        is_known = named["name"] in _spellings(tools)
+        if is_known or (named["label"] and (named["second"] or "to=" in named["label"])):
+            return Found("name", named[0], named["name"]), False
+    if label := _LABELLED.match(window):
+        return Found("label", label[0]), False
+    if window.startswith("functools["):
+        return Found("mark", "functools"), False
+    if any(one.startswith(window.rstrip()) for one in (*_LABELS, "\u273fRESULT\u273f")):
+        return None, True
+    so_far = _NAMED_SO_FAR.fullmatch(window)
+    is_labelled = window.startswith(_LABELS)
+    return None, bool(so_far and (is_labelled or so_far["name"] in word_starts(tools)))
 
 
 def _head(window: str) -> tuple[Found | None, bool]:
@@ -211,9 +295,12 @@ def _fence(
 def _code(window: str, names: frozenset[str], *, within: bool) -> tuple[Found | None, bool]:
     if code := _CODE.match(window):
         is_call = code["name"] in _spellings(names) or within
+        # Without tools, no name is known. A story has no list of arguments of such a name.
+        is_call = is_call or bool(not names and window[0] == "[" and _UNKNOWN_CODE.match(window))
         return (Found("code", "", code["name"]) if is_call else None), False
     if not (so_far := _CODE_SO_FAR.fullmatch(window)):
         return None, False
+    is_list = not names and window[0] == "[" and bool(_UNKNOWN_NAME.match(window))
     if so_far["inside"]:
-        return None, within or so_far["name"] in _spellings(names)
-    return None, within or so_far["name"] in word_starts(names)
+        return None, within or is_list or so_far["name"] in _spellings(names)
+    return None, within or is_list or so_far["name"] in word_starts(names)

@@ -72,5 +72,6 @@ class Code:
 
 def closing_of(found: Found) -> re.Pattern[str]:
     """Return the pattern of the tag that closes an element or a mark."""
-    tag = re.match(r"<[^\w]*((?:\w+:)?\w+)", found.text)
-    return re.compile(rf"<[^\w<>]*/[^\w<>]*{re.escape(tag[1]) if tag else 'tool_call'}[^\w<>]*>")
+    tag = re.match(r"<[^\w]*(?:DSML[^\w]*)?((?:\w+:)?\w+)", found.text)
+    name = re.escape(tag[1]) if tag else "(?:longcat_)?tool_call"
+    return re.compile(rf"<[^\w<>]*/[^\w<>]*(?:DSML[^\w<>]*)?{name}[^\w<>]*>")

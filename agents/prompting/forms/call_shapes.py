@@ -38,11 +38,20 @@ _NO_CODE = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
 # How many objects or lists may be wrapped around a call.
 _MOST_WRAPPERS = 3
 _PARAMETER = re.compile(
-    r"<(?:\w+:)?(?:parameter|param|arg)(?:\s+name\s*=\s*|\s*=\s*)[\"']?(?P<name>[^\"'<>\s]+)[\"']?[^<>]*>"
-    r"(?P<value>.*?)(?:</(?:\w+:)?(?:parameter|param|arg)>|(?=<(?:\w+:)?param)|\Z)"
-    r"|<arg_key>(?P<key>[^<>]*)</arg_key>\s*<arg_value>(?P<said>.*?)(?:</arg_value>|\Z)",
+    r"<(?:\w+:|[|\uff5c]DSML[|\uff5c])?(?:parameter|param|arg)(?:\s+name\s*=\s*|\s*=\s*)[\"']?(?P<name>[^\"'<>\s]+)[\"']?[^<>]*>"
+    r"(?P<value>.*?)(?:</(?:\w+:|[|\uff5c]DSML[|\uff5c])?(?:parameter|param|arg)>"
+    r"|(?=<(?:\w+:)?param)|\Z)"
+    r"|<(?:longcat_)?arg_key>(?P<key>[^<>]*)</(?:longcat_)?arg_key>\s*"
+    r"<(?:longcat_)?arg_value>(?P<said>.*?)(?:</(?:longcat_)?arg_value>|\Z)",
     re.DOTALL,
 )
+
+_NAME_ELEMENT = re.compile(r"<((?:tool_)?name)>\s*(?P<name>[\w.:/-]{1,100})\s*</\1>\s*")
+_ARGUMENTS_ELEMENT = re.compile(
+    r"<(arguments|parameters|args|input)>(?P<inside>.*?)(?:</\1>|\Z)", re.DOTALL
+)
+_MARKED_TEXT = re.compile(r"(?:<escape>|<\|\"\|>)(.*?)(?:<escape>|<\|\"\|>)", re.DOTALL)
+_ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 
 Parameters = Mapping[str, Mapping[str, Any]]
 
@@ -108,6 +117,29 @@ def call_in_element(name: str, inside: str, tools: Parameters) -> ToolCall:
     return call_of(meant, read_element(inside, meant, schema) if schema else inside, tools)
 
 
+def with_quotes(braces: str) -> str:
+    """Return arguments as JSON whose texts stand between marks, as Gemma writes them."""
+    return _MARKED_TEXT.sub(lambda text: json.dumps(text[1]), braces)
+
+
+def call_in_attributes(name: str, tag: str, tools: Parameters) -> ToolCall:
+    """Return the call of an element that has nothing inside, and may have attributes."""
+    said = {key: html.unescape(one or two) for key, one, two in _ATTRIBUTE.findall(tag)}
+    said = {key: value for key, value in said.items() if key != "name"}
+    if len(said) == 1 and folded(next(iter(said))) in _ARGUMENTS:
+        return call_of(name, next(iter(said.values())), tools)
+    return call_of(name, said, tools)
+
+
+def calls_in_elements(inside: str, tools: Parameters) -> list[ToolCall]:
+    """Return the call in elements for the name and for the arguments."""
+    named = _NAME_ELEMENT.search(inside)
+    if not named:
+        return []
+    found = _ARGUMENTS_ELEMENT.search(inside, named.end())
+    return [call_in_element(named["name"], found["inside"] if found else "", tools)]
+
+
 def calls_in_code(code: str, tools: Parameters) -> list[ToolCall]:
     """Return the calls in lines of Python, such as `go(to="the quay")`."""
     calls = []
@@ -115,8 +147,9 @@ def calls_in_code(code: str, tools: Parameters) -> list[ToolCall]:
         for node in ast.walk(ast.parse(code.strip())):
             if isinstance(node, ast.Call):
                 name = name_meant(ast.unparse(node.func), tools)
-                if name in tools:
-                    calls.append(call_of(name, _keywords(node, tools[name]), tools))
+                if name in tools or not tools:
+                    schema = tools.get(name, {"properties": {}})
+                    calls.append(call_of(name, _keywords(node, schema), tools))
     except _NO_CODE:
         return []
     return calls

@@ -20,17 +20,22 @@ from agents.prompting.forms.call_marks import (
     Found,
     call_starts,
     find_here,
+    is_name,
+    label_start,
     unfinished_mark,
     word_starts,
 )
 from agents.prompting.forms.call_runs import LONGEST_CODE, Code, Run, closing_of
 from agents.prompting.forms.call_shapes import (
     Said,
+    call_in_attributes,
     call_in_element,
     call_of,
     calls_in_code,
+    calls_in_elements,
     may_become_call,
     said_in,
+    with_quotes,
 )
 from agents.prompting.forms.json_scanning import LOOK_AHEAD, JsonScan
 from agents.prompting.forms.tool_arguments import ARGUMENT_KEYS
@@ -43,7 +48,9 @@ from agents.providers.tool_calls import MOST_ARGUMENTS, MOST_CALLS, TOO_MANY
 # again for each piece, the time would grow with the square of the object's length.
 _GROWTH = 1 / 64
 _FENCE_END = re.compile(r"```+")
-_LAST_WORD = re.compile(r"(?<![\w.])[A-Za-z][\w.]*\Z")
+# The last word, with what may stand between a name and its arguments.
+_LAST_WORD = re.compile(r"(?<![\w.])([A-Za-z][\w.]*)([`*]*\s*:?\s*)\Z")
+_BRACES_END = re.compile(r"<end_function_call>|</?\|?/?tool_call\|?>|\Z")
 # What may stand at the end of an answer that breaks off within calls.
 _FRAGMENT = re.compile(r"[<\[][^>\n]{0,100}|(?:\S{1,100}\s*)?(?:`{1,3}\w{0,20}\s*)?[\[{]{0,2}\s*")
 _MARK_BEGIN = re.compile(r"<\S{0,60}")
@@ -165,12 +172,19 @@ class AnswerReader:
     def _until_name(self) -> int:
         """Return the place up to which the text can be shown: before a word that may become the
         name of a tool, or its end."""
-        if self._is_over or not self._names:
+        if self._is_over:
             return len(self._text)
         near = max(self._at, len(self._text) - LOOK_AHEAD)
+        if (label := label_start(self._text, near)) >= 0:
+            return label
+        if not self._names:
+            return len(self._text)
         word = _LAST_WORD.search(self._text, near)
-        is_start = word and word[0].rpartition(".")[2] in word_starts(self._names)
-        return word.start() if word and is_start else len(self._text)
+        if word is None:
+            return len(self._text)
+        name = word[1].rpartition(".")[2]
+        is_start = is_name(name, self._names) if word[2] else name in word_starts(self._names)
+        return word.start() if is_start else len(self._text)
 
     def _is_unfinished_mark(self) -> bool:
         rest = self._text[self._at :]
@@ -212,13 +226,15 @@ class AnswerReader:
             if found is None and mark.kind == "mark" and mark.text[0] == "<" and not mark.is_end:
                 yield from self._read_between(run, closing_of(mark))
                 return
-            if not (run.is_within or (found and found.kind == "mark" and found.is_end)):
+            goes_on = mark.kind in ("name", "label", "between") or run.is_within
+            if not (goes_on or (found and (found.kind == "between" or found.is_end))):
                 return
 
     def _read_found(self, run: Run, found: Found) -> Waiting[None]:
         match found.kind:
             case "mark":
-                run.is_within, run.mark, run.has_mark = not found.is_end, found.name, True
+                run.is_within = run.in_fence or not found.is_end
+                run.mark, run.has_mark = found.name, True
             case "fence" if found.name in TOOL_FENCES and not run.in_fence:
                 yield from self._read_between(run, _FENCE_END)
             case "fence":
@@ -231,6 +247,8 @@ class AnswerReader:
                 yield from self._read_code(run)
             case "element":
                 yield from self._read_element(run, found)
+            case "braces":
+                yield from self._read_braces(run, found)
 
     def _read_between(self, run: Run, closing: re.Pattern[str]) -> Waiting[None]:
         """Read what stands in a fence for calls or between two marks, in whichever form. If nothing
@@ -251,6 +269,7 @@ class AnswerReader:
         reader = self._inner_reader()
         reader.take(inside)
         calls = [*reader.end().calls] or calls_in_code(inside, self._tools)
+        calls = calls or calls_in_elements(inside, self._tools)
         run.said.append(Said(calls, is_whole=bool(calls)))
 
     def _skip_space(self, run: Run) -> Waiting[None]:
@@ -328,7 +347,7 @@ class AnswerReader:
         name = found.name or run.name
         run.name = ""
         if found.is_end:
-            run.said.append(Said([call_in_element(name, "", self._tools)]))
+            run.said.append(Said([call_in_attributes(name, found.text, self._tools)]))
             return
         closing = closing_of(found)
         parts: list[str] = []
@@ -355,6 +374,21 @@ class AnswerReader:
             run.is_broken = not (inside.strip()[:1] == "{" and scan.is_closed)
         whole = [] if run.is_broken else [call_in_element(name, inside, self._tools)]
         run.said.append(Said(whole, is_whole=not run.is_broken))
+
+    def _read_braces(self, run: Run, found: Found) -> Waiting[None]:
+        """Read arguments whose texts stand between marks, up to the mark behind them."""
+        while True:
+            window = self._text[self._at : self._at + MOST_ARGUMENTS]
+            end = _BRACES_END.search(window)
+            if (end and end[0]) or self._is_over or len(window) == MOST_ARGUMENTS:
+                break
+            yield
+        inside = self._take(run, self._at + end.start() if end else len(self._text))
+        scan = JsonScan()
+        scan.take(with_quotes(inside), 0, is_over=True)
+        value = scan.value() if scan.is_closed else None
+        calls = [call_of(found.name, value, self._tools)] if isinstance(value, dict) else []
+        run.said.append(Said(calls, is_whole=bool(calls)))
 
     def _settle(self, run: Run) -> None:
         """Take the calls of a run, or show it as words if it has none."""

@@ -135,6 +135,8 @@ def _value_meant(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def _list_meant(value: Any, items: Mapping[str, Any]) -> Any:
+    if isinstance(value, list) and len(value) == 1 and str(value[0]).strip()[:1] == "[":
+        value = value[0]
     if isinstance(value, str):
         inner = decoded(value) if value.strip()[:1] == "[" else value
         value = inner if isinstance(inner, list) else [value] if value.strip() else []

@@ -92,6 +92,43 @@ FORMS = {
     "GLM": "<tool_call>moveToLocation\n<arg_key>destination</arg_key>\n<arg_value>the quay"
     "</arg_value>\n<arg_key>narrativeTime</arg_key>\n<arg_value>Night</arg_value>\n</tool_call>",
 }  # fmt: skip
+FURTHER = {
+    "label": f"Action: moveToLocation\nAction Input: {_ARGUMENTS}",
+    "label before": f"Tool call: {_J}",
+    "label and fence": f"Action: ```json\n[{_J}]\n```",
+    "name before": f"moveToLocation {_ARGUMENTS}",
+    "name and colon": f"moveToLocation:\n{_ARGUMENTS}",
+    "functools": f"functools[{_J}]",
+    "flowers": "\u273fFUNCTION\u273f: moveToLocation\n"
+    f"\u273fARGS\u273f: {_ARGUMENTS}\n\u273fRESULT\u273f",
+    "channel without marks": f"commentary to=functions.moveToLocation json{_ARGUMENTS}",
+    "python_start": f"<|python_start|>[{_CODE}]<|python_end|>",
+    "plugin": f"<|action_start|><|plugin|>{_J}<|action_end|>",
+    "DSML": "<\uff5cDSML\uff5cfunction_calls>\n<\uff5cDSML\uff5cinvoke name=\"moveToLocation\">\n"
+    '<\uff5cDSML\uff5cparameter name="destination" string="true">the quay'
+    "</\uff5cDSML\uff5cparameter>\n"
+    '<\uff5cDSML\uff5cparameter name="narrativeTime">Night</\uff5cDSML\uff5cparameter>\n'
+    "</\uff5cDSML\uff5cinvoke>\n</\uff5cDSML\uff5cfunction_calls>",
+    "escapes": "<start_function_call>call:moveToLocation{destination:<escape>the quay<escape>,"
+    "narrativeTime:<escape>Night<escape>}<end_function_call>",
+    "bars for quotes": '<|tool_call>call:moveToLocation{destination:<|"|>the quay<|"|>,'
+    'narrativeTime:<|"|>Night<|"|>}<tool_call|>',
+    "name in an element": "<tool_call><name>moveToLocation</name>"
+    f"<arguments>{_ARGUMENTS}</arguments></tool_call>",
+    "invoke without a name": "<function_calls><invoke><tool_name>moveToLocation</tool_name>"
+    "<parameters><destination>the quay</destination><narrativeTime>Night</narrativeTime>"
+    "</parameters></invoke></function_calls>",
+    "attributes": '<moveToLocation destination="the quay" narrativeTime="Night"/>',
+    "long cat": "<longcat_tool_call>moveToLocation\n"
+    "<longcat_arg_key>destination</longcat_arg_key>\n<longcat_arg_value>the quay"
+    "</longcat_arg_value>\n<longcat_arg_key>narrativeTime"
+    "</longcat_arg_key>\n<longcat_arg_value>Night</longcat_arg_value>\n</longcat_tool_call>",
+    "fenced element": f"```xml\n<tool_call>{_J}</tool_call>\n```",
+    "a bracket too many": f"<tool_call>{_J}}}</tool_call>",
+    "small letters": f"[tool_calls] [{_J}]",
+}  # fmt: skip
+# Those of them that need the name of a tool.
+_BY_NAME = ("name before", "name and colon", "functools", "attributes")
 # Forms that say by themselves that they are calls, whichever tools there are.
 PLAIN = [
     name
@@ -111,13 +148,13 @@ def meant(end: AnswerEnd) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", [*FORMS, *FURTHER])
 @given(prose, places)
 def test_a_call_in_any_form_is_found_and_its_words_are_kept(
     name: str, before: str, at: list[int]
 ) -> None:
     after = "" if name == "no last bracket" else "\n\nThe sea lies still."
-    answer = f"{before}\n\n{FORMS[name]}{after}"
+    answer = f"{before}\n\n{(FORMS | FURTHER)[name]}{after}"
     shown, end = read(AnswerReader(TOOLS), cut(answer, at))
     assert shown.split() == f"{before}{after}".split()
     assert meant(end) == [("moveToLocation", MEANT)]
@@ -137,9 +174,10 @@ def test_several_calls_and_words_between_them_do_not_depend_on_the_pieces(
     assert (pieces, again.calls, again.problem) == (whole, end.calls, end.problem)
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("name", [*PLAIN, *(FURTHER.keys() - set(_BY_NAME))])
 def test_an_agent_without_tools_shows_no_call_either(name: str) -> None:
-    for pieces in ([f"I nod.\n{FORMS[name]}"], list(f"I nod.\n{FORMS[name]}")):
+    form = (FORMS | FURTHER)[name]
+    for pieces in ([f"I nod.\n{form}"], list(f"I nod.\n{form}")):
         shown, end = read(AnswerReader(), pieces)
         assert shown.strip() == "I nod."
         assert end.calls or end.problem
@@ -165,6 +203,10 @@ def test_a_call_that_breaks_off_is_not_shown(name: str) -> None:
         "The screen says <tool_call> and nothing follows, not even <b>this</b>.",
         "advanceTime is a word, and moveToLocation(s) too.",
         '[{"heron": 2}, {"gull": 1}]',
+        "Action: I jump!",
+        "Tool: a hammer.\nCall: nobody.\nFunction: none",
+        "The tool is advanceTime: it waits.",
+        "[I look around](slowly) and {so on}; then [x_y] more.",
     ],
 )
 def test_words_that_are_no_call_stay_as_they_are(text: str) -> None:
