@@ -26,7 +26,7 @@ BESIDE_PLAY = (
     *("Who knows the places", "What happened meanwhile", "Talk out of sight"),
     "Report of the talk",
 )
-NARRATOR, MEMORY = "Narrator", "8"
+NARRATOR, MEMORY = "Narrator of the world", "8"
 
 
 def main() -> int:

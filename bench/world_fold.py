@@ -35,12 +35,18 @@ Change = tuple[str, dict[str, Any]]
 def main(turns: int) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
     django.setup()
-    from agents.modes import world_now
-    from explorer.ready import begin_ready
+    from agents.flows.locking import lock_without_a_model
+    from agents.mode_fields import save_mode_setup
+    from agents.modes import begin_chapter, world_now
+    from explorer.ready import find_ready
     from sessions.models import Session
     from sessions.world import changes_that_count
 
-    pk = begin_ready("last-ferry").pk
+    pk = begin_chapter("The Last Ferry", mode="explorer").pk
+    # Without its opening, which would be the first turn.
+    setup = find_ready("last-ferry").setup.model_copy(update={"opening": ""})
+    save_mode_setup(pk, setup.model_dump(mode="json"))
+    lock_without_a_model(pk)
     play(Session.objects.get(pk=pk), turns)
 
     def read() -> None:

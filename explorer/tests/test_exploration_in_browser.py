@@ -69,7 +69,7 @@ def test_an_exploration_is_played_on_its_page(page: Page, program: ScriptedProgr
 
     # Continue has a number and no words.
     page.get_by_role("button", name="Continue").click()
-    expect(transcript).to_contain_text("So it goes: (The player waits")
+    expect(transcript).to_contain_text("So it goes: (The player says")
     expect_idle(page)
     say(page, 7, LINES[6])
     expect(page.locator(".view-place")).to_have_text(INN)
