@@ -152,7 +152,7 @@ class TestCells:
         Tab1Inputs.objects.filter(session=fresh).update(mode_setup={"oil": 99, "rules": "None."})
         html = get_page(client, fresh, "world")
         assert "Some of what was set up does not fit this way to play any more." in html
-        assert "oil: Input should be less than or equal to 20" in html
+        assert "oil: must be at most 20" in html
         assert by_id(html, "setup-oil").attributes["value"] == "99"
         client.post(address(fresh, "save-world"), {"setup.oil": "19"})
         assert setup_of(get_chapter(fresh.pk)) == Tower(oil=19, rules="None.")
