@@ -186,6 +186,11 @@ class Mode:
     title_in: Callable[[Any], str] = lambda setup: ""
     # What a request of the mode has, as the end of a sentence, for the pages that say what is sent.
     sends: str = ""
+    # A function that begins a chapter from a file of the mode's own, or returns None if the content
+    # is no such file. It raises InvalidInput for one that does not fit. `own_file` is what the home
+    # page calls such a file.
+    begins_from: Callable[[bytes], Session | None] = _adds_nothing
+    own_file: str = ""
     # A function that returns the lock, in the form in which agent 0 returns it, so that no model is
     # called. It raises InvalidInput if there is nothing to play.
     lock_of: Callable[[Session], dict[str, Any]] | None = None

@@ -9,6 +9,7 @@ from explorer.narrator import NARRATOR_AGENT, SENDS, answers, headings, words_of
 from explorer.outcome import EVENT_KINDS, concludes, outcome
 from explorer.places import RESOLVER_AGENT
 from explorer.retelling import RETELLING_LAYERS
+from explorer.scenario_file import begin_from
 from explorer.setup import Exploration, beginning_of, follow_new_names, opening_of, title_in
 from explorer.simulation import (
     DIALOGUE_AGENT,
@@ -50,6 +51,8 @@ MODE = Mode(
     cast_of=cast_of,
     title_in=title_in,
     sends=SENDS,
+    begins_from=begin_from,
+    own_file="a scenario",
     lock_of=lock_of,
     opening_of=opening_of,
     beginning_of=beginning_of,

@@ -24,12 +24,14 @@ from sessions.exceptions import InvalidInput
 from sessions.text import tidied
 from storyengine.web.render import go, show
 from storyengine.web.saved_first import save_first
+from world.names import normalized
 
 Setup = dict[str, Any]
 _OF_PERSONA = ("name", "pronouns", "seen_as", "description")
 # The fields by which the user tells the entries of lists apart, with the numbers of the addresses.
 _SHOWN = (
     *("places.{place}.name", "people.{person}.name", "people.{person}.knowledge.{fact}.content"),
+    "people.{person}.relationships.{tie}.name",
     *("talk.{example}.text", "lorebook.entries.{entry}.content", "output_rules.{rule}.pattern"),
 )
 
@@ -115,6 +117,8 @@ def _add_place(setup: Setup) -> None:
 
 def _remove_place(setup: Setup, place: int) -> None:
     gone = setup["places"].pop(place)["name"]
+    for other in setup["places"]:
+        other["ways"] = [way for way in other["ways"] if normalized(way) != normalized(gone)]
     for one in setup["people"]:
         if one["location"] == gone:
             one["location"] = ""
@@ -145,6 +149,14 @@ def _be_oneself(setup: Setup) -> None:
 
 def _add_fact(setup: Setup, person: int) -> None:
     setup["people"][person]["knowledge"].append({"content": ""})
+
+
+def _add_tie(setup: Setup, person: int) -> None:
+    setup["people"][person]["relationships"].append({"name": ""})
+
+
+def _remove_tie(setup: Setup, person: int, tie: int) -> None:
+    setup["people"][person]["relationships"].pop(tie)
 
 
 def _add_talk(setup: Setup) -> None:
@@ -187,6 +199,8 @@ add_lore = _changing(_add_lore, "lore")
 remove_lore = _changing(_remove_lore, "lore")
 add_rule = _changing(_add_rule, "rules")
 remove_rule = _changing(_remove_rule, "rules")
+add_tie = _changing(_add_tie, "people")
+remove_tie = _changing(_remove_tie, "people")
 add_fact = _changing(_add_fact, "people")
 remove_fact = _changing(_remove_fact, "people")
 

@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from agents.exceptions import BadSetup
 from agents.mode_fields import save_mode_setup
+from agents.modes import begin_chapter
 from explorer.setup import (
     MOST_ALIASES,
     MOST_DEEDS,
@@ -25,7 +26,7 @@ from explorer.setup import (
 )
 from explorer.setup_parts import Line, Name, Pronouns, Text, Title
 from sessions.access import get_chapter, lock_chapter
-from sessions.chapters import LOCKED, is_setup_open
+from sessions.chapters import LOCKED, free_title, is_setup_open
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.models import Session
 from sessions.payloads import MAX_DEPTH, problem_in_words
@@ -33,6 +34,8 @@ from world.state import Source
 
 MOST_BYTES = 1_000_000
 MOST_IN_FILE = 100
+# Keys by which a file is known to be a scenario.
+_OF_A_SCENARIO = frozenset({"locations", "characters", "playerStartingLocation"})
 
 
 class _Part(BaseModel):
@@ -133,6 +136,21 @@ def parse_scenario(content: bytes, *, before: Exploration) -> Exploration:
     if not isinstance(read, dict):
         raise BadSetup([((), "the file is no JSON object")])
     return read_scenario(read, before=before)
+
+
+@transaction.atomic
+def begin_from(content: bytes) -> Session | None:
+    """Begin an exploration from a scenario file, on Tab 1. Returns None for a file of another kind.
+    Raises BadSetup."""
+    try:
+        read = json.loads(content) if len(content) <= MOST_BYTES else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(read, dict) or not read.keys() & _OF_A_SCENARIO or "format" in read:
+        return None
+    setup = read_scenario(read, before=Exploration())
+    chapter = begin_chapter(setup.title and free_title(setup.title), mode="explorer")
+    return save_mode_setup(chapter.pk, setup.model_dump(mode="json"))
 
 
 def write_scenario(setup: Exploration) -> dict[str, Any]:

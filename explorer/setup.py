@@ -21,6 +21,7 @@ from explorer.setup_parts import (
     Text,
     Title,
     is_stored,
+    lines_of,
     none_if_empty,
 )
 from sessions.cast import clean_person
@@ -53,7 +54,7 @@ class PlaceSetup(Part):
     name: Name
     description: Text = ""
     # The names of the places to which a way is known.
-    ways: list[Name] = Field([], max_length=MOST_WAYS)
+    ways: Annotated[list[Name], BeforeValidator(lines_of)] = Field([], max_length=MOST_WAYS)
     # The name of the same place in the chapter before, or "".
     was: Name = ""
 
@@ -84,7 +85,7 @@ class PersonSetup(Part):
     )
     knowledge: list[KnownSetup] = Field([], max_length=MOST_FACTS)
     relationships: list[TieSetup] = Field([], max_length=MOST_PEOPLE)
-    aliases: list[Name] = Field([], max_length=MOST_ALIASES)
+    aliases: Annotated[list[Name], BeforeValidator(lines_of)] = Field([], max_length=MOST_ALIASES)
     pronouns: Pronouns = ""
     # The name of the same person in the chapter before, or "".
     was: Name = ""
@@ -112,7 +113,7 @@ class Exploration(Part):
     style: Text = ""
     # What the story opens with, and what the player could do first.
     opening: Text = ""
-    deeds: list[Line] = Field([], max_length=MOST_DEEDS)
+    deeds: Annotated[list[Line], BeforeValidator(lines_of)] = Field([], max_length=MOST_DEEDS)
     # What a chapter that goes on from another one is about.
     about: Text = ""
     # Whether Tab 1 has all that the people know and are to each other from the chapter before.
@@ -199,7 +200,9 @@ def follow_new_names(before: dict[str, Any], now: dict[str, Any]) -> None:
     changed."""
     places, people = (_new_names(before[key], now[key]) for key in ("places", "people"))
     for place in now["places"]:
-        place["ways"] = [places.get(way, way) for way in place.get("ways", [])]
+        ways = lines_of(place.get("ways", []))
+        if isinstance(ways, list):
+            place["ways"] = [places.get(way, way) for way in ways]
     for one in now["people"]:
         one["location"] = places.get(one["location"], one["location"])
         for tie in one.get("relationships", []):

@@ -51,6 +51,13 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+def lines_of(value: object) -> object:
+    """Return the lines of a form's text as a list, without empty ones and without repetitions."""
+    if not isinstance(value, str):
+        return value
+    return list(dict.fromkeys(filter(None, (line.strip() for line in value.splitlines()))))
+
+
 def none_if_empty(value: object) -> object:
     """Return None for the empty choice of a form."""
     return None if value == "" else value

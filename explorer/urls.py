@@ -22,6 +22,8 @@ urlpatterns = [
     path("<uuid:session_id>/rules/<int:rule>/remove", pages.remove_rule, name="remove-rule"),
     path("<uuid:session_id>/lore", pages.add_lore, name="add-lore"),
     path("<uuid:session_id>/lore/<int:entry>/remove", pages.remove_lore, name="remove-lore"),
+    path(f"{_PERSON}/ties", pages.add_tie, name="add-tie"),
+    path(f"{_PERSON}/ties/<int:tie>/remove", pages.remove_tie, name="remove-tie"),
     path(f"{_PERSON}/facts", pages.add_fact, name="add-fact"),
     path(f"{_PERSON}/facts/<int:fact>/remove", pages.remove_fact, name="remove-fact"),
 ]

@@ -8,7 +8,7 @@ from django import template
 from explorer.ready import ReadyScenario, ready_scenarios
 from explorer.view import PlayersView
 from sessions.models import Session
-from world.state import World
+from world.state import SOURCES, Source, World
 
 register = template.Library()
 
@@ -20,6 +20,13 @@ _CHANCES = {
     "0.25": "one turn in four",
     "0.1": "one turn in ten",
     "0.0": "never by chance",
+}
+
+
+_SOURCES: dict[Source, str] = {
+    "witnessed": "saw or heard it",
+    "told": "was told",
+    "inferred": "made it out",
 }
 
 
@@ -66,6 +73,18 @@ def chances_with(chance: float | None) -> list[tuple[str, str]]:
 @register.simple_tag
 def view_of(world: World, chapter: Session) -> PlayersView:
     return PlayersView(world, chapter)
+
+
+@register.filter
+def as_lines(texts: list[str]) -> str:
+    """Return the texts as a field of several lines shows them."""
+    return "\n".join(texts)
+
+
+@register.simple_tag
+def sources() -> list[tuple[str, str]]:
+    """Return how somebody can have come to know something, with the label of each."""
+    return [(one, _SOURCES[one]) for one in SOURCES]
 
 
 @register.filter

@@ -177,3 +177,58 @@ def test_enter_in_a_field_presses_no_button_of_a_list(client: Client, chapter: S
     first, second = re.findall(r"<button[^>]*>", form)[:2]
     assert "formaction" not in first + second
     assert "disabled" in second
+
+
+def test_ways_other_names_pronouns_ties_and_sources_are_edited(
+    client: Client, chapter: Session
+) -> None:
+    press(client, chapter, "ready/last-ferry")
+    press(client, chapter, "people/1/ties")
+    fields = {
+        "setup.places.3.ways": "The Landing\n\nThe Mill\nThe Landing",
+        "setup.people.1.aliases": "the boy\nIbsen",
+        "setup.people.1.pronouns": "they/them",
+        "setup.people.1.relationships.0.name": "Osk Brandt",
+        "setup.people.1.relationships.0.description": "Feeds them.",
+        "setup.people.1.knowledge.0.source": "told",
+        "setup.deeds": "I wait.\nI run.",
+    }
+    saved = f"/chapters/{chapter.pk}/world/save"
+    assert client.post(saved, fields).status_code == 302
+    setup = exploration_of(Session.objects.get())
+    ib = setup.people[1]
+    assert setup.places[3].ways == ["The Landing", "The Mill"]
+    assert (ib.aliases, ib.pronouns) == (["the boy", "Ibsen"], "they/them")
+    assert [(one.name, one.description) for one in ib.relationships] == [
+        ("Osk Brandt", "Feeds them.")
+    ]
+    assert ib.knowledge[0].source == "told"
+    assert setup.deeds == ["I wait.", "I run."]
+    html = get_page(client, chapter, "world")
+    assert "Ibsen" in html
+    # The whole page, as a browser without scripts sends it, changes nothing.
+    assert client.post(saved, fields_of(html, "setup")).status_code == 302
+    assert exploration_of(Session.objects.get()) == setup
+    # Ties follow new names, and a way that leads nowhere is refused.
+    client.post(saved, {"setup.people.0.name": "Oskar"})
+    assert exploration_of(Session.objects.get()).people[1].relationships[0].name == "Oskar"
+    assert client.post(saved, {"setup.places.0.ways": "Nowhere"}).status_code == 422
+    setup = press(client, chapter, "people/1/ties/0/remove")
+    assert setup.people[1].relationships == []
+    setup = press(client, chapter, "places/1/remove")
+    assert setup.places[2].ways == ["The Mill"]
+
+
+def test_the_home_page_begins_an_exploration_from_a_scenario_file(client: Client) -> None:
+    def send(content: bytes) -> int:
+        return client.post("/chapters/import", {"file": SimpleUploadedFile("it.json", content)}).status_code
+
+    scenario = {"title": "Mine", "characters": [{"name": "Osk"}]}
+    assert send(json.dumps(scenario | {"characters": [{"name": ""}]}).encode()) == 422
+    assert send(b'{"something": 1}') != 302
+    assert not Session.objects.exists()
+    assert send(json.dumps(scenario).encode()) == 302
+    chapter = Session.objects.get()
+    assert (chapter.mode, chapter.title, chapter.state) == ("explorer", "Mine", "DRAFT_TAB1")
+    assert [one.name for one in exploration_of(chapter).people] == ["Osk"]
+    assert "a scenario" in client.get("/").content.decode()

@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from agents.modes import all_modes
 from sessions.access import get_chapter
 from sessions.exceptions import InvalidInput
 from sessions.stories import get_story, title_of
@@ -34,7 +35,8 @@ def export_story_file(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse
 
 @require_POST
 def import_file(request: HttpRequest) -> HttpResponse:
-    """Import a chapter or a story. The file says which of them it is."""
+    """Import a chapter or a story, or begin a chapter from a file of a mode's own. The file says
+    which of them it is."""
     upload = request.FILES.get("file")
     if upload is None:
         raise InvalidInput("Choose the file of an exported chapter or story, then import it.")
@@ -43,5 +45,8 @@ def import_file(request: HttpRequest) -> HttpResponse:
     if is_story(content):
         import_story(content)
         return go(request, home())
+    own = (mode.begins_from(content) for mode in all_modes())
+    if begun := next(filter(None, own), None):
+        return go(request, reverse("pages:world", args=[begun.pk]))
     chapter = import_chapter(content)
     return go(request, reverse("pages:chapter", args=[chapter.pk]))

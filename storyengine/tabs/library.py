@@ -36,6 +36,7 @@ def library(request: HttpRequest) -> HttpResponse:
     host, is_embedded = provider_host(), uses_embedded([WORLD_SUMMARY])
     context = {
         "shelf": read_shelf(asked, request.GET.get("page")),
+        "own_files": [mode.own_file for mode in all_modes() if mode.own_file],
         "all_address": Asked().address(),
         "search_limit": SEARCH_CHAR_LIMIT,
         "undos": Undos.read(request.GET),
