@@ -82,6 +82,22 @@ class Beginning:
     deeds: Sequence[str] = ()
 
 
+@dataclass(frozen=True)
+class Finished:
+    """A finished beginning of a mode, which a client of the API can begin by its name. `people` are
+    the names of those who are in it, with what others see of them. `begin` makes a chapter in play,
+    and `open` one whose Tab 1 can be changed; both take the title, or "" for its own."""
+
+    name: str
+    title: str
+    premise: str
+    people: Sequence[tuple[str, str, str]]
+    prompt_count: int
+    next_words: str
+    begin: Callable[[str], Session]
+    open: Callable[[str], Session]
+
+
 def _copies_setup(before: Session, chapter: Session) -> HandedOn:
     return HandedOn()
 
@@ -151,6 +167,8 @@ class Mode:
     # The name of a template with other ways to begin such a chapter, for the page that offers the
     # mode.
     beginnings: str = ""
+    # A function that returns the finished beginnings which the API offers beside the starters.
+    finished: Callable[[], Sequence[Finished]] = lambda: ()
     # The name of a template with one of them, for a home page without stories.
     card: str = ""
     # The style sheet of `cells` and `panel`, as the tag `static` names it.

@@ -148,8 +148,10 @@ def world_now(chapter: Session) -> Any:
 
 
 def world_after(chapter: Session, number: int) -> Any:
-    """Return the world after this turn, with the acts that followed it. Raises UnknownTurn."""
-    find_turn(chapter, number)
+    """Return the world after this turn, with the acts that followed it. 0 means the world in which
+    the chapter begins. Raises UnknownTurn."""
+    if number:
+        find_turn(chapter, number)
     return _fold(chapter, changes_that_count(chapter, before=number + 1))
 
 

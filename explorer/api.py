@@ -1,13 +1,14 @@
 """The world and the scenario of an exploration as JSON."""
 
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest
-from ninja import Body, Router
+from ninja import Router
 
 from agents.modes import world_after, world_now
-from explorer.scenario_file import read_scenario, replace_scenario, write_scenario
+from explorer.documents import WorldDocument
+from explorer.scenario_file import Scenario, parse_scenario, replace_scenario, write_scenario
 from explorer.setup import check_exploration, exploration_of
 from sessions.access import get_chapter
 from sessions.models import Session
@@ -16,30 +17,41 @@ from world.document import write_world
 chapter_router = Router(tags=["Explorer"])
 
 
-@chapter_router.get("/session/{uuid:session_id}/scenario", response=dict[str, Any])
+@chapter_router.get("/session/{uuid:session_id}/scenario", response=Scenario, by_alias=True)
 def get_scenario(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """Return the scenario of an exploration, as `PUT` takes it."""
     return write_scenario(exploration_of(_exploration(session_id)))
 
 
-@chapter_router.put("/session/{uuid:session_id}/scenario", response=dict[str, Any])
-def put_scenario(
-    request: HttpRequest, session_id: UUID, body: Annotated[dict[str, Any], Body()]
-) -> dict[str, Any]:
+@chapter_router.put(
+    "/session/{uuid:session_id}/scenario",
+    response=Scenario,
+    by_alias=True,
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Scenario"}}},
+        }
+    },
+)
+def put_scenario(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """Replace the scenario of an exploration.
 
     Only names are required. What is left out means known, and at the starting place. A place that
     is named but not listed is added. Without `isPlayer` the persona of Tab 1 is the player.
-    422 names the fields that do not fit, and nothing is changed. 409 after the lock.
+    422 names the fields that do not fit, and nothing is changed; also for a body that is no JSON
+    object. 409 after the lock.
     """
-    saved = replace_scenario(session_id, lambda before: read_scenario(body, before=before))
+    # The body is read as a file is, so that a broken one is refused in the same way.
+    content = request.body
+    saved = replace_scenario(session_id, lambda before: parse_scenario(content, before=before))
     return write_scenario(exploration_of(saved))
 
 
-@chapter_router.get("/session/{uuid:session_id}/world", response=dict[str, Any])
+@chapter_router.get("/session/{uuid:session_id}/world", response=WorldDocument)
 def get_world(request: HttpRequest, session_id: UUID, turn: int | None = None) -> dict[str, Any]:
-    """Return the world of an exploration as it is now, or as it was after a turn. Hidden people and
-    what everybody knows are included."""
+    """Return the world of an exploration as it is now, or as it was after a turn; `turn=0` is the
+    beginning. Hidden people and what everybody knows are included."""
     chapter = _exploration(session_id)
     world = world_now(chapter) if turn is None else world_after(chapter, turn)
     document = write_world(world)

@@ -8,6 +8,7 @@ from explorer.lock import cast_of, lock_of
 from explorer.narrator import NARRATOR_AGENT, SENDS, answers, headings, words_of
 from explorer.outcome import EVENT_KINDS, concludes, outcome
 from explorer.places import RESOLVER_AGENT
+from explorer.ready import finished
 from explorer.retelling import RETELLING_LAYERS
 from explorer.scenario_file import begin_from
 from explorer.setup import Exploration, beginning_of, follow_new_names, opening_of, title_in
@@ -51,6 +52,7 @@ MODE = Mode(
     cast_of=cast_of,
     title_in=title_in,
     sends=SENDS,
+    finished=finished,
     begins_from=begin_from,
     own_file="a scenario",
     lock_of=lock_of,

@@ -3,13 +3,14 @@ file in the folder `scenarios`."""
 
 import json
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from django.db import transaction
 
 from agents.flows.locking import lock_without_a_model
+from agents.mode_declarations import Finished
 from agents.mode_fields import save_mode_setup
 from agents.modes import begin_chapter
 from explorer.scenario_file import read_scenario
@@ -67,9 +68,30 @@ def find_ready(name: str) -> ReadyScenario:
     return found
 
 
+def finished() -> list[Finished]:
+    """Return the finished scenarios as the API offers them."""
+    return [
+        Finished(
+            one.name,
+            one.title,
+            one.premise,
+            [
+                (person.name, person.pronouns, person.description)
+                for person in one.setup.people
+                if person.is_discovered
+            ],
+            prompt_count=1 if one.setup.opening else 0,
+            next_words=next(iter(one.setup.deeds), ""),
+            begin=partial(begin_ready, one.name),
+            open=partial(open_ready, one.name),
+        )
+        for one in ready_scenarios()
+    ]
+
+
 @transaction.atomic
-def begin_ready(name: str, *, title: str = "", persona: dict[str, str] | None = None) -> Session:
-    """Create an exploration of this scenario, in play. No model is called.
+def open_ready(name: str, title: str = "", *, persona: dict[str, str] | None = None) -> Session:
+    """Create an exploration whose Tab 1 has this scenario and can be changed.
 
     `persona` has fields of the user's own person. Raises BadSetup for those that do not fit.
     """
@@ -77,6 +99,12 @@ def begin_ready(name: str, *, title: str = "", persona: dict[str, str] | None = 
     chapter = begin_chapter(title or free_title(ready.title), mode="explorer")
     setup = ready.setup.model_dump(mode="json")
     setup["persona"] |= persona or {}
-    save_mode_setup(chapter.pk, setup)
+    return save_mode_setup(chapter.pk, setup)
+
+
+@transaction.atomic
+def begin_ready(name: str, title: str = "", *, persona: dict[str, str] | None = None) -> Session:
+    """Create an exploration of this scenario, in play. No model is called. See `open_ready`."""
+    chapter = open_ready(name, title=title, persona=persona)
     lock_without_a_model(chapter.pk)
     return get_chapter(chapter.pk)

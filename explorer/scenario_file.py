@@ -27,7 +27,7 @@ from explorer.setup import (
 from explorer.setup_parts import Line, Name, Pronouns, Text, Title
 from sessions.access import get_chapter, lock_chapter
 from sessions.chapters import LOCKED, free_title, is_setup_open
-from sessions.exceptions import InvalidInput, WrongState
+from sessions.exceptions import InvalidInput, TooLarge, WrongState
 from sessions.models import Session
 from sessions.payloads import MAX_DEPTH, problem_in_words
 from world.state import Source
@@ -77,7 +77,7 @@ class _Person(_Part):
     pronouns: Pronouns = ""
 
 
-class _Scenario(_Part):
+class Scenario(_Part):
     title: Title = ""
     description: Text = ""
     initial_narrative_time: Line = ""
@@ -109,7 +109,7 @@ def read_scenario(content: dict[str, Any], *, before: Exploration) -> Exploratio
     Raises BadSetup with the path of each field that does not fit.
     """
     try:
-        read = _Scenario.model_validate(_without_nulls(content))
+        read = Scenario.model_validate(_without_nulls(content))
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
         raise BadSetup([(one["loc"], problem_in_words(one)) for one in found]) from None
@@ -125,10 +125,10 @@ def read_scenario(content: dict[str, Any], *, before: Exploration) -> Exploratio
 
 
 def parse_scenario(content: bytes, *, before: Exploration) -> Exploration:
-    """Return the setup of a scenario file. Raises BadSetup for a file that is too large or is no
+    """Return the setup of a scenario file. Raises TooLarge, and BadSetup for a file that is no
     JSON object."""
     if len(content) > MOST_BYTES:
-        raise BadSetup([((), f"the file is larger than {MOST_BYTES:,} bytes")])
+        raise TooLarge(f"The file is larger than {MOST_BYTES:,} bytes. Nothing was changed.")
     try:
         read = json.loads(content)
     except (ValueError, RecursionError):
@@ -171,7 +171,7 @@ def write_scenario(setup: Exploration) -> dict[str, Any]:
         "opening": setup.opening,
         "deeds": setup.deeds,
     }
-    read = _Scenario.model_validate(scenario, context={"is_stored": True})
+    read = Scenario.model_validate(scenario, context={"is_stored": True})
     return read.model_dump(mode="json", by_alias=True)
 
 
@@ -187,7 +187,7 @@ def _without_nulls(value: Any, depth: int = MAX_DEPTH) -> Any:
     return value
 
 
-def _as_setup(read: _Scenario) -> dict[str, Any]:
+def _as_setup(read: Scenario) -> dict[str, Any]:
     return {
         "title": read.title,
         "description": read.description,

@@ -155,6 +155,9 @@ def open_reroll(
     writer = Writer(like.actor, like.agent, needs_words=bool(like.words))
     if actor is not None:
         writer = answers(chapter, actor)
+    elif words == "" and like.words:
+        # Whoever wrote the chosen attempt may also go on without words.
+        writer = writer._replace(needs_words=answers(chapter, like.actor).needs_words)
     named = None if witnesses is EVERYBODY else witnesses
     check_cast(chapter, writer.actor, named, before=turn.number)
     reroll = Attempt(

@@ -70,6 +70,13 @@ class TooLong(InvalidInput):
     title = "Too long"
 
 
+class TooLarge(InvalidInput):
+    """The error for a file with more bytes than are read."""
+
+    status = 413
+    title = "Too large"
+
+
 class UnknownStarter(ChapterError):
     status = 404
     title = "No such starter"

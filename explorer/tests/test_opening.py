@@ -145,3 +145,13 @@ class TestWhoYouAre:
         answer = client.post("/modes/explorer/begin/last-ferry", {"name": "osk brandt"})
         assert answer.status_code == 422
         assert not Session.objects.exists()
+
+
+def test_a_reply_to_words_can_be_asked_for_again_without_words(
+    chapter: Session, scripted: ScriptedProvider
+) -> None:
+    scripted.enqueue("He nods.", "He waits.")
+    play(chapter)
+    again = call("POST", address(chapter, "reroll"), {"user_text": ""})
+    assert again.status_code == 201, again.content
+    assert [text for _, text in events_of(chapter, 2)] == ["He waits."]

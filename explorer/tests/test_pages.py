@@ -221,7 +221,8 @@ def test_ways_other_names_pronouns_ties_and_sources_are_edited(
 
 def test_the_home_page_begins_an_exploration_from_a_scenario_file(client: Client) -> None:
     def send(content: bytes) -> int:
-        return client.post("/chapters/import", {"file": SimpleUploadedFile("it.json", content)}).status_code
+        sent = SimpleUploadedFile("it.json", content)
+        return client.post("/chapters/import", {"file": sent}).status_code
 
     scenario = {"title": "Mine", "characters": [{"name": "Osk"}]}
     assert send(json.dumps(scenario | {"characters": [{"name": ""}]}).encode()) == 422

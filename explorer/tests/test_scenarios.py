@@ -178,3 +178,49 @@ def test_a_finished_scenario_is_played_at_once_and_fits_a_file(client: Client, r
     secrets = [fact.content for one in ready.setup.people for fact in one.knowledge]
     assert not any(secret in page for secret in secrets)
     assert json.dumps(write_scenario(exploration_of(chapter)))
+
+
+def test_a_body_that_is_no_json_is_refused_as_a_file_is(chapter: Session) -> None:
+    sent = Client().put(address(chapter, "scenario"), "{broken", content_type="application/json")
+    assert sent.status_code == 422
+    assert sent.json()["errors"][0]["loc"] == ["body"]
+    assert put(chapter, [1]).status_code == 422
+
+
+def test_the_api_documents_the_fields_of_scenario_and_world() -> None:
+    schema = call("GET", "/api/openapi.json").json()
+    models = schema["components"]["schemas"]
+    fields = models["Scenario"]["properties"].keys()
+    assert {"locations", "characters", "opening", "deeds"} <= fields
+    assert {"things", "locations", "events"} <= models["WorldDocument"]["properties"].keys()
+    put_scenario = schema["paths"]["/api/session/{session_id}/scenario"]["put"]
+    body = put_scenario["requestBody"]["content"]["application/json"]["schema"]
+    assert body == {"$ref": "#/components/schemas/Scenario"}
+
+
+def test_finished_worlds_are_listed_and_begun_by_the_api() -> None:
+    listed = {one["name"]: one for one in call("GET", "/api/starters").json()}
+    ferry = listed["last-ferry"]
+    assert (ferry["mode"], ferry["title"], ferry["prompt_count"]) == (
+        "explorer",
+        "The Last Ferry",
+        1,
+    )
+    told = json.dumps(ferry)
+    assert "Osk Brandt" in told
+    assert "Marta Quill" not in told
+    begun = call("POST", "/api/session", {"starter": "last-ferry", "title": "Mine"})
+    assert begun.status_code == 201
+    chapter = Session.objects.get(pk=begun.json()["session_id"])
+    assert (chapter.mode, chapter.title, chapter.state) == ("explorer", "Mine", "ACTIVE")
+    opened = call("POST", "/api/session", {"starter": "last-ferry", "change_first": True}).json()
+    assert Session.objects.get(pk=opened["session_id"]).state == "DRAFT_TAB1"
+    other = {"starter": "last-ferry", "mode": "other"}
+    assert call("POST", "/api/session", other).status_code == 422
+
+
+def test_the_world_at_turn_0_is_the_beginning() -> None:
+    chapter = begin(TAVERN)
+    now = call("GET", address(chapter, "world")).json()
+    assert call("GET", address(chapter, "world") + "?turn=0").json() == now
+    assert call("GET", address(chapter, "world") + "?turn=1").status_code == 404

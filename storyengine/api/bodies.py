@@ -119,7 +119,10 @@ class RerollBody(Body):
         None, description="The turn that is meant: 409 if play has gone on beyond it."
     )
     agent_slot: int | None = Field(None, description="The character that answers.")
-    user_text: str | None = Field(None, description="What happens; 1 to 5,000 characters.")
+    user_text: str | None = Field(
+        None,
+        description="What happens; at most 5,000 characters. Some ways to play also take none.",
+    )
     witnesses: list[int] | Literal["everybody"] | None = Field(
         None,
         description="The slots of those who can perceive it, or `everybody`. The one addressed "
