@@ -38,6 +38,8 @@ _CONTEXT = 400
 MOST_HELD = 20_000
 _BYTE_ORDER_MARK = "\ufeff"
 _CALLED = re.compile(r"\bto=(?:functions\.)?([\w.-]+)")
+# A quotation mark, or a sign behind a backslash, which may be one.
+_QUOTES = re.compile(r'\\.|"|\\\Z', re.DOTALL)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -81,6 +83,10 @@ class AnswerText:
         self._expects_role = False
         self._is_in_struck_text = False
         self._is_plain = False
+        # Whether the answer is an object of JSON, and one of its texts is open. What stands in the
+        # text is read by whoever reads the object.
+        self._is_object = self._is_in_string = False
+        self._escape = ""
 
     @property
     def has_text(self) -> bool:
@@ -118,7 +124,7 @@ class AnswerText:
             pass
         self._is_plain = (
             self.has_text
-            and not (self._held or self._is_cut or self.has_ended)
+            and not (self._held or self._is_cut or self.has_ended or self._is_object)
             and self._inside is None
         )
         return parts
@@ -206,7 +212,7 @@ class AnswerText:
         """Read the mark at the beginning of the held text."""
         kind, length = mark.lastgroup or "", len(mark[0])
         after = self._held[length:]
-        if self._is_mentioned(kind, mark[0], after):
+        if self._is_in_string or self._is_mentioned(kind, mark[0], after):
             self._tell(length, parts)
         elif kind == "around":
             # Such a tag is no word of a reply that thoughts went before.
@@ -354,6 +360,10 @@ class AnswerText:
         if not text:
             return
         self._before = (self._before + text)[-_CONTEXT:]
+        if self._is_object:
+            for sign in _QUOTES.findall(self._escape + text):
+                self._is_in_string ^= sign == '"'
+                self._escape = sign if sign == "\\" else ""
         if self._waiting is None:
             parts.append(TextDelta(text))
             return
@@ -372,6 +382,7 @@ class AnswerText:
             return ""
         space = "".join(self._space).replace(_BYTE_ORDER_MARK, "")
         self._space, self._is_front, self._expects_role = [], False, False
+        self._is_object = said.startswith("{")
         if self._is_cut_front:
             return said
         return (space if self._continues else space.rpartition("\n")[2]) + said

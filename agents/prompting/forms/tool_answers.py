@@ -41,7 +41,8 @@ from agents.prompting.forms.json_scanning import LOOK_AHEAD, JsonScan
 from agents.prompting.forms.tool_arguments import ARGUMENT_KEYS
 from agents.prompting.forms.unfinished_calls import CallSoFar, call_so_far, text_so_far
 from agents.prompting.tools import AnyTool, ToolForm
-from agents.providers.base import ToolCall
+from agents.providers.answer_text import AnswerText
+from agents.providers.base import StreamPart, TextDelta, ToolCall
 from agents.providers.tool_calls import MOST_ARGUMENTS, MOST_CALLS, TOO_MANY
 
 # The fraction by which an unfinished object has to grow before it is read again. If it were read
@@ -128,6 +129,10 @@ class AnswerReader:
     @cached_property
     def _inner(self) -> "AnswerReader":
         return self._inner_reader()
+
+    @cached_property
+    def _inner_text(self) -> AnswerText:
+        return AnswerText(continues=True)
 
     def _drain(self) -> str:
         text = "".join(self._out)
@@ -325,7 +330,7 @@ class AnswerReader:
         if text.startswith(self._streamed):
             new = text[len(self._streamed) :]
             self._streamed = text
-            self._show(self._inner.take(new) if self._depth < _MOST_WITHIN else new)
+            self._show_within(self._inner_text.take(new))
 
     def _read_code(self, run: Run) -> Waiting[None]:
         """Read a call in Python up to the bracket that closes it."""
@@ -444,11 +449,20 @@ class AnswerReader:
         """Show the text of an object to its end, unless these words stand before it already."""
         if text is not None and (self._streamed or text.strip() not in self._before):
             self._stream(text)
+        self._show_within(self._inner_text.end(is_whole=True))
         end, self._streamed = self._inner.end(), ""
-        del self._inner
+        del self._inner, self._inner_text
         self._show(end.text)
         self._add_calls(end.calls)
         self._problem = end.problem or self._problem
+
+    def _show_within(self, parts: Sequence[StreamPart]) -> None:
+        """Show the words of the text of an object. Thoughts and marks in it are taken off here,
+        because only here is it known which text of the object is shown."""
+        for part in parts:
+            if isinstance(part, TextDelta):
+                is_read = self._depth < _MOST_WITHIN
+                self._show(self._inner.take(part.text) if is_read else part.text)
 
     def _add_calls(self, calls: Sequence[ToolCall]) -> None:
         self._calls += calls[: max(MOST_CALLS + 1 - len(self._calls), 0)]

@@ -77,13 +77,18 @@ def as_xml(name: str, **arguments: object) -> str:
 
 
 class TestJson:
-    @given(texts, st.lists(st.integers(0, 999), max_size=9), st.booleans())
+    # A mark of a template would be taken off.
+    @given(
+        texts.filter(lambda text: "s" not in text or "<" not in text),
+        st.lists(st.integers(0, 999), max_size=9),
+        st.booleans(),
+    )
     def test_however_it_is_cut_its_text_and_calls_are_the_same(
         self, text: str, places: list[int], ascii_only: bool
     ) -> None:
         answer = as_json(text, ("go", ARGUMENTS), ("look", {}), ascii_only=ascii_only)
         shown, end = read(AnswerReader(TOOLS, "json"), cut(answer, places))
-        assert shown == text
+        assert shown == (text if text.strip() else "")
         assert calls_of(end) == [("go", ARGUMENTS), ("look", {})]
         assert not end.problem
 
@@ -150,6 +155,15 @@ class TestJson:
     def test_an_object_of_another_form_is_a_problem(self, answer: str) -> None:
         shown, end = read(AnswerReader(TOOLS, "json"), [answer])
         assert (shown, end.calls, end.problem) == ("", (), NO_OBJECT)
+
+    @pytest.mark.parametrize(
+        "text", ["<think>Hm.</think>I go.", "I go.<|im_end|>", "I go.\n\n<analysis>Hm.</analysis>"]
+    )
+    def test_thoughts_and_marks_in_its_text_are_not_shown(self, text: str) -> None:
+        answer = as_json(text, ("look", {}))
+        for pieces in ([answer], list(answer)):
+            shown, end = read(AnswerReader(TOOLS, "json"), pieces)
+            assert (shown.strip(), calls_of(end), end.problem) == ("I go.", [("look", {})], "")
 
     def test_line_breaks_in_texts_are_read(self) -> None:
         shown, end = read(AnswerReader(TOOLS, "json"), ['{"text": "I\ngo.", ', '"calls": []}'])

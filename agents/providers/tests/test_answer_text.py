@@ -225,6 +225,7 @@ def test_a_mark_at_the_front_is_dropped(before: str) -> None:
         '{"a": ["b", 1], "c": [[2]]}',
         "<tool_call>x</tool_call><|tool_call|>[TOOL_CALLS]",
         "He said: assistantfinal.",
+        '{"text": "<think>Hm.</think>I go.<|im_end|> \\"</s>", "calls": ["</think>"]}',
         "  indented",
     ],
 )
