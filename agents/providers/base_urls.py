@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 # What stands around an address that was copied from a text or a file.
 _AROUND = " \t\r\n\u00a0\u200b\ufeff\"'`<>(){},;.\u2018\u2019\u201c\u201d"
 # The name of a setting, which was copied with its value.
-_SETTING = re.compile(r"(?:export\s+)?\w+\s*=\s*(?=[\"']?https?:)", re.IGNORECASE)
+_SETTING = re.compile(r"\A(?:export\s+)?\w+\s*=\s*(?=[\"']?https?:)", re.IGNORECASE)
 # The ends of addresses to which calls go. The program adds them itself. Those that begin with api
-# are Ollama's own.
+# are Ollama's own. The time is linear in the length of a row of slashes.
 _CALLED = re.compile(
-    r"/+(?:chat/completions|completions|models|responses|embeddings|messages|chat"
-    r"|api/(?:chat|generate|tags|show|embed))?/*$",
+    r"(?<!/)/++(?:chat/completions|completions|models|responses|embeddings|messages|chat"
+    r"|api/(?:chat|generate|tags|show|embed))?/*+$",
     re.IGNORECASE,
 )
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)

@@ -91,6 +91,13 @@ def test_it_is_named_where_it_cannot_be_mended(written: str, named: str) -> None
     assert named in problem_of(mended(written))
 
 
+@pytest.mark.parametrize("part", ["/", "https", "http:/", "a.", " ", "=", "(?"])
+def test_a_long_text_is_read_in_linear_time(part: str) -> None:
+    # The bound on the time of each test ends one that is not linear.
+    problem_of(mended(f"http://x{part * 30_000}y"))
+    problem_of(mended(part * 30_000))
+
+
 @given(st.text())
 def test_no_text_is_too_odd(text: str) -> None:
     once = mended(text)
