@@ -248,7 +248,9 @@ def test_the_world_is_told_as_json_now_and_after_a_turn(scripted: ScriptedProvid
             "witnesses": ["Edda Linn", "Osk", "Ib", "Runa"],
         }
     ]
-    for turn in ("0", "3"):
+    first = call("GET", address(chapter, "world") + "?turn=0").json()
+    assert (first["player_location"], first["tick"], first["events"]) == ("The Ferry Inn", 0, [])
+    for turn in ("-1", "3"):
         assert call("GET", address(chapter, "world") + f"?turn={turn}").status_code == 404
     assert {one["name"] for one in now["characters"]} >= {"Marta Quill", "Edda Linn"}
 
