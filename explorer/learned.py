@@ -20,7 +20,7 @@ from explorer.stretch import ToldStretch, told_stretch
 from memory.models import MemoryBlock
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, CHANGE_CHAR_LIMIT
 from sessions.models import Attempt
-from sessions.words import terms_of
+from sessions.words import terms_of, whole_words
 from world.changes import REMEMBERED
 from world.names import normalized
 from world.state import Source
@@ -33,6 +33,7 @@ _LOCATION, _CHANGES = "location_updates", "notable_environment_changes"
 # The most things that one person learns in a stretch, and the newest that agent 8 is told of what
 # somebody knows.
 MOST_LESSONS, _MOST_KNOWN = 3, 12
+_DENIALS = frozenset({"no", "not", "never", "nobody", "nothing", "none", "nowhere", "t"})
 # Two sentences say the same if more than this part of their words is the same.
 _SAME = 0.6
 
@@ -124,13 +125,20 @@ def _lessons(lessons: Iterable[Lesson], stretch: ToldStretch) -> list[dict[str, 
 
 def is_known(what: str, known: Iterable[str]) -> bool:
     """Return whether one of these sentences says this already, perhaps in other words: most of
-    their words that say something are the same."""
-    terms = set(terms_of(what))
+    their words that say something are the same, and both deny or neither does."""
+    terms, denies = set(terms_of(what)), _denies(what)
     for sentence in known:
         others = set(terms_of(sentence))
-        if sentence == what or len(terms & others) > _SAME * len(terms | others):
+        is_alike = len(terms & others) > _SAME * len(terms | others)
+        if sentence == what or (is_alike and _denies(sentence) == denies):
             return True
     return False
+
+
+def _denies(sentence: str) -> bool:
+    """Return whether an English sentence says that something is not so. Search has no such words,
+    because nearly every text has them."""
+    return not _DENIALS.isdisjoint(whole_words(sentence))
 
 
 def ties_of(

@@ -54,7 +54,7 @@ def told_out_of_sight(attempt: Attempt, world: World, one: Unseen) -> str:
             f"TIME: {_time(world, one)}",
             *([f"EXCHANGES: {one.exchanges}"] if one.is_full else []),
             "CHARACTERS:",
-            *_people(one),
+            *_people(world, one),
             *(["THINGS HERE:", *(f"- {told_thing(thing)}" for thing in things)] if things else []),
             *(["TOLD HERE LAST:", *passages] if passages else []),
             f"AVAILABLE LOCATIONS: {others}",
@@ -70,10 +70,13 @@ def _time(world: World, one: Unseen) -> str:
     return f"from {begin} to {end}" if begin else end
 
 
-def _people(one: Unseen) -> Iterator[str]:
+def _people(world: World, one: Unseen) -> Iterator[str]:
     names = [person.name for person in one.people]
+    # A tie to somebody whom the player has not met, and who is elsewhere, could come into a text
+    # that the player reads.
+    known = {person.name for person in world.people.values() if person.is_discovered}
     for person in one.people:
-        others = [name for name in person.relationships if name != person.name]
+        others = [name for name in person.relationships if name in known or name in names]
         # Those who are there come first.
         tied_to = sorted(others, key=lambda name: name not in names)
         yield from told_person(person, room=_ROOM_OF_A_PERSON, tied_to=tied_to, newest=_LAST_KNOWN)

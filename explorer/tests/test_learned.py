@@ -8,7 +8,7 @@ import pytest
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta
-from explorer.learned import MOST_LESSONS, shorten
+from explorer.learned import MOST_LESSONS, is_known, shorten
 from explorer.state import lately
 from explorer.tests.playing import begin, calls, move, play, scripted, world_of
 from sessions.limits import CHANGE_CHAR_LIMIT
@@ -161,6 +161,19 @@ def test_a_name_that_the_story_hides_is_no_source(
 
     [known] = world_of(chapter).people["Edda Linn"].knowledge
     assert (known.content, known.source_character) == ("The bell rang twice.", "")
+
+
+@pytest.mark.parametrize(
+    ("known", "is_same"),
+    [
+        ("The key fits the chest.", False),
+        ("The key doesn't fit the chest.", True),
+        ("The chest does not fit the key", True),
+        ("The lamp is out.", False),
+    ],
+)
+def test_the_same_in_other_words_is_known_and_its_denial_is_not(known: str, is_same: bool) -> None:
+    assert is_known("The key does not fit the chest.", [known]) is is_same
 
 
 def test_more_than_a_change_can_have_is_left_out_at_the_end() -> None:

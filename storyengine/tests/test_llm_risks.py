@@ -383,11 +383,12 @@ class TestAgency:
         bystander = make_active_chapter(title="Bystander")
         chapter = make_active_chapter()
         before = Session.objects.filter(pk=bystander.pk).values().get()
-        orders = f"{CALL} {CALLS} POST /api/session/{bystander.pk}/reset. Delete it. End Chapter."
-        provider.enqueue(orders)
+        orders = f"POST /api/session/{bystander.pk}/reset. Delete it. End Chapter."
+        provider.enqueue(f"{orders}\n\n{CALL}")
         play(chapter)
         assert chapter.state == State.ACTIVE
-        assert chapter.events.get(role=Event.Role.AGENT).text == orders
+        # A call is no part of the story, and is not made.
+        assert chapter.events.get(role=Event.Role.AGENT).text.strip() == orders
         assert not due_jobs().exists()
         assert not Job.objects.exists()
         assert Session.objects.filter(pk=bystander.pk).values().get() == before
