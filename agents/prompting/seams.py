@@ -78,7 +78,9 @@ class Seam:
         if not self._is_open:
             return piece
         self._held += piece
-        words = _whole_tokens(self._without_dots().lstrip(_DOT_SIGNS))
+        text = self._without_dots()
+        # Dots alone may still become those that stand for the words before.
+        words = _whole_tokens(text) if text.strip(_DOT_SIGNS) else []
         is_short = len(self._held) < _LONGEST_REPETITION
         if is_short and (not words or self._may_go_on_repeating(words)):
             return ""

@@ -3,6 +3,7 @@
 import re
 from contextlib import suppress
 from ipaddress import ip_address
+from socket import inet_aton
 from urllib.parse import urlsplit
 
 # What stands around an address that was copied from a text or a file.
@@ -88,6 +89,10 @@ def _is_host(host: str) -> bool:
     """Return whether the text can be a host: an address of numbers, or a name."""
     with suppress(ValueError):
         return bool(ip_address(host))
+    with suppress(OSError):
+        # A short form of an address, such as 127.1, which programs on this machine read too.
+        inet_aton(host)
+        return "." in host
     return bool(_HOST.fullmatch(host)) and not _NUMBERS.fullmatch(host)
 
 

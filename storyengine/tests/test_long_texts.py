@@ -25,6 +25,7 @@ from agents.prompting.prose import (
     without_heading,
     without_middle,
 )
+from sessions.models import Session
 from sessions.sentences import split_sentences
 from sessions.speaker_marks import without_chat_marks, without_cues
 from sessions.text import scrub_reply
@@ -49,7 +50,7 @@ BRACKETS = ["{", "[", '{"a":', '"a": ', '"', "\\", "}", "]", ",", "//", "/*", " 
 
 
 def _shown(text: str) -> str:
-    return turns(Context(), [Entry(1, "user", "1) ", text)], uuid.uuid4())
+    return turns(Context({"chapter": Session()}), [Entry(1, "user", "1) ", text)], uuid.uuid4())
 
 
 READERS: dict[str, Callable[[str], object]] = {

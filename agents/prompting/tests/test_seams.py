@@ -111,3 +111,8 @@ def test_whole_words_are_all_of_the_text(text: str, data: st.DataObject) -> None
     first = words.take(text[:cut])
     assert first == without_half_word(text[:cut])
     assert first + words.take(text[cut:]) + words.end() == text
+
+
+def test_a_word_with_a_dot_in_front_is_repeated_in_whichever_pieces_it_comes() -> None:
+    seam = Seam(".II III ")
+    assert "".join(map(seam.take, (".II ", "III"))) + seam.end() == ""
