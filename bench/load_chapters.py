@@ -121,8 +121,7 @@ def _pages_of_end(chapter: "Session") -> list[dict[str, Any]]:
 
 
 def _lock_poll() -> dict[str, Any]:
-    from sessions.models import Session
-    from sessions.states import State
+    from sessions.models import Session, State
     from storyengine.tabs.world import locking_context
 
     chapter = build_chapter(0)
@@ -132,8 +131,7 @@ def _lock_poll() -> dict[str, Any]:
 
 
 def _end(chapter: "Session") -> None:
-    from sessions.models import Session
-    from sessions.states import State
+    from sessions.models import Session, State
 
     Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
 

@@ -91,8 +91,7 @@ class LongChapter:
         from django.utils import timezone
 
         from memory.models import MemoryBlock
-        from sessions.models import CastMember, Session, Tab1Inputs
-        from sessions.states import State
+        from sessions.models import CastMember, Session, State, Tab1Inputs
 
         self.session = Session.objects.create(
             title="A very long chapter",

@@ -169,8 +169,7 @@ def _rows_of(number: int) -> Iterator[Any]:
 
     from agents.models import Job
     from memory.models import NarrativeDraft
-    from sessions.models import Attempt, CastMember, Event, Session, Story, Tab1Inputs, Turn
-    from sessions.states import State
+    from sessions.models import Attempt, CastMember, Event, Session, State, Story, Tab1Inputs, Turn
 
     state = (State.DRAFT_TAB1, State.ENDED, State.ENDED, *[State.ACTIVE] * 7)[number % 10]
     played_at = timezone.now() - timedelta(days=30, minutes=-(number * 7919 % 40_000))

@@ -42,8 +42,7 @@ def build_chapter(events: int, *, is_remembered: bool = True) -> "Session":
     from django.utils import timezone
 
     from sessions.cast import default_cast
-    from sessions.models import CastMember, Session, Tab1Inputs
-    from sessions.states import State
+    from sessions.models import CastMember, Session, State, Tab1Inputs
 
     prompts = events // 2
     covered = prompts // CHUNK * CHUNK if is_remembered else 0

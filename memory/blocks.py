@@ -14,9 +14,9 @@ from memory.models import MemoryBlock
 from sessions.access import tell_readers_apart
 from sessions.chapters import name_after
 from sessions.limits import PAYLOAD_CHAR_LIMIT
-from sessions.models import Attempt, Session
+from sessions.models import Attempt, Session, State
 from sessions.payloads import check_stored_size
-from sessions.states import State, try_move
+from sessions.states import try_move
 
 # The condition of a query for the blocks that count now. The lock and rulings belong to no attempt,
 # and always count.

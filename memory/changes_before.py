@@ -5,10 +5,9 @@ from typing import Any
 
 from memory.blocks import counting_blocks
 from memory.models import MemoryBlock
-from sessions.models import Attempt, Session
+from sessions.models import PLAYABLE, Attempt, Session
 from sessions.people import followed
 from sessions.record import committed_attempts
-from sessions.states import PLAYABLE
 from sessions.stories import chapter_before
 
 # The keys of a state.

@@ -20,9 +20,12 @@ from memory.telling.now_view import NowSection, now_view
 from sessions.access import get_chapter_to_change, tell_readers_apart
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import CANON_CHAR_LIMIT
-from sessions.models import Session
+from sessions.models import (
+    PLAYABLE,
+    Session,
+    State,
+)
 from sessions.roster import Character
-from sessions.states import PLAYABLE, State
 from sessions.text import clean_text
 from sessions.world import everybody_at, take_part_once
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from django.db.models import Exists, OuterRef, QuerySet, TextChoices
 
 from memory.models import NarrativeDraft
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 
 
 class Group(TextChoices):

@@ -26,8 +26,7 @@ from django.db.models import (
 from django.db.models.functions import Coalesce, Lower, NullIf
 
 from memory.shelf_groups import Group, chapters_in
-from sessions.models import Session, Story
-from sessions.states import State
+from sessions.models import Session, State, Story
 from sessions.stories import BY_PLACE
 
 

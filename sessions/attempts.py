@@ -18,8 +18,7 @@ from sessions.latest_turn import check_changeable, check_open, check_room_for_at
 from sessions.leases import LEASE, from_now, ran_out
 from sessions.limits import PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
 from sessions.log_lines import note_after_commit
-from sessions.models import DEFAULT_AGENT, Attempt, Session
-from sessions.states import PLAYABLE
+from sessions.models import DEFAULT_AGENT, PLAYABLE, Attempt, Session
 from sessions.text import clean_line, clean_text, is_blank
 from sessions.unfinished_attempts import set_broken_aside
 from sessions.world import copy_changes, take_part_once

@@ -31,11 +31,11 @@ from sessions.limits import (
     TAB1_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
 )
-from sessions.models import DEFAULT_MODE, UNTITLED, CastMember, Session, Tab1Inputs
+from sessions.models import DEFAULT_MODE, UNTITLED, CastMember, Session, State, Tab1Inputs
 from sessions.people import choose_persons
 from sessions.reply_lengths import ReplyLength
 from sessions.sentences import split_sentences
-from sessions.states import State, move
+from sessions.states import move
 from sessions.text import as_line, clean_line, clean_text, scrub_reply
 from sessions.words import beginning_of
 

@@ -20,9 +20,8 @@ from sessions.events import NewEvent, reply, write_events
 from sessions.exceptions import InvalidInput, KeyReused, UnknownTurn, WrongState
 from sessions.latest_turn import check_changeable, check_room_for_attempt, latest_turn
 from sessions.limits import REPLY_CHAR_LIMIT
-from sessions.models import THOUGHT, Attempt, Event, Session, Turn
+from sessions.models import PLAYABLE, THOUGHT, Attempt, Event, Session, Turn
 from sessions.roster import next_slot
-from sessions.states import PLAYABLE
 from sessions.text import clean_text
 from sessions.unfinished_attempts import set_broken_aside
 from sessions.world import copy_changes

@@ -20,8 +20,8 @@ from django.utils import timezone
 from sessions.access import lock_chapter, lock_story
 from sessions.exceptions import ChapterError, UnknownChapter
 from sessions.leases import from_now
-from sessions.models import CastMember, Session, Tab1Inputs
-from sessions.states import State, try_move
+from sessions.models import CastMember, Session, State, Tab1Inputs
+from sessions.states import try_move
 
 Row = TypeVar("Row", bound=models.Model)
 

@@ -1,29 +1,15 @@
-"""The states of a chapter and the moves between them.
+"""The moves of a chapter between its states.
 
 A move is one UPDATE whose WHERE names the states from which the move may start. The number of
 changed rows says whether the chapter was moved. Row locks are not used, because SQLite has none.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from django.db.models import QuerySet, TextChoices
+from django.db.models import QuerySet
 
 from sessions.exceptions import WrongState
-
-if TYPE_CHECKING:
-    from sessions.models import Session
-
-
-class State(TextChoices):
-    IMPORTING = "IMPORTING", "Being imported"
-    DRAFT_TAB1 = "DRAFT_TAB1", "Setting up"
-    LOCKING = "LOCKING", "Locking"
-    ACTIVE = "ACTIVE", "In play"
-    SUMMARIZING = "SUMMARIZING", "Writing memory"
-    ENDED = "ENDED", "Ended"
-    NARRATING = "NARRATING", "Writing the chapter"
-    RESETTING = "RESETTING", "Resetting"
-
+from sessions.models import Session, State
 
 TRANSITIONS: dict[State, frozenset[State]] = {
     # The chapter is invisible until its last row is stored; see sessions.importing.
@@ -41,15 +27,12 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     State.RESETTING: frozenset(),
 }
 
-# The states in which a chapter can be played. Play continues while a summary is being written.
-PLAYABLE = (State.ACTIVE, State.SUMMARIZING)
-
 
 def sources_of(target: State) -> list[State]:
     return [source for source, targets in TRANSITIONS.items() if target in targets]
 
 
-def try_move(chapter: "QuerySet[Session]", target: State, **changes: Any) -> bool:
+def try_move(chapter: QuerySet[Session], target: State, **changes: Any) -> bool:
     """Move the chapter to the target state if its present state allows the move. Return whether it
     was moved.
 
@@ -58,7 +41,7 @@ def try_move(chapter: "QuerySet[Session]", target: State, **changes: Any) -> boo
     return bool(chapter.filter(state__in=sources_of(target)).update(state=target, **changes))
 
 
-def move(chapter: "QuerySet[Session]", target: State, *, refusal: str, **changes: Any) -> None:
+def move(chapter: QuerySet[Session], target: State, *, refusal: str, **changes: Any) -> None:
     """Move the chapter as `try_move` does. Raise WrongState with the message `refusal` if the
     chapter's state does not allow the move."""
     if not try_move(chapter, target, **changes):

@@ -15,8 +15,12 @@ from agents.running.jobs import latest_jobs
 from memory.stretches import is_asked_in_play
 from sessions.access import get_chapter, lock_chapter
 from sessions.exceptions import TurnInFlight, WrongState
-from sessions.models import Session
-from sessions.states import PLAYABLE, State, move
+from sessions.models import (
+    PLAYABLE,
+    Session,
+    State,
+)
+from sessions.states import move
 
 
 @dataclass(frozen=True)

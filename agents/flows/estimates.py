@@ -11,8 +11,7 @@ from agents.prompting.declarations import NARRATOR
 from agents.prompting.layer_sources import transcript_weights
 from agents.prompting.own_settings import in_chapter
 from sessions.exceptions import WrongState
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 
 # A text of the usual length of a scene's end. The request of each scene after the first has the end
 # of the scene before. At the time of the estimate that scene is not written, so its end is replaced

@@ -23,8 +23,7 @@ from sessions.attempts import OpenedAttempt, Writer
 from sessions.breaking import INTERRUPTED
 from sessions.exceptions import ChapterError, WrongState
 from sessions.leases import LEASE
-from sessions.models import Attempt, Session
-from sessions.states import PLAYABLE
+from sessions.models import PLAYABLE, Attempt, Session
 
 _NOT_NOW = "Nobody acts without being asked now."
 

@@ -26,8 +26,11 @@ from agents.running.watch import Watch
 from memory.blocks import write_lock
 from sessions.access import get_chapter, get_chapter_with_cast, lock_chapter
 from sessions.exceptions import InvalidInput
-from sessions.models import Session
-from sessions.states import State, move, try_move
+from sessions.models import Session, State
+from sessions.states import (
+    move,
+    try_move,
+)
 
 NOTHING_TO_PLAY = (
     "The world and the chapter are both empty, so there is nothing to play yet. "

@@ -51,8 +51,11 @@ from memory.blocks import counting_blocks, counting_deltas
 from memory.drafts import Telling, ToldScene, tell, write_draft
 from sessions.access import get_chapter, lock_chapter
 from sessions.latest_turn import latest_turn
-from sessions.models import Session
-from sessions.states import State, move, try_move
+from sessions.models import Session, State
+from sessions.states import (
+    move,
+    try_move,
+)
 from sessions.words import count_words
 
 logger = logging.getLogger(__name__)

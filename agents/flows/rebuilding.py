@@ -39,8 +39,8 @@ from sessions.access import get_chapter, lock_chapter
 from sessions.attempts import KEY_REUSED, clean_key
 from sessions.exceptions import KeyReused, WrongState
 from sessions.latest_turn import latest_turn
-from sessions.models import Session
-from sessions.states import State, move
+from sessions.models import Session, State
+from sessions.states import move
 
 # The name of the input by which a rebuild differs from a build.
 _REBUILT = "rebuilt_scene"

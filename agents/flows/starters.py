@@ -14,9 +14,9 @@ from memory.blocks import write_lock
 from sessions.access import get_chapter, lock_chapter
 from sessions.chapters import free_title, save_setup
 from sessions.exceptions import UnknownStarter
-from sessions.models import Session
+from sessions.models import Session, State
 from sessions.starters import Starter, find_starter, setup_of, unchanged_starter
-from sessions.states import State, move
+from sessions.states import move
 
 
 @transaction.atomic

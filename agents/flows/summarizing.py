@@ -45,9 +45,9 @@ from memory.stretches import (
     told_to,
 )
 from sessions.access import get_chapter, get_chapter_with_cast, lock_chapter
-from sessions.models import Session, Turn
+from sessions.models import Session, State, Turn
 from sessions.roster import Character
-from sessions.states import State, try_move
+from sessions.states import try_move
 from sessions.world import everybody_at
 
 # The name of the layer with the text that the agent summarises.

@@ -29,8 +29,7 @@ from agents.running.unforeseen import traceback_of
 from agents.servers.choices import uses_embedded
 from sessions.access import get_chapter
 from sessions.exceptions import ChapterError, WrongState
-from sessions.models import Session
-from sessions.states import PLAYABLE
+from sessions.models import PLAYABLE, Session
 from sessions.stories import chapter_deleted
 
 logger = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from sessions.access import lock_chapter
 from sessions.breaking import recover_dead_attempts
 from sessions.importing import remove_left_behind
 from sessions.log_lines import warn
-from sessions.models import Attempt, Session
-from sessions.states import State, try_move
+from sessions.models import Attempt, Session, State
+from sessions.states import try_move
 
 logger = logging.getLogger(__name__)
 

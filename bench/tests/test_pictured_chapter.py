@@ -10,8 +10,8 @@ from memory.receipts.reading import read_receipts
 from memory.telling.now_view import now_view
 from sessions.access import get_chapter
 from sessions.latest_turn import latest_turn
+from sessions.models import State
 from sessions.people import persons_before
-from sessions.states import State
 
 pytestmark = pytest.mark.django_db
 

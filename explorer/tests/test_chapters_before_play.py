@@ -10,8 +10,7 @@ from explorer.setup import exploration_of
 from explorer.tests.playing import TAVERN, begin, calls, play, scripted, world_of
 from explorer.tests.test_notes import noted
 from sessions.chapters import copy_setup
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from storyengine.api.tests.calling import address, call
 from storyengine.exchange.exporting import export_chapter
 

@@ -11,8 +11,7 @@ from explorer.setup import exploration_of
 from explorer.tests.playing import TAVERN, begin, calls, move, play, scripted, world_of
 from explorer.tests.test_notes import noted
 from memory.tests.factories import add_delta
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from storyengine.api.tests.calling import address, call
 
 pytestmark = pytest.mark.django_db(transaction=True)

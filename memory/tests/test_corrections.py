@@ -15,8 +15,7 @@ from memory.telling.session_state import Detail, memory_lines
 from memory.tests.factories import add_delta, write_delta
 from memory.tests.fold_blocks import DELTA, LOCK
 from sessions.exceptions import InvalidInput, TooLong, UnknownChapter, WrongState
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
 pytestmark = pytest.mark.django_db

@@ -12,9 +12,8 @@ from memory.models import MemoryBlock
 from memory.telling.now_view import now_view
 from memory.tests.factories import write_delta
 from memory.tests.fold_blocks import DELTA, LOCK, correction, delta, lock
-from sessions.models import Session
+from sessions.models import Session, State
 from sessions.roster import Character
-from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter
 
 

@@ -12,8 +12,7 @@ from memory.telling.session_state import (
     play_lines,
 )
 from memory.tests.fold_blocks import DELTA, LOCK, correction, delta, lock
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 
 TOM_ACTS = {"event": "Tom arrives", "participants": ["Tom"]}
 

@@ -13,12 +13,14 @@ from sessions.models.chapter import (
     Tab1Inputs,
 )
 from sessions.models.play import Attempt, Change, Event, EventTerms, Turn
+from sessions.models.state import PLAYABLE, State
 
 __all__ = [
     "DEFAULT_AGENT",
     "DEFAULT_MODE",
     "FIRST_NUMBER_IN_PLAY",
     "PERSON",
+    "PLAYABLE",
     "SAID",
     "THOUGHT",
     "UNTITLED",
@@ -29,6 +31,7 @@ __all__ = [
     "Event",
     "EventTerms",
     "Session",
+    "State",
     "Story",
     "Tab1Inputs",
     "Turn",

@@ -25,9 +25,9 @@ from sessions.limits import (
     SUBMISSION_KEY_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
 )
+from sessions.models.state import PLAYABLE, State
 from sessions.reply_lengths import ReplyLength
 from sessions.roster import Character, character
-from sessions.states import PLAYABLE, State
 
 if TYPE_CHECKING:
     from sessions.models.play import Change
@@ -82,7 +82,10 @@ class Chapters(models.Manager["Session"]):
 
 
 class Session(models.Model):
-    """One chapter, from its setup to its drafts. Only sessions.states changes the `state`."""
+    """A chapter, from its setup to its drafts: each row is one chapter, and never a whole story.
+
+    Only sessions.states changes the `state`.
+    """
 
     session_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     title = models.CharField(max_length=TITLE_CHAR_LIMIT, default=UNTITLED)

@@ -13,8 +13,17 @@ from sessions.attempts import Writer, open_prompt
 from sessions.committing import commit_attempt
 from sessions.event_terms import store_events
 from sessions.events import NewEvent
-from sessions.models import THOUGHT, Attempt, CastMember, Change, Event, Session, Tab1Inputs, Turn
-from sessions.states import State
+from sessions.models import (
+    THOUGHT,
+    Attempt,
+    CastMember,
+    Change,
+    Event,
+    Session,
+    State,
+    Tab1Inputs,
+    Turn,
+)
 from sessions.world import NewChange
 
 IDENTITIES = {"1": "A ferrywoman.", "2": "A priest.", "3": "A child."}

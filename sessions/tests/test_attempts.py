@@ -30,9 +30,8 @@ from sessions.exceptions import (
     WrongState,
 )
 from sessions.leases import renew_attempts
-from sessions.models import Attempt, Event, Session
+from sessions.models import Attempt, Event, Session, State
 from sessions.record import chosen_events
-from sessions.states import State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_cast, make_chapter
 from sessions.unfinished_attempts import (
     attempts_set_aside,

@@ -19,8 +19,7 @@ from sessions.chapters import (
     save_setup,
 )
 from sessions.exceptions import InvalidInput, TooLong, UnknownChapter, WrongState
-from sessions.models import Event, Session
-from sessions.states import State
+from sessions.models import Event, Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
 pytestmark = pytest.mark.django_db

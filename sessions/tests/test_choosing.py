@@ -17,9 +17,8 @@ from sessions.exceptions import (
     WrongState,
 )
 from sessions.limits import MAX_ATTEMPTS_OF_A_TURN
-from sessions.models import Attempt, Session
+from sessions.models import Attempt, Session, State
 from sessions.record import attempts_at, chosen_events
-from sessions.states import State
 from sessions.tests.factories import add_attempt, add_prompts, add_reply, make_active_chapter
 
 pytestmark = pytest.mark.django_db

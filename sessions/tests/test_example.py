@@ -5,8 +5,7 @@ from sessions.chapters import SetupChange, create_chapter, rename_chapter, save_
 from sessions.example import FIRST_PROMPT, fill_example, load_example
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 
 pytestmark = pytest.mark.django_db
 

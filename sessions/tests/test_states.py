@@ -6,8 +6,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from sessions.exceptions import WrongState
-from sessions.models import Session
-from sessions.states import TRANSITIONS, State, move, try_move
+from sessions.models import Session, State
+from sessions.states import (
+    TRANSITIONS,
+    move,
+    try_move,
+)
 from sessions.tests.factories import make_chapter
 
 

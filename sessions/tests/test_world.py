@@ -20,8 +20,7 @@ from sessions.committing import choose_attempt, commit_attempt, edit_reply
 from sessions.exceptions import ChapterError, InvalidInput, TurnInFlight, WrongState
 from sessions.leases import renew_attempts
 from sessions.limits import CHANGE_CHAR_LIMIT
-from sessions.models import Attempt, Change, Session
-from sessions.states import State
+from sessions.models import Attempt, Change, Session, State
 from sessions.tests.factories import act, make_active_chapter
 from sessions.world import (
     LateResult,

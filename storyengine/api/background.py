@@ -14,7 +14,7 @@ from agents.flows.rebuilding import request_rebuild
 from agents.flows.starters import start_play
 from agents.models import Job
 from agents.running.database import in_database
-from sessions.states import State
+from sessions.models import State
 from storyengine.api.bodies import CallsBody
 from storyengine.api.documents import JobDocument, SessionDocument
 from storyengine.api.problems import CALL, JobCancelled, JobFailed, broken_job, refusals

@@ -9,9 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.mode_fields import present_setup
 from agents.modes import find_mode
-from sessions.models import Attempt, Session
+from sessions.models import Attempt, Session, State
 from sessions.people import followed, persons_before
-from sessions.states import State
 
 
 class Document(BaseModel):

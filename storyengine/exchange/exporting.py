@@ -20,10 +20,9 @@ from memory.models import MemoryBlock
 from sessions.access import read_at_one_moment
 from sessions.committing import find_turn
 from sessions.exceptions import UnknownChapter, WrongState
-from sessions.models import Attempt, Session, Turn
+from sessions.models import Attempt, Session, State, Turn
 from sessions.record import committed_attempts
 from sessions.roster import next_slot
-from sessions.states import State
 from storyengine.exchange.chapter_file import (
     FORMAT,
     VERSION,

@@ -15,8 +15,7 @@ from sessions.attempts import KEY_REUSED, clean_key
 from sessions.chapters import title_of_copy
 from sessions.exceptions import ChapterError, KeyReused, WrongState
 from sessions.importing import remove_left_behind
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from storyengine.exchange.chapter_file import Chapter
 from storyengine.exchange.exporting import export_until
 from storyengine.exchange.importing import store_chapter

@@ -37,10 +37,10 @@ from sessions.models import (
     Change,
     Event,
     Session,
+    State,
     Tab1Inputs,
     Turn,
 )
-from sessions.states import State
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     ChangeEntry,

@@ -7,8 +7,7 @@ from django.utils.http import urlencode
 
 from agents.mode_declarations import Stage
 from agents.modes import find_mode, has_stage
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 
 
 def home(*, deleted: uuid.UUID | None = None) -> str:

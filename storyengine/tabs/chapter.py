@@ -21,7 +21,7 @@ from sessions.limits import (
     MIN_TARGET_WORDS,
     NARRATIVE_AGENT_CHAR_LIMIT,
 )
-from sessions.states import State
+from sessions.models import State
 from storyengine.books.formats import FORMATS
 from storyengine.tabs.chapter_page import ChapterPage, read_page
 from storyengine.tabs.chapter_signs import read_status

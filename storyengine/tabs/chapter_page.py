@@ -17,7 +17,7 @@ from memory.editing.working_copies import find_working_copy
 from memory.models import MemoryBlock, NarrativeDraft, WorkingCopy
 from memory.stretches import due_stretches, may_end_early
 from memory.telling.rendering import ReadableBlock, readable_block
-from sessions.states import State
+from sessions.models import State
 from storyengine.tabs.chapter_signs import ChapterSigns
 from storyengine.tabs.now import NowPanel, read_now
 from storyengine.tabs.page_status import status_with_memory

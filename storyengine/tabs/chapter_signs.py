@@ -11,8 +11,12 @@ from agents.models import Job
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover
 from memory.stretches import CatchingUp, calls_to_accept, catching_up
-from sessions.models import Attempt, Session
-from sessions.states import PLAYABLE, State
+from sessions.models import (
+    PLAYABLE,
+    Attempt,
+    Session,
+    State,
+)
 from storyengine.tabs.page_status import status_with_memory
 
 

@@ -34,12 +34,11 @@ from sessions.attempts import Writer
 from sessions.example import suggested_prompt
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.limits import PROMPT_CHAR_LIMIT, TAB2_CHAR_LIMIT
-from sessions.models import Attempt, Event, Session
+from sessions.models import Attempt, Event, Session, State
 from sessions.record import has_thoughts
 from sessions.reply_lengths import ReplyLength
 from sessions.roster import Character, next_slot
 from sessions.starters import Starter, find_starter, next_prompt
-from sessions.states import State
 from sessions.transcript import Transcript, read_transcript
 from sessions.unfinished_attempts import pending_attempt
 from sessions.world import everybody_at, is_closed

@@ -15,8 +15,7 @@ from memory.models import NarrativeDraft
 from memory.receipts.paragraphs import Kind
 from sessions.access import get_chapter
 from sessions.exceptions import WrongState
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.stories import chapter_after, get_story, title_of
 from storyengine.books.book import Block, blocks_of, readable
 from storyengine.tabs.addresses import address_of

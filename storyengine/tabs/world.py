@@ -41,11 +41,10 @@ from sessions.limits import (
     PUBLIC_TEXT_CHAR_LIMIT,
     TAB1_CHAR_LIMIT,
 )
-from sessions.models import Session
+from sessions.models import Session, State
 from sessions.people import followed, persons_before
 from sessions.roster import SLOTS, Character, default_name
 from sessions.starters import find_starter
-from sessions.states import State
 from sessions.stories import chapter_before
 from storyengine.tabs.seen_values import (
     Conflict,

@@ -16,8 +16,7 @@ from memory.editing.working_copies import save_working_copy
 from memory.models import NarrativeDraft
 from memory.tests.factories import add_delta, add_lock
 from memory.tests.told_chapters import TOLD, add_draft, make_told_chapter
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import (
     add_attempt,
     add_prompts,

@@ -14,8 +14,7 @@ from memory.tests.factories import add_delta, add_lock
 from sessions.attempts import open_prompt
 from sessions.chapters import reset_chapter
 from sessions.committing import edit_reply
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.stories import begin_next_chapter, choose_chapter, hide_chapter, restore_chapter
 from sessions.tests.factories import add_prompts, add_turn, make_active_chapter
 from storyengine.api.tests.calling import address as api_address

@@ -32,8 +32,7 @@ from memory import stretches
 from memory.stretches import StretchRule
 from sessions.breaking import stop_attempt
 from sessions.chapters import delete_chapter
-from sessions.models import Turn
-from sessions.states import State
+from sessions.models import State, Turn
 from sessions.tests.weekly import few
 from sessions.unfinished_attempts import pending_attempt
 from storyengine.exchange.exporting import export_chapter

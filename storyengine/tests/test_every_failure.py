@@ -52,8 +52,7 @@ from sessions.access import get_chapter
 from sessions.chapters import delete_chapter
 from sessions.committing import reply_of
 from sessions.exceptions import TurnInFlight
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import make_chapter
 from storyengine.stack.folder_broker import Transport
 

@@ -14,8 +14,7 @@ from playwright.sync_api import Page
 from pytest_django import Settings
 
 from agents.providers.scripted import ScriptedProvider
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import (
     add_attempt,
     add_prompts,

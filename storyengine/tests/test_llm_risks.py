@@ -35,8 +35,7 @@ from memory.corrections import write_correction
 from memory.models import MemoryBlock
 from memory.tests.factories import add_delta, add_lock
 from sessions.chapters import copy_setup
-from sessions.models import Event, Session
-from sessions.states import State
+from sessions.models import Event, Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter

@@ -13,8 +13,7 @@ from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
 from memory.tests.played_stories import CAST, INVENTIONS, PlayedStory, make_story, retell
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import add_turn, make_active_chapter
 
 pytestmark = pytest.mark.django_db

@@ -20,8 +20,7 @@ from agents.providers.exceptions import ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.second_mode import VOYAGER, install
 from sessions.access import get_chapter
-from sessions.models import FIRST_NUMBER_IN_PLAY, Session, Tab1Inputs, Turn
-from sessions.states import State
+from sessions.models import FIRST_NUMBER_IN_PLAY, Session, State, Tab1Inputs, Turn
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import address as api_address
 from storyengine.api.tests.calling import call

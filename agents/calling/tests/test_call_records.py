@@ -35,8 +35,7 @@ from agents.providers.scripted import Script, ScriptedProvider
 from agents.tests.declared import AGENTS
 from memory.models import MemoryBlock
 from sessions.exceptions import UnknownTurn
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
 EDITED = "The chosen reply was edited by hand from this one"

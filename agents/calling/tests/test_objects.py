@@ -19,8 +19,7 @@ from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta, world_lock
 from memory.models import MemoryBlock
 from sessions.limits import TAB1_CHAR_LIMIT
-from sessions.models import Session, Tab1Inputs
-from sessions.states import State
+from sessions.models import Session, State, Tab1Inputs
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
 pytestmark = pytest.mark.django_db

@@ -29,8 +29,7 @@ from agents.servers.refused_fields import note_refused_fields, refused_fields
 from agents.tests.calling import provider_at
 from agents.tests.replies import world_lock
 from memory.models import MemoryBlock
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import make_active_chapter, make_chapter
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]

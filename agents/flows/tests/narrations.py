@@ -7,8 +7,7 @@ from agents.providers.base import Message
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, add_thoughts, make_active_chapter
 
 

@@ -28,9 +28,8 @@ from agents.tests.second_mode import install
 from memory.blocks import counting_blocks
 from memory.models import MemoryBlock
 from sessions.exceptions import TurnInFlight, WrongState
-from sessions.models import Attempt, Session
+from sessions.models import Attempt, Session, State
 from sessions.record import chosen_events
-from sessions.states import State
 from sessions.transcript import read_transcript
 from sessions.world import changes_that_count
 

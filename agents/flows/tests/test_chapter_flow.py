@@ -12,7 +12,7 @@ from agents.models import Job, LLMArtifact
 from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import latest_jobs
 from memory.models import MemoryBlock
-from sessions.states import State
+from sessions.models import State
 from sessions.tests.factories import make_chapter
 
 pytestmark = pytest.mark.django_db

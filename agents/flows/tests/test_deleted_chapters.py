@@ -28,8 +28,7 @@ from agents.running.recovery import GIVEN_UP, recover
 from sessions.access import get_chapter
 from sessions.attempts import open_prompt
 from sessions.leases import renew_attempts
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.stories import hide_chapter, restore_chapter
 from sessions.tests.factories import make_active_chapter
 

@@ -12,8 +12,7 @@ from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import latest_jobs
 from sessions.attempts import open_prompt
 from sessions.exceptions import TurnInFlight, WrongState
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter
 
 pytestmark = pytest.mark.django_db

@@ -14,8 +14,7 @@ from agents.prompting.forms.reply_forms import read_unfinished
 from agents.prompting.forms.schemas import WorldChapterLock
 from agents.tests.replies import world_lock
 from memory.telling.rendering import readable_lock
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import make_chapter
 
 JSON = json.dumps(world_lock(["Mara ünd", 'Tom "the elder"', "A\\B"]))

@@ -15,7 +15,7 @@ from agents.running.jobs import (
 from agents.tests.replies import world_lock
 from sessions.chapters import SetupChange, save_setup
 from sessions.exceptions import InvalidInput, WrongState
-from sessions.states import State
+from sessions.models import State
 from sessions.tests.factories import make_chapter
 
 pytestmark = pytest.mark.django_db

@@ -26,8 +26,7 @@ from bench.long_memory import delta_payload
 from memory.stretches import Stretch
 from sessions.access import get_chapter
 from sessions.chapters import copy_setup
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, add_thoughts, make_active_chapter
 
 pytestmark = pytest.mark.django_db

@@ -36,8 +36,7 @@ from memory.drafts import telling_of
 from memory.models import NarrativeDraft
 from memory.tests.factories import add_delta
 from sessions.exceptions import WrongState
-from sessions.models import Event, Session
-from sessions.states import State
+from sessions.models import Event, Session, State
 from sessions.tests.factories import add_prompts, add_thoughts, make_active_chapter
 from sessions.words import count_words
 

@@ -21,8 +21,7 @@ from agents.running.recovery import recover
 from memory.drafts import telling_of
 from memory.models import NarrativeDraft
 from sessions.exceptions import KeyReused, UnknownChapter, WrongState
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import add_reply
 
 pytestmark = pytest.mark.django_db

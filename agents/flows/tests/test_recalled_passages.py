@@ -26,8 +26,7 @@ from memory.recalling import Passage
 from memory.story_so_far import write_story_so_far
 from memory.telling.session_state import Rank, StateLine
 from memory.tests.factories import add_delta, add_lock
-from sessions.models import Attempt, CastMember, Session
-from sessions.states import State
+from sessions.models import Attempt, CastMember, Session, State
 from sessions.stories import begin_next_chapter
 from sessions.tests.factories import add_reply, add_turn, make_active_chapter
 

@@ -24,8 +24,7 @@ from agents.providers.exceptions import (
 from agents.providers.scripted import Script, ScriptedProvider
 from sessions.committing import commit_attempt
 from sessions.events import NewEvent
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter
 
 pytestmark = pytest.mark.django_db

@@ -20,9 +20,8 @@ from memory.models import MemoryBlock
 from sessions.chapters import SetupChange, copy_setup, save_setup
 from sessions.exceptions import UnknownStarter
 from sessions.latest_turn import latest_turn
-from sessions.models import Attempt, Session
+from sessions.models import Attempt, Session, State
 from sessions.starters import Starter, all_starters, next_prompt
-from sessions.states import State
 from sessions.transcript import read_transcript
 
 pytestmark = pytest.mark.django_db

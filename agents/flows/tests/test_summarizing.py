@@ -34,8 +34,7 @@ from memory.tests.factories import add_delta, write_delta
 from sessions.attempts import Writer, open_prompt
 from sessions.committing import commit_attempt
 from sessions.events import NewEvent
-from sessions.models import THOUGHT, Attempt, Session
-from sessions.states import State
+from sessions.models import THOUGHT, Attempt, Session, State
 from sessions.tests.factories import add_prompts, add_reply, make_active_chapter, make_cast
 
 pytestmark = pytest.mark.django_db

@@ -38,8 +38,7 @@ from sessions.exceptions import (
     UnknownTurn,
     WrongState,
 )
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter
 
 pytestmark = pytest.mark.django_db

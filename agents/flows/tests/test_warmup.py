@@ -21,8 +21,7 @@ from agents.models import AdmittedCall, LLMArtifact
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database
 from sessions.chapters import delete_chapter, reset_chapter
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.stories import hide_chapter
 from sessions.tests.factories import add_prompts, make_active_chapter
 

@@ -48,9 +48,8 @@ from sessions.attempts import Writer, open_prompt
 from sessions.chapters import delete_chapter
 from sessions.committing import commit_attempt
 from sessions.events import NewEvent
-from sessions.models import THOUGHT, Attempt, Session, Turn
+from sessions.models import THOUGHT, Attempt, Session, State, Turn
 from sessions.record import chosen_events
-from sessions.states import State
 from sessions.tests.factories import add_reply, add_turn, make_active_chapter
 from sessions.tests.weekly import few
 from sessions.world import NewChange, add_changes, changes_that_count

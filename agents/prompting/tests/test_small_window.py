@@ -27,8 +27,7 @@ from bench.session_data import beat_text, reply_text
 from sessions.access import get_chapter
 from sessions.chapters import SetupChange, create_chapter, save_setup
 from sessions.limits import TAB1_CHAR_LIMIT
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 
 pytestmark = pytest.mark.django_db
 

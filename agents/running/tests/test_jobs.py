@@ -29,8 +29,7 @@ from agents.running.recovery import recover
 from agents.running.work import work_on
 from agents.sweeping import UNHEARD_AFTER, sweep
 from memory.models import MemoryBlock
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
 pytestmark = pytest.mark.django_db

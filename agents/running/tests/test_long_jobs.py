@@ -13,7 +13,7 @@ from agents.providers.scripted import Script, ScriptedProvider
 from agents.running import work
 from agents.running.work import STOPPING, work_on
 from memory.models import NarrativeDraft
-from sessions.states import State
+from sessions.models import State
 
 pytestmark = pytest.mark.django_db
 

@@ -26,8 +26,7 @@ from agents.running.jobs import cancel_jobs, queue_job, renew
 from agents.running.work import STOPPING, work_on
 from agents.tasks import stop_working
 from memory.models import NarrativeDraft
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 
 pytestmark = pytest.mark.django_db

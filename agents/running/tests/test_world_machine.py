@@ -26,8 +26,7 @@ from sessions.attempts import open_prompt, open_reroll, open_trial, start_keepin
 from sessions.breaking import fail_attempt, recover_dead_attempts, stop_attempt
 from sessions.committing import choose_attempt, commit_attempt, edit_reply
 from sessions.exceptions import WrongState
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import act, make_active_chapter
 from sessions.tests.weekly import few
 from sessions.world import (

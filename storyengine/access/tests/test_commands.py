@@ -18,7 +18,7 @@ from agents.flows.locking import request_lock
 from agents.models import EmbeddedServer, Job
 from agents.running.work import work_on
 from agents.servers.changing import choose_models
-from sessions.states import State
+from sessions.models import State
 from sessions.tests.factories import make_chapter
 from storyengine.access.listening import open_listeners
 

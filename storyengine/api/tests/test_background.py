@@ -8,8 +8,7 @@ from agents.providers.exceptions import ProviderRefused, ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
 from agents.running.database import in_database
 from memory.models import NarrativeDraft
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from storyengine.api.tests.calling import (
     RunJobs,

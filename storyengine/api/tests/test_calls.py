@@ -8,8 +8,7 @@ from agents.flows.tests.playing import play, play_many
 from agents.models import LLMArtifact
 from agents.providers.exceptions import ProviderError, StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import make_active_chapter, make_chapter
 from storyengine.api.tests.calling import address, assert_problem, call
 

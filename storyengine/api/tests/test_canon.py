@@ -5,8 +5,7 @@ import pytest
 
 from agents.tests.replies import turn_delta, world_lock
 from memory.tests.factories import add_delta, add_lock
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter
 from storyengine.api.tests.calling import address, assert_problem, call
 

@@ -8,8 +8,7 @@ from agents.models import Job
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.attempts import open_prompt
 from sessions.breaking import fail_attempt
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import add_prompts, add_reply, make_active_chapter, make_chapter
 from storyengine.api.tests.calling import address, assert_problem, call
 

@@ -3,8 +3,7 @@ import uuid
 import pytest
 
 from sessions.chapters import delete_chapter
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import make_chapter
 from storyengine.api.tests.calling import address, assert_problem, call
 from storyengine.exchange.tests.chapters import make_whole_chapter

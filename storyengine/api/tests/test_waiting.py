@@ -6,7 +6,7 @@ import pytest
 from agents.models import Job
 from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import claim, fail
-from sessions.states import State
+from sessions.models import State
 from sessions.tests.factories import make_chapter
 from storyengine.api import waiting
 from storyengine.api.reading import is_job_over

@@ -16,9 +16,8 @@ from memory.models import DraftChoice, MemoryBlock, NarrativeDraft, WorkingCopy
 from memory.tests.factories import add_block, add_delta, add_lock
 from sessions.access import tell_readers_apart
 from sessions.chapters import delete_chapter
-from sessions.models import Attempt, CastMember, Session, Tab1Inputs, Turn
+from sessions.models import Attempt, CastMember, Session, State, Tab1Inputs, Turn
 from sessions.reply_lengths import ReplyLength
-from sessions.states import State
 from sessions.tests.factories import (
     add_attempt,
     add_events,

@@ -12,8 +12,7 @@ from memory.recalling import Passage, Reader, recall
 from memory.story_so_far import write_story_so_far
 from memory.tests.factories import add_delta
 from sessions.committing import edit_reply
-from sessions.models import CastMember, Session
-from sessions.states import State
+from sessions.models import CastMember, Session, State
 from sessions.stories import (
     begin_next_chapter,
     choose_chapter,

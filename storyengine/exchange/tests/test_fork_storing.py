@@ -16,8 +16,7 @@ from sessions import importing
 from sessions.access import get_chapter
 from sessions.chapters import delete_chapter
 from sessions.exceptions import KeyReused, UnknownChapter
-from sessions.models import Session, Turn
-from sessions.states import State
+from sessions.models import Session, State, Turn
 from sessions.stories import hide_chapter
 from sessions.tests.factories import (
     make_chapter,

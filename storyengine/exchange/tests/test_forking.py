@@ -31,8 +31,7 @@ from memory.tests.factories import add_delta, add_lock
 from sessions.access import get_chapter
 from sessions.attempts import open_prompt
 from sessions.exceptions import UnknownChapter, UnknownTurn, WrongState
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import (
     add_prompts,
     add_reply,

@@ -35,8 +35,7 @@ from sessions import importing
 from sessions.access import get_chapter
 from sessions.attempts import open_prompt
 from sessions.exceptions import UnknownChapter
-from sessions.models import Attempt, CastMember, Event, Session, Tab1Inputs, Turn
-from sessions.states import State
+from sessions.models import Attempt, CastMember, Event, Session, State, Tab1Inputs, Turn
 from storyengine.exchange import importing as file_importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter

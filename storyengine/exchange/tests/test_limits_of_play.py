@@ -33,9 +33,8 @@ from sessions.breaking import fail_attempt
 from sessions.committing import edit_reply
 from sessions.events import NewEvent
 from sessions.exceptions import ChapterError, InvalidInput
-from sessions.models import PERSON, Attempt, Session
+from sessions.models import PERSON, Attempt, Session, State
 from sessions.payloads import MAX_KEYS
-from sessions.states import State
 from sessions.tests.factories import act, make_chapter
 from sessions.world import NewChange, store_changes
 from storyengine.exchange.exporting import export_chapter

@@ -23,8 +23,7 @@ from memory.tests.factories import add_delta, add_lock
 from sessions.attempts import open_prompt
 from sessions.committing import reply_of
 from sessions.leases import renew_attempts
-from sessions.models import Attempt, Event, EventTerms, Session, Tab1Inputs, Turn
-from sessions.states import State
+from sessions.models import Attempt, Event, EventTerms, Session, State, Tab1Inputs, Turn
 from sessions.tests.factories import (
     add_prompts,
     add_reply,

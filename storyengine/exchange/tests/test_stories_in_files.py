@@ -15,8 +15,7 @@ from memory.changes_before import changes_before
 from memory.recalling import Reader, recall
 from memory.story_so_far import write_story_so_far
 from memory.tests.factories import add_delta, add_lock
-from sessions.models import CastMember, Session, Story
-from sessions.states import State
+from sessions.models import CastMember, Session, State, Story
 from sessions.stories import (
     begin_next_chapter,
     chapters_of,

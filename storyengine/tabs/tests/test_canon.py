@@ -10,8 +10,7 @@ from agents.flows.dry_run import look_ahead
 from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock
 from memory.tests.factories import add_delta
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, read
 

@@ -9,8 +9,7 @@ from pytest_django import Settings
 from agents.models import EmbeddedServer, Job
 from agents.tests.replies import turn_delta
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import add_reply
 from storyengine.books.formats import FORMATS
 from storyengine.tabs.tests.addresses import address

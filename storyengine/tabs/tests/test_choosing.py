@@ -9,8 +9,7 @@ from django.utils import timezone
 
 from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import add_attempt, add_events, add_prompts, add_reply
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page, read

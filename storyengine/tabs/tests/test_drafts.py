@@ -8,8 +8,7 @@ from memory.drafts import chosen_draft, drafts_of
 from memory.editing.working_copies import get_working_copy, save_working_copy
 from memory.models import NarrativeDraft, WorkingCopy
 from memory.tests.told_chapters import TOLD, add_draft, make_told_chapter
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from storyengine.tabs.seen_values import mark_of
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, get_page, prose_of, read

@@ -9,8 +9,7 @@ from django.test import Client, RequestFactory
 from sessions.acts import act
 from sessions.committing import edit_reply, reply_of
 from sessions.limits import REPLY_CHAR_LIMIT
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import add_attempt, add_prompts, add_reply
 from sessions.world import NewChange
 from storyengine.access.tests.asgi_calls import Exchange

@@ -7,8 +7,7 @@ from django.test import Client
 from agents.flows.ending import request_end
 from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import ScriptedProvider
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import add_attempt, add_prompts, make_active_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, get_page, read

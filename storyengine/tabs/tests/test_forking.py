@@ -11,8 +11,7 @@ from django.test import Client
 from agents.tests.recorded_calls import add_call
 from sessions.acts import act
 from sessions.chapters import delete_chapter
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.stories import hide_chapter
 from sessions.tests.factories import add_prompts, add_reply
 from sessions.world import NewChange

@@ -10,9 +10,8 @@ from pytest_django import Settings
 from memory.models import NarrativeDraft
 from sessions import stories
 from sessions.chapters import rename_chapter
-from sessions.models import Event, Session
+from sessions.models import Event, Session, State
 from sessions.starters import all_starters
-from sessions.states import State
 from sessions.stories import begin_next_chapter, rename_story
 from sessions.tests.factories import add_prompts, add_turn, make_active_chapter, make_chapter
 from storyengine.exchange.forking import fork_chapter

@@ -12,8 +12,7 @@ from django.utils import timezone
 
 from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import (
     add_attempt,
     add_prompts,

@@ -8,8 +8,7 @@ from memory import shelf as finding
 from memory.models import NarrativeDraft
 from memory.shelf import count_groups, count_stories, find_stories
 from memory.shelf_groups import Group
-from sessions.models import Session, Story
-from sessions.states import State
+from sessions.models import Session, State, Story
 from sessions.stories import archive_story, hide_chapter, rename_story
 from sessions.tests.factories import add_reply, add_turn, make_active_chapter, make_chapter
 from storyengine.tabs import shelf

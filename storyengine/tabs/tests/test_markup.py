@@ -23,8 +23,7 @@ from memory.models import MemoryBlock, NarrativeDraft
 from memory.tests.told_chapters import TOLD, add_draft, make_told_chapter
 from sessions.chapters import create_chapter
 from sessions.example import fill_example
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.stories import hide_chapter
 from sessions.tests.factories import (
     add_attempt,

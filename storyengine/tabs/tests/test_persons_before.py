@@ -3,8 +3,7 @@
 import pytest
 from django.test import Client
 
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.stories import begin_next_chapter
 from sessions.tests.factories import make_active_chapter
 from storyengine.tabs.seen_values import mark_of

@@ -9,8 +9,7 @@ from sessions.attempts import open_prompt
 from sessions.chapters import create_chapter
 from sessions.committing import commit_attempt
 from sessions.example import FIRST_PROMPT, fill_example
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import add_attempt, add_prompts, make_active_chapter, make_chapter
 from storyengine.tabs import play_page
 from storyengine.tabs.tests.addresses import address

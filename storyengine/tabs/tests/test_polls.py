@@ -17,8 +17,7 @@ from agents.running.database import in_database
 from agents.running.jobs import JOB_LEASE, latest_jobs
 from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import (
     add_attempt,
     add_prompts,

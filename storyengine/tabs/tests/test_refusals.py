@@ -4,8 +4,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from sessions.exceptions import ChapterError, TooLong, TurnInFlight, UnknownChapter, WrongState
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of
 

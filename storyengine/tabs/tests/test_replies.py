@@ -16,9 +16,8 @@ from agents.providers.exceptions import ProviderTimeout, StreamBroken
 from agents.providers.scripted import Script, ScriptedProvider
 from sessions.committing import reply_of
 from sessions.exceptions import TurnInFlight
-from sessions.models import Attempt, Session
+from sessions.models import Attempt, Session, State
 from sessions.record import attempts_at
-from sessions.states import State
 from sessions.tests.factories import add_attempt
 from storyengine.tabs import replies
 from storyengine.tabs.tests.addresses import address

@@ -7,8 +7,7 @@ import pytest
 from django.test import Client
 
 from sessions.access import get_chapter
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from storyengine.tabs.seen_values import mark_of, values_of_narrator
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id, fields_of, get_page, read

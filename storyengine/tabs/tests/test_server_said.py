@@ -13,8 +13,7 @@ from agents.models import LLMArtifact, ModelTest
 from agents.providers.exceptions import ProviderError, ProviderRefused, ProviderTimeout
 from agents.providers.scripted import ScriptedProvider
 from memory.tests.factories import add_lock
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import add_attempt, add_prompts
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page

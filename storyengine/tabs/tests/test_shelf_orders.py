@@ -13,8 +13,7 @@ from memory.models import NarrativeDraft
 from memory.shelf import count_stories, find_stories
 from memory.shelf_groups import Group
 from memory.shelf_orders import Order
-from sessions.models import Session, Story
-from sessions.states import State
+from sessions.models import Session, State, Story
 
 pytestmark = [pytest.mark.django_db, pytest.mark.servers]
 

@@ -14,8 +14,7 @@ from memory.models import NarrativeDraft
 from memory.shelf import count_stories, find_stories
 from memory.shelf_groups import Group
 from memory.shelf_orders import Order
-from sessions.models import Session, Story
-from sessions.states import State
+from sessions.models import Session, State, Story
 from sessions.stories import hide_chapter
 from sessions.tests.factories import add_turn, make_chapter
 

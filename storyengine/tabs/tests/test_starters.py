@@ -14,9 +14,8 @@ from agents.providers.scripted import ScriptedProvider
 from sessions.attempts import open_prompt
 from sessions.chapters import SetupChange, save_setup
 from sessions.committing import edit_reply
-from sessions.models import Session
+from sessions.models import Session, State
 from sessions.starters import Starter, all_starters
-from sessions.states import State
 from sessions.tests.factories import make_chapter
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.forking import fork_chapter

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.stories import begin_next_chapter
 from sessions.tests.factories import add_prompts, add_reply, add_turn, make_active_chapter
 from sessions.transcript import read_prompts, read_transcript

@@ -9,8 +9,7 @@ from django.test import Client
 
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta, world_lock
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of
 

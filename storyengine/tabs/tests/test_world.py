@@ -10,8 +10,7 @@ from agents.models import EmbeddedServer, Job
 from agents.providers.scripted import ScriptedProvider
 from sessions.chapters import create_chapter
 from sessions.leases import from_now
-from sessions.models import Session
-from sessions.states import State
+from sessions.models import Session, State
 from sessions.tests.factories import make_active_chapter, make_cast, make_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import all_of, by_id

@@ -9,8 +9,7 @@ from django.test import AsyncClient, Client
 from agents.flows.tests.playing import replies_are_over
 from agents.providers.exceptions import ProviderRefused
 from agents.providers.scripted import ScriptedProvider
-from sessions.models import Attempt, Session
-from sessions.states import State
+from sessions.models import Attempt, Session, State
 from sessions.tests.factories import add_prompts
 from sessions.transcript import read_transcript
 from storyengine.tabs.tests.addresses import address

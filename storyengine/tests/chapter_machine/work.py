@@ -19,7 +19,7 @@ from agents.running.jobs import claim, due_jobs, give_up
 from agents.running.recovery import recover
 from agents.running.watch import Watch
 from sessions.exceptions import WrongState
-from sessions.states import State
+from sessions.models import State
 from storyengine.tests.chapter_machine.alone import PlaysAlone
 from storyengine.tests.chapter_machine.attempts import ACTORS, KINDS
 from storyengine.tests.chapter_machine.expected import Result, Try
