@@ -95,6 +95,8 @@ class Outcome:
                 self.parts.append(part.text)
             case TakenOff():
                 self._take_off(part.text)
+            case Restart(is_next_try=True):
+                self.taken_off, self.taken_off_length = [], 0
             case Restart():
                 self._take_off("".join(self.parts))
                 self.parts, self.first_token_ms = [], None

@@ -136,7 +136,10 @@ class TakenOff:
 
 @dataclass(frozen=True)
 class Restart:
-    """All text so far was hidden reasoning, and the reply only begins now."""
+    """All text so far was hidden reasoning, and the reply only begins now. If `is_next_try`, the
+    call is made again, and everything so far comes again."""
+
+    is_next_try: bool = False
 
 
 @dataclass(frozen=True)

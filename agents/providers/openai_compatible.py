@@ -12,7 +12,14 @@ import openai
 
 from agents.providers.answer_text import AnswerText
 from agents.providers.answers import Answer
-from agents.providers.base import Finished, ModelRequest, Provider, StreamPart
+from agents.providers.base import (
+    Finished,
+    ModelRequest,
+    Provider,
+    Restart,
+    StreamPart,
+    TakenOff,
+)
 from agents.providers.bounds import (
     MOST_OF_A_REFUSAL,
     READ_ERRORS,
@@ -87,11 +94,13 @@ class OpenAICompatibleProvider(Provider):
         tries, refused = 0, frozenset[str]()
         while True:
             tries += 1
+            answer, has_taken_off = self._answer_to(request), False
             try:
-                async with aclosing(self._call(request)) as parts:
+                async with aclosing(self._call(request, answer)) as parts:
                     async for part in parts:
                         if isinstance(part, Finished):
                             part = replace(part, refused=refused)
+                        has_taken_off = has_taken_off or isinstance(part, TakenOff)
                         yield part
                 return
             except Failure as failure:
@@ -108,9 +117,14 @@ class OpenAICompatibleProvider(Provider):
                     continue
                 wait = self._retries.wait_before(tries + 1, failure, request.retry_waits)
                 if wait is None:
+                    for part in answer.rest():
+                        yield part
                     # The original error is left out, because its text could bring the request or
                     # the key into a log.
                     raise failure.error from None
+            if has_taken_off:
+                # The next try sends its thoughts again.
+                yield Restart(is_next_try=True)
             await self._retries.sleep(wait)
 
     @property
@@ -151,19 +165,21 @@ class OpenAICompatibleProvider(Provider):
         fields |= request.extra_body
         return {name: value for name, value in fields.items() if name not in request.left_out}
 
-    async def _call(self, request: ModelRequest) -> AsyncGenerator[StreamPart, None]:
-        """Yield the parts of the answer to one call. Every error is raised as a Failure."""
-        text = AnswerText(
-            holds=request.model in self._leaving_out_beginnings, continues=request.continues
-        )
-        answer = Answer(
+    def _answer_to(self, request: ModelRequest) -> Answer:
+        holds = request.model in self._leaving_out_beginnings
+        return Answer(
             self.subject,
             request.max_output_tokens,
             secret=self._api_key,
             has_tools=bool(request.tools),
-            text=text,
+            text=AnswerText(holds=holds, continues=request.continues),
         )
-        failure: Failure | None = None
+
+    async def _call(
+        self, request: ModelRequest, answer: Answer
+    ) -> AsyncGenerator[StreamPart, None]:
+        """Yield the parts of the answer to one call. Every error is raised as a Failure, and what
+        the answer holds back is not yielded then."""
         try:
             if _streams(request):
                 async with aclosing(self._stream(request, answer)) as parts:
@@ -173,16 +189,13 @@ class OpenAICompatibleProvider(Provider):
                 for part in answer.take_whole(await self._ask(request)):
                     yield part
         except _CALL_ERRORS as error:
-            failure = self._failure(error, answer)
-        except Failure as raised:
-            failure = raised
-        # What was held back of a call that is tried again comes again.
-        if failure is None or not failure.is_passing:
+            # The error is not the cause, because its text could bring the request into a log.
+            raise self._failure(error, answer) from None
+        else:
             for part in answer.rest():
                 yield part
-        self._remember(request.model, text)
-        if failure is not None:
-            raise failure
+        finally:
+            self._remember(request.model, answer.text)
         answer.check()
         for tool_call in answer.tool_calls:
             yield tool_call

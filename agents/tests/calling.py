@@ -91,7 +91,7 @@ async def read_into(outcome: Outcome, provider: Provider, request: ModelRequest 
             elif isinstance(part, TakenOff):
                 outcome.taken_off.append(part.text)
             elif isinstance(part, Restart):
-                outcome.taken_off += outcome.texts
+                outcome.taken_off = [] if part.is_next_try else outcome.taken_off + outcome.texts
                 outcome.texts = []
             elif isinstance(part, CallDelta):
                 outcome.call_deltas.append(part)

@@ -339,3 +339,21 @@ class TestAModelThatLeavesOutTheBeginning:
         outcome = call(says("The user ", "wants.\n", "</think>\n\n", SAID))
         assert outcome.text == SAID
         assert "The user wants." in "".join(outcome.taken_off)
+
+
+class TestAnAnswerThatBreaksOffBeforeItsFirstWord:
+    """The call is made again, and what came of it comes again too."""
+
+    THOUGHT = delta_chunk(reasoning_content="Hm.")
+
+    def test_its_thoughts_are_recorded_once(self) -> None:
+        broken, whole = streams(self.THOUGHT), streams(self.THOUGHT, WORDS, END, DONE)
+        outcome = call(broken, whole)
+        assert (outcome.text, outcome.taken_off) == (SAID, ["Hm."])
+
+    def test_the_text_that_the_last_try_held_back_is_kept(self) -> None:
+        begun = "Here is my tho"
+        busy = json.dumps({"error": {"message": "Overloaded", "code": 503}})
+        outcome = call(*[streams(delta_chunk(content=begun), busy)] * 3)
+        assert outcome.text == begun
+        assert isinstance(outcome.error, ProviderBusy)
