@@ -63,7 +63,7 @@ class SpendingCap(models.Model):
 
 class RefusedField(models.Model):
     """A field of requests that a server has refused for one of its models, such as "temperature".
-    It is left out until somebody chooses the model anew or removes the server."""
+    It is left out for a day, or until somebody chooses the model anew or removes the server."""
 
     LONGEST = 200
 

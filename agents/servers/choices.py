@@ -14,11 +14,11 @@ from django.db.models import CharField, Value
 from django.db.models.functions import Cast
 
 from agents.embedded.status import served_model
-from agents.models import ModelChoice, ModelServer, RefusedField, SpendingCap
+from agents.models import ModelChoice, ModelServer, SpendingCap
 from agents.prompting.declarations import Agent
 from agents.providers.http_clients import host_of
 from agents.servers.caps import NO_CAPS, Caps, hold_caps
-from agents.servers.refused_fields import hold_refused_fields
+from agents.servers.refused_fields import hold_refused_fields, stored_refusals
 
 # The names of the two servers that are no rows.
 EMBEDDED, ENVIRONMENT = "embedded", "environment"
@@ -91,9 +91,8 @@ def refresh_choices() -> None:
         *(Cast(name, CharField(max_length=40)) for name in ("dollars", "tokens")),
         *(Value("") for _ in range(4)),
     )
-    refused = RefusedField.objects.order_by().values_list(
-        Value(_REFUSED), "server", "model", "field", *(Value("") for _ in range(3))
-    )
+    no_more = (Value("") for _ in range(3))
+    refused = stored_refusals().values_list(Value(_REFUSED), "server", "model", "field", *no_more)
     stored, addresses, capped, fields = {}, {}, NO_CAPS, []
     rows = chosen.union(added, caps, refused, all=True)
     for kind, agent, builtin, model, name, title, address in rows:

@@ -3,6 +3,10 @@ that all processes leave them out, also after a restart."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
+
+from django.db.models import QuerySet
+from django.utils import timezone
 
 from agents.facts.model_facts import ModelFacts
 from agents.models import RefusedField
@@ -11,8 +15,16 @@ from agents.providers.windows import address_of
 
 _Key = tuple[str, str]
 
+# A server may be updated, and a refusal may have been read into words that only mention the field.
+_LASTS = timedelta(days=1)
+
 # The fields as this process last read them, by server and model. The whole object is replaced.
 _refused: Mapping[_Key, frozenset[str]] = {}
+
+
+def stored_refusals() -> QuerySet[RefusedField]:
+    """Return the rows that still count."""
+    return RefusedField.objects.order_by().filter(refused_at__gt=timezone.now() - _LASTS)
 
 
 def hold_refused_fields(rows: Iterable[tuple[str, str, str]]) -> None:
@@ -31,11 +43,16 @@ def refused_fields(address: str, model: str) -> frozenset[str]:
 
 
 def note_refused_fields(address: str, model: str, fields: Iterable[str]) -> None:
-    """Store that the server refuses these fields for this model."""
+    """Store that the server refuses these fields for this model from now on."""
     global _refused
     key = _key(address, model)
     rows = [RefusedField(server=key[0], model=key[1], field=field) for field in sorted(fields)]
-    RefusedField.objects.bulk_create(rows, ignore_conflicts=True)
+    RefusedField.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["server", "model", "field"],
+        update_fields=["refused_at"],
+    )
     _refused = {**_refused, key: _refused.get(key, frozenset()) | set(fields)}
 
 

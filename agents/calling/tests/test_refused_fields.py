@@ -3,9 +3,11 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.utils import timezone
 from pytest_django import Settings
 
 from agents.calling.answers_by_call import ask_for_call
@@ -146,6 +148,17 @@ def test_a_field_is_left_out_of_all_later_calls() -> None:
     assert call_at(chapter, server.says("I go.")) == [""]
     assert fields() == ["temperature"]
     assert all("temperature" not in one.sent_options for one in LLMArtifact.objects.all())
+
+
+@pytest.mark.usefixtures("calls_allowed")
+def test_a_refusal_lasts_for_a_day_and_is_renewed() -> None:
+    chapter = make_active_chapter()
+    no = server.refuses(400, "Unsupported parameter: 'temperature'")
+    call_at(chapter, no, server.says("I go."))
+    for _ in range(2):
+        RefusedField.objects.update(refused_at=timezone.now() - timedelta(hours=25))
+        assert call_at(chapter, no, server.says("I go.")) == ["temperature", ""]
+        assert call_at(chapter, server.says("I go.")) == [""]
 
 
 def test_whoever_chooses_the_model_anew_asks_for_all_again(settings: Settings) -> None:
