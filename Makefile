@@ -69,7 +69,7 @@ chaos: .venv/installed staticfiles/staticfiles.json ## break what can break whil
 		$(if $(CLOCK),--clock-ahead $(CLOCK))
 
 pictures: .venv/installed-dev ## take the pictures of README.md and docs/guide.md anew; needs Chromium
-	@python -m bench.pictures
+	@python -m testing.pictures
 
 lock: .venv/installed-dev ## write the hashes of what requirements*.txt name, for every platform
 	$(LOCK) requirements.lock requirements.txt

@@ -14,21 +14,21 @@ from typing import Any
 from bench.embedded import PAUSE_SECONDS, play_embedded
 from bench.figure import Figure
 from bench.figures import character_prompts, page_figures, session_figures
-from bench.http_calls import BenchError, Server
 from bench.long_chapter import measure_long_chapter
-from bench.program import (
+from bench.prompt_figures import remembered_figure
+from bench.receipt_figures import measure_receipts
+from bench.replay import PlayedSession, measure_page, play_session
+from bench.report import report
+from bench.token_figures import estimate_figure
+from testing.http_calls import RunError, Server
+from testing.program import (
     Processes,
     open_processes,
     start_model_server,
     start_program,
     start_relay,
 )
-from bench.prompt_figures import remembered_figure
-from bench.receipt_figures import measure_receipts
-from bench.replay import PlayedSession, measure_page, play_session
-from bench.report import report
-from bench.session_data import RecordedSession, load_session, synthetic_session, write_session
-from bench.token_figures import estimate_figure
+from testing.session_data import RecordedSession, load_session, synthetic_session, write_session
 
 PAIRS = 84
 TAB2_SIZES = (100, 1_000)
@@ -64,7 +64,7 @@ def main(options: argparse.Namespace) -> int:
     with open_processes(environment) as processes:
         try:
             figures = run(processes, options)
-        except (BenchError, OSError, HTTPException) as error:
+        except (RunError, OSError, HTTPException) as error:
             print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)
             return 1
     played = "embedded" if options.embedded else str(options.data or "synthetic")
@@ -114,7 +114,7 @@ def read_session(options: argparse.Namespace) -> RecordedSession:
     try:
         return load_session(options.data).first(options.pairs)
     except (KeyError, ValueError, TypeError) as error:
-        raise BenchError(f"{options.data} is not a recorded session: {error!r}") from error
+        raise RunError(f"{options.data} is not a recorded session: {error!r}") from error
 
 
 def start_own_model(
@@ -149,7 +149,7 @@ def look_into_chapter(
 
 
 def measure_tab2(processes: Processes, program: Server) -> list[Figure]:
-    command = [sys.executable, "-m", "bench.tab2_chapters", *map(str, TAB2_SIZES)]
+    command = [sys.executable, "-m", "testing.tab2_chapters", *map(str, TAB2_SIZES)]
     chapters = json.loads(processes.run("tab2", command).splitlines()[-1])
     seconds = {c["events"]: measure_page(program, c["path"], TAB2_READS) for c in chapters}
     return page_figures(seconds, {c["events"]: c["queries"] for c in chapters})

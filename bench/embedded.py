@@ -5,12 +5,12 @@ import json
 import time
 from itertools import cycle, islice
 
-from bench.chapter_client import ChapterClient
 from bench.embedded_figures import embedded_figures
 from bench.figure import Figure
-from bench.http_calls import Server
-from bench.session_data import Setup, beat_text
 from sessions.words import count_words
+from testing.chapter_client import ChapterClient
+from testing.http_calls import Server
+from testing.session_data import Setup, beat_text
 
 PROMPTS = 21
 # The pause between a reply and the next prompt, in seconds. A person would take longer, because

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import django
 
-from bench.long_memory import CHUNK
-from bench.session_data import Pair, RecordedSession, load_session, small_setup_of
+from testing.long_memory import CHUNK
+from testing.session_data import Pair, RecordedSession, load_session, small_setup_of
 
 if TYPE_CHECKING:
     from agents.models import Job

@@ -19,10 +19,10 @@ from statistics import median
 from typing import Any
 
 from bench.figure import Figure
-from bench.http_calls import BenchError
-from bench.program import Processes, open_processes, start_named
 from bench.report import report
-from bench.session_data import load_session, synthetic_session, write_session
+from testing.http_calls import RunError
+from testing.program import Processes, open_processes, start_named
+from testing.session_data import load_session, synthetic_session, write_session
 
 COUNT = 40
 # Two files in the folder that --keep names. RESULTS has a line for each job, and PLAYED names the
@@ -59,7 +59,7 @@ def main(options: argparse.Namespace) -> int:
             measure(processes, options, results)
         except KeyboardInterrupt:
             print("\nCut short.", flush=True)
-        except (BenchError, OSError, HTTPException, ValueError, KeyError) as error:
+        except (RunError, OSError, HTTPException, ValueError, KeyError) as error:
             print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)
             return 1
     figures = memory_figures(results)
@@ -85,13 +85,13 @@ def where_to_go_on(results: Sequence[dict[str, Any]]) -> tuple[int, int]:
 
 
 def check_same_run(folder: Path, played: str) -> None:
-    """Raise BenchError if the folder has results of another session or of another model."""
+    """Raise RunError if the folder has results of another session or of another model."""
     folder.mkdir(parents=True, exist_ok=True)
     name = folder / PLAYED
     if not name.exists():
         name.write_text(played)
     elif name.read_text() != played:
-        raise BenchError(f"{folder} keeps a run of {name.read_text()}, not of {played}.")
+        raise RunError(f"{folder} keeps a run of {name.read_text()}, not of {played}.")
 
 
 def measure(

@@ -20,8 +20,8 @@ from typing import Any
 
 from bench.embedded_run import Results, measure
 from bench.figure import Figure
-from bench.program import Processes
 from bench.report import RESULTS
+from testing.program import Processes
 
 PROMPTS = 10
 # The targets for sixty replies. For fewer replies they are in proportion.

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.figure import Figure
-from bench.http_calls import BenchError
-from bench.program import Processes, open_processes, start_named
 from bench.report import report
+from testing.http_calls import RunError
+from testing.program import Processes, open_processes, start_named
 
 Results = list[dict[str, Any]]
 _CHOSEN = "STORYENGINE_EMBEDDED_MODEL"
@@ -41,7 +41,7 @@ def measure(
             play(processes, results)
         except KeyboardInterrupt:
             print("\nCut short.", flush=True)
-        except (BenchError, OSError, HTTPException, ValueError, KeyError) as error:
+        except (RunError, OSError, HTTPException, ValueError, KeyError) as error:
             # What was played until then is kept.
             is_whole = False
             print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)

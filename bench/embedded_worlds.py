@@ -17,8 +17,8 @@ from typing import Any
 
 from bench.embedded_run import Results, measure
 from bench.figure import Figure
-from bench.program import Processes
 from bench.report import RESULTS
+from testing.program import Processes
 
 TURNS = 10
 FORMS = ("json", "xml")

@@ -6,8 +6,8 @@ The player's words have what the fake model server's narrator shall do in bracke
 
 from typing import Any
 
-from bench.chapter_client import ChapterClient
-from bench.http_calls import Answer, Server, expect
+from testing.chapter_client import ChapterClient
+from testing.http_calls import Answer, Server, expect
 
 YOU = "Edda Linn"
 INN, LANDING, MILL, LOFT = "The Ferry Inn", "The Landing", "The Mill", "The Drying Loft"

@@ -13,11 +13,11 @@ from collections import Counter
 from typing import Any
 
 from bench.exploration import LINES, ExplorationClient
-from bench.fake_server import start_fake_server
 from bench.figure import Figure
-from bench.http_calls import BenchError
-from bench.program import Processes, open_processes, start_program
 from bench.report import report
+from testing.fake_server import start_fake_server
+from testing.http_calls import RunError
+from testing.program import Processes, open_processes, start_program
 
 MOST_BESIDE_PLAY = 0.6
 TURNS, MOST_TIMES_READING = 500, 5.0
@@ -42,7 +42,7 @@ def main() -> int:
         with open_processes(environment) as processes:
             try:
                 figures = [*cost_figures(play(processes)), fold_figure(measure_fold(processes))]
-            except (BenchError, OSError) as error:
+            except (RunError, OSError) as error:
                 print(f"{processes.end_of_logs()}\n\n{error}", file=sys.stderr)
                 return 1
     return report(figures, session="explorations", load_before=load_before)
@@ -56,7 +56,7 @@ def play(processes: Processes) -> Counter[str]:
         client.wait_for_jobs(seconds=120)
     calls = client.calls()
     if len(calls) >= 100:
-        raise BenchError("The exploration took more calls than the API lists at once.")
+        raise RunError("The exploration took more calls than the API lists at once.")
     return Counter(
         str(one["agent"] if one["agent_id"] is None else one["agent_id"]) for one in calls
     )

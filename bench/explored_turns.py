@@ -24,9 +24,9 @@ from agents.prompting.tools import ToolForm
 from agents.providers.base import ModelRequest
 from agents.providers.embedded import EmbeddedProvider
 from agents.running.database import in_database
-from bench.program import ROOT
 from explorer.ready import begin_ready
 from sessions.models import Attempt, Event, Session
+from testing.program import ROOT
 from world.names import normalized
 from world.state import World
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from bench.figure import Figure
 from bench.fold_kill import STAGE, TURNS, Kills, play_with_kills
-from bench.http_calls import BenchError
-from bench.program import Processes, open_processes
 from bench.report import report
+from testing.http_calls import RunError
+from testing.program import Processes, open_processes
 
 # The chapters, as numbers of turns with their numbers of subjects.
 CHAPTERS = {50: 20, 200: 60, 600: 100, 2_000: 100}
@@ -55,7 +55,7 @@ def main(options: argparse.Namespace) -> int:
             tallies, kills = play_with_kills(options.seed)
             counted = [{"stage": STAGE, "window": w, **asdict(one)} for w, one in tallies.items()]
             figures += [*tell(f"{TURNS} turns", counted), kills_figure(kills)]
-    except (BenchError, OSError) as error:
+    except (RunError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     return report(figures, session=f"fold test, seed {options.seed}", load_before=load_before)

@@ -13,15 +13,22 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 
-from bench.chapter_client import ChapterClient
-from bench.fake_server import start_fake_server
 from bench.fold_agent import ExactAgent
 from bench.fold_reading import Asking, Tally, check_leaks, check_prompt
 from bench.fold_story import CAST, Turn, Writer
-from bench.http_calls import BenchError, call, expect
-from bench.model_replies import ModelReplies
-from bench.program import Processes, answers, open_processes, start_named, start_program, wait_until
-from bench.session_data import Setup
+from testing.chapter_client import ChapterClient
+from testing.fake_server import start_fake_server
+from testing.http_calls import RunError, call, expect
+from testing.model_replies import ModelReplies
+from testing.program import (
+    Processes,
+    answers,
+    open_processes,
+    start_named,
+    start_program,
+    wait_until,
+)
+from testing.session_data import Setup
 
 STAGE = "after kills"
 TURNS = 28
@@ -183,5 +190,5 @@ class _KilledChapter:
         except (OSError, HTTPException):
             return 0
         if answer.status not in (CREATED, 409, 502, 503):
-            raise BenchError(f"The prompt was refused: {answer.status} {answer.body[:300]!r}")
+            raise RunError(f"The prompt was refused: {answer.status} {answer.body[:300]!r}")
         return answer.status

@@ -25,7 +25,6 @@ from agents.running.work import work_on
 from bench.fold_agent import ExactAgent
 from bench.fold_reading import Asking, Tally, check_leaks, check_prompt, check_world, read_view
 from bench.fold_story import Kind, Ruling, Story, Subject, Turn, Writer
-from bench.model_replies import COLORS, lock_payload
 from memory.corrections import write_correction
 from memory.fold.folding import fold_chapter
 from memory.telling.now_view import now_view
@@ -34,6 +33,7 @@ from sessions.attempts import open_reroll
 from sessions.chapters import SetupChange, create_chapter, save_setup
 from sessions.models import Attempt, Session
 from storyengine.exchange.forking import fork_chapter
+from testing.model_replies import COLORS, lock_payload
 
 LARGE, MEDIUM, SMALL = 128_000, 32_000, 6_000
 WINDOWS = (LARGE, MEDIUM, SMALL)

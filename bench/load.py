@@ -14,7 +14,6 @@ from functools import partial
 from http.client import HTTPException
 
 from bench.figure import Figure
-from bench.http_calls import BenchError
 from bench.load_bytes import LATE, measure_bytes
 from bench.load_growth import TURNS, measure_growth
 from bench.load_memory import HOUR_PROMPTS, STREAMS, measure_memory
@@ -23,6 +22,7 @@ from bench.load_relay import measure_against_relay
 from bench.load_stack import LoadStack, open_load_stack
 from bench.load_streams import TARGETS, measure_streams
 from bench.report import report
+from testing.http_calls import RunError
 
 Part = Callable[[LoadStack], list[Figure]]
 
@@ -80,7 +80,7 @@ def main(options: argparse.Namespace) -> int:
             continue
         try:
             figures += measure(name, part, with_servers=options.servers)
-        except (BenchError, OSError, HTTPException) as error:
+        except (RunError, OSError, HTTPException) as error:
             print(f"{name} could not be measured: {error}", file=sys.stderr)
             failed = True
     where = "PostgreSQL and Redis" if options.servers else "embedded stack"
@@ -94,7 +94,7 @@ def measure(name: str, part: Part, *, with_servers: bool) -> list[Figure]:
         print(name, flush=True)
         try:
             figures = part(stack)
-        except (BenchError, OSError, HTTPException):
+        except (RunError, OSError, HTTPException):
             print(stack.processes.end_of_logs(), file=sys.stderr)
             raise
     load = os.getloadavg()[0]

@@ -11,10 +11,10 @@ from typing import Protocol
 import psycopg
 
 from bench.figure import Figure
-from bench.http_calls import BenchError, Server, call
 from bench.load_stack import LoadStack
-from bench.program import wait_until
-from bench.session_data import beat_text
+from testing.http_calls import RunError, Server, call
+from testing.program import wait_until
+from testing.session_data import beat_text
 
 EARLY, LATE = 50, 5_000
 # The number of turns that are measured, which is one stretch. The summary of the stretch is
@@ -81,7 +81,7 @@ def play_turn(
     body = {"agent_slot": turn % 3 + 1, "user_text": beat_text(turn)}
     answer = call(server or stack.program, "POST", f"{path}/prompt", body)
     if answer.status != 201:
-        raise BenchError(f"POST {path}/prompt: {answer.status} {answer.body[:300]!r}")
+        raise RunError(f"POST {path}/prompt: {answer.status} {answer.body[:300]!r}")
 
 
 def _play_and_wait(stack: LoadStack, session_id: str, turn: int) -> None:
@@ -114,7 +114,7 @@ class SqliteMeter:
     def start(self) -> None:
         busy, _, _ = self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
-            raise BenchError("The database's log cannot be emptied.")
+            raise RunError("The database's log cannot be emptied.")
 
     def stop(self) -> tuple[int, int]:
         page_size, pages = read_wal(self._path.with_name(self._path.name + "-wal").read_bytes())

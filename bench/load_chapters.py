@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import django
 
-from bench.tab2_chapters import CHUNK, build_chapter, count_queries
+from testing.tab2_chapters import CHUNK, build_chapter, count_queries
 
 if TYPE_CHECKING:
     from sessions.models import Session

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bench.http_calls import BenchError, Server
+from testing.http_calls import RunError, Server
 
 # The text of each prompt. The log of the model server has this text too, and so shows which call
 # belongs to which prompt.
@@ -123,7 +123,7 @@ async def play_at_once(server: Server, chapters: Sequence[str], load: Load) -> P
     complete.
 
     The chapters begin one after the other, spread over the ramp, because people would not all begin
-    at once. Raise BenchError if most turns fail.
+    at once. Raise RunError if most turns fail.
     """
     played = Played()
     begin = time.perf_counter()
@@ -147,5 +147,5 @@ async def play_at_once(server: Server, chapters: Sequence[str], load: Load) -> P
             tasks.create_task(play(number, session_id))
     played.seconds = load.steady
     if len(played.failures) > len(played.turns) / 2:
-        raise BenchError(f"Most streams failed: {played.failures[0]}")
+        raise RunError(f"Most streams failed: {played.failures[0]}")
     return played

@@ -13,9 +13,9 @@ from pathlib import Path
 import uvloop
 
 from bench.figure import Figure
-from bench.http_calls import BenchError, Server, call
 from bench.load_client import Load, play_at_once
 from bench.load_stack import FIRST_TOKEN_MS, REPLY_WORDS, LoadStack
+from testing.http_calls import RunError, Server, call
 
 STREAMS, PACE = 100, 20
 # An hour of play is seven chapters with a prompt a minute each.
@@ -120,7 +120,7 @@ def _send(program: Server, session_id: str, number: int) -> None:
 def _expect(program: Server, method: str, path: str, body: object = None) -> None:
     answer = call(program, method, path, body)
     if answer.status not in (200, 201, 204):
-        raise BenchError(f"{method} {path}: {answer.status} {answer.body[:300]!r}")
+        raise RunError(f"{method} {path}: {answer.status} {answer.body[:300]!r}")
 
 
 def _with_streams(stack: LoadStack, streams: int) -> tuple[int, int]:

@@ -11,8 +11,8 @@ from statistics import median
 from typing import Any
 
 from bench.figure import Figure
-from bench.http_calls import BenchError, Server
 from bench.load_stack import LoadStack
+from testing.http_calls import RunError, Server
 
 CHAPTERS, EVENTS = 1_000, 10_000
 READS, UNCOUNTED = 20, 3
@@ -88,14 +88,14 @@ class _Reader:
         self._connection.close()
 
     def get(self, path: str, status: int) -> float:
-        """Request a page, and return the seconds until it was read. Raise BenchError if the
+        """Request a page, and return the seconds until it was read. Raise RunError if the
         answer's status is not `status`."""
         started = time.perf_counter()
         self._connection.request("GET", path)
         response = self._connection.getresponse()
         content = response.read()
         if response.status != status:
-            raise BenchError(f"GET {path}: {response.status} {content[:300]!r}")
+            raise RunError(f"GET {path}: {response.status} {content[:300]!r}")
         return time.perf_counter() - started
 
 

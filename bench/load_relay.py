@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import uvloop
 
 from bench.figure import Figure
-from bench.http_calls import Server
 from bench.load_client import Load, play_at_once
 from bench.load_stack import FIRST_TOKEN_MS, REPLY_WORDS, LoadStack
 from bench.load_streams import added_delays, percentile
-from bench.program import start_relay
+from testing.http_calls import Server
+from testing.program import start_relay
 
 STREAMS, PACE = 7, 50
 ROUNDS = 4

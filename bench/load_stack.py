@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.http_calls import Server, call
-from bench.program import Processes, open_processes, start_model_server, start_program
-from bench.servers import own_servers
+from testing.http_calls import Server, call
+from testing.program import Processes, open_processes, start_model_server, start_program
+from testing.servers import own_servers
 
 FIRST_TOKEN_MS = 200
 REPLY_WORDS = 240

@@ -9,11 +9,11 @@ from statistics import median
 from typing import Any
 
 from bench.figure import Figure
-from bench.http_calls import BenchError
-from bench.long_memory import CHUNK
 from bench.long_prompts import MODELS
-from bench.program import Processes, open_processes
 from bench.report import report
+from testing.http_calls import RunError
+from testing.long_memory import CHUNK
+from testing.program import Processes, open_processes
 
 MOST_MILLISECONDS = 20
 # Each of the 2,000 requests includes a search, which takes long on a busy machine.
@@ -33,7 +33,7 @@ def main() -> int:
         try:
             processes.run("migrate", [sys.executable, "manage.py", "migrate", "--verbosity=0"])
             figures = measure_long_chapter(processes)
-        except (BenchError, OSError) as error:
+        except (RunError, OSError) as error:
             print(error, file=sys.stderr)
             return 1
     return report(figures, session="long chapter", load_before=load_before)

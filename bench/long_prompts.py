@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 import django
 
-from bench.long_memory import CHUNK, ROSTER, delta_payload, long_lock
-from bench.session_data import beat_text, reply_text
-from bench.stored_turns import store_with_turns
 from bench.token_figures import count_tokens
+from testing.long_memory import CHUNK, ROSTER, delta_payload, long_lock
+from testing.session_data import beat_text, reply_text
+from testing.stored_turns import store_with_turns
 
 if TYPE_CHECKING:
     from sessions.models import Attempt, Event, Session

@@ -16,9 +16,9 @@ from typing import Any
 import django
 
 from bench.figure import Figure
-from bench.http_calls import BenchError
-from bench.program import open_processes
 from bench.report import report
+from testing.http_calls import RunError
+from testing.program import open_processes
 
 FEW, MANY = 100, 100_000
 # A library of many chapters costs at most so many times what one of few chapters costs.
@@ -37,7 +37,7 @@ def main(options: argparse.Namespace) -> int:
             processes.run("migrate", [sys.executable, "manage.py", "migrate", "--verbosity=0"])
             command = [sys.executable, "-m", "bench.many_chapters", "sample"]
             output = processes.run("sample", [*command, str(options.chapters)], timeout=3_600)
-        except (BenchError, OSError) as error:
+        except (RunError, OSError) as error:
             print(error, file=sys.stderr)
             return 1
     samples = json.loads(output.splitlines()[-1])

@@ -25,9 +25,9 @@ from agents.prompting.reply_rules import Asked, broken_rules, has_speech, shared
 from agents.providers.base import ModelRequest
 from agents.providers.embedded import EmbeddedProvider
 from agents.running.database import in_database
-from bench.program import ROOT
 from sessions import starters
 from sessions.models import Attempt, Event, Session
+from testing.program import ROOT
 
 FOLDER = ROOT / "bench" / "reply_scenes"
 FAILED = "failed"

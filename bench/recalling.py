@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import django
 
 from bench.figure import Figure
-from bench.http_calls import BenchError
-from bench.program import open_processes
 from bench.report import report
-from bench.session_data import beat_text
+from testing.http_calls import RunError
+from testing.program import open_processes
+from testing.session_data import beat_text
 
 if TYPE_CHECKING:
     from bench.long_prompts import LongChapter
@@ -36,7 +36,7 @@ def main() -> int:
             processes.run("migrate", [sys.executable, "manage.py", "migrate", "--verbosity=0"])
             command = [sys.executable, "-m", "bench.recalling", "sample"]
             samples = json.loads(processes.run("recalling", command, timeout=900).splitlines()[-1])
-        except (BenchError, OSError) as error:
+        except (RunError, OSError) as error:
             print(error, file=sys.stderr)
             return 1
     return report(recall_figures(samples), session="recall", load_before=load_before)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.figure import Figure
-from bench.http_calls import Server, call, expect
-from bench.session_data import RecordedSession
+from testing.http_calls import Server, call, expect
+from testing.session_data import RecordedSession
 
 LEAST_RIGHT = 0.95
 # Paragraphs that tell nothing of any session, although some of them name the cast.

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bench.chapter_client import ChapterClient
-from bench.http_calls import BenchError, Server, call, stream
-from bench.session_data import RecordedSession, setup_of
+from testing.chapter_client import ChapterClient
+from testing.http_calls import RunError, Server, call, stream
+from testing.session_data import RecordedSession, setup_of
 
 TARGET_WORDS = 5_000
 # The name of the model in the benchmark's own calls. The name distinguishes these calls from the
@@ -114,7 +114,7 @@ def _first(whose: str, seconds: Iterator[float]) -> float:
     """
     taken = list(seconds)
     if not taken:
-        raise BenchError(f"The {whose} sent no token.")
+        raise RunError(f"The {whose} sent no token.")
     return taken[0]
 
 
@@ -130,7 +130,7 @@ def _stream_prompt(
                 played.stored_first.append(_is_stored(client.read(), number, pair.beat))
         last = event.seconds
     if first is None or last is None:
-        raise BenchError(f"Prompt {number} was answered without a token.")
+        raise RunError(f"Prompt {number} was answered without a token.")
     return PromptTiming(number, last, first, is_disturbed=is_checked)
 
 
@@ -150,6 +150,6 @@ def measure_page(program: Server, path: str, times: int) -> list[float]:
     for _ in range(times + 3):
         answer = call(program, "GET", path)
         if answer.status != 200:
-            raise BenchError(f"GET {path}: {answer.status} {answer.body[:300]!r}")
+            raise RunError(f"GET {path}: {answer.status} {answer.body[:300]!r}")
         seconds.append(answer.seconds)
     return seconds[3:]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.figure import Figure
-from bench.program import ROOT
+from testing.program import ROOT
 
 RESULTS = ROOT / "bench" / "results"
 

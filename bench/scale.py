@@ -17,14 +17,14 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from bench.figure import Figure
-from bench.http_calls import Server, call, stream
 from bench.load_stack import LoadStack, open_load_stack
-from bench.program import LOOPBACK, free_port, second_name, start_second, wait_for_server
-from bench.proxy import NGINX, start_proxy
 from bench.report import report
 from bench.scale_backlog import SUMMARIES, Backlog, measure_backlog
 from bench.scale_caps import measure_cap
 from bench.scale_turns import measure_turns
+from testing.http_calls import Server, call, stream
+from testing.program import LOOPBACK, free_port, second_name, start_second, wait_for_server
+from testing.proxy import NGINX, start_proxy
 
 # A model that writes a word in 80 ms, of which the first one comes after 200 ms.
 TOKENS_PER_SECOND = 12.5

@@ -9,9 +9,9 @@ import psycopg
 import redis
 
 from bench.figure import Figure
-from bench.http_calls import BenchError, Server, call, expect
 from bench.load_stack import LoadStack
-from bench.session_data import small_setup_of, synthetic_session
+from testing.http_calls import RunError, Server, call, expect
+from testing.session_data import small_setup_of, synthetic_session
 
 SUMMARIES = 3_000
 # A model that takes so long for a summary. The threads of both workers are busy all the time.
@@ -64,7 +64,7 @@ class Backlog:
         began = time.monotonic()
         answer = call(server, "POST", f"{path}/lock", {})
         if answer.status >= 400:
-            raise BenchError(f"POST {path}/lock: {answer.status} {answer.body[:300]!r}")
+            raise RunError(f"POST {path}/lock: {answer.status} {answer.body[:300]!r}")
         query = "SELECT count(*) FROM agents_job WHERE kind = 'lock' AND status = 'queued'"
         while self._count(query):
             if time.monotonic() - began > PATIENCE_SECONDS:

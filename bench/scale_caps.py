@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 
 from bench.figure import Figure
-from bench.http_calls import Server, call
 from bench.load_stack import LoadStack
-from bench.program import procfile_lines, second_name, start_second, wait_for_server
+from testing.http_calls import Server, call
+from testing.program import procfile_lines, second_name, start_second, wait_for_server
 
 CAP = 20
 PROMPTS = 2 * CAP

@@ -8,9 +8,9 @@ from statistics import median
 import psycopg
 
 from bench.figure import Figure
-from bench.http_calls import Server
 from bench.load_bytes import CHUNK, EARLY, PostgresMeter, play_turn, wait_until_quiet
 from bench.load_stack import LoadStack
+from testing.http_calls import Server
 
 # What PostgreSQL logs for each statement. The beginnings and ends of transactions are no work.
 _STATEMENT = re.compile(r"LOG:  (?:statement|execute [^:]*): *(?!BEGIN|COMMIT|ROLLBACK)(\w+)")

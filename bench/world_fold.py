@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import django
 
-from bench.session_data import reply_text
-from bench.stored_turns import store_with_turns
+from testing.session_data import reply_text
+from testing.stored_turns import store_with_turns
 
 if TYPE_CHECKING:
     from sessions.models import Session

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.http_calls import BenchError
 from chaos.client import Client
 from chaos.driver import Driver
 from chaos.follow_ups import AFTER
@@ -21,6 +20,7 @@ from chaos.invariants import find_violations
 from chaos.journal import Journal, Violation
 from chaos.schedule import Fault, plan_faults
 from chaos.stack import Clock, Stack, open_stack
+from testing.http_calls import RunError
 
 # The number of steps between two checks of the database.
 CHECK_EVERY = 25
@@ -95,7 +95,7 @@ def run(stack: Stack, faults: Sequence[Fault], *, seed: int, minutes: float) -> 
             if time.monotonic() - started > minutes * 60:
                 break
         driver.finish()
-    except BenchError as error:
+    except RunError as error:
         found.add([Violation("the run goes on", "", str(error))], step)
     found.add(client.violations, step)
     snapshot = stack.read_rows()
@@ -177,7 +177,7 @@ def main(options: argparse.Namespace) -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main(parse_options()))
-    except BenchError as error:
+    except RunError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit(130)

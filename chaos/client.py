@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
-from bench.http_calls import BenchError, Server, StreamEvent, call, stream
-from bench.session_data import Setup
 from chaos.journal import Journal, Key, Reply, Violation, Words
 from chaos.scenarios import Scenario
+from testing.http_calls import RunError, Server, StreamEvent, call, stream
+from testing.session_data import Setup
 
 # A request without an answer after this number of seconds counts as hanging.
 ANSWER_SECONDS = 60
@@ -107,7 +107,7 @@ class Client:
         )
         try:
             first = next(events, None)
-        except (*NETWORK_ERRORS, BenchError):
+        except (*NETWORK_ERRORS, RunError):
             return False
         finally:
             events.close()  # type: ignore[attr-defined]  # it is a generator
@@ -168,7 +168,7 @@ class Client:
         return told
 
     def read(self, session_id: str) -> dict[str, Any]:
-        """Return the chapter as the API shows it. Raise BenchError if every try within a minute
+        """Return the chapter as the API shows it. Raise RunError if every try within a minute
         fails."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
@@ -176,7 +176,7 @@ class Client:
             if told.status == 200:
                 break
             if time.monotonic() > deadline:
-                raise BenchError(f"The chapter {session_id} cannot be read: {told}")
+                raise RunError(f"The chapter {session_id} cannot be read: {told}")
             time.sleep(POLL_SECONDS)
         for draft in told.body["narrative_drafts"]:
             self.journal.drafts[draft["draft_id"]] = (session_id, draft["chapter_text"])
@@ -225,7 +225,7 @@ class Client:
             told, shown = _follow(events)
         except TimeoutError:
             self.complain("every request is answered", path, "the stream hung for a minute")
-        except BenchError as error:
+        except RunError as error:
             # The program refused the prompt before the stream began. Here the status 409 stands for
             # every refusal, because the driver reads the chapter again before its next step.
             if f"{path}: 500" in str(error) and not self.broken:

@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from bench.http_calls import BenchError
-from bench.session_data import beat_text, small_setup_of, synthetic_session
 from chaos.client import POLL_SECONDS, Client, Told
 from chaos.elsewhere import follow_elsewhere, stop_elsewhere
 from chaos.journal import Key, Violation, Words
 from chaos.scenarios import Scenario
 from chaos.schedule import FAULTS_ELSEWHERE, MODEL_FAULTS, Fault
 from chaos.stack import Stack
+from testing.http_calls import RunError
+from testing.session_data import beat_text, small_setup_of, synthetic_session
 
 AGENTS = 3
 SHORTEST, LONGEST = 8, 17
@@ -71,7 +71,7 @@ class Driver:
     def step(self, fault: Fault) -> bool:
         """Play one step under this fault. Return whether the fault had an effect.
 
-        Raise BenchError if the chapter is stuck.
+        Raise RunError if the chapter is stuck.
         """
         self._chance = random.Random(fault.choices)  # noqa: S311  (a schedule, no secret)
         document = self._settled()
@@ -126,7 +126,7 @@ class Driver:
                 detail = f"{document['state']} {document['pending_turn']} {document['jobs']}"
                 violation = Violation("nothing is stuck", self._chapter, detail)
                 self._client.violations.append(violation)
-                raise BenchError(f"The chapter {self._chapter} is stuck: {detail}")
+                raise RunError(f"The chapter {self._chapter} is stuck: {detail}")
             time.sleep(POLL_SECONDS)
         if self._is_done(document) and self._length:
             self._chapter = ""

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from bench.http_calls import BenchError, stream
 from chaos.client import ANSWER_SECONDS, NETWORK_ERRORS, Client, Told, was_shown
 from chaos.journal import Key, Words
+from testing.http_calls import RunError, stream
 
 _Result = TypeVar("_Result")
 
@@ -90,7 +90,7 @@ def _follow_page(other: Client, path: str) -> str | None:
             has_ended = has_ended or event.name == "ended"
     except TimeoutError:
         other.complain("every request is answered", path, "the stream hung for a minute")
-    except (*NETWORK_ERRORS, BenchError) as error:
+    except (*NETWORK_ERRORS, RunError) as error:
         other.complain("streams end with a word", path, repr(error))
     if not has_ended:
         other.complain("streams end with a word", path, "the end of the reply never came")

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.session_data import Setup
+from testing.session_data import Setup
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 KILLS_OF_PROGRAM = ("kill-web", "kill-worker", "kill-model")
 KILLS_OF_SERVERS = ("kill-postgres", "kill-redis")
 
-# Maps each fault of the model server to its name in bench.fake_server.
+# Maps each fault of the model server to its name in testing.fake_server.
 MODEL_FAULTS = {
     "cut": "cut",
     "drop": "drop",

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.http_calls import BenchError, Server, call
-from bench.program import (
+from chaos.scenarios import Scenario
+from chaos.schedule import FAULTS_ELSEWHERE, KILLS_OF_PROGRAM, KILLS_OF_SERVERS
+from testing.http_calls import RunError, Server, call
+from testing.program import (
     LOOPBACK,
     Processes,
     answers,
@@ -24,9 +26,7 @@ from bench.program import (
     start_second,
     wait_until,
 )
-from bench.servers import Servers, own_servers
-from chaos.scenarios import Scenario
-from chaos.schedule import FAULTS_ELSEWHERE, KILLS_OF_PROGRAM, KILLS_OF_SERVERS
+from testing.servers import Servers, own_servers
 
 START_SECONDS = 60
 MODEL = "model-server"
@@ -48,11 +48,11 @@ class Clock:
     seconds: int
 
     def variables(self) -> dict[str, str]:
-        """Return variables with which a program gets this clock. Raise BenchError if the library
+        """Return variables with which a program gets this clock. Raise RunError if the library
         for it is not installed. How long something takes stays as it is."""
         found = sorted(LIBRARIES.glob(FAKETIME))
         if not found:
-            raise BenchError(
+            raise RunError(
                 "There is no libfaketime here. Install Debian's package `faketime`, or leave "
                 "--clock-ahead out."
             )
@@ -168,7 +168,7 @@ class Stack:
             f"--chapter-words={CHAPTER_WORDS}",
             "--reply-end=" + "\n\n".join(filter(None, (one.replies_end for one in self.scenarios))),
         ]
-        self.processes.start(MODEL, [sys.executable, "-m", "bench.fake_server", *options])
+        self.processes.start(MODEL, [sys.executable, "-m", "testing.fake_server", *options])
         wait_until(
             lambda: "http://" in self.processes.log_of(MODEL), "the model", seconds=START_SECONDS
         )

@@ -51,7 +51,7 @@ _SAMPLES = 5
 _CALLS_LOOKED_AT = 100
 # The weight (see agents.prompting.budget) that agent 8 writes in a delta, and the weight that a
 # delta adds to memory in later requests. Both numbers were measured in the long chapter of
-# bench/long_memory.py.
+# testing/long_memory.py.
 _DELTA_WEIGHT, _GROWTH_WEIGHT = 2_100.0, 1_060.0
 
 

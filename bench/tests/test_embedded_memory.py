@@ -11,7 +11,7 @@ from bench.embedded_memory import (
     memory_figures,
     where_to_go_on,
 )
-from bench.http_calls import BenchError
+from testing.http_calls import RunError
 
 
 def results(kind: str, valid: int, broken: int, seconds: float = 30.0) -> list[dict[str, Any]]:
@@ -59,5 +59,5 @@ def test_a_kept_folder_takes_no_other_run(tmp_path: Path) -> None:
     folder = tmp_path / "kept"
     check_same_run(folder, "a session")
     check_same_run(folder, "a session")
-    with pytest.raises(BenchError, match="keeps a run of a session, not of another"):
+    with pytest.raises(RunError, match="keeps a run of a session, not of another"):
         check_same_run(folder, "another")

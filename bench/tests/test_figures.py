@@ -6,7 +6,7 @@ import pytest
 from bench.figure import Figure
 from bench.figures import character_prompts, page_figures, session_figures
 from bench.replay import PROBE_MODEL, PlayedSession, PromptTiming
-from bench.session_data import synthetic_session
+from testing.session_data import synthetic_session
 
 SESSION = synthetic_session(14)
 

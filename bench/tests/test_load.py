@@ -15,7 +15,7 @@ from bench.load_pages import PageTimes, page_figure
 from bench.load_relay import relay_figure
 from bench.load_streams import Step, added_delays, percentile, search
 from bench.load_streams import stream_figure as best_figure
-from bench.program import ROOT, inherited_environment
+from testing.program import ROOT, inherited_environment
 
 
 class TestSearch:

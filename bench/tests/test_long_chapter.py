@@ -5,10 +5,10 @@ import pytest
 from agents.prompting.forms.schemas import TurnDelta, WorldChapterLock
 from bench.figure import Figure
 from bench.long_chapter import long_figures
-from bench.long_memory import canon_of, delta_payload, long_lock, thread_of
 from memory.fold.folding import fold
 from memory.fold.present import present
 from memory.fold.records import Block
+from testing.long_memory import canon_of, delta_payload, long_lock, thread_of
 
 CHUNKS = 285
 

@@ -2,7 +2,7 @@ from typing import Any
 
 from bench.figure import Figure
 from bench.receipt_figures import INVENTIONS, plant, receipt_figures
-from bench.session_data import RecordedSession, synthetic_session
+from testing.session_data import RecordedSession, synthetic_session
 
 SESSION = synthetic_session(20)
 

@@ -15,9 +15,11 @@ from agents.flows.locking import request_lock
 from agents.flows.tests.playing import play
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
-from bench.model_replies import ModelReplies, agent_of
 from bench.prompt_figures import TARGET_PROMPTS, prompt_figures
-from bench.session_data import (
+from sessions.access import get_chapter
+from sessions.chapters import SetupChange, create_chapter, save_setup
+from testing.model_replies import ModelReplies, agent_of
+from testing.session_data import (
     Pair,
     RecordedSession,
     beat_text,
@@ -25,8 +27,6 @@ from bench.session_data import (
     setup_of,
     synthetic_session,
 )
-from sessions.access import get_chapter
-from sessions.chapters import SetupChange, create_chapter, save_setup
 
 pytestmark = pytest.mark.django_db
 

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from bench.program import wait_until
-from bench.session_data import small_setup_of, synthetic_session
 from chaos import __main__ as chaos_run
 from chaos.__main__ import Found, parse_options, play_until_met, print_found, run
 from chaos.client import Client
@@ -29,6 +27,8 @@ from chaos.schedule import (
     plan_faults,
 )
 from chaos.stack import Stack, open_stack
+from testing.program import wait_until
+from testing.session_data import small_setup_of, synthetic_session
 
 # True if the tests have PostgreSQL and Redis. The run then starts a PostgreSQL and a Redis of its
 # own, and may kill them.

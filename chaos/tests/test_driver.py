@@ -6,9 +6,6 @@ from typing import Any, cast
 
 import pytest
 
-from bench.http_calls import BenchError, Server, StreamEvent
-from bench.program import open_processes
-from bench.session_data import Setup
 from chaos import client as client_module
 from chaos.client import NOTHING, Client, Told
 from chaos.driver import Driver
@@ -16,6 +13,9 @@ from chaos.journal import Journal, Key, Words
 from chaos.scenarios import Scenario
 from chaos.schedule import Fault
 from chaos.stack import Stack, was_killed
+from testing.http_calls import RunError, Server, StreamEvent
+from testing.program import open_processes
+from testing.session_data import Setup
 
 ID = "chapter-1"
 # The scenario of a mode that has all stages.
@@ -290,7 +290,7 @@ def test_only_a_reply_that_was_being_written_can_be_left(
 ) -> None:
     def stream(*_: object, **__: object) -> Iterator[StreamEvent]:
         if not name:
-            raise BenchError("409")
+            raise RunError("409")
         yield StreamEvent(name, "{}", 0)
 
     monkeypatch.setattr(client_module, "stream", stream)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from bench.http_calls import Answer, BenchError, Server, StreamEvent
 from chaos import client as client_module
 from chaos import elsewhere
 from chaos import stack as stack_module
@@ -18,6 +17,7 @@ from chaos.client import Client
 from chaos.elsewhere import follow_elsewhere, stop_elsewhere
 from chaos.journal import Journal, Words
 from chaos.stack import Clock
+from testing.http_calls import Answer, RunError, Server, StreamEvent
 
 ID, KEY = "chapter-1", "key-1"
 ONE, OTHER = Server("127.0.0.1", 1), Server("127.0.0.1", 2)
@@ -119,7 +119,7 @@ def test_another_clock_needs_servers_and_a_package(
     assert "needs --servers" in capsys.readouterr().err
     assert parse_options(["--servers", "--clock-ahead=15"]).clock_ahead == 15
     monkeypatch.setattr(stack_module, "LIBRARIES", tmp_path)
-    with pytest.raises(BenchError, match="package `faketime`"):
+    with pytest.raises(RunError, match="package `faketime`"):
         Clock(15).variables()
     library = tmp_path / "any-linux" / "faketime" / "libfaketimeMT.so.1"
     library.parent.mkdir(parents=True)

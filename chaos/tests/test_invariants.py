@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bench.session_data import Setup
 from chaos.invariants import PATIENCE_SECONDS, find_violations
 from chaos.journal import Journal, Reply, Words
+from testing.session_data import Setup
 
 NOW = 1_000_000.0
 LONG_AGO = NOW - PATIENCE_SECONDS - 1

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from bench.http_calls import Server, StreamEvent
 from chaos import client as client_module
 from chaos.client import Client, Told
 from chaos.driver import Driver
@@ -25,6 +24,7 @@ from chaos.tests.test_driver import (
     ScriptedClient,
     ScriptedStack,
 )
+from testing.http_calls import Server, StreamEvent
 
 
 @pytest.fixture(autouse=True)

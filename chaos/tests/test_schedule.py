@@ -2,7 +2,6 @@ import random
 
 import pytest
 
-from bench.fake_server import FAULTS
 from chaos.schedule import (
     CLIENT_FAULTS,
     FAULTS_ELSEWHERE,
@@ -12,6 +11,7 @@ from chaos.schedule import (
     count_kinds,
     plan_faults,
 )
+from testing.fake_server import FAULTS
 
 STACKS = [(KILLS_OF_PROGRAM, ()), (KILLS_OF_PROGRAM + KILLS_OF_SERVERS, FAULTS_ELSEWHERE)]
 

@@ -21,9 +21,9 @@ from bench.exploration import (
     known_people,
     place_of,
 )
-from bench.http_calls import StreamEvent, call, stream
-from bench.program import wait_until
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
+from testing.http_calls import StreamEvent, call, stream
+from testing.program import wait_until
 
 pytestmark = [pytest.mark.processes, pytest.mark.each_run]
 

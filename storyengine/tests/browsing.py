@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from bench.browser import find_chromium
+from testing.browser import find_chromium
 
 # The folder in which tests store screenshots of the three tabs for people to look at.
 SCREENSHOTS = Path("test-results/screenshots")

@@ -18,9 +18,9 @@ import psycopg
 import redis
 from psycopg import sql
 
-from bench.fake_server import FakeServer, start_fake_server
-from bench.http_calls import BenchError, Server
-from bench.program import Processes, open_processes, procfile_lines, start_program
+from testing.fake_server import FakeServer, start_fake_server
+from testing.http_calls import RunError, Server
+from testing.program import Processes, open_processes, procfile_lines, start_program
 
 # The number of databases that a Redis server has by default.
 _REDIS_DATABASES = 16
@@ -129,7 +129,7 @@ def servers_for_tests() -> Iterator[dict[str, str]]:
 def _start(processes: Processes) -> Server:
     try:
         return start_program(processes)
-    except BenchError as error:
+    except RunError as error:
         error.add_note(processes.end_of_logs())
         raise
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from bench.fake_server import FakeServer, start_fake_server
-from bench.program import wait_until
 from storyengine.tests.browsing import browser as browser
 from storyengine.tests.browsing import open_page
 from storyengine.tests.running import run_program
+from testing.fake_server import FakeServer, start_fake_server
+from testing.program import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 

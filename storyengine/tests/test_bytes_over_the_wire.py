@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from bench.chapter_client import ChapterClient
-from bench.session_data import beat_text, reply_text, setup_of, synthetic_session
 from sessions.models import Session
 from sessions.tests.factories import add_turn, make_active_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 from storyengine.tests.test_static import Got, get
 from storyengine.tests.test_static import collected as collected
+from testing.chapter_client import ChapterClient
+from testing.session_data import beat_text, reply_text, setup_of, synthetic_session
 
 MOST_BYTES, MOST_BYTES_OF_SCRIPTS = 100_000, 35_000
 TURNS = 120

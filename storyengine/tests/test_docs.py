@@ -134,7 +134,7 @@ class TestPictures:
         assert len(there) > 10
 
     def test_the_command_takes_all_of_them(self) -> None:
-        source = (BASE / "bench" / "pictures.py").read_text(encoding="utf-8")
+        source = (BASE / "testing" / "pictures.py").read_text(encoding="utf-8")
         taken = set(re.findall(r'_picture\(page, "([\w-]+)"', source))
         assert taken == {path.stem for path in self.folder.iterdir()}
 

@@ -44,7 +44,6 @@ from agents.running.jobs import due_jobs
 from agents.running.recovery import recover
 from agents.running.work import work_on
 from agents.tests.replies import answer_in_form
-from bench.session_data import Setup
 from chaos.invariants import find_violations
 from chaos.journal import Journal, Reply, Words
 from chaos.rows import read_rows
@@ -55,6 +54,7 @@ from sessions.exceptions import TurnInFlight
 from sessions.models import Attempt, Session, State
 from sessions.tests.factories import make_chapter
 from storyengine.stack.folder_broker import Transport
+from testing.session_data import Setup
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from bench.fake_server import start_fake_server
 from storyengine.tests.browsing import browser as browser
 from storyengine.tests.browsing import open_page
 from storyengine.tests.running import run_program
+from testing.fake_server import start_fake_server
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 

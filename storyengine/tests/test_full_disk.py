@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from bench.chapter_client import ChapterClient
-from bench.http_calls import call, stream
-from bench.program import free_port, wait_until
-from bench.session_data import setup_of, synthetic_session
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
+from testing.chapter_client import ChapterClient
+from testing.http_calls import call, stream
+from testing.program import free_port, wait_until
+from testing.session_data import setup_of, synthetic_session
 
 pytestmark = [
     pytest.mark.processes,

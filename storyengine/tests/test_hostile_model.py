@@ -20,11 +20,11 @@ from agents.providers.tests.hostile_server import (
     HostileServer,
     hostile_server,
 )
-from bench.chapter_client import ChapterClient
-from bench.http_calls import Answer, Server, call
-from bench.model_replies import ModelReplies
-from bench.session_data import setup_of, synthetic_session
 from storyengine.tests.running import RunningProgram, run_program
+from testing.chapter_client import ChapterClient
+from testing.http_calls import Answer, Server, call
+from testing.model_replies import ModelReplies
+from testing.session_data import setup_of, synthetic_session
 
 pytestmark = [
     pytest.mark.processes,

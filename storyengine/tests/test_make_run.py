@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from bench.http_calls import Server, call
-from bench.program import LOOPBACK, end_group, free_port, inherited_environment, wait_until
 from storyengine.tests.copying import copy_program
 from storyengine.tests.running import servers_for_tests
+from testing.http_calls import Server, call
+from testing.program import LOOPBACK, end_group, free_port, inherited_environment, wait_until
 
 pytestmark = pytest.mark.processes
 

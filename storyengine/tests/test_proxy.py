@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from bench.http_calls import Server, call
-from bench.program import open_processes
-from bench.proxy import NGINX, start_proxy
+from testing.http_calls import Server, call
+from testing.program import open_processes
+from testing.proxy import NGINX, start_proxy
 
 pytestmark = [
     pytest.mark.processes,

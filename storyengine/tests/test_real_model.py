@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.chapter_client import ChapterClient
-from bench.session_data import Setup
 from storyengine.tests.running import RunningProgram, run_program
+from testing.chapter_client import ChapterClient
+from testing.session_data import Setup
 
 pytestmark = [pytest.mark.real_model, pytest.mark.processes]
 

@@ -12,10 +12,10 @@ import pytest
 
 from agents.embedded.catalogue import QWEN
 from agents.embedded.weights import cache_folder
-from bench.chapter_client import POLL_SECONDS, ChapterClient
-from bench.http_calls import call
 from sessions.starters import Starter, all_starters
 from storyengine.tests.running import RunningProgram, run_program
+from testing.chapter_client import POLL_SECONDS, ChapterClient
+from testing.http_calls import call
 
 pytestmark = [
     pytest.mark.real_model,

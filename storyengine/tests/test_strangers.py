@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from bench.http_calls import Server, call
-from bench.program import LOOPBACK, end_group, free_port, inherited_environment, wait_until
+from testing.http_calls import Server, call
+from testing.program import LOOPBACK, end_group, free_port, inherited_environment, wait_until
 
 pytestmark = [pytest.mark.processes, pytest.mark.one_stack]
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from bench.fake_server import start_fake_server
-from bench.http_calls import call
-from bench.program import wait_until
 from storyengine.tests.compose_file import SERVICES
 from storyengine.tests.running import RunningProgram, run_program
+from testing.fake_server import start_fake_server
+from testing.http_calls import call
+from testing.program import wait_until
 
 pytestmark = pytest.mark.processes
 

@@ -13,10 +13,6 @@ from urllib.parse import quote, urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
-from bench import served_call
-from bench.chapter_client import ChapterClient
-from bench.http_calls import Server, call
-from bench.session_data import Setup
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, TITLE_CHAR_LIMIT
 from storyengine.tests.browsing import browser as browser
 from storyengine.tests.browsing import open_page
@@ -30,6 +26,10 @@ from storyengine.tests.xss_corpus import (
     typed,
     with_payloads,
 )
+from testing import served_call
+from testing.chapter_client import ChapterClient
+from testing.http_calls import Server, call
+from testing.session_data import Setup
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 

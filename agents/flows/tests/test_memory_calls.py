@@ -22,12 +22,12 @@ from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import due_jobs
 from agents.running.recovery import give_notice_of_due_jobs, recover
 from agents.running.work import work_on
-from bench.long_memory import delta_payload
 from memory.stretches import Stretch
 from sessions.access import get_chapter
 from sessions.chapters import copy_setup
 from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, add_thoughts, make_active_chapter
+from testing.long_memory import delta_payload
 
 pytestmark = pytest.mark.django_db
 

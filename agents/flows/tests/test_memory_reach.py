@@ -18,10 +18,10 @@ from agents.prompting.tests.payloads import as_xml
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import answer_in_form, turn_delta
-from bench.session_data import beat_text, reply_text
 from sessions.access import get_chapter
 from sessions.chapters import SetupChange, create_chapter, save_setup
 from sessions.models import Session
+from testing.session_data import beat_text, reply_text
 
 pytestmark = pytest.mark.django_db
 

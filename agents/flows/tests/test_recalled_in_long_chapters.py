@@ -7,12 +7,12 @@ import pytest
 from pytest_django import Settings
 
 from agents.flows.dry_run import DryRun, look_ahead
-from bench.session_data import beat_text, reply_text
 from memory.corrections import write_correction
 from memory.recalling import recall
 from memory.tests.factories import add_delta, add_lock
 from sessions.models import Session
 from sessions.tests.factories import add_turn, make_active_chapter
+from testing.session_data import beat_text, reply_text
 
 pytestmark = pytest.mark.django_db
 

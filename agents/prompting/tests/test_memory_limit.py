@@ -10,10 +10,10 @@ from agents.prompting.sandwich import Subject, compose
 from agents.prompting.sent_layers import SentLayer
 from agents.tests.declared import AGENTS
 from agents.tests.replies import turn_delta, world_lock
-from bench.session_data import beat_text
 from memory.tests.factories import add_delta, add_lock
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
+from testing.session_data import beat_text
 
 pytestmark = pytest.mark.django_db
 

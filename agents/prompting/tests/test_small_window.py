@@ -22,12 +22,12 @@ from agents.providers.base import Message, ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form
-from bench.long_memory import CHUNK, delta_payload
-from bench.session_data import beat_text, reply_text
 from sessions.access import get_chapter
 from sessions.chapters import SetupChange, create_chapter, save_setup
 from sessions.limits import TAB1_CHAR_LIMIT
 from sessions.models import Attempt, Session, State
+from testing.long_memory import CHUNK, delta_payload
+from testing.session_data import beat_text, reply_text
 
 pytestmark = pytest.mark.django_db
 

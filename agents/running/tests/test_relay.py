@@ -26,9 +26,9 @@ from agents.running import claims, following, relay
 from agents.running.following import ShownReply, follow, newest_text
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded, ReplyText
 from agents.running.relay import RelayedText, RelayReader
-from bench.program import free_port, wait_until
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
+from testing.program import free_port, wait_until
 
 REDIS = shutil.which("redis-server")
 needs_redis = pytest.mark.skipif(REDIS is None, reason="no Redis on this machine")

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from bench.program import wait_until
 from storyengine.access import connections
 from storyengine.access.connections import Connections, raise_file_limit
 from storyengine.access.tests.serving import (
@@ -20,6 +19,7 @@ from storyengine.access.tests.serving import (
     read_until,
 )
 from storyengine.operations.repeated_lines import OnceAMinute
+from testing.program import wait_until
 
 
 class TestHead:

@@ -13,7 +13,6 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from bench.program import wait_until
 from storyengine.access import connections
 from storyengine.access.connections import BoundedProtocol, Connections
 from storyengine.access.tests.serving import (
@@ -24,6 +23,7 @@ from storyengine.access.tests.serving import (
     read_until,
     whole_for,
 )
+from testing.program import wait_until
 
 # The answer is larger than the system's buffers. If its client does not read, the server has to
 # wait.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from bench.program import free_port
+from testing.program import free_port
 
 pytestmark = pytest.mark.processes
 

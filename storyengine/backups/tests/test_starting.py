@@ -17,7 +17,6 @@ from pytest_django import Settings
 
 from agents import storage
 from agents.providers.scripted import ScriptedProvider
-from bench.program import free_port
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
 from storyengine.backups import sqlite, starting
@@ -26,6 +25,7 @@ from storyengine.backups.sqlite import look_at
 from storyengine.backups.taking import back_up
 from storyengine.tests.url_map import text_of
 from storyengine.tests.whole_chapter import make_whole_chapter
+from testing.program import free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

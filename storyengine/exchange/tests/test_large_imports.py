@@ -29,7 +29,6 @@ from agents.flows.tests.playing import play
 from agents.models import Job, ProviderConsent
 from agents.providers.scripted import ScriptedProvider
 from agents.running.recovery import recover
-from bench.program import wait_until
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions import importing
 from sessions.access import get_chapter
@@ -40,6 +39,7 @@ from storyengine.exchange import importing as file_importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.tests.chapters import long_chapter_file, make_whole_chapter
+from testing.program import wait_until
 
 KINDS = (Session, Tab1Inputs, CastMember, Attempt, Turn, Event, MemoryBlock, NarrativeDraft)
 

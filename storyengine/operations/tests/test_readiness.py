@@ -22,12 +22,12 @@ from agents.providers.scripted import ScriptedProvider
 from agents.running.heartbeats import DEAD_AFTER, store_heartbeat
 from agents.running.jobs import queue_job
 from agents.servers.changing import choose_models
-from bench.program import wait_until
 from sessions.tests.factories import make_active_chapter
 from storyengine.operations import readiness
 from storyengine.operations.readiness import WAITS_TOO_LONG, look_at_broker
 from storyengine.stack import storage_refusals
 from storyengine.stack.storage_refusals import find_storage_refusal
+from testing.program import wait_until
 
 # The readiness check reads the database in a thread of its own, which sees only rows that are
 # committed.

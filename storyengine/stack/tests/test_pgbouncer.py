@@ -18,10 +18,10 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from bench.http_calls import Answer, call, expect, stream
-from bench.program import free_port, wait_until
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
 from storyengine.tests.url_map import addresses
+from testing.http_calls import Answer, call, expect, stream
+from testing.program import free_port, wait_until
 
 DATABASE = os.environ.get("STORYENGINE_TEST_DATABASE_URL", "")
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from bench.program import procfile_lines, wait_until
 from storyengine.stack import parents
 from storyengine.stack.processes import sentence_about
 from storyengine.tests.running import is_alive
+from testing.program import procfile_lines, wait_until
 
 Runner = subprocess.Popen[str]
 

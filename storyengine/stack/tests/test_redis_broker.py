@@ -13,8 +13,8 @@ from redis import Redis
 
 import storyengine.celery  # noqa: F401 - it puts the transport in kombu's place
 from agents.running.notices import count_notices
-from bench.program import LOOPBACK, Processes, free_port, open_processes, wait_until
 from storyengine.stack.redis_broker import Transport
+from testing.program import LOOPBACK, Processes, free_port, open_processes, wait_until
 
 LONG = 30.0
 QUEUE = "jobs"

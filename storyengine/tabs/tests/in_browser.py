@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from bench.chapter_client import ChapterClient
-from bench.session_data import setup_of, synthetic_session
 from storyengine.tests.browsing import browser as browser
 from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
+from testing.chapter_client import ChapterClient
+from testing.session_data import setup_of, synthetic_session
 
 # Speeds of the model in tokens a second. At FAST a test never has to wait for a reply. At HELD a
 # reply lasts two minutes, unless the test calls `let_reply_end`.

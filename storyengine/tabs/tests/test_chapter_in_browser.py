@@ -6,7 +6,6 @@ import zipfile
 import pytest
 from playwright.sync_api import Page, expect
 
-from bench.chapter_client import ChapterClient
 from storyengine.tabs.chapter_page import BLOCKS_SHOWN
 from storyengine.tabs.tests.in_browser import FAST, HELD, open_chapter
 from storyengine.tabs.tests.in_browser import browser as browser
@@ -14,6 +13,7 @@ from storyengine.tabs.tests.in_browser import chapter as chapter
 from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tabs.tests.in_browser import program as program
 from storyengine.tests.running import ScriptedProgram
+from testing.chapter_client import ChapterClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 

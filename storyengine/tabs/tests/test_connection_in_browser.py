@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from bench.chapter_client import ChapterClient
 from storyengine.tabs.tests.in_browser import FAST, expect_turn, open_chapter, open_play
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import chapter as chapter
@@ -14,6 +13,7 @@ from storyengine.tabs.tests.in_browser import program as program
 from storyengine.tests.browsing import open_page
 from storyengine.tests.relay import Relay, relay_to
 from storyengine.tests.running import ScriptedProgram
+from testing.chapter_client import ChapterClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 

@@ -3,12 +3,12 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from bench.chapter_client import ChapterClient
 from storyengine.tabs.tests.in_browser import READ_SELECTION, open_play
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import chapter as chapter
 from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tabs.tests.in_browser import program as program
+from testing.chapter_client import ChapterClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 

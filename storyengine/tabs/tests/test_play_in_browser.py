@@ -6,7 +6,6 @@ from typing import cast
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from bench.chapter_client import ChapterClient
 from storyengine.tabs.tests.in_browser import (
     FAST,
     HELD,
@@ -24,6 +23,7 @@ from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tabs.tests.in_browser import program as program
 from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram
+from testing.chapter_client import ChapterClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 

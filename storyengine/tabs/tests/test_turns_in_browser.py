@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from bench.chapter_client import ChapterClient
 from storyengine.tabs.tests.in_browser import FAST, HELD, expect_idle, expect_turn, open_play
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import chapter as chapter
@@ -17,6 +16,7 @@ from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tabs.tests.in_browser import program as program
 from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram
+from testing.chapter_client import ChapterClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
@@ -293,7 +293,7 @@ class TestOlder:
     @pytest.fixture(scope="class")
     def long(self, program: ScriptedProgram) -> str:
         """Return the id of a chapter with 200 prompts, of which Tab 2 shows about 50 at first."""
-        command = [sys.executable, "-m", "bench.tab2_chapters", "400"]
+        command = [sys.executable, "-m", "testing.tab2_chapters", "400"]
         [built] = json.loads(program.processes.run("a long chapter", command).splitlines()[-1])
         return str(built["path"]).split("/")[2]
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from bench.chapter_client import ChapterClient
-from bench.session_data import setup_of, synthetic_session
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import chapter as chapter
 from storyengine.tabs.tests.in_browser import draft as draft
@@ -20,6 +18,8 @@ from storyengine.tabs.tests.test_unusable_answers import (
     UNUSABLE_LOCKS,
 )
 from storyengine.tests.running import ScriptedProgram
+from testing.chapter_client import ChapterClient
+from testing.session_data import setup_of, synthetic_session
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 

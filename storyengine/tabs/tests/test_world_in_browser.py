@@ -6,8 +6,6 @@ from typing import Any, cast
 import pytest
 from playwright.sync_api import Dialog, FloatRect, Locator, Page, Route, expect
 
-from bench.chapter_client import ChapterClient
-from bench.http_calls import call
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import chapter as chapter
 from storyengine.tabs.tests.in_browser import draft as draft
@@ -16,6 +14,8 @@ from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tabs.tests.in_browser import program as program
 from storyengine.tests.browsing import open_page
 from storyengine.tests.running import ScriptedProgram
+from testing.chapter_client import ChapterClient
+from testing.http_calls import call
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 

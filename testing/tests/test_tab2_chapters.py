@@ -1,10 +1,10 @@
-"""Tests that the chapters of the benchmarks are valid, as chapters that were really played are."""
+"""Tests that the built chapters are valid, as chapters that were really played are."""
 
 import pytest
 
-from bench.tab2_chapters import CHUNK, build_chapter
 from memory.blocks import counting_deltas
 from sessions.attempts import open_prompt
+from testing.tab2_chapters import CHUNK, build_chapter
 
 
 @pytest.mark.django_db

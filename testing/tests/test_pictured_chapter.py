@@ -4,7 +4,6 @@ import tomllib
 
 import pytest
 
-from bench.pictured_chapter import CHAPTER_FILE, edit, end, follow, play
 from memory.fold.folding import fold_chapter
 from memory.receipts.reading import read_receipts
 from memory.telling.now_view import now_view
@@ -12,6 +11,7 @@ from sessions.access import get_chapter
 from sessions.latest_turn import latest_turn
 from sessions.models import State
 from sessions.people import persons_before
+from testing.pictured_chapter import CHAPTER_FILE, edit, end, follow, play
 
 pytestmark = pytest.mark.django_db
 

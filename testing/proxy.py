@@ -5,8 +5,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.http_calls import Server
-from bench.program import LOOPBACK, ROOT, Processes, answers, free_port, wait_until
+from testing.http_calls import Server
+from testing.program import LOOPBACK, ROOT, Processes, answers, free_port, wait_until
 
 # Debian has the program in a folder that is on the path of root alone.
 NGINX = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")

@@ -1,4 +1,4 @@
-"""The session that a benchmark plays: beats of a Game Master, each with its reply.
+"""A session to be played: beats of a Game Master, each with its reply.
 
 A recorded session is a file of JSON lines. The first line has "roster" (names in slot order) and
 "reference_summary" (a list of texts). Each further line has "slot", "gm" and "reply".

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 
-class BenchError(Exception):
+class RunError(Exception):
     """An error after which the run cannot go on."""
 
 
@@ -92,9 +92,9 @@ def call(
 
 
 def expect(status: int, answer: Answer) -> Any:
-    """Return the JSON of the answer. Raise BenchError if the answer has another status."""
+    """Return the JSON of the answer. Raise RunError if the answer has another status."""
     if answer.status != status:
-        raise BenchError(f"Expected {status}: {answer.status} {answer.body[:500]!r}")
+        raise RunError(f"Expected {status}: {answer.status} {answer.body[:500]!r}")
     return answer.json()
 
 
@@ -107,7 +107,7 @@ def stream(
     headers: dict[str, str] | None = None,
     timeout: float = 60.0,
 ) -> Iterator[StreamEvent]:
-    """Yield the events of the answer. Raise BenchError if the answer is no stream of events."""
+    """Yield the events of the answer. Raise RunError if the answer is no stream of events."""
     connection = http.client.HTTPConnection(server.host, server.port, timeout=timeout)
     try:
         connection.connect()
@@ -117,7 +117,7 @@ def stream(
         response = connection.getresponse()
         kind = response.getheader("Content-Type", "")
         if response.status != 200 or not kind.startswith("text/event-stream"):
-            raise BenchError(f"{method} {path}: {response.status} {kind} {response.read()[:500]!r}")
+            raise RunError(f"{method} {path}: {response.status} {kind} {response.read()[:500]!r}")
         parser = _LineParser()
         while line := response.readline():
             seconds = time.perf_counter() - started

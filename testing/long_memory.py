@@ -8,8 +8,8 @@ as a delta of the embedded model.
 
 from typing import Any
 
-from bench.model_replies import COLORS, lock_payload
-from bench.session_data import reply_text
+from testing.model_replies import COLORS, lock_payload
+from testing.session_data import reply_text
 
 ROSTER = ("Ashwin", "Berrin", "Calla", "Dorrit", "Edda", "Fenwick", "Gisla")
 CHUNK = 7

@@ -1,4 +1,4 @@
-"""Takes the pictures of README.md and docs/guide.md: python -m bench.pictures
+"""Takes the pictures of README.md and docs/guide.md: python -m testing.pictures
 
 The program runs with data of its own and with the fake model server, which is asked for one reply
 and refuses it. The pictures show the chapter of pictured_chapter.toml, which people wrote. They
@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
-from bench.browser import find_chromium
-from bench.fake_server import FakeServer, start_fake_server
-from bench.program import ROOT, Processes, open_processes, start_program
+from testing.browser import find_chromium
+from testing.fake_server import FakeServer, start_fake_server
+from testing.program import ROOT, Processes, open_processes, start_program
 
 PICTURES = ROOT / "docs" / "images"
 _WIDE = ViewportSize(width=1280, height=900)
@@ -23,7 +23,7 @@ _PHONE = ViewportSize(width=390, height=664)
 _MOST_HEIGHT = 1_400
 # The quality of the pictures, of 100. Letters stay sharp with it.
 _QUALITY = 82
-_STORE = [sys.executable, "-m", "bench.pictured_chapter"]
+_STORE = [sys.executable, "-m", "testing.pictured_chapter"]
 
 
 def main() -> None:

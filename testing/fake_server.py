@@ -1,4 +1,4 @@
-"""A small OpenAI-compatible model server for measurements and journeys: python -m bench.fake_server
+"""A small OpenAI-compatible model server (python -m testing.fake_server).
 
 The server answers on loopback with fixed timing, and plays back a recorded session. It can be asked
 to fail: POST /control with {"faults": ["500", "cut", ...], "agent": 0 | 1 | 8 | 9 | null} queues
@@ -21,11 +21,11 @@ from typing import Any
 
 import uvloop
 
-from bench.call_log import CallLog
-from bench.model_replies import UNRECORDED_REPLY_WORDS, ModelReplies, agent_of
-from bench.served_call import ServedCall, Timing
-from bench.session_data import RecordedSession, load_session
-from bench.wire import EventStream, Request, read_request, send_bytes, send_json
+from testing.call_log import CallLog
+from testing.model_replies import UNRECORDED_REPLY_WORDS, ModelReplies, agent_of
+from testing.served_call import ServedCall, Timing
+from testing.session_data import RecordedSession, load_session
+from testing.wire import EventStream, Request, read_request, send_bytes, send_json
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_CHAPTER_WORDS = 2_600
@@ -330,7 +330,7 @@ async def _cancel_all() -> None:
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.fake_server", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m testing.fake_server", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--first-token-ms", type=float, default=200.0)
     parser.add_argument("--tokens-per-second", type=float, default=400.0)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.session_data import (
+from testing.session_data import (
     CHAPTER_CHARACTERS,
     IDENTITY_CHARACTERS,
     SMALL_CHARACTERS,

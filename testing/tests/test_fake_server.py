@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from bench.fake_server import FakeServer, start_fake_server
-from bench.http_calls import Answer, Server, call, stream
-from bench.model_replies import agent_of
-from bench.program import wait_until
-from bench.session_data import synthetic_session
+from testing.fake_server import FakeServer, start_fake_server
+from testing.http_calls import Answer, Server, call, stream
+from testing.model_replies import agent_of
+from testing.program import wait_until
+from testing.session_data import synthetic_session
 
 SESSION = synthetic_session(21)
 # The server records a call at most this many seconds after it has sent the answer.

@@ -1,6 +1,6 @@
 """Builds chapters with more events than Tab 2 shows, and counts the SQL queries of their pages.
 
-This is a separate program (python -m bench.tab2_chapters 100 1000), because it needs Django's
+This is a separate program (python -m testing.tab2_chapters 100 1000), because it needs Django's
 settings. It prints a JSON list of {"events", "path", "queries"}.
 """
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import django
 
-from bench.model_replies import ModelReplies
-from bench.session_data import beat_text, reply_text
-from bench.stored_turns import store_with_turns
+from testing.model_replies import ModelReplies
+from testing.session_data import beat_text, reply_text
+from testing.stored_turns import store_with_turns
 
 if TYPE_CHECKING:
     from sessions.models import Session

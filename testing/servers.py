@@ -1,5 +1,4 @@
-"""Runs a PostgreSQL and a Redis on loopback for one measurement. They can be killed and started
-again."""
+"""Runs a PostgreSQL and a Redis on loopback for one run. They can be killed and started again."""
 
 import os
 import shutil
@@ -12,8 +11,8 @@ from tempfile import TemporaryDirectory
 import psycopg
 import redis
 
-from bench.http_calls import BenchError
-from bench.program import LOOPBACK, Processes, free_port, wait_until
+from testing.http_calls import RunError
+from testing.program import LOOPBACK, Processes, free_port, wait_until
 
 START_SECONDS = 60
 NAME = "storyengine"
@@ -64,7 +63,7 @@ class Servers:
 
     def _prepare(self) -> None:
         if shutil.which("redis-server") is None:
-            raise BenchError("There is no redis-server here; install it, or leave --servers out.")
+            raise RunError("There is no redis-server here; install it, or leave --servers out.")
         self._data.mkdir()
         if self._as_postgres:
             self._folder.chmod(0o755)
@@ -104,5 +103,5 @@ def _postgres_programs() -> Path:
         return Path(found).parent
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not places:
-        raise BenchError("There is no PostgreSQL here; install it, or leave --servers out.")
+        raise RunError("There is no PostgreSQL here; install it, or leave --servers out.")
     return places[-1].parent

@@ -1,7 +1,6 @@
-"""Runs the processes of a measurement: the processes of Story Engine's Procfile, and the fake model
-server.
+"""Runs the processes of Story Engine's Procfile, and the fake model server.
 
-Each process leads a process group of its own. The end of a measurement ends the whole group.
+Each process leads a process group of its own. The end of a run ends the whole group.
 """
 
 import json
@@ -20,7 +19,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from bench.http_calls import BenchError, Server, call
+from testing.http_calls import RunError, Server, call
 
 ROOT = Path(__file__).resolve().parent.parent
 LOOPBACK = "127.0.0.1"
@@ -33,7 +32,7 @@ _OUR_VARIABLES = (
 
 
 class Processes:
-    """The programs that a measurement runs. Each has a log file."""
+    """The programs of a run. Each has a log file."""
 
     def __init__(self, environment: dict[str, str], log_folder: Path) -> None:
         self.environment = environment
@@ -67,7 +66,7 @@ class Processes:
         process.wait(timeout=STOP_SECONDS)
 
     def run(self, name: str, command: list[str], *, timeout: float = 300.0) -> str:
-        """Run a program to its end, and return its standard output. Raise BenchError if it
+        """Run a program to its end, and return its standard output. Raise RunError if it
         fails."""
         done = subprocess.run(  # noqa: S603 - the commands are this repository's own
             command,
@@ -80,12 +79,12 @@ class Processes:
             check=False,
         )
         if done.returncode:
-            raise BenchError(f"{name} failed:\n{done.stdout[-2_000:]}{done.stderr[-4_000:]}")
+            raise RunError(f"{name} failed:\n{done.stdout[-2_000:]}{done.stderr[-4_000:]}")
         return done.stdout
 
     def follow_results(self, name: str, command: list[str]) -> Iterator[dict[str, Any]]:
         """Run a program to its end. Yield each JSON object as soon as it is printed, and print
-        every other line. Raise BenchError if the program fails."""
+        every other line. Raise RunError if the program fails."""
         for line in self.follow(name, command):
             if line.startswith("{"):
                 yield json.loads(line)
@@ -93,7 +92,7 @@ class Processes:
                 print(line.rstrip(), flush=True)
 
     def follow(self, name: str, command: list[str]) -> Iterator[str]:
-        """Run a program to its end. Yield each line as soon as it is printed. Raise BenchError if
+        """Run a program to its end. Yield each line as soon as it is printed. Raise RunError if
         the program fails."""
         with (self._log_folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(  # noqa: S603 - the commands are this repository's own
@@ -116,7 +115,7 @@ class Processes:
             if process.stdout is not None:
                 process.stdout.close()
         if process.returncode:
-            raise BenchError(f"{name} failed:\n{self.log_of(name)[-4_000:]}")
+            raise RunError(f"{name} failed:\n{self.log_of(name)[-4_000:]}")
 
     def log_of(self, name: str) -> str:
         return (self._log_folder / f"{name}.log").read_text(errors="replace")
@@ -142,7 +141,7 @@ def open_processes(environment: dict[str, str]) -> Iterator[Processes]:
     # exception.
     previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        with tempfile.TemporaryDirectory(prefix="storyengine-bench-") as folder:
+        with tempfile.TemporaryDirectory(prefix="storyengine-run-") as folder:
             logs = Path(folder) / "logs"
             logs.mkdir()
             own = {"STORYENGINE_DATA": str(Path(folder) / "data"), **environment}
@@ -223,8 +222,8 @@ def procfile_lines() -> list[tuple[str, str]]:
 
 
 def start_model_server(processes: Processes, arguments: list[str]) -> str:
-    """Start bench.fake_server, and return its base URL."""
-    command = [sys.executable, "-m", "bench.fake_server", *arguments]
+    """Start testing.fake_server, and return its base URL."""
+    command = [sys.executable, "-m", "testing.fake_server", *arguments]
     processes.start("model", command)
     wait_until(lambda: "http://" in processes.log_of("model"), "the fake server", seconds=60)
     return processes.log_of("model").split()[0]
@@ -244,11 +243,11 @@ def start_relay(processes: Processes, *, with_pool: bool = False) -> Server:
 
 
 def wait_until(condition: Callable[[], bool], what: str, *, seconds: float) -> None:
-    """Wait until the condition is true. Raise BenchError if it is not true in time."""
+    """Wait until the condition is true. Raise RunError if it is not true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise BenchError(f"Waited {seconds:.0f} seconds for {what} in vain.")
+            raise RunError(f"Waited {seconds:.0f} seconds for {what} in vain.")
         time.sleep(0.1)
 
 

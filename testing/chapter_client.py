@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bench.http_calls import Answer, BenchError, Server, StreamEvent, call, expect, stream
-from bench.session_data import Setup
+from testing.http_calls import Answer, RunError, Server, StreamEvent, call, expect, stream
+from testing.session_data import Setup
 
 POLL_SECONDS = 0.25
 # The longest time in seconds for which the client asks the program to wait before it answers.
@@ -15,7 +15,7 @@ PREFERRED_WAIT = 25
 
 
 class ChapterClient:
-    """A client for one chapter. Every method raises BenchError if the program refuses the
+    """A client for one chapter. Every method raises RunError if the program refuses the
     request."""
 
     def __init__(self, server: Server, *, mode: str = "gamemaster", starter: str = "") -> None:
@@ -48,8 +48,8 @@ class ChapterClient:
                 yield event
                 return
             elif event.name == "error":
-                raise BenchError(f"The reply failed: {event.data[:500]}")
-        raise BenchError("The stream ended without a turn.")
+                raise RunError(f"The reply failed: {event.data[:500]}")
+        raise RunError("The stream ended without a turn.")
 
     def calls(self) -> list[dict[str, Any]]:
         """Return the latest hundred model calls of the chapter, oldest first."""
@@ -91,7 +91,7 @@ class ChapterClient:
         """Send a request that starts work in the background."""
         answer = self._call("POST", f"/{verb}", wait=PREFERRED_WAIT)
         if answer.status not in (200, 201, 202):
-            raise BenchError(f"POST /{verb}: {answer.status} {answer.body[:500]!r}")
+            raise RunError(f"POST /{verb}: {answer.status} {answer.body[:500]!r}")
 
     def _wait_for_state(self, state: str, kind: str, seconds: float) -> None:
         self._wait(lambda now: bool(now["state"] == state), kind, seconds)
@@ -101,9 +101,9 @@ class ChapterClient:
         while not is_done(now := self.read()):
             failed = [job for job in now["jobs"] if job["kind"] == kind and _is_over(job)]
             if failed and failed[-1]["error"]:
-                raise BenchError(f"The program gave up: {failed[-1]['error']}")
+                raise RunError(f"The program gave up: {failed[-1]['error']}")
             if time.monotonic() > deadline:
-                raise BenchError(f"{kind} took more than {seconds:.0f} seconds.")
+                raise RunError(f"{kind} took more than {seconds:.0f} seconds.")
             time.sleep(POLL_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Stores the chapter of the pictures, step by step: python -m bench.pictured_chapter STEP
+"""Stores the chapter of the pictures, step by step: python -m testing.pictured_chapter STEP
 
 This is a separate program, because it needs Django's settings. The environment names the program's
 data. No model is called. The steps are `play`, `edit` (the latest reply, by hand), `end` (with a
