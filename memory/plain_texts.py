@@ -1,7 +1,7 @@
 """Lets both databases look for a word in the plain spelling of texts: `text__spells="zoe"`.
 
 SQLite is given the function of sessions.spelling. PostgreSQL has one of its own, which migration
-0011 makes of the same pattern and letters, because its indexes have the results. Who changes the
+0002 makes of the same pattern and letters, because its indexes have the results. Who changes the
 plain spelling adds a migration that makes function and indexes anew.
 """
 

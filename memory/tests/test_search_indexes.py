@@ -17,7 +17,7 @@ from sessions.tests.test_spelling import MARKED
 
 pytestmark = [pytest.mark.django_db, pytest.mark.servers]
 
-migration = import_module("memory.migrations.0011_search_of_plain_texts")
+migration = import_module("memory.migrations.0002_search")
 
 
 @pytest.fixture

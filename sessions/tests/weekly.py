@@ -11,7 +11,7 @@ change has to be quick, so it tries
 - each function with the mark `each_run`, which is what must never break (but one case only of those
   that start a browser, the program or the embedded model), and on one stack each function with the
   mark `each_run_on_files` or `each_run_on_servers`
-- no function with the mark `weekly`, which takes long, or tries a migration that nobody changes
+- no function with the mark `weekly`, which takes long
 
 and of a play that chance makes, it plays `few` instead of many. Of modules that are named on the
 command line nothing is left out: whoever changes something runs the tests of it whole.

@@ -9,10 +9,14 @@ from typing import Protocol
 from django.apps import apps
 from django.db.migrations.loader import MigrationLoader
 
-from storyengine.backups.exceptions import BackupError
+from storyengine.backups.exceptions import BackupError, FromBefore
 
 # A migration: the label of its app, and its name.
 Migration = tuple[str, str]
+
+# A migration that every database had before the migrations of each app began anew, and that no
+# other database has.
+_FROM_BEFORE: Migration = ("agents", "0002_llmartifact_turn_and_job")
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,23 @@ def refuse_what_is_not_ours(backup: Path, contents: Contents) -> None:
         app == apps.get_app_config("story_sessions").label for app, _ in contents.migrations
     ):
         raise BackupError(f"{backup} holds no chapters: it is no backup of Story Engine.")
+    refuse_from_before(str(backup), contents.migrations)
     if unknown := unknown_migrations(contents.migrations):
         raise BackupError(
             f"{backup} was made by a newer Story Engine, with {', '.join(unknown)}. "
             "Install that version or a later one first."
+        )
+
+
+def refuse_from_before(subject: str, migrations: Iterable[Migration]) -> None:
+    """Raise FromBefore if a database with these migrations is one whose tables this program cannot
+    bring up to date."""
+    if _FROM_BEFORE in migrations:
+        raise FromBefore(
+            f"{subject} is of an earlier Story Engine, whose tables this one cannot bring up to "
+            "date. It was left as it is. To take its chapters along, start the program at commit "
+            "8940d93c and export each story there. Then import the files into an empty database of "
+            "this program. docs/deployment.md has the commands of an upgrade."
         )
 
 

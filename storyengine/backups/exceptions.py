@@ -11,6 +11,10 @@ class ToolMissing(BackupError):
     """A program of PostgreSQL is missing on this machine."""
 
 
+class FromBefore(BackupError):
+    """A database or a backup is of a program whose migrations this program lacks."""
+
+
 IF_IT_IS_DAMAGED = "If it is damaged, docs/deployment.md says how to restore a backup all the same."
 MAKE_ROOM = "What was stored before is kept. Make room on it, and start again."
 DISK_IS_FULL = f"The disk is full. {MAKE_ROOM}"

@@ -75,8 +75,7 @@ def _refuse_beside_a_worker() -> None:
                 "The database does not say whether a worker runs, so nothing was restored: "
                 f"{sentence_of(error)} {IF_IT_IS_DAMAGED}"
             ) from error
-        # The database has no table of heartbeats: it is new or damaged, or an older program made
-        # it. So no worker is using it.
+        # The database has no table of heartbeats: it is new or damaged. So no worker is using it.
         return
     if is_running:
         raise BackupError(
@@ -89,14 +88,11 @@ def _end_restored_heartbeats() -> None:
     try:
         end_heartbeats()
     except DatabaseError as error:
-        # A warning is needed only if the database cannot be reached. Any other error means that the
-        # backup has no table of heartbeats, because an older program made the backup.
-        if is_database_away(error):
-            logger.warning(
-                "workers of the backup count as running for up to %d seconds: %s",
-                DEAD_AFTER.seconds,
-                type(error).__name__,
-            )
+        logger.warning(
+            "workers of the backup count as running for up to %d seconds: %s",
+            DEAD_AFTER.seconds,
+            type(error).__name__,
+        )
 
 
 def _keep_what_is_there() -> Path | None:

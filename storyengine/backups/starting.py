@@ -10,7 +10,11 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from agents.storage import database_file, find_full_folder, is_damaged, is_disk_full
-from storyengine.backups.contents import refuse_what_is_not_ours, unknown_migrations
+from storyengine.backups.contents import (
+    refuse_from_before,
+    refuse_what_is_not_ours,
+    unknown_migrations,
+)
 from storyengine.backups.exceptions import DISK_IS_FULL, MAKE_ROOM, BackupError, say_unreadable
 from storyengine.backups.folder import Backup, Reason, backups
 from storyengine.backups.sqlite import look_at
@@ -33,7 +37,7 @@ def check_storage() -> None:
             return
         if file := database_file():
             look_at(file)
-        _refuse_newer()
+        _refuse_other_tables()
     except (DatabaseError, sqlite3.Error) as error:
         raise BackupError(_say_why(error)) from error
 
@@ -81,8 +85,10 @@ def _newest_with_chapters() -> Backup | None:
     return next((backup for backup in backups() if backup.has_chapters), None)
 
 
-def _refuse_newer() -> None:
-    unknown = unknown_migrations(MigrationRecorder(connection).applied_migrations())
+def _refuse_other_tables() -> None:
+    applied = MigrationRecorder(connection).applied_migrations()
+    refuse_from_before("The database", applied)
+    unknown = unknown_migrations(applied)
     if not unknown:
         return
     earlier = _newest_before_an_upgrade()

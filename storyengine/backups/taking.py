@@ -9,7 +9,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from agents.storage import database_file
 from sessions.models import Session
-from storyengine.backups.contents import Store
+from storyengine.backups.contents import Store, refuse_from_before
 from storyengine.backups.exceptions import BackupError
 from storyengine.backups.folder import (
     Reason,
@@ -40,9 +40,11 @@ def back_up_if_due() -> Path | None:
 def back_up_before_migrating(*, to_latest: bool = True) -> Path | None:
     """Make a backup if migrations would change a database that is in use.
 
+    Raises FromBefore if the migrations cannot change it, because an earlier program made it.
     `to_latest` is False if the user names a migration as the target. Such a command may drop
     tables, so the backup is always made.
     """
+    refuse_from_before("The database", MigrationRecorder(connection).applied_migrations())
     if not has_been_used() or (to_latest and not _has_older_tables()):
         return None
     return back_up(Reason.BEFORE_MIGRATION)

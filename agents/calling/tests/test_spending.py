@@ -4,13 +4,11 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator
 from decimal import Decimal
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.apps import apps
 from pytest_django import DjangoAssertNumQueries
 
 from agents.calling.calls import warm_model
@@ -21,7 +19,7 @@ from agents.facts.prices import price_of
 from agents.flows.composing import compose_start
 from agents.flows.replies import start_prompt, stop_reply
 from agents.flows.tests.playing import play, reply_is_over
-from agents.models import LLMArtifact, SpentTokens
+from agents.models import LLMArtifact
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
 from agents.providers.base import Finished, ModelRequest, StreamPart
 from agents.providers.exceptions import (
@@ -260,22 +258,6 @@ def test_a_cap_is_checked_in_one_query_however_many_calls_there_were(
         for model in ("o4-mini", "nobody-knows"):
             add_call(chapter, model, input=7, output=3, cached=0)
             add_estimated_call(chapter, model, 7, 3)
-
-
-def test_the_calls_of_an_older_program_are_summed_up_by_the_migration(chapter: Session) -> None:
-    other = make_active_chapter()
-    add_call(chapter, "o4-mini", input=1_000, output=70, cached=400)
-    add_call(chapter, "o4-mini", input=1, output=2, cached=0)
-    add_call(chapter, "o4-mini", provider="openrouter", input=5, output=6, cached=0)
-    add_call(chapter, "nobody-knows", estimated=(8, 9))
-    add_call(chapter, "failed")
-    add_call(other, "o4-mini", input=3, output=4, cached=1)
-    fields = [field.attname for field in SpentTokens._meta.fields if field.name != "id"]
-    summed = list(SpentTokens.objects.order_by(*fields).values(*fields))
-    SpentTokens.objects.all().delete()
-    import_module("agents.migrations.0031_spent_tokens").sum_up(apps, None)
-    assert list(SpentTokens.objects.order_by(*fields).values(*fields)) == summed
-    assert len(summed) == 4
 
 
 class TestModelsThatNoCapStops:

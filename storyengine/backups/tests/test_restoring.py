@@ -12,7 +12,6 @@ from django.core.management import CommandError, call_command
 from django.db import InterfaceError, OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from agents.models import ProcessHeartbeat
 from agents.running.heartbeats import store_heartbeat
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
@@ -242,23 +241,6 @@ def test_a_backup_of_an_older_program() -> None:
     assert "older than this program by 1 changes" in out.getvalue()
     assert "manage.py migrate" in out.getvalue()
     recorder.record_applied("agents", latest)
-
-
-def test_a_backup_from_before_workers_told_that_they_live(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    make_chapter(title="Then")
-    with connection.schema_editor() as tables:
-        tables.delete_model(ProcessHeartbeat)
-    try:
-        path = back_up(Reason.ASKED_FOR)
-        Session.objects.update(title="Later")
-        call_command("restore", str(path))
-        assert Session.objects.get().title == "Then"
-    finally:
-        with connection.schema_editor() as tables:
-            tables.create_model(ProcessHeartbeat)
-    assert "count as running" not in caplog.text
 
 
 def test_what_was_restored_is_told_though_its_workers_count_as_running(

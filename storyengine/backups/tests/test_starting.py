@@ -23,6 +23,7 @@ from storyengine.backups import sqlite, starting
 from storyengine.backups.folder import Reason
 from storyengine.backups.sqlite import look_at
 from storyengine.backups.taking import back_up
+from storyengine.backups.tests.rows import all_rows
 from storyengine.tests.url_map import text_of
 from storyengine.tests.whole_chapter import make_whole_chapter
 from testing.program import free_port
@@ -122,6 +123,23 @@ class TestNewer:
             path.unlink()
         with pytest.raises(CommandError, match=r"Start that version or a later one; or go back"):
             call_command("prepare")
+
+
+def test_a_database_from_before_the_migrations_began_anew_is_refused(folder: Path) -> None:
+    """Its migration `0001_initial` has the name of the present one, so that Django would take the
+    tables for those of this program."""
+    make_chapter()
+    recorder = MigrationRecorder(connection)
+    recorder.record_applied("agents", "0002_llmartifact_turn_and_job")
+    try:
+        kept, rows = back_up(Reason.ASKED_FOR), all_rows()
+        for command in (["prepare"], ["migrate"], ["restore", str(kept)]):
+            with pytest.raises(CommandError, match=r"left as it is.*commit 8940d93c and export"):
+                call_command(*command)
+        assert all_rows() == rows
+        assert list(folder.glob("storyengine-*")) == [kept]
+    finally:
+        recorder.record_unapplied("agents", "0002_llmartifact_turn_and_job")
 
 
 class TestDamaged:

@@ -8,6 +8,7 @@ from agents.storage import is_disk_full
 from storyengine.backups.exceptions import (
     DISK_IS_FULL,
     BackupError,
+    FromBefore,
     ToolMissing,
     say_unreadable,
 )
@@ -35,6 +36,8 @@ class Command(migrate.Command):
         try:
             if path := back_up_before_migrating(to_latest=to_latest):
                 self.stderr.write(f"The tables change; the database as it was is in {path}")
+        except FromBefore as error:
+            raise CommandError(str(error)) from error
         except ToolMissing as error:
             self.stderr.write(f"The tables change without a backup: {error}")
         except BackupError as error:

@@ -86,7 +86,6 @@ def add_indexes(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
             schema_editor.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
             for name, (table, columns) in INDEXES.items():
                 parts = ", ".join(f"plain_spelling({one}) gin_trgm_ops" for one in columns)
-                schema_editor.execute(f"DROP INDEX IF EXISTS {name}")
                 schema_editor.execute(f"CREATE INDEX {name} ON {table} USING gin ({parts})")
     except DatabaseError as error:
         logger.warning(
@@ -103,7 +102,7 @@ def drop_all(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("memory", "0010_search_of_texts"), ("story_sessions", "0033_terms_without_marks")]
+    dependencies = [("memory", "0001_initial"), ("story_sessions", "0001_initial")]
 
     operations = [
         migrations.RunPython(add_function, drop_all),
