@@ -4,6 +4,8 @@ themselves."""
 # A layer that is not named here has a name that reads well in small letters, such as WORLD_NOW.
 _IN_WORDS = {
     "SYSTEM": "the rules",
+    "EXAMPLE": "an example",
+    "EXAMPLE_ANSWER": "the answer of the example",
     "PROCESS_MAP": "the course of a chapter",
     "PROTOCOLS": "the form of prompts and replies",
     "CAST": "the cast",

@@ -196,6 +196,13 @@ def is_small_model(agent: Agent) -> bool:
     return _facts_for(choice_of(agent)).tier == "minimal"
 
 
+def as_asked(agent: Agent) -> Agent:
+    """Return the agent in the form in which its model is asked: in its small form if the model is
+    the embedded one. The function makes no query."""
+    is_embedded = (_substitute or choice_of(agent).server).name == EMBEDDED
+    return agent.in_small_form() if is_embedded else agent
+
+
 def provider_label(agents: Sequence[Agent] | None = None) -> str:
     """Return the names of the models of these agents, or of all, and their place, as pages show
     them: "o4-mini at api.openai.com"."""

@@ -19,6 +19,7 @@ from agents.prompting.declarations import Agent
 from agents.prompting.fitting import AssembledPrompt, assemble
 from agents.prompting.forms.reply_forms import form_for
 from agents.prompting.layers import Layer
+from agents.prompting.small_forms import SAMPLING, TOP_P
 from agents.providers.base import ModelRequest, Provider, ToolSchema
 from agents.servers.choices import choice_of, refresh_choices, with_served_model
 from agents.servers.refused_fields import refused_fields, takes_json_object
@@ -71,6 +72,7 @@ def prepare_call(
     json_schema: Mapping[str, Any] | None = None,
     output_tokens: int | None = None,
     stop: Sequence[str] = (),
+    grammar: str = "",
     tools: Sequence[ToolSchema] = (),
     tool_choice: Literal["", "required"] = "",
     attempt_id: uuid.UUID | None = None,
@@ -80,7 +82,8 @@ def prepare_call(
     """Compose a call, and fit its layers into the window of the agent's model.
 
     `output_tokens` lowers the output limit of this call below the agent's own limit. `stop` has the
-    words at which a small model is stopped. `tools` are the tools for a model whose server accepts
+    words at which a small model is stopped, and `grammar` is that of an agent in its small form.
+    `tools` are the tools for a model whose server accepts
     tools, and `tool_choice` says whether its answer must be a tool call. Raises PromptTooLong,
     ModelNotReady, ConsentMissing, or another ChapterError that `compose` raises. The caller must
     call `let_through` before it sends the call.
@@ -109,7 +112,7 @@ def prepare_call(
         tool_choice=tool_choice,
         cache_key=hashlib.sha256(f"{session_id} {agent.label}".encode()).hexdigest()[:32],
         left_out=refused,
-        **_how_to_write(agent, facts, stop),
+        **_how_to_write(agent, facts, stop, grammar),
     )
     window = facts.context_window if facts.is_window_told else None
     possible = possible_tokens(request, weight=prompt.weight, window=window)
@@ -129,7 +132,9 @@ def prepare_call(
     )
 
 
-def _how_to_write(agent: Agent, facts: ModelFacts, cues: Sequence[str]) -> dict[str, Any]:
+def _how_to_write(
+    agent: Agent, facts: ModelFacts, cues: Sequence[str], grammar: str
+) -> dict[str, Any]:
     """Return the fields of a request that say how the model writes, as far as the model takes
     them."""
     own, stops = agent.own, _stops(agent, facts, cues)
@@ -141,9 +146,12 @@ def _how_to_write(agent: Agent, facts: ModelFacts, cues: Sequence[str]) -> dict[
         "retry_waits": agent.retry_waits,
         "extra_body": {"stop": stops} if stops else {},
     }
+    if agent.has_small_form:
+        fields["extra_body"] |= {**SAMPLING, **({"grammar": grammar} if grammar else {})}
     if facts.accepts_temperature:
         fields["temperature"] = agent.temperature if own.temperature is None else own.temperature
-        fields["top_p"] = own.top_p
+        usual = TOP_P if agent.has_small_form else None
+        fields["top_p"] = usual if own.top_p is None else own.top_p
     return fields
 
 

@@ -197,8 +197,11 @@ def _record(call: PreparedCall, outcome: Outcome) -> None:
 
 def _learn(call: PreparedCall, outcome: Outcome) -> None:
     """Store what the server told of its model: the fields that it refuses, and a smaller window
-    than the one for which the request was composed."""
-    if outcome.refused:
+    than the one for which the request was composed.
+
+    The embedded model, which has no address, refuses a field only for its value, such as a grammar.
+    """
+    if outcome.refused and call.address:
         note_refused_fields(call.address, call.request.model, outcome.refused)
     if outcome.window is not None and outcome.window < call.window:
         report = WindowReport(outcome.window)
@@ -213,6 +216,7 @@ def _sent_options(request: ModelRequest, refused: frozenset[str]) -> dict[str, A
         "temperature": request.temperature,
         "top_p": request.top_p,
         "stop": request.extra_body.get("stop"),
+        "grammar": request.extra_body.get("grammar"),
     }
     return {
         name: value for name, value in options.items() if value is not None and name not in left_out

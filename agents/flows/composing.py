@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from agents.calling.model_access import known_facts, model_name
+from agents.calling.model_access import as_asked, known_facts, model_name
 from agents.calling.tool_steps import with_tools
 from agents.modes import agent_of, compose_for, mode_of, who_answers
 from agents.prompting.budget import read_weight_ahead, request_budget
@@ -13,6 +13,17 @@ from agents.prompting.layers import Layer, Piece
 from agents.prompting.sandwich import Subject
 from sessions.exceptions import ChapterError
 from sessions.models import Attempt, Session
+
+
+def writer_of(attempt: Attempt) -> Agent:
+    """Return the attempt's agent in the form in which its model is asked now."""
+    return as_asked(agent_of(attempt))
+
+
+def grammar_of(attempt: Attempt) -> str:
+    """Return the grammar of the answer to this attempt, or "" if its agent is asked without one."""
+    agent = writer_of(attempt)
+    return agent.small.grammar(attempt) if agent.small and agent.has_small_form else ""
 
 
 def cues_of(attempt: Attempt) -> list[str]:
@@ -25,7 +36,7 @@ def compose_reply(attempt: Attempt) -> list[Layer]:
     before = attempt.turn.number if attempt.turn else None
     pieces = mode_of(attempt.session).own_pieces(attempt)
     subject = Subject(attempt.session, attempt.actor, before, attempt, own_pieces=pieces)
-    return _compose(agent_of(attempt), subject)
+    return _compose(writer_of(attempt), subject)
 
 
 def compose_question(
@@ -48,7 +59,7 @@ def compose_start(chapter: Session, agent_slot: int) -> list[Layer]:
     """Compose the next request to this character without the user's words, because a model can read
     this start of the request into its cache."""
     attempt = answer_to(chapter, agent_slot)
-    agent = agent_of(attempt)
+    agent = writer_of(attempt)
     return with_tools(agent, _compose(agent, Subject(chapter, attempt.actor, attempt=attempt)))
 
 

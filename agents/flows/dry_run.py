@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from agents.calling.call_records import CallRecord, agent_label, shared_with_latest_call
 from agents.calling.model_access import known_facts, model_name
@@ -12,9 +12,8 @@ from agents.calling.tool_steps import with_tools
 from agents.exceptions import PromptTooLong
 from agents.facts.model_list import Price
 from agents.facts.prices import FREE, price_of
-from agents.flows.composing import answer_to, compose_reply
+from agents.flows.composing import answer_to, compose_reply, writer_of
 from agents.mode_fields import given_to_store
-from agents.modes import agent_of
 from agents.prompting.budget import output_limit, read_weight_per_token, request_budget
 from agents.prompting.declarations import Agent
 from agents.prompting.fitting import AssembledPrompt, assemble
@@ -42,7 +41,7 @@ class DryRun:
 
     agent: str
     model: str
-    tier: Tier
+    tier: Tier | Literal["small"]
     budget_tokens: int
     layers: Sequence[SentLayer]
     characters: int
@@ -97,7 +96,7 @@ def look_ahead(
     attempt = answer_to(chapter, agent_slot, text)
     check_cast(chapter, attempt.actor, witnesses)
     attempt.given = given_to_store(chapter.pk, given)
-    agent = agent_of(attempt)
+    agent = writer_of(attempt)
     model, facts = model_name(agent), known_facts(agent)
     limit = output_limit(agent, facts)
     layers = with_tools(agent, compose_reply(attempt))
@@ -110,7 +109,7 @@ def look_ahead(
     return DryRun(
         agent=agent_label(chapter, agent.name, agent.agent_id),
         model=model,
-        tier=facts.tier,
+        tier="small" if agent.has_small_form else facts.tier,
         budget_tokens=request_budget(agent, facts),
         layers=prompt.layers,
         characters=characters_of(prompt.messages),

@@ -16,7 +16,7 @@ from agents.calling.model_access import is_on_its_way
 from agents.calling.prepared_calls import PreparedCall, prepare_call
 from agents.calling.tool_steps import ToolWriting
 from agents.flows.committing import SUMMARY_PAUSE_SECONDS, commit_reply
-from agents.flows.composing import compose_question, compose_reply, cues_of
+from agents.flows.composing import compose_question, compose_reply, cues_of, grammar_of, writer_of
 from agents.flows.late_results import follow_up_latest_turn, take_waiting_results
 from agents.flows.model_waiting import Later
 from agents.flows.reply_texts import reader_of
@@ -289,7 +289,7 @@ def _open_and_prepare(
 
 
 def _begin_writing(attempt: Attempt, prepare: Prepare, compose_step: ComposeStep) -> Writing:
-    if agent_of(attempt).tools:
+    if writer_of(attempt).tools:
         return _in_steps(attempt, compose_step)
     return let_through(attempt.session_id, partial(prepare, attempt))
 
@@ -302,17 +302,18 @@ def _store_first_changes(attempt: Attempt) -> None:
 
 def _prepare(attempt: Attempt) -> PreparedCall:
     return prepare_call(
-        agent_of(attempt),
+        writer_of(attempt),
         attempt.session_id,
         partial(compose_reply, attempt),
         stop=cues_of(attempt),
+        grammar=grammar_of(attempt),
         attempt_id=attempt.pk,
     )
 
 
 def _in_steps(attempt: Attempt, compose: ComposeStep) -> ToolWriting:
     return ToolWriting(
-        agent_of(attempt),
+        writer_of(attempt),
         attempt.session_id,
         partial(compose, attempt),
         partial(mode_of(attempt.session).readable, attempt),

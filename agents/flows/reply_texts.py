@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 from agents.calling.calls import Reply
-from agents.calling.model_access import is_small_model
+from agents.calling.model_access import as_asked, is_small_model
 from agents.modes import agent_of
 from agents.prompting.declarations import Agent
 from agents.prompting.prose import end_at_sentence, without_heading
@@ -139,7 +139,7 @@ class ShownReply:
 
 
 def reader_of(attempt: Attempt) -> ReplyReader:
-    agent = agent_of(attempt)
+    agent = as_asked(agent_of(attempt))
     if attempt.actor is None:
         return ReplyReader(agent, None)
     everybody = everybody_at(attempt.session, attempt=attempt)

@@ -8,12 +8,14 @@ it is a refusal: a refusal is never stored as a part of the story.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from agents.calling.calls import let_call_through, make_prose_call
 from agents.calling.prepared_calls import PreparedCall
 from agents.flows.reply_texts import FinishedReply, ReplyReader, ShownReply
+from agents.prompting.declarations import Agent
 from agents.prompting.refusals import is_refusal
 from agents.prompting.reply_rules import Asked, broken_rules
 from agents.providers import embedded
@@ -46,25 +48,45 @@ async def ask_once_more(
     is_small = is_embedded or reader.is_small
     if is_refusal(first.text, of_small_model=is_small):
         why = f"{DECLINED}, {ONCE_MORE}"
-        second = await _second(call, why, reader, live) if is_small else None
+        again = replace(call, step=call.step + 1)
+        second = await _second(again, why, reader, live) if is_small else None
         return not_declined(second, reader, tries=2 if second else 1)
-    if not (call.agent.has_reply_rules and is_embedded and reader.cleaner):
+    faults_of = _faults_of(call.agent, attempt, reader) if is_embedded else None
+    if faults_of is None:
         return first
-    names = (reader.cleaner.own, *reader.cleaner.others)
-    asked = Asked(attempt.words, names, await in_database_patiently(_earlier_replies, attempt))
-    broken = broken_rules(first.text, asked)
-    if not broken:
-        return first
-    why = f"The first answer {_listed(broken)}, {ONCE_MORE}"
-    second = await _second(call, why, reader, live)
-    if second is None:
-        if live.note == why:
-            live.replace(first.text, "The second answer broke off, so the first one stays.")
-        return first
-    if is_refusal(second.text) or len(broken_rules(second.text, asked)) > len(broken):
-        live.replace(first.text, "The second answer is no better, so the first one stays.")
-        return first
-    return second
+    best, faults = first, await in_database_patiently(faults_of, first.text)
+    for _ in range(call.agent.most_tries - 1):
+        if not faults:
+            break
+        why = f"The first answer {_listed(faults)}, {ONCE_MORE}"
+        call = replace(call, step=call.step + 1)
+        another = await _second(call, why, reader, live)
+        if another is None:
+            if live.note == why:
+                live.replace(best.text, "The second answer broke off, so the first one stays.")
+            break
+        of_another = await in_database_patiently(faults_of, another.text)
+        if is_refusal(another.text) or len(of_another) > len(faults):
+            live.replace(best.text, "The second answer is no better, so the first one stays.")
+        else:
+            best, faults = another, of_another
+    return best
+
+
+def _faults_of(
+    agent: Agent, attempt: Attempt, reader: ReplyReader
+) -> Callable[[str], Sequence[str]] | None:
+    """Return the function that says what is wrong with a reply, or None if nothing is looked for.
+    It may make queries."""
+    found: list[Callable[[str], Sequence[str]]] = []
+    if agent.has_reply_rules and reader.cleaner:
+        names = (reader.cleaner.own, *reader.cleaner.others)
+        found.append(
+            lambda text: broken_rules(text, Asked(attempt.words, names, _earlier_replies(attempt)))
+        )
+    if agent.small and agent.has_small_form:
+        found.append(partial(agent.small.faults, attempt))
+    return (lambda text: [fault for one in found for fault in one(text)]) if found else None
 
 
 def not_declined(reply: FinishedReply | None, reader: ReplyReader, *, tries: int) -> FinishedReply:
@@ -89,11 +111,11 @@ def _earlier_replies(attempt: Attempt) -> list[str]:
 async def _second(
     call: PreparedCall, why: str, reader: ReplyReader, live: LiveReply
 ) -> FinishedReply | None:
-    """Return the reply of a second call, or None if the call was refused or failed. `why` is told
-    once the call is made."""
-    again, reader = replace(call, step=call.step + 1), reader.new()
+    """Return the reply of this further call, or None if the call was refused or failed. `why` is
+    told once the call is made."""
+    reader = reader.new()
     try:
-        again = await let_call_through(call.session_id, lambda: again)
+        again = await let_call_through(call.session_id, lambda: call)
     except (ChapterError, ProviderError) as refusal:
         logger.warning("a reply is not asked for again: %s", type(refusal).__name__)
         return None

@@ -19,7 +19,7 @@ from agents.calling.calls import check_allowed
 from agents.calling.prepared_calls import PreparedCall, prepare_call
 from agents.exceptions import ModelNotReady
 from agents.flows.choosing import choose_reply
-from agents.flows.composing import compose_reply, cues_of
+from agents.flows.composing import compose_reply, cues_of, grammar_of, writer_of
 from agents.flows.replies import stop_running, store_and_start
 from agents.flows.tried_replies import TriedLayer, _layers_of, read_reply
 from agents.models import LLMArtifact
@@ -259,10 +259,11 @@ def _prepare(
     """Prepare the call of a trial. If `attempt_id` is None, the trial is not stored yet, and
     `attempt` is the attempt from which it is made."""
     return prepare_call(
-        agent_of(attempt),
+        writer_of(attempt),
         attempt.session_id,
         lambda: layers,
         stop=cues_of(attempt),
+        grammar=grammar_of(attempt),
         attempt_id=attempt_id,
     )
 

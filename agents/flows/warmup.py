@@ -19,9 +19,9 @@ from django.db.models.signals import post_delete
 from django.dispatch import receiver
 
 from agents.calling.calls import warm_model
-from agents.flows.composing import answer_to, compose_start
+from agents.flows.composing import answer_to, compose_start, writer_of
 from agents.models import Job
-from agents.modes import agent_of, all_agents
+from agents.modes import all_agents
 from agents.prompting.layers import Layer
 from agents.providers.exceptions import ProviderError
 from agents.running.database import in_database
@@ -128,7 +128,7 @@ def _losing_no_more_than_a_head_start() -> Iterator[None]:
 
 async def _warm(session_id: uuid.UUID, agent_slot: int) -> None:
     with _losing_no_more_than_a_head_start():
-        agent = await in_database(lambda: agent_of(answer_to(get_chapter(session_id), agent_slot)))
+        agent = await in_database(lambda: writer_of(answer_to(get_chapter(session_id), agent_slot)))
         await warm_model(agent, session_id, lambda: _compose_start(session_id, agent_slot))
 
 

@@ -4,7 +4,7 @@ requests.
 Modes declare further agents. The module agents.modes knows the agents of all modes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from agents.prompting.cast_list import cast_layer
@@ -25,6 +25,7 @@ from agents.prompting.layers import Trim
 from agents.prompting.memory_additions import ADDED_KEYS
 from agents.prompting.own_settings import NOTHING_SET, OwnSettings
 from agents.prompting.sandwich import LayerDeclaration, Source
+from agents.prompting.small_forms import TEMPERATURE, SmallForm
 from agents.prompting.tools import Tool, ToolForm
 
 
@@ -74,6 +75,10 @@ class Agent:
     # agents.prompting.reply_rules apply. The embedded model is asked once more for a reply that
     # breaks one of them.
     has_reply_rules: bool = False
+    # The form in which the embedded model is asked; None for the usual request. The next field is
+    # True once the agent has this form (see `in_small_form`).
+    small: SmallForm | None = None
+    has_small_form: bool = False
     # What the chapter has set for which the agent works (see `in_chapter`).
     own: OwnSettings = NOTHING_SET
 
@@ -81,6 +86,24 @@ class Agent:
     def text_tokens(self) -> int:
         """The most tokens of text that the agent may write."""
         return self.own.output_tokens or round(self.output_tokens * self.length_factor)
+
+    def in_small_form(self) -> "Agent":
+        """Return the agent as the embedded model is asked. It has no tools then."""
+        if self.small is None:
+            return self
+        return replace(
+            self,
+            layers=self.small.layers,
+            tools=(),
+            output_tokens=self.small.output_tokens,
+            temperature=TEMPERATURE,
+            has_small_form=True,
+        )
+
+    @property
+    def most_tries(self) -> int:
+        """How often the embedded model is asked for one reply, until it has no fault."""
+        return self.small.most_tries if self.small and self.has_small_form else 2
 
     @property
     def label(self) -> int | str:
