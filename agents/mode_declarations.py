@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agents.models import Job
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.layers import Piece
 from agents.prompting.memory_additions import MemoryAddition
 from agents.prompting.sandwich import LayerDeclaration

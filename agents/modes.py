@@ -17,10 +17,10 @@ from django.conf import settings
 from django.utils.module_loading import module_has_submodule
 
 from agents.mode_declarations import Mode, Stage
-from agents.prompting.declarations import ENGINE_AGENTS, Agent
+from agents.prompting.agent import Agent, in_chapter
+from agents.prompting.declarations import ENGINE_AGENTS
 from agents.prompting.escaping import guard_elements
 from agents.prompting.layers import Layer, Tier
-from agents.prompting.own_settings import in_chapter
 from agents.prompting.sandwich import LayerDeclaration, Subject, compose
 from agents.providers.exceptions import EmptyReply
 from agents.running.job_kinds import declare_job_kind

@@ -51,7 +51,8 @@ def replay_estimates(chapter: "Session") -> list[tuple[int | None, float, int]]:
     """Return the estimates of the chapter's requests, as if one model had counted the tokens of all
     of them."""
     from agents.calling.stored_prompts import read_messages
-    from agents.prompting.budget import calibrate, read_weight_per_token, weigh
+    from agents.prompting.budget import calibrate, read_weight_per_token
+    from agents.prompting.weighing import weigh
     from agents.providers.base import Usage
 
     estimates = []

@@ -5,8 +5,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
+from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
 from agents.prompting.layers import IN, OUT, Piece
+from agents.prompting.weighing import weigh
 from explorer.guidance import Lorebook, LoreEntry, keywords_of
 from sessions.words import whole_words
 

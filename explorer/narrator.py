@@ -8,7 +8,8 @@ each step, so that the narrator sees what its own tools have changed.
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from agents.prompting.declarations import Agent, memory_layer
+from agents.prompting.agent import Agent
+from agents.prompting.declarations import memory_layer
 from agents.prompting.layer_sources import (
     file_piece,
     memory_beside_world,

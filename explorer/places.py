@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, WithJsonSchema
 
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.layer_sources import own_pieces, prompt_file
 from agents.prompting.layers import Piece
 from agents.prompting.sandwich import LayerDeclaration

@@ -17,10 +17,9 @@ from agents.calling.prepared_calls import Compose
 from agents.flows.late_results import finish_with_result
 from agents.models import Job
 from agents.modes import compose_for, world_of
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent, in_chapter
 from agents.prompting.layer_sources import own_pieces, prompt_file
 from agents.prompting.layers import Layer, Piece
-from agents.prompting.own_settings import in_chapter
 from agents.prompting.refusals import is_refusal
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.tools import AnswerTool, ToolArguments

@@ -2,12 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from agents.prompting.declarations import (
-    RECENT_CONTEXT,
-    Agent,
-    instructions,
-    memory_layer,
-)
+from agents.prompting.agent import Agent
+from agents.prompting.declarations import RECENT_CONTEXT, instructions, memory_layer
 from agents.prompting.layer_sources import (
     character_memory,
     file_piece,

@@ -12,7 +12,7 @@ from agents.calling.model_access import facts_without_window, is_small_model
 from agents.calling.objects import NotInForm, repair_layers
 from agents.calling.prepared_calls import Compose, prepare_call
 from agents.exceptions import PromptTooLong
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.forms.schemas import (
     InvalidReply,
     check_payload,

@@ -13,8 +13,7 @@ from agents.calling.consent import is_allowed
 from agents.calling.model_access import models_worth_asking_about
 from agents.facts.reported_windows import models_to_ask_about, store_reports
 from agents.modes import all_agents
-from agents.prompting.declarations import Agent
-from agents.prompting.own_settings import in_chapter
+from agents.prompting.agent import Agent, in_chapter
 from agents.providers.windows import WindowReport, ask_windows
 from agents.servers.choices import Server, refresh_choices
 from agents.servers.keys import KeysUnreadable, key_for

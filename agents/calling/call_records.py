@@ -14,7 +14,7 @@ from agents.calling.spending import price_at
 from agents.calling.stored_prompts import read_layers_of
 from agents.models import Job, LLMArtifact
 from agents.modes import find_agent
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.sent_layers import SentLayer, characters_of, join_layers, shared_characters
 from agents.providers.base import Message
 from agents.servers.roles import TITLES_FOR_WRITERS

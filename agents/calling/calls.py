@@ -17,7 +17,7 @@ from agents.calling.consent import check_consent
 from agents.calling.prepared_calls import Compose, PreparedCall, prepare_call
 from agents.calling.recording import Outcome, recorded
 from agents.calling.spending import check_budget, check_price
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.forms.tool_answers import AnswerEnd, AnswerReader
 from agents.providers import embedded
 from agents.providers.base import Finished, Restart, TextDelta, ToolCall

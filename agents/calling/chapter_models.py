@@ -13,7 +13,7 @@ from django.utils import timezone
 from agents.calling.model_access import known_facts_at
 from agents.facts.model_facts import ModelFacts
 from agents.modes import agents_in
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.own_settings import OwnSettings
 from agents.servers.changing import MODEL_CHAR_LIMIT
 from agents.servers.choices import EMBEDDED, choice_without_chapter, refresh_choices

@@ -3,7 +3,7 @@
 from agents.calling.model_access import host_for, provider_hosts
 from agents.exceptions import ConsentMissing
 from agents.models import ModelServer, ProviderConsent
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.servers.choices import environment_server, refresh_choices, server_from
 from sessions.exceptions import InvalidInput
 

@@ -21,7 +21,7 @@ from agents.facts.model_list import find_listed
 from agents.facts.reported_windows import read_report
 from agents.models import EmbeddedServer
 from agents.modes import all_agents
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.layers import Tier
 from agents.providers.base import Provider
 from agents.providers.embedded import EmbeddedProvider

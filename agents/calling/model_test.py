@@ -21,8 +21,9 @@ from agents.calling.model_access import facts_at, provider_at
 from agents.calling.reported_usage import believed, possible_tokens
 from agents.calling.spending import check_budget, check_budget_of_tests, check_price
 from agents.models import ModelTest
-from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
+from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
+from agents.prompting.weighing import weigh
 from agents.providers.base import (
     Finished,
     Message,

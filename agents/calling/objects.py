@@ -10,7 +10,7 @@ from agents.calling.calls import Reply, call_model
 from agents.calling.model_access import facts_without_window, is_small_model
 from agents.calling.prepared_calls import Compose
 from agents.exceptions import PromptTooLong
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.forms.cut_texts import end_at_words
 from agents.prompting.forms.reply_forms import Form, form_for, format_reminder, read_reply
 from agents.prompting.forms.restatements import without_restatements

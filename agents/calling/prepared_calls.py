@@ -14,12 +14,13 @@ from agents.calling.model_access import facts_at, model_name, provider_at
 from agents.calling.reported_usage import PossibleTokens, possible_tokens
 from agents.calling.spending import check_price
 from agents.facts.model_facts import ModelFacts
-from agents.prompting.budget import output_limit, read_weight_per_token, request_budget, weigh
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
+from agents.prompting.budget import output_limit, read_weight_per_token, request_budget
 from agents.prompting.fitting import AssembledPrompt, assemble
 from agents.prompting.forms.reply_forms import form_for
 from agents.prompting.layers import Layer
 from agents.prompting.small_forms import SAMPLING, TOP_P
+from agents.prompting.weighing import weigh
 from agents.providers.base import ModelRequest, Provider, ToolSchema
 from agents.servers.choices import choice_of, refresh_choices, with_served_model
 from agents.servers.refused_fields import refused_fields, takes_json_object

@@ -19,7 +19,8 @@ from agents.calling.spending import add_to_spending
 from agents.calling.stored_prompts import hash_messages, pack_layers, store_texts
 from agents.facts.reported_windows import store_reports
 from agents.models import LLMArtifact
-from agents.prompting.budget import calibrate, read_weight_per_token, weigh
+from agents.prompting.budget import calibrate, read_weight_per_token
+from agents.prompting.weighing import weigh
 from agents.providers.base import (
     Finished,
     ModelRequest,

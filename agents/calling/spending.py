@@ -19,7 +19,7 @@ from agents.facts.model_list import Price
 from agents.facts.prices import price_of
 from agents.models import LLMArtifact, ModelTest, SpentTokens
 from agents.modes import all_agents
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.servers.caps import how_to_raise_dollars, how_to_raise_tokens, present_caps
 from agents.servers.choices import (
     EMBEDDED,

@@ -22,13 +22,12 @@ from agents.calling.calls import OnText, Reply, in_accepted_form, let_call_throu
 from agents.calling.model_access import facts_without_window
 from agents.calling.prepared_calls import Compose, prepare_call
 from agents.modes import find_agent
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent, in_chapter
 from agents.prompting.forms.schemas import InvalidReply, check_payload
 from agents.prompting.forms.tool_answers import AnswerReader
 from agents.prompting.forms.tool_arguments import arguments_meant, decoded, name_meant
 from agents.prompting.forms.tool_forms import answer_schema, tool_form_for, tools_layer
 from agents.prompting.layers import Layer, Piece, text_layer
-from agents.prompting.own_settings import in_chapter
 from agents.prompting.tools import (
     MOST_QUESTIONS,
     ProposedChange,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from agents.calling.model_access import as_asked, known_facts, model_name
 from agents.calling.tool_steps import with_tools
 from agents.modes import agent_of, compose_for, mode_of, who_answers
+from agents.prompting.agent import Agent
 from agents.prompting.budget import read_weight_ahead, request_budget
-from agents.prompting.declarations import Agent
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.sandwich import Subject
 from sessions.exceptions import ChapterError

@@ -14,8 +14,8 @@ from agents.facts.model_list import Price
 from agents.facts.prices import FREE, price_of
 from agents.flows.composing import answer_to, compose_reply, writer_of
 from agents.mode_fields import given_to_store
+from agents.prompting.agent import Agent
 from agents.prompting.budget import output_limit, read_weight_per_token, request_budget
-from agents.prompting.declarations import Agent
 from agents.prompting.fitting import AssembledPrompt, assemble
 from agents.prompting.layers import Layer, Tier
 from agents.prompting.sent_layers import SentLayer, characters_of

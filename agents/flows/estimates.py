@@ -6,10 +6,10 @@ from agents.flows.narrating import plan_build, read_inputs
 from agents.flows.scene_requests import SCENE_BEFORE, TRANSCRIPT, Material, fit_scene
 from agents.flows.scenes import Scene
 from agents.models import Job
+from agents.prompting.agent import in_chapter
 from agents.prompting.budget import TOKENS_PER_MESSAGE, read_weight_per_token
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.layer_sources import transcript_weights
-from agents.prompting.own_settings import in_chapter
 from sessions.exceptions import WrongState
 from sessions.models import Session, State
 

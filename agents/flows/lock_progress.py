@@ -8,11 +8,12 @@ from statistics import median
 
 from agents.calling.model_access import is_small_model, model_name
 from agents.models import Job, LLMArtifact
-from agents.prompting.budget import read_weight_per_token, weigh
+from agents.prompting.agent import in_chapter
+from agents.prompting.budget import read_weight_per_token
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.prompting.forms.reply_forms import read_unfinished
 from agents.prompting.forms.schemas import WorldChapterLock
-from agents.prompting.own_settings import in_chapter
+from agents.prompting.weighing import weigh
 from memory.telling.rendering import Section, readable_lock
 
 # The weights of a lock that are expected until some locks have been written here. A small model

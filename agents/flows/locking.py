@@ -14,10 +14,10 @@ from agents.flows.next_chapter import hand_on
 from agents.mode_declarations import Stage
 from agents.models import Job
 from agents.modes import check_stage, compose_for, follow_setup, mode_of
+from agents.prompting.agent import in_chapter
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.prompting.forms.schemas import WorldChapterLock, lock_schema_for, with_roster
 from agents.prompting.layers import Layer
-from agents.prompting.own_settings import in_chapter
 from agents.prompting.sandwich import Subject
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind

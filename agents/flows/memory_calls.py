@@ -21,15 +21,15 @@ from agents.flows.summarizing import CHUNK, compose_summary
 from agents.mode_declarations import Stage
 from agents.models import LLMArtifact
 from agents.modes import has_stage
+from agents.prompting.agent import in_chapter
 from agents.prompting.budget import (
     TOKENS_PER_MESSAGE,
     input_budget,
     output_limit,
     read_weight_per_token,
-    weigh,
 )
 from agents.prompting.declarations import CONTEXT_SUMMARY
-from agents.prompting.own_settings import in_chapter
+from agents.prompting.weighing import weigh
 from memory.stretches import (
     Audience,
     Stretch,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from agents.calling.model_access import is_on_its_way
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.running.database import in_database
 
 Prepared = TypeVar("Prepared")

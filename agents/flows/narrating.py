@@ -36,12 +36,12 @@ from agents.flows.scenes import (
 from agents.mode_declarations import Stage
 from agents.models import Job
 from agents.modes import check_stage
+from agents.prompting.agent import Agent, in_chapter
 from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
-from agents.prompting.declarations import NARRATOR, Agent
+from agents.prompting.declarations import NARRATOR
 from agents.prompting.forms.schemas import InvalidReply
 from agents.prompting.layer_sources import transcript_weights
 from agents.prompting.layers import Layer
-from agents.prompting.own_settings import in_chapter
 from agents.prompting.prose import as_prose, end_at_sentence, repeats, why_no_prose
 from agents.prompting.refusals import is_refusal
 from agents.running.database import in_database

@@ -26,9 +26,9 @@ from agents.flows.scenes import Scene
 from agents.mode_declarations import Stage
 from agents.models import Job
 from agents.modes import check_stage
+from agents.prompting.agent import in_chapter
 from agents.prompting.budget import TOKENS_PER_MESSAGE
 from agents.prompting.declarations import NARRATOR
-from agents.prompting.own_settings import in_chapter
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind
 from agents.running.jobs import queue_job

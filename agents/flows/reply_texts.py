@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agents.calling.calls import Reply
 from agents.calling.model_access import as_asked, is_small_model
 from agents.modes import agent_of
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.prose import end_at_sentence, without_heading
 from agents.prompting.reply_cleaning import ReplyCleaner
 from agents.providers.exceptions import EmptyReply

@@ -9,12 +9,12 @@ from agents.calling.prepared_calls import fit_prompt
 from agents.flows.scenes import Scene, tokens_per_word
 from agents.models import Job
 from agents.modes import compose_for
+from agents.prompting.agent import Agent, in_chapter
 from agents.prompting.budget import read_weight_per_token
-from agents.prompting.declarations import NARRATOR, Agent
+from agents.prompting.declarations import NARRATOR
 from agents.prompting.fitting import AssembledPrompt
 from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import Layer, Piece, Trim, keep_last, text_layer
-from agents.prompting.own_settings import in_chapter
 from agents.prompting.prompt_files import render_prompt
 from agents.prompting.prose import end_at_sentence, last_sentences, last_words
 from agents.prompting.sandwich import Subject

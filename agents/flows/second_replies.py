@@ -15,7 +15,7 @@ from functools import partial
 from agents.calling.calls import let_call_through, make_prose_call
 from agents.calling.prepared_calls import PreparedCall
 from agents.flows.reply_texts import FinishedReply, ReplyReader, ShownReply
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.refusals import is_refusal
 from agents.prompting.reply_rules import Asked, broken_rules
 from agents.providers import embedded

@@ -19,12 +19,12 @@ from agents.flows.memory_results import addition_of, store_brought
 from agents.mode_declarations import Stage
 from agents.models import Job
 from agents.modes import compose_for, has_stage
+from agents.prompting.agent import in_chapter
 from agents.prompting.declarations import CONTEXT_SUMMARY
 from agents.prompting.forms.schemas import Payload, TurnDelta, delta_schema_for
 from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.memory_additions import ADDED_KEYS
-from agents.prompting.own_settings import in_chapter
 from agents.prompting.sandwich import Subject
 from agents.providers.exceptions import ProviderError
 from agents.running.database import in_database

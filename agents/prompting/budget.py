@@ -3,16 +3,13 @@ corrected by the numbers of tokens that its server reports."""
 
 import math
 import time
-from typing import TYPE_CHECKING
 
 from django.db.models import F, Sum
 
 from agents.facts.model_facts import ModelFacts
 from agents.models import TokenCalibration
+from agents.prompting.agent import Agent
 from agents.providers.base import Usage
-
-if TYPE_CHECKING:
-    from agents.prompting.declarations import Agent
 
 # The weight per token that is assumed until a model reports its use of tokens. The number is low,
 # because the first estimates of tokens should be too high rather than too low.
@@ -43,21 +40,6 @@ _doubted: dict[tuple[str, str], list[float]] = {}
 # then, and the next prompt need not wait for it.
 _HELD_SECONDS = 600.0
 _FRESH_SECONDS = 60.0
-
-
-def weigh(text: str) -> float:
-    """Return the weight of a text, which is the sum of the weights of its characters.
-
-    A character of English prose has the weight 1. A character that usually costs more tokens has a
-    higher weight.
-    """
-    if text.isascii():
-        return len(text)
-    plain = len(text.encode("ascii", "ignore"))
-    # A character beyond the basic plane has two units in UTF-16. So the number of units tells
-    # without a loop how many such characters there are.
-    rare = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)
-    return plain + 3 * (len(text) - plain - rare) + 8 * rare
 
 
 def read_weight_per_token(model: str, agent: str, *, held_seconds: float = _HELD_SECONDS) -> float:
@@ -150,7 +132,7 @@ def _hold(model: str, agent: str, weight_per_token: float) -> None:
     _weight_per_token[model, agent] = (weight_per_token, time.monotonic())
 
 
-def output_limit(agent: "Agent", facts: ModelFacts) -> int:
+def output_limit(agent: Agent, facts: ModelFacts) -> int:
     """Return the most tokens that the agent may write, hidden reasoning included.
 
     The result is at most half of the window. A limit that the chapter has set replaces those of the
@@ -174,7 +156,7 @@ def input_budget(facts: ModelFacts, reserved_output: int) -> int:
     return facts.context_window - reserved_output - margin
 
 
-def request_budget(agent: "Agent", facts: ModelFacts) -> int:
+def request_budget(agent: Agent, facts: ModelFacts) -> int:
     """Return the most tokens that a request of this agent may have: what the window leaves, and no
     more than the agent ever reads."""
     budget = input_budget(facts, output_limit(agent, facts))

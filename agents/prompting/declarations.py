@@ -4,9 +4,7 @@ requests.
 Modes declare further agents. The module agents.modes knows the agents of all modes.
 """
 
-from dataclasses import dataclass, replace
-from typing import Literal
-
+from agents.prompting.agent import Agent
 from agents.prompting.cast_list import cast_layer
 from agents.prompting.layer_sources import (
     chapter_text,
@@ -23,100 +21,7 @@ from agents.prompting.layer_sources import (
 )
 from agents.prompting.layers import Trim
 from agents.prompting.memory_additions import ADDED_KEYS
-from agents.prompting.own_settings import NOTHING_SET, OwnSettings
 from agents.prompting.sandwich import LayerDeclaration, Source
-from agents.prompting.small_forms import TEMPERATURE, SmallForm
-from agents.prompting.tools import Tool, ToolForm
-
-
-@dataclass(frozen=True)
-class Agent:
-    """The declaration of an agent.
-
-    `agent_id` is the number of one of the specification's ten agents, and None for any other agent.
-    `name` says what the agent does, so all characters have the same name. `output_tokens` limits
-    the text that the agent writes. A reasoning model may use `reasoning_tokens` in addition,
-    because servers count hidden reasoning as output. `layers` are the layers of the agent's request
-    in their order, with stable text first, because servers cache the beginnings of requests.
-    """
-
-    agent_id: int | None
-    name: str
-    title: str
-    default_model: str
-    output_tokens: int
-    reasoning_tokens: int
-    temperature: float
-    layers: tuple[LayerDeclaration, ...]
-    # How much the model should reason, if the model accepts this option. "" leaves the choice to
-    # the model.
-    reasoning_effort: Literal["", "low"] = ""
-    # The tools that the agent may call. The next two fields are the form in which the agent should
-    # write the calls, and the most steps of a reply.
-    tools: tuple[Tool, ...] = ()
-    tool_form: ToolForm = "native"
-    most_steps: int = 8
-    # True if the agent works in the background. A local model must then serve replies first.
-    is_background: bool = False
-    # The facts about a model have one output limit for characters and one for narrators. The first
-    # field is True if the limit for characters applies to the agent, and the second field if the
-    # limit for narrators does.
-    is_character: bool = False
-    is_narrator: bool = False
-    # The seconds before each further try of a call that failed before any text arrived, because the
-    # server was busy or had trouble (429, 5xx). If this is empty, the provider decides.
-    retry_waits: tuple[float, ...] = ()
-    # The most tokens that the agent is sent, however large the window is. None for no such limit.
-    most_read: int | None = None
-    # The number by which the agent's limit on text is multiplied, because the user has chosen short
-    # or long replies.
-    length_factor: float = 1.0
-    # True if the agent speaks as one person in the story, so that the rules of
-    # agents.prompting.reply_rules apply. The embedded model is asked once more for a reply that
-    # breaks one of them.
-    has_reply_rules: bool = False
-    # The form in which the embedded model is asked; None for the usual request. The next field is
-    # True once the agent has this form (see `in_small_form`).
-    small: SmallForm | None = None
-    has_small_form: bool = False
-    # What the chapter has set for which the agent works (see `in_chapter`).
-    own: OwnSettings = NOTHING_SET
-
-    @property
-    def text_tokens(self) -> int:
-        """The most tokens of text that the agent may write."""
-        return self.own.output_tokens or round(self.output_tokens * self.length_factor)
-
-    def in_small_form(self) -> "Agent":
-        """Return the agent as the embedded model is asked. It has no tools then."""
-        if self.small is None:
-            return self
-        return replace(
-            self,
-            layers=self.small.layers,
-            tools=(),
-            output_tokens=self.small.output_tokens,
-            temperature=TEMPERATURE,
-            has_small_form=True,
-        )
-
-    @property
-    def most_tries(self) -> int:
-        """How often the embedded model is asked for one reply, until it has no fault."""
-        return self.small.most_tries if self.small and self.has_small_form else 2
-
-    @property
-    def label(self) -> int | str:
-        """The agent's number, or its name if it has no number. Log lines show this label."""
-        return self.name if self.agent_id is None else self.agent_id
-
-    @property
-    def model_setting(self) -> str:
-        """The last part of the name of the environment variable STORYENGINE_MODEL_…, which sets the
-        agent's model."""
-        if self.agent_id is not None:
-            return f"AGENT_{self.agent_id}"
-        return self.name.upper().replace(".", "_")
 
 
 def instructions(

@@ -7,11 +7,12 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import groupby
 
-from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
+from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
 from agents.prompting.layers import Piece, Pieces, Tier
 from agents.prompting.prompt_files import render_prompt, version_of
 from agents.prompting.prose import without_middle
 from agents.prompting.sandwich import Source, Subject
+from agents.prompting.weighing import weigh
 from memory.blocks import knows
 from memory.fold.folding import fold_chapter, fold_with
 from memory.fold.records import Fold

@@ -4,13 +4,8 @@ The settings are stored with the chapter (`Session.model_settings`). An agent th
 chapter carries them.
 """
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
-
-from sessions.models import Session
-
-if TYPE_CHECKING:
-    from agents.prompting.declarations import Agent
+from dataclasses import dataclass
+from typing import Any, Self
 
 
 @dataclass(frozen=True)
@@ -29,6 +24,17 @@ class OwnSettings:
     output_tokens: int | None = None
     stop: tuple[str, ...] = ()
 
+    @classmethod
+    def from_stored(cls, stored: dict[str, Any]) -> Self:
+        return cls(
+            server=stored.get("server", ""),
+            model=stored.get("model", ""),
+            temperature=stored.get("temperature"),
+            top_p=stored.get("top_p"),
+            output_tokens=stored.get("max_output_tokens"),
+            stop=tuple(stored.get("stop", ())),
+        )
+
     def as_stored(self) -> dict[str, Any]:
         stored = {
             "server": self.server if self.model else "",
@@ -42,20 +48,3 @@ class OwnSettings:
 
 
 NOTHING_SET = OwnSettings()
-
-
-def in_chapter(agent: "Agent", chapter: Session) -> "Agent":
-    """Return the agent with what the chapter has set for it."""
-    stored = chapter.model_settings.get(agent.model_setting)
-    return replace(agent, own=_read(stored)) if stored else agent
-
-
-def _read(stored: dict[str, Any]) -> OwnSettings:
-    return OwnSettings(
-        server=stored.get("server", ""),
-        model=stored.get("model", ""),
-        temperature=stored.get("temperature"),
-        top_p=stored.get("top_p"),
-        output_tokens=stored.get("max_output_tokens"),
-        stop=tuple(stored.get("stop", ())),
-    )

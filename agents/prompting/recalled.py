@@ -6,12 +6,12 @@ from functools import partial
 from itertools import groupby
 from xml.sax.saxutils import quoteattr
 
-from agents.prompting.budget import weigh
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.layer_sources import context_start, told_turn
 from agents.prompting.layers import Piece, Search, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.sent_layers import BLANK_LINE, with_heading
+from agents.prompting.weighing import weigh
 from memory.recalling import Passage, Reader, recall
 from memory.telling.prompt_memory import told_lock
 from memory.telling.session_state import ELEMENTS_OF_NOW, StateLine, heading_of

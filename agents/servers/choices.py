@@ -15,7 +15,7 @@ from django.db.models.functions import Cast
 
 from agents.embedded.status import served_model
 from agents.models import ModelChoice, ModelServer, SpendingCap
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.providers.http_clients import host_of
 from agents.servers.caps import NO_CAPS, Caps, hold_caps
 from agents.servers.refused_fields import hold_refused_fields, stored_refusals

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from agents.mode_declarations import Mode
 from agents.modes import agents_in, all_agents, all_modes
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.servers.choices import (
     Choice,
     choice_of,

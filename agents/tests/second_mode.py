@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from agents.mode_declarations import AddedLayer, Mode, Stage
 from agents.modes import agents_of, load_modes
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.layer_sources import own_pieces, world_text
 from agents.prompting.layers import Piece
 from agents.prompting.sandwich import LayerDeclaration

@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 from pytest_django import Settings
 
-from agents.prompting.budget import weigh
 from agents.prompting.sent_layers import characters_of, shared_characters
+from agents.prompting.weighing import weigh
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from explorer.mode import MODE

@@ -15,7 +15,7 @@ from agents.calling.chapter_models import (
     save_models,
 )
 from agents.modes import agents_in
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.own_settings import OwnSettings
 from agents.servers.choices import choice_of, refresh_choices
 from sessions.access import get_chapter

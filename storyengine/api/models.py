@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agents.calling.model_test import try_model
 from agents.modes import all_agents
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.providers.windows import address_of
 from agents.servers.caps import Caps, caps_of_environment, present_caps, stored_caps
 from agents.servers.changing import (

@@ -22,8 +22,8 @@ from agents.calling.model_lists import names_at
 from agents.calling.model_test import TestResult, try_model
 from agents.exceptions import ConsentMissing
 from agents.facts.prices import price_of
+from agents.prompting.agent import Agent
 from agents.prompting.budget import output_limit
-from agents.prompting.declarations import Agent
 from agents.prompting.own_settings import NOTHING_SET, OwnSettings
 from agents.servers.changing import MODEL_CHAR_LIMIT
 from agents.servers.choices import ALL, EMBEDDED, Server, choice_of, refresh_choices

@@ -21,8 +21,8 @@ from agents.mode_declarations import Stage
 from agents.mode_fields import save_mode_setup
 from agents.models import Job
 from agents.modes import has_stage
+from agents.prompting.agent import in_chapter
 from agents.prompting.declarations import WORLD_SUMMARY
-from agents.prompting.own_settings import in_chapter
 from agents.running.database import in_database
 from agents.running.jobs import latest_jobs
 from agents.running.recovery import is_left_behind, recover

@@ -17,8 +17,9 @@ from agents.flows.locking import request_lock
 from agents.flows.narrating import request_build
 from agents.flows.tests.playing import play, reroll
 from agents.modes import agents_in
+from agents.prompting.agent import in_chapter
 from agents.prompting.declarations import NARRATOR
-from agents.prompting.own_settings import NOTHING_SET, OwnSettings, in_chapter
+from agents.prompting.own_settings import NOTHING_SET, OwnSettings
 from agents.providers.scripted import ScriptedProvider
 from agents.providers.windows import WindowReport
 from agents.servers.changing import add_server, choose_models

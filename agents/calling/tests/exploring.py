@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from agents.calling.calls import Reply
 from agents.calling.tool_steps import Step, ToolWriting
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.layers import Layer, text_layer
 from agents.prompting.tools import (
     ProposedChange,

@@ -19,8 +19,9 @@ from agents.calling.model_access import model_facts
 from agents.facts import reported_windows
 from agents.facts.reported_windows import read_report, store_reports
 from agents.models import ReportedWindow
+from agents.prompting.agent import in_chapter
 from agents.prompting.declarations import NARRATOR
-from agents.prompting.own_settings import OwnSettings, in_chapter
+from agents.prompting.own_settings import OwnSettings
 from agents.providers.tests.model_server import model_server
 from agents.providers.windows import WindowReport
 from agents.running.work import STOPPING

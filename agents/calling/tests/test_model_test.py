@@ -13,8 +13,9 @@ from agents.calling.chapter_models import save_models
 from agents.calling.model_test import try_model
 from agents.exceptions import BudgetSpent, PriceUnknown, RateLimited
 from agents.models import LLMArtifact, ModelTest
+from agents.prompting.agent import in_chapter
 from agents.prompting.declarations import NARRATOR
-from agents.prompting.own_settings import OwnSettings, in_chapter
+from agents.prompting.own_settings import OwnSettings
 from agents.providers.base import Finished, Usage
 from agents.providers.exceptions import (
     ProviderBusy,

@@ -14,7 +14,7 @@ from agents.calling.spending import check_budget, spending_of
 from agents.flows.replies import start_prompt
 from agents.flows.tests.playing import reply_is_over
 from agents.models import LLMArtifact, TokenCalibration
-from agents.prompting.budget import weigh
+from agents.prompting.weighing import weigh
 from agents.providers.base import Message, ModelRequest, Usage
 from agents.providers.tests.chat_server import Answer, chat_server, says
 from agents.tests.calling import provider_at

@@ -20,7 +20,8 @@ from agents.flows.composing import compose_start
 from agents.flows.replies import start_prompt, stop_reply
 from agents.flows.tests.playing import play, reply_is_over
 from agents.models import LLMArtifact
-from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN, weigh
+from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
+from agents.prompting.weighing import weigh
 from agents.providers.base import Finished, ModelRequest, StreamPart
 from agents.providers.exceptions import (
     ProviderBusy,

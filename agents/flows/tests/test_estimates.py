@@ -15,8 +15,8 @@ from agents.flows.scenes import TOKENS_PER_WORD
 from agents.flows.tests.narrations import make_ended_chapter, words
 from agents.models import Job, LLMArtifact
 from agents.prompting import layer_sources
-from agents.prompting.budget import weigh
 from agents.prompting.layer_sources import transcript_weights
+from agents.prompting.weighing import weigh
 from agents.providers.base import ModelRequest
 from agents.providers.exceptions import ProviderBusy
 from agents.providers.scripted import ScriptedProvider

@@ -13,12 +13,13 @@ from agents.flows.tests.playing import play, reroll
 from agents.flows.tests.trying import try_again
 from agents.modes import agent_of
 from agents.prompting import recalled as recalled_layer
-from agents.prompting.budget import TOKENS_PER_MESSAGE, weigh
+from agents.prompting.budget import TOKENS_PER_MESSAGE
 from agents.prompting.fitting import AssembledPrompt, assemble
 from agents.prompting.layers import Layer, Piece, Search, Tier, Trim
 from agents.prompting.recalled import _MOST_TOKENS, RECALLED_PASSAGES
 from agents.prompting.sandwich import Subject, compose
 from agents.prompting.sent_layers import SentLayer
+from agents.prompting.weighing import weigh
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.declared import CHARACTERS

@@ -11,7 +11,7 @@ from agents.flows.composing import answer_to, compose_start
 from agents.flows.dry_run import look_ahead
 from agents.flows.tests.playing import play, texts_of
 from agents.modes import find_agent
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.layer_sources import own_pieces
 from agents.prompting.layers import Piece
 from agents.prompting.small_forms import SmallForm, examples, plain

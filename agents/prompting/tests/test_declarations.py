@@ -11,7 +11,7 @@ from pytest_django import Settings
 from agents.calling.calls import call_model
 from agents.models import LLMArtifact
 from agents.modes import all_agents
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.escaping import guard_elements, without_forgeries
 from agents.prompting.layer_sources import own_pieces, prompt_file, session_state
 from agents.prompting.layers import Piece, Trim

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.prompting.budget import weigh
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.fitting import assemble
 from agents.prompting.layers import Layer, Piece, Trim, text_layer
+from agents.prompting.weighing import weigh
 from agents.tests.declared import AGENTS
 from memory.telling.session_state import ELEMENTS
 

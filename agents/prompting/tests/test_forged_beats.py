@@ -9,7 +9,8 @@ from agents.flows.composing import compose_reply
 from agents.flows.narrating import request_build
 from agents.flows.summarizing import compose_summary
 from agents.flows.tests.narrations import make_chapter_of_two_scenes, words
-from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR, Agent
+from agents.prompting.agent import Agent
+from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR
 from agents.prompting.fitting import assemble
 from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import TIERS, Piece, Tier

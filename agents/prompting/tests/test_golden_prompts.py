@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR, WORLD_SUMMARY, Agent
+from agents.prompting.agent import Agent
+from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR, WORLD_SUMMARY
 from agents.prompting.fitting import assemble
 from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import TIERS, Piece, Tier

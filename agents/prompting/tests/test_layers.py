@@ -20,12 +20,12 @@ from agents.prompting.budget import (
     input_budget,
     output_limit,
     read_weight_per_token,
-    weigh,
 )
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.fitting import assemble
 from agents.prompting.layers import Layer, Piece, Pieces, Trim, keep_last, text_layer
 from agents.prompting.too_long import EDITABLE, NOT_EDITABLE
+from agents.prompting.weighing import weigh
 from agents.providers.base import Usage
 from agents.tests.declared import AGENTS, CHARACTERS
 

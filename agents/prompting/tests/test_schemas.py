@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from agents.embedded.catalogue import KNOWN_MODELS
 from agents.facts.model_facts import facts_of
+from agents.prompting.agent import Agent
 from agents.prompting.budget import output_limit
-from agents.prompting.declarations import CONTEXT_SUMMARY, WORLD_SUMMARY, Agent
+from agents.prompting.declarations import CONTEXT_SUMMARY, WORLD_SUMMARY
 from agents.prompting.forms.schemas import (
     InvalidReply,
     TurnDelta,

@@ -17,7 +17,8 @@ from agents.flows.narrating import request_build
 from agents.flows.tests.playing import play
 from agents.models import LLMArtifact
 from agents.modes import agent_of
-from agents.prompting.budget import TOKENS_PER_MESSAGE, output_limit, weigh
+from agents.prompting.budget import TOKENS_PER_MESSAGE, output_limit
+from agents.prompting.weighing import weigh
 from agents.providers.base import Message, ModelRequest
 from agents.providers.scripted import ScriptedProvider
 from agents.tests.declared import CHARACTERS

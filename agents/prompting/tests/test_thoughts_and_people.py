@@ -8,7 +8,8 @@ import pytest
 from agents.flows.composing import compose_reply
 from agents.flows.summarizing import compose_summary, told_pieces
 from agents.modes import find_agent
-from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR, Agent
+from agents.prompting.agent import Agent
+from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR
 from agents.prompting.layers import TIERS, Tier
 from agents.prompting.sandwich import Subject, compose
 from agents.tests.replies import turn_delta, world_lock

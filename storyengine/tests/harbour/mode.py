@@ -1,7 +1,7 @@
 from collections.abc import Mapping, Sequence
 
 from agents.mode_declarations import Mode, Stage
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.layer_sources import own_pieces, prompt_file
 from agents.prompting.layers import Piece
 from agents.prompting.sandwich import LayerDeclaration

@@ -3,8 +3,9 @@
 from pydantic import Field
 
 from agents.mode_fields import given_of
+from agents.prompting.agent import Agent
 from agents.prompting.cast_list import cast_layer
-from agents.prompting.declarations import Agent, memory_layer
+from agents.prompting.declarations import memory_layer
 from agents.prompting.layer_sources import (
     character_memory,
     identity,

@@ -1,8 +1,8 @@
 """The narrator of the lighthouse, who tells what can be seen. Nobody is the actor of the narrator's
 turns."""
 
+from agents.prompting.agent import Agent
 from agents.prompting.cast_list import cast_layer
-from agents.prompting.declarations import Agent
 from agents.prompting.layer_sources import own_pieces, prompt_file, recent_context
 from agents.prompting.sandwich import LayerDeclaration
 from storyengine.tests.lighthouse.state import what_is_here

@@ -3,7 +3,7 @@ it is."""
 
 from pydantic import Field
 
-from agents.prompting.declarations import Agent
+from agents.prompting.agent import Agent
 from agents.prompting.layer_sources import own_pieces, prompt_file
 from agents.prompting.layers import Piece
 from agents.prompting.sandwich import LayerDeclaration
