@@ -5,6 +5,7 @@ from typing import Literal
 
 from agents.prompting.own_settings import NOTHING_SET, OwnSettings
 from agents.prompting.sandwich import LayerDeclaration
+from agents.prompting.small_forms import TEMPERATURE, SmallForm
 from agents.prompting.tools import Tool, ToolForm
 from sessions.models import Session
 
