@@ -17,7 +17,7 @@ from sessions.exceptions import ChapterError, InvalidInput, KeyReused, TurnInFli
 from sessions.latest_turn import check_changeable, check_open, check_room_for_attempt, latest_turn
 from sessions.leases import LEASE, from_now, ran_out
 from sessions.limits import PROMPT_CHAR_LIMIT, SUBMISSION_KEY_CHAR_LIMIT
-from sessions.log_lines import note_after_commit
+from sessions.log_lines import note_attempt
 from sessions.models import DEFAULT_AGENT, PLAYABLE, Attempt, Session
 from sessions.text import clean_line, clean_text, is_blank
 from sessions.unfinished_attempts import set_broken_aside
@@ -235,12 +235,6 @@ def clean_key(submission_key: str) -> str:
     return key or str(uuid.uuid4())
 
 
-def note_attempt(attempt: Attempt, event: str, **fields: object) -> None:
-    ids = {"session_id": attempt.session_id, "attempt_id": attempt.pk}
-    kind = attempt.kind
-    note_after_commit(logger, event, slot=attempt.actor, attempt_kind=kind, **fields, **ids)
-
-
 def _open_new(chapter: Session, new: Attempt) -> OpenedAttempt:
     """Store the new attempt and start its run."""
     if new.turn is not None:
@@ -318,7 +312,7 @@ def _start_run(chapter: Session, attempt: Attempt) -> Attempt:
     # The database has computed the lease with its own clock. This value is close to the stored
     # value, and no query is needed for it.
     attempt.lease_until = attempt.submitted_at + LEASE
-    note_attempt(attempt, "attempt stored")
+    note_attempt(logger, attempt, "stored")
     return attempt
 
 

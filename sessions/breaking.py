@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from sessions.access import lock_chapter
 from sessions.leases import ran_out
-from sessions.log_lines import note_after_commit
+from sessions.log_lines import note_attempt
 from sessions.models import Attempt, Session
 from sessions.text import scrub_reply
 
@@ -116,15 +116,7 @@ def _break(
         changes["text_run_id"] = attempt.run_id
     if not run.update(**changes):
         return False
-    ids = {"session_id": attempt.session_id, "attempt_id": attempt.pk}
-    note_after_commit(
-        logger,
-        f"attempt {status.value}",
-        slot=attempt.actor,
-        attempt_kind=attempt.kind,
-        kind=kind,
-        **ids,
-    )
+    note_attempt(logger, attempt, status.value, kind)
     in_flight = Session.everything.filter(pk=attempt.session_id, turn_in_flight=attempt.pk)
     in_flight.update(turn_in_flight=None)
     return True

@@ -1,5 +1,6 @@
 """Commits attempts, and chooses for each turn the one attempt that the story goes by."""
 
+import logging
 import uuid
 from collections.abc import Sequence
 from datetime import timedelta
@@ -13,18 +14,22 @@ from sessions.access import (
     get_chapter_to_change,
     lock_chapter,
 )
-from sessions.attempts import KEY_REUSED, clean_key, note_attempt
+from sessions.attempts import KEY_REUSED, clean_key
 from sessions.breaking import run_of
 from sessions.edits import events_with_text, whole_reply
 from sessions.events import NewEvent, reply, write_events
 from sessions.exceptions import InvalidInput, KeyReused, UnknownTurn, WrongState
 from sessions.latest_turn import check_changeable, check_room_for_attempt, latest_turn
 from sessions.limits import REPLY_CHAR_LIMIT
+from sessions.log_lines import note_attempt
 from sessions.models import PLAYABLE, THOUGHT, Attempt, Event, Session, Turn
 from sessions.roster import next_slot
 from sessions.text import clean_text
 from sessions.unfinished_attempts import set_broken_aside
 from sessions.world import copy_changes
+
+# All lines about attempts that go well come from one logger.
+logger = logging.getLogger("sessions.attempts")
 
 
 @transaction.atomic
@@ -69,7 +74,7 @@ def commit_attempt(attempt: Attempt, outcome: str | Sequence[NewEvent]) -> list[
     for name, value in {**committed, "session": chapter}.items():
         setattr(attempt, name, value)
     took = (now - attempt.submitted_at) // timedelta(milliseconds=1)
-    note_attempt(attempt, "attempt committed", prompt=turn.number, ms=took)
+    note_attempt(logger, attempt, "committed", prompt=turn.number, ms=took)
     return write_events(attempt, reply(attempt, outcome) if isinstance(outcome, str) else outcome)
 
 
@@ -142,7 +147,7 @@ def edit_reply(
         lease_until=timezone.now(),
         committed_at=timezone.now(),
     )
-    note_attempt(edit, "attempt committed", prompt=number)
+    note_attempt(logger, edit, "committed", prompt=number)
     # The changes are copied before the events are written, because a person who appears in the
     # changes can be a witness of the events.
     copy_changes(source, source.run_id, edit)
@@ -217,7 +222,7 @@ def _choose(chapter: Session, turn: Turn, attempt: Attempt) -> None:
     Session.objects.filter(pk=chapter.pk).update(
         next_agent_slot=panel, last_played_at=now, updated_at=now
     )
-    note_attempt(attempt, "attempt chosen", prompt=turn.number)
+    note_attempt(logger, attempt, "chosen", prompt=turn.number)
 
 
 def _panel_after(chapter: Session, actor: int | None, turn: Turn | None) -> Case | F:

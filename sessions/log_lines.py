@@ -11,8 +11,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from django.db import transaction
+from prometheus_client import Counter
+
+from sessions import counts
+
+if TYPE_CHECKING:
+    from sessions.models import Attempt
 
 _ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=MappingProxyType({}))
 
@@ -20,8 +27,7 @@ _ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=MappingProxy
 def note(logger: logging.Logger, event: str, **fields: object) -> None:
     """Write a line about the event. Fields that are None or empty are left out.
 
-    `event` names a kind of event, and events are counted by this name. So the name must never
-    contain values, such as ids.
+    `event` names a kind of event, so it must never contain values, such as ids.
     """
     _write(logger, logging.INFO, event, fields)
 
@@ -36,10 +42,27 @@ def _write(logger: logging.Logger, level: int, event: str, fields: Mapping[str, 
     logger.log(level, event, extra={"fields": said}, stacklevel=3)
 
 
-def note_after_commit(logger: logging.Logger, event: str, **fields: object) -> None:
-    """Write the line once the present transaction is committed. If no transaction is open, write it
-    at once."""
+def note_after_commit(
+    logger: logging.Logger, event: str, *counted: Counter, **fields: object
+) -> None:
+    """Write the line and add 1 to each count once the present transaction is committed. If no
+    transaction is open, do so at once."""
+    for count in counted:
+        transaction.on_commit(count.inc, robust=True)
     transaction.on_commit(partial(note, logger, event, **fields), robust=True)
+
+
+def note_attempt(
+    logger: logging.Logger, attempt: "Attempt", outcome: str, kind: str = "", **fields: object
+) -> None:
+    """Write after the commit what became of an attempt at a reply, and count it. `kind` names the
+    failure of an attempt that failed."""
+    counted = [] if outcome == "chosen" else [counts.turns.labels(outcome)]
+    if kind:
+        counted.append(counts.failures.labels("turn", kind))
+    ids = {"session_id": attempt.session_id, "attempt_id": attempt.pk}
+    about = {"slot": attempt.actor, "attempt_kind": attempt.kind, "kind": kind}
+    note_after_commit(logger, f"attempt {outcome}", *counted, **about, **fields, **ids)
 
 
 @contextmanager

@@ -41,6 +41,7 @@ from agents.providers.windows import WindowReport
 from agents.running.database import in_database_patiently
 from agents.servers.refused_fields import note_refused_fields
 from agents.storage import describe
+from sessions import counts
 from sessions.access import lock_chapter
 from sessions.log_lines import note
 from sessions.text import scrub_reply
@@ -240,6 +241,14 @@ def _note(call: PreparedCall, outcome: Outcome) -> None:
         job_id=call.job_id,
         **_token_counts(outcome.usage),
     )
+    agent = str(call.agent.label)
+    counts.model_calls.labels(agent, outcome.in_a_word).inc()
+    for way in ("input", "output", "cached"):
+        counts.tokens.labels(agent, way).inc(_token_counts(outcome.usage).get(way, 0))
+    if outcome.failure:
+        counts.failures.labels("model call", outcome.failure).inc()
+    if call.attempt_id is not None and outcome.first_token_ms is not None:
+        counts.first_token_seconds.observe(outcome.first_token_ms / 1000)
 
 
 def _token_counts(usage: Usage | None) -> dict[str, int]:

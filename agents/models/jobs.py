@@ -140,7 +140,7 @@ class ProcessHeartbeat(models.Model):
     name = models.CharField(max_length=200, primary_key=True)
     role = models.CharField(max_length=10, choices=Role, default=Role.WORKER)
     beat_at = models.DateTimeField(default=timezone.now)
-    # The counts of the process's present run, by family; see storyengine.operations.counts.
+    # The counts of the process's present run, by family; see storyengine.operations.exposition.
     counts = models.JSONField(default=dict)
     # A few digits by which processes notice that they have different keys (see
     # storyengine.stack.process_checks). They never show a key.

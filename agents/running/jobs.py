@@ -26,6 +26,7 @@ from agents.providers.exceptions import (
 from agents.running.job_kinds import job_kind
 from agents.running.notices import give_notice
 from agents.running.unforeseen import ProgramFailed
+from sessions import counts
 from sessions.exceptions import ChapterError
 from sessions.leases import from_now, ran_out
 from sessions.log_lines import current_ids, note_after_commit
@@ -109,7 +110,7 @@ def claim(job_id: uuid.UUID, *, queues: Collection[str] = Job.Queue.values) -> J
         return None
     job = Job.objects.get(pk=job_id, lease_token=token)
     waited = now - job.run_after
-    _note(job, "job claimed", attempt=job.attempts, waited_ms=waited // timedelta(milliseconds=1))
+    _note(job, "claimed", attempt=job.attempts, waited_ms=waited // timedelta(milliseconds=1))
     return job
 
 
@@ -195,7 +196,7 @@ def finish(job: Job, **changes: Any) -> bool:
         )
     )
     if is_done:
-        _note(job, "job done", ms=_milliseconds_of(job))
+        _note(job, "done", ms=_milliseconds_of(job))
     return is_done
 
 
@@ -220,7 +221,7 @@ def fail(job: Job, error: str, *, cause: Exception | None = None) -> bool:
         )
     )
     if has_failed:
-        _note(job, "job failed", failure=_kind_of(cause), ms=_milliseconds_of(job))
+        _note(job, "failed", _kind_of(cause), ms=_milliseconds_of(job))
     return has_failed
 
 
@@ -253,14 +254,18 @@ def postpone(
     )
     if postponed:
         give_notice(job, delay_seconds=seconds)
-        event = "job postponed" if counts else "job given back"
-        _note(job, event, failure=_kind_of(cause), seconds=seconds, ms=_milliseconds_of(job))
+        outcome = "postponed" if counts else "given back"
+        _note(job, outcome, _kind_of(cause), seconds=seconds, ms=_milliseconds_of(job))
     return bool(postponed)
 
 
-def _note(job: Job, event: str, **fields: object) -> None:
+def _note(job: Job, outcome: str, failure: str = "", **fields: object) -> None:
+    counted = [counts.jobs.labels(job.kind, outcome)]
+    if failure:
+        counted.append(counts.failures.labels(f"job {job.kind}", failure))
+    about = {"kind": job.kind, "failure": failure}
     ids = {"session_id": job.session_id, "job_id": job.pk, "request_id": job.request_id}
-    note_after_commit(logger, event, kind=job.kind, **fields, **ids)
+    note_after_commit(logger, f"job {outcome}", *counted, **about, **fields, **ids)
 
 
 def _milliseconds_of(job: Job) -> int:
@@ -290,7 +295,8 @@ def cancel_jobs(session_id: uuid.UUID, kind: str, **which: Any) -> int:
         **which,
     ).update(status=Job.Status.CANCELLED, updated_at=timezone.now())
     if count:
-        note_after_commit(logger, "job cancelled", kind=kind, session_id=session_id)
+        cancelled = counts.jobs.labels(kind, "cancelled")
+        note_after_commit(logger, "job cancelled", cancelled, kind=kind, session_id=session_id)
     return count
 
 

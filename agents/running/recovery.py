@@ -15,6 +15,7 @@ from agents.providers.exceptions import ProviderError
 from agents.running.heartbeats import count_living_workers
 from agents.running.jobs import due_jobs, give_up, requeue_expired
 from agents.running.notices import count_notices, give_notices_now
+from sessions import counts
 from sessions.access import lock_chapter
 from sessions.breaking import recover_dead_attempts
 from sessions.importing import remove_left_behind
@@ -52,15 +53,17 @@ def recover(session_id: uuid.UUID | None = None) -> None:
     for job in found.hopeless:
         give_up(job, GIVEN_UP)
     chapters = _free_from_summaries(session_id)
-    counts = {
+    found_counts = {
         "attempts": attempts,
         "jobs": len(found.requeued),
         "given_up": len(found.hopeless),
         "chapters": chapters,
         "imports": remove_left_behind() if session_id is None else 0,
     }
-    if any(counts.values()):
-        warn(logger, "sweep found", **counts)
+    if any(found_counts.values()):
+        warn(logger, "sweep found", **found_counts)
+        for what, name in (("turns", "attempts"), ("jobs", "jobs"), ("given_up", "given_up")):
+            counts.sweep_findings.labels(what).inc(found_counts[name])
 
 
 def is_left_behind(chapter: Session, jobs: Mapping[str, Job], pending: Attempt | None) -> bool:

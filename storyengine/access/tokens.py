@@ -16,6 +16,7 @@ from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
 from agents.running.database import in_database, in_database_for_strangers
+from sessions import counts
 from sessions.log_lines import warn
 from storyengine.access.waiting_tries import WaitingTries
 from storyengine.stack.storage_refusals import STORAGE_ERRORS
@@ -122,3 +123,4 @@ def _count_wrong(visitor: HttpRequest) -> Verdict:
 
 def _note_refusal(visitor: HttpRequest, *, was_looked_at: bool) -> None:
     warn(logger, "token refused", address=visitor.META["REMOTE_ADDR"], tried=was_looked_at)
+    counts.login_failures.inc()

@@ -14,6 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from sessions import counts
 from sessions.log_lines import warn
 from storyengine.access.game_master import USERNAME
 from storyengine.access.waiting_tries import WaitingTries
@@ -95,6 +96,7 @@ def _check_password(request: HttpRequest, password: str) -> tuple[User | None, b
 def _note_failure(request: HttpRequest, *, was_looked_at: bool) -> None:
     address = request.META.get("REMOTE_ADDR", "")
     warn(logger, "login failed", address=address, tried=was_looked_at)
+    counts.login_failures.inc()
 
 
 @require_POST

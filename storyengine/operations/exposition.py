@@ -13,9 +13,24 @@ from prometheus_client.registry import Collector
 from agents.models import Job
 from agents.running.heartbeats import is_alive, read_counts, since_last_heartbeat
 from agents.running.jobs import due_jobs, has_chapter
+from sessions.counts import REGISTRY
 from sessions.leases import age_of
-from storyengine.operations import counts
-from storyengine.operations.counts import REGISTRY
+
+# The counts of one family of metrics, in the form in which a heartbeat stores them. Each count has
+# its name, its labels and its value.
+Samples = list[tuple[str, dict[str, str], float]]
+
+# The name of this process in the metrics. Several web processes have names of their own (see
+# storyengine.operations.heartbeat).
+own_name = "web"
+
+
+def own_samples() -> dict[str, Samples]:
+    """Return all counts of this process, by family of metrics."""
+    return {
+        family.name: [(one.name, dict(one.labels), one.value) for one in family.samples]
+        for family in REGISTRY.collect()
+    }
 
 
 def render_metrics() -> bytes:
@@ -44,11 +59,11 @@ class _Everything(Collector):
 def _counted(of_processes: dict[str, tuple[bool, dict[str, Any]]]) -> Iterable[Metric]:
     """Yield the counts of this process, and those that the other processes have stored. What a dead
     process measured of a moment, such as its open streams, is 0."""
-    others = {name: row for name, row in of_processes.items() if name != counts.own_name}
+    others = {name: row for name, row in of_processes.items() if name != own_name}
     for own in REGISTRY.collect():
         family = Metric(own.name, own.documentation, own.type)
         for one in own.samples:
-            family.add_sample(one.name, {**one.labels, "process": counts.own_name}, one.value)
+            family.add_sample(one.name, {**one.labels, "process": own_name}, one.value)
         for process, (lives, stored) in others.items():
             for name, labels, value in stored.get(own.name, ()):
                 shown = value if lives or own.type != "gauge" else 0

@@ -12,8 +12,8 @@ from django.db import connection
 from agents.models import ProcessHeartbeat
 from agents.running.heartbeats import HEARTBEAT_SECONDS, store_heartbeat
 from agents.storage import describe
-from storyengine.operations import counts
-from storyengine.operations.counts import own_samples
+from storyengine.operations import exposition
+from storyengine.operations.exposition import own_samples
 from storyengine.stack.process_checks import find_faults
 
 logger = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ def start_web_heartbeat() -> HeartbeatThread | None:
     if connection.vendor == "sqlite":
         return None
     own = f"web@{gethostname()}:{settings.PORT}"
-    counts.own_name = own
+    exposition.own_name = own
     thread = HeartbeatThread(own, ProcessHeartbeat.Role.WEB)
     thread.start()
     return thread

@@ -14,9 +14,9 @@ from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import Resolver404, ResolverMatch, resolve
 
+from sessions import counts
 from sessions.log_lines import go_on_working_for, note, warn, working_for
 from storyengine.access.inline import GetResponse, InlineMiddleware
-from storyengine.operations.counts import open_streams
 from storyengine.operations.log_format import REQUESTS
 
 logger = logging.getLogger(REQUESTS)
@@ -114,6 +114,7 @@ def _note(method: str | None, match: ResolverMatch | None, status: int, started:
     route = _route_of(match)
     if route in _WATCHED and status < 400:
         return
+    counts.requests.labels(route, str(status)).inc()
     write = warn if status >= 500 else note
     write(
         logger,
@@ -134,7 +135,7 @@ async def _counted(parts: AsyncIterable[bytes], ids: Mapping[str, str]) -> Async
     its log line gets the ids in `ids`.
     """
     started = time.perf_counter()
-    open_streams.inc()
+    counts.open_streams.inc()
     try:
         # If the client disconnects, `aclosing` closes the source of the parts, which then stops
         # following the reply.
@@ -142,7 +143,7 @@ async def _counted(parts: AsyncIterable[bytes], ids: Mapping[str, str]) -> Async
             async for part in source:
                 yield part
     finally:
-        open_streams.dec()
+        counts.open_streams.dec()
         note(logger, "stream ended", ms=_milliseconds_since(started), **ids)
 
 

@@ -13,7 +13,7 @@ _LARGEST_BYTES = 2_000_000
 def read_log_handlers(
     data_folder: Path, log_format: str, *, debug: bool, has_files: bool
 ) -> dict[str, Any]:
-    """Return the log handlers: one for the console, one that counts events, and one for a log file.
+    """Return the log handlers: one for the console, and one for a log file.
 
     Only the main processes have the handler for a file, and only if `has_files`. The file is in
     `data_folder`/logs and has lines of JSON.
@@ -21,10 +21,7 @@ def read_log_handlers(
     console: dict[str, Any] = {"class": "logging.StreamHandler", "formatter": log_format}
     if log_format == "text" and not debug:
         console["filters"] = ["leave_out_requests"]
-    handlers: dict[str, Any] = {
-        "console": console,
-        "counts": {"class": "storyengine.operations.counts.CountingHandler"},
-    }
+    handlers: dict[str, Any] = {"console": console}
     name = next((name for word, name in _NAMES.items() if word in sys.argv[1:]), "")
     if has_files and name and "pytest" not in sys.modules:
         folder = data_folder / "logs"

@@ -20,8 +20,8 @@ from agents.running.jobs import queue_job
 from agents.running.recovery import recover
 from sessions.stories import hide_chapter
 from sessions.tests.factories import add_attempt, make_active_chapter
-from storyengine.operations import counts, exposition
-from storyengine.operations.counts import own_samples
+from storyengine.operations import exposition
+from storyengine.operations.exposition import own_samples
 from storyengine.operations.tests.reading import growth, read_metrics
 
 RunJobs = Callable[[], int]
@@ -108,7 +108,7 @@ class TestWorkers:
     def test_a_web_process_has_one_name_in_each_scrape(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(counts, "own_name", "web@here:8000")
+        monkeypatch.setattr(exposition, "own_name", "web@here:8000")
         for name in ("web@here:8000", "web@there:8000"):
             store_heartbeat(name, own_samples(), role=ProcessHeartbeat.Role.WEB)
         told = read_metrics()
