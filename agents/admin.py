@@ -28,7 +28,7 @@ from agents.models import (
     SweepLease,
     TokenCalibration,
 )
-from sessions.records_admin import RecordAdmin, preformatted
+from sessions.records_admin import RecordAdmin, preformatted, show_records
 
 
 class OutcomeFilter(admin.SimpleListFilter):
@@ -61,10 +61,7 @@ class LLMArtifactAdmin(RecordAdmin):
         ("session", admin.RelatedOnlyFieldListFilter),
         "created_at",
     ]
-    list_select_related = ["session"]
     search_fields = [
-        "session__title",
-        "session__session_id",
         "provider",
         "model",
         "input_hash",
@@ -112,68 +109,6 @@ class LLMArtifactAdmin(RecordAdmin):
         return "not reported"
 
 
-@admin.register(PromptText)
-class PromptTextAdmin(RecordAdmin):
-    list_display = ["__str__", "chapter"]
-    list_select_related = ["session"]
-    search_fields = ["session__title", "session__session_id", "hash", "text"]
-    heavy_fields = ("text",)
-
-
-@admin.register(Job)
-class JobAdmin(RecordAdmin):
-    list_display = ["__str__", "chapter", "attempts", "created_at", "updated_at"]
-    list_filter = ["kind", "status", "queue", "created_at"]
-    list_select_related = ["session"]
-    search_fields = ["session__title", "session__session_id", "key", "error"]
-    heavy_fields = ("partial_text", "finished_scenes", "finished_deltas", "inputs")
-
-
-@admin.register(ModelServer)
-class ModelServerAdmin(RecordAdmin):
-    list_display = ["name", "title", "address", "is_removed"]
-    search_fields = ["name", "title", "address"]
-
-
-@admin.register(ModelChoice)
-class ModelChoiceAdmin(RecordAdmin):
-    list_display = ["agent", "server", "builtin", "model"]
-    search_fields = ["agent", "model"]
-
-
-@admin.register(ModelTest)
-class ModelTestAdmin(RecordAdmin):
-    list_display = [
-        "tested_at",
-        "agent",
-        "provider",
-        "model",
-        "token_counts",
-        "error",
-        "server_said",
-    ]
-    search_fields = ["agent", "model"]
-
-
-@admin.register(SpentTokens)
-class SpentTokensAdmin(RecordAdmin):
-    list_display = ["session", "provider", "model", "read", "cached", "written"]
-    list_select_related = ["session"]
-    search_fields = ["model", "provider"]
-
-
-@admin.register(SweepLease)
-class SweepLeaseAdmin(RecordAdmin):
-    list_display = ["holder", "lease_until"]
-    search_fields = ["holder"]
-
-
-@admin.register(SpendingCap)
-class SpendingCapAdmin(RecordAdmin):
-    list_display = ["dollars", "tokens"]
-    search_fields = ["name"]
-
-
 @admin.register(ProviderConsent)
 class ProviderConsentAdmin(RecordAdmin):
     list_display = ["host", "granted_at"]
@@ -184,37 +119,25 @@ class ProviderConsentAdmin(RecordAdmin):
         return True
 
 
-@admin.register(EmbeddedServer)
-class EmbeddedServerAdmin(RecordAdmin):
-    list_display = ["name", "model", "phase", "base_url", "alive_at"]
-    search_fields = ["model", "message"]
-
-
-@admin.register(AdmittedCall)
-class AdmittedCallAdmin(RecordAdmin):
-    list_display = ["admitted_at", "session_id"]
-    search_fields = ["session_id"]
-
-
-@admin.register(ProcessHeartbeat)
-class ProcessHeartbeatAdmin(RecordAdmin):
-    list_display = ["name", "beat_at"]
-    search_fields = ["name"]
-
-
-@admin.register(TokenCalibration)
-class TokenCalibrationAdmin(RecordAdmin):
-    list_display = ["model", "agent", "weight", "tokens"]
-    search_fields = ["model"]
-
-
-@admin.register(ReportedWindow)
-class ReportedWindowAdmin(RecordAdmin):
-    list_display = ["model", "server", "tokens", "is_ceiling", "asked_at"]
-    search_fields = ["model", "server"]
-
-
-@admin.register(RefusedField)
-class RefusedFieldAdmin(RecordAdmin):
-    list_display = ["model", "server", "field", "refused_at"]
-    search_fields = ["model", "server", "field"]
+show_records(PromptText, "__str__ chapter", "hash text", heavy="text")
+show_records(
+    Job,
+    "__str__ chapter attempts created_at updated_at",
+    "key error",
+    filters="kind status queue created_at",
+    heavy="partial_text finished_scenes finished_deltas inputs",
+)
+show_records(ModelServer, "name title address is_removed", "name title address")
+show_records(ModelChoice, "agent server builtin model", "agent model")
+show_records(
+    ModelTest, "tested_at agent provider model token_counts error server_said", "agent model"
+)
+show_records(SpentTokens, "session provider model read cached written", "model provider")
+show_records(SweepLease, "holder lease_until", "holder")
+show_records(SpendingCap, "dollars tokens", "name")
+show_records(EmbeddedServer, "name model phase base_url alive_at", "model message")
+show_records(AdmittedCall, "admitted_at session_id", "session_id")
+show_records(ProcessHeartbeat, "name beat_at", "name")
+show_records(TokenCalibration, "model agent weight tokens", "model")
+show_records(ReportedWindow, "model server tokens is_ceiling asked_at", "model server")
+show_records(RefusedField, "model server field refused_at", "model server field")

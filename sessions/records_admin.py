@@ -1,7 +1,7 @@
 """Pages of Django's admin that show records and change nothing.
 
 The rows of a chapter may be changed only by functions that check the chapter's rules. A form of the
-admin would not check these rules. Each app registers its models with a subclass of RecordAdmin.
+admin would not check these rules. Each app registers its models with RecordAdmin or a subclass.
 """
 
 import json
@@ -46,6 +46,14 @@ class RecordAdmin(_ModelAdmin):
         is_list = match is not None and (match.url_name or "").endswith("_changelist")
         return records.defer(*self.heavy_fields) if is_list else records
 
+    def get_list_select_related(self, request: HttpRequest) -> list[str]:
+        shown = {*self.list_display, *(["session"] if "chapter" in self.list_display else [])}
+        return [one.name for one in self.opts.fields if one.is_relation and one.name in shown]
+
+    def get_search_fields(self, request: HttpRequest) -> list[str]:
+        of_chapter = ["session__title", "session__session_id"]
+        return [*self.search_fields, *(of_chapter if "chapter" in self.list_display else [])]
+
     def get_fields(self, request: HttpRequest, obj: models.Model | None = None) -> list[Any]:
         return [_shown(field) for field in self.opts.fields]
 
@@ -56,12 +64,28 @@ class RecordAdmin(_ModelAdmin):
 
     @admin.display(description="chapter", ordering="session__title")
     def chapter(self, record: Any) -> SafeString:
-        """Return a link to the record's chapter.
-
-        A subclass that shows this column in a list must name `session` in list_select_related.
-        Otherwise each row takes a query.
-        """
+        """Return a link to the record's chapter."""
         return _link("admin:story_sessions_session_change", record.session)
+
+
+def show_records(
+    model: type[models.Model],
+    columns: str,
+    searched: str = "",
+    *,
+    filters: str = "",
+    heavy: str = "",
+) -> None:
+    """Register the model with a page that shows its records. Each argument has names of fields,
+    separated by spaces; see RecordAdmin."""
+    admin.site.register(
+        model,
+        RecordAdmin,
+        list_display=columns.split(),
+        search_fields=searched.split(),
+        list_filter=filters.split(),
+        heavy_fields=tuple(heavy.split()),
+    )
 
 
 def related_records(record: models.Model) -> SafeString:
