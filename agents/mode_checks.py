@@ -210,7 +210,7 @@ def _faults_of_memory(modes: Iterable[Mode]) -> list[Fault]:
 def _faults_of_templates(modes: Iterable[Mode]) -> list[Fault]:
     faults = []
     for mode in modes:
-        for name in filter(None, (mode.cells, mode.panel)):
+        for name in filter(None, (mode.cells, mode.panel, mode.below_turn)):
             try:
                 get_template(name)
             except TemplateDoesNotExist:

@@ -160,10 +160,14 @@ class Mode:
     # The model of the fields that a prompt may have besides its words; see `given_of` in
     # agents.mode_fields.
     given: type[ToolArguments] | None = None
-    # The names of two templates: one for the mode's cells on Tab 1, and one for the mode's panel on
-    # Tab 2, which shows the world and the acts.
+    # A function that raises InvalidInput if a prompt to this chapter cannot have these fields, for
+    # example because the world has nothing that they name. It gets the fields as JSON.
+    checks_given: Callable[[Session, Mapping[str, Any]], None] = _adds_nothing
+    # The names of three templates: one for the mode's cells on Tab 1, one for the mode's panel on
+    # Tab 2, which shows the world and the acts, and one for what stands below the latest turn.
     cells: str = ""
     panel: str = ""
+    below_turn: str = ""
     # The name of a template with other ways to begin such a chapter, for the page that offers the
     # mode.
     beginnings: str = ""

@@ -202,9 +202,16 @@ def given_to_store(session_id: uuid.UUID, given: dict[str, Any] | None) -> dict[
     """Return the fields that a prompt to this chapter has besides its words, or None if it has
     none.
 
-    The fields have the form that `check_given` returns. Raises the errors of `check_given`.
+    The fields have the form that `check_given` returns. Raises the errors of `check_given`, and
+    InvalidInput if this chapter's world does not allow them.
     """
-    return None if given is None else check_given(mode_of(get_chapter(session_id)), given)
+    if given is None:
+        return None
+    chapter = get_chapter(session_id)
+    mode = mode_of(chapter)
+    stored = check_given(mode, given)
+    mode.checks_given(chapter, stored)
+    return stored
 
 
 def given_of(attempt: Attempt) -> Any:

@@ -32,9 +32,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Circle:
-    """A place on the map. `people` are those whom the player last saw there, and `dots` where they
-    are drawn."""
+    """A place on the map, with its number among all places. `people` are those whom the player last
+    saw there, and `dots` where they are drawn."""
 
+    number: int
     name: str
     x: int
     y: int
@@ -74,6 +75,7 @@ def map_of(world: World, seen_at: Mapping[str, Collection[str]]) -> PlaceMap:
     ]
     circles = [
         Circle(
+            list(world.places).index(name),
             name,
             x,
             y,

@@ -19,9 +19,10 @@ from explorer.simulation import (
     SUMMARY_AGENT,
     ask_for_simulation,
 )
-from explorer.state import apply_change, begins
+from explorer.state import apply_change
 from explorer.tools import readable
 from explorer.unseen import SIMULATION
+from explorer.without_tools import Given, begins, check_given
 from memory.stretches import StretchRule
 from world.changes import CHANGE_KINDS
 
@@ -44,6 +45,8 @@ MODE = Mode(
     initial_state=initial_world,
     apply_change=apply_change,
     begins=begins,
+    given=Given,
+    checks_given=check_given,
     concludes=concludes,
     after_commit=ask_for_simulation,
     hands_on=hands_on,
@@ -64,6 +67,7 @@ MODE = Mode(
     open_cells="explorer/open_cells.html",
     open_title="Note, voices, lore and rules",
     panel="explorer/panel.html",
+    below_turn="explorer/below_turn.html",
     beginnings="explorer/beginnings.html",
     card="explorer/card.html",
     style="explorer/explorer.css",

@@ -55,7 +55,7 @@ def _passes_time(attempt: Attempt) -> bool:
     """Return whether the player has moved in the attempt's run, or has waited for as long as
     somebody has to be unseen."""
     player = world_of(attempt).player
-    of_run = attempt.changes.filter(run_id=attempt.run_id, kind__in=(MOVED, TIME), step__gt=0)
+    of_run = attempt.changes.filter(run_id=attempt.run_id, kind__in=(MOVED, TIME))
     return any(
         (player is not None and player.name in payload["who"])
         if kind == MOVED

@@ -11,7 +11,6 @@ from sessions.limits import PUBLIC_TEXT_CHAR_LIMIT
 from sessions.models import Attempt, Change
 from sessions.speaker_marks import holds_mark
 from sessions.words import beginning_of
-from sessions.world import NewChange
 from world import changes
 from world.names import normalized
 from world.state import Known, Person, Place, World
@@ -170,12 +169,6 @@ def heard_of(world: World) -> list[str]:
 
 def _plain(sentence: str) -> str:
     return sentence.strip().rstrip(".").casefold()
-
-
-def begins(attempt: Attempt) -> list[NewChange]:
-    """Return the time that a turn takes, with or without the user's words."""
-    payload = {"ticks": WORDS_TICKS, "narrative_time": ""}
-    return [NewChange(changes.TIME, payload, cause="words")]
 
 
 def world_for(subject: Subject) -> World:

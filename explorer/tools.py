@@ -48,7 +48,7 @@ from world.state import World
 
 MOST_TICKS = 1_000
 # The most people whom one move takes along.
-_MOST_COMPANIONS = 20
+MOST_COMPANIONS = 20
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LINE_LIMIT)]
 
@@ -59,7 +59,7 @@ class MoveToLocation(ToolArguments):
     ] = Field(description="The place where the player goes, in the story's words.")
     narrativeTime: Line = Field(description="What time it is on arrival, such as Late evening.")  # noqa: N815
     accompaniedBy: list[Line] = Field(  # noqa: N815
-        max_length=_MOST_COMPANIONS,
+        max_length=MOST_COMPANIONS,
         description="The names of the people present who go along; empty if nobody does.",
     )
 

@@ -11,6 +11,7 @@ from itertools import chain
 from explorer.descriptions import things_here
 from explorer.map import PlaceMap, map_of
 from explorer.state import last_seen_at, lately
+from explorer.without_tools import has_no_tools, offered_places
 from sessions.models import Change, Session
 from world.state import Condition, Known, Person, Thing, World
 
@@ -41,8 +42,10 @@ class SeenPerson:
 
 @dataclass(frozen=True)
 class SeenPlace:
-    """A place where the player is not, and who was last seen there."""
+    """A place where the player is not, with its number among all places, and who was last seen
+    there."""
 
+    number: int
     name: str
     people: str
 
@@ -111,10 +114,20 @@ class PlayersView:
     def places(self) -> list[SeenPlace]:
         """The other places, each with whom the player last saw there."""
         return [
-            SeenPlace(name, ", ".join(one.name for one in self._seen_at.get(name, ())))
-            for name in self.world.places
+            SeenPlace(number, name, ", ".join(one.name for one in self._seen_at.get(name, ())))
+            for number, name in enumerate(self.world.places)
             if name != self.place
         ]
+
+    @cached_property
+    def moves_by_click(self) -> bool:
+        return has_no_tools(self.chapter)
+
+    @property
+    def offered(self) -> list[SeenPlace]:
+        """The places to which the player may have meant to go with the latest words."""
+        named = offered_places(self.chapter, self.world)
+        return [one for one in self.places if one.name in named]
 
     @property
     def lost(self) -> str:

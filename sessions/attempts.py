@@ -130,7 +130,8 @@ def open_reroll(
     """Store another attempt at the latest turn as the attempt in flight.
 
     A value that is None is taken from the chosen attempt; EVERYBODY means that all are witnesses,
-    whoever the witnesses of the chosen attempt were. Raises the errors of `open_prompt`, and
+    whoever the witnesses of the chosen attempt were. Other words have none of the `given` of the
+    words before. Raises the errors of `open_prompt`, and
     WrongState if the latest turn has another number than `number`, or once the turn has as many
     attempts as it may have.
     """
@@ -168,7 +169,7 @@ def open_reroll(
         agent=writer.agent,
         words=_words_for(writer, like.words if words is None else words),
         witnesses=_witnesses_again(like, witnesses, writer.actor),
-        given=like.given if given is None else given,
+        given=like.given if given is None and words in (None, like.words) else given,
     )
     return _open_new(chapter, reroll)
 

@@ -1,0 +1,259 @@
+"""Reads the deeds that the player's words tell plainly, in English: where the player goes and with
+whom, how long the player waits, and whether the player looks around.
+
+Where the words could mean anything else no deed is found, because a move that nobody wanted is
+worse than one that the player still has to click. So speech, questions, and whatever is denied,
+wished, past or only possible tell no deed.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from sessions.spelling import plain_spelling
+from world.names import normalized, parts_of, plain
+from world.state import World
+
+# How many ticks each kind of deed takes beside those of the words. A move takes those of the tool.
+SEARCH_TICKS, WAIT_TICKS, HOUR_TICKS, UNTIL_TICKS, NIGHT_TICKS = 2, 5, 10, 20, 30
+
+_QUOTED = re.compile(
+    r'["\u201c\u201e\u00ab][^"\u201c\u201d\u00bb]*(?:["\u201c\u201d\u00bb]|\Z)'
+    r"|(?<!\w)['\u2018](?=\w)[\s\S]*"
+)
+_SENTENCE = re.compile(r"(?<=[.!?\u2026])\s+|\s*\n\s*")
+_DOUBT = re.compile(
+    r"\?|n't\b|'(?:d|ll)\b|\b(?:not|never|no longer|nearly|almost|but|unless|if|would|could|should"
+    r"|might|may|can|cannot|must|will|shall|going to|about to|want|wish|hope|plan|mean|intend"
+    r"|decide|try|pretend|imagine|dream|remember|recall|think|wonder|instead|tomorrow|yesterday"
+    r"|maybe|perhaps|was|were|had)\b"
+)
+# After these the sentence may tell what somebody else does.
+_OF_OTHERS = re.compile(
+    r"\b(?:that|who|ask|tell|order|beg|bid|invite|urge|send|let|make|have|help|see|watch|hear|feel"
+    r"|notice|observe|find|expect|need|persuade|convince|warn|promise|suggest|propose|say|answer"
+    r"|offer|agree|refuse|to (?!@|(?:the|an?|my|his|her|their|our)\b)\w+)\b"
+)
+_PEOPLE = r"(?:#\d+~)+"
+_LEAD = r"(?:(?:so|then|now|next|well|ok|okay|and|finally|at last|after that|at once|\w+ly)[,\s]+)*"
+_SUBJECT = re.compile(
+    rf"{_LEAD}(?:(?P<along>{_PEOPLE}) and )?(?P<who>i|we)(?: and (?P<too>{_PEOPLE}))? "
+    r"(?:(?:\w+ly|then|just|now|all|both|also|simply) )*"
+)
+_NEXT = re.compile(
+    r"(?:\s*(?:[,;:\u2013\u2014]|--)\s*|\s+(?=and\b|then\b))(?:(?:and|then|also|i|we)\s+)*"
+)
+_GO = (
+    r"(?:go|walk|run|head|return|hurry|travel|climb|ride|stroll|march|rush|race|sneak|creep|wander"
+    r"|come|step|slip|move|row|sail|drive|swim|cross|set (?:off|out)|make (?:my|our) way"
+    r"|climb the (?:stairs|steps|ladder)|carry (?:the|an?|my) \w+)"
+)
+_HOW = (
+    r"(?: (?:back|down|up|over|out|across|off|straight|along|away|on|around|inside|outside|upstairs"
+    r"|downstairs|together|alone|again|home|at once|\w+ly))*"
+)
+_FROM = rf"(?:{_HOW}(?: with {_PEOPLE}| (?:from|out of) @\d+~)?){{,2}}"
+_TO = rf"{_FROM}{_HOW} (?:to|into|for|inside) @(?P<to>\d+)~"
+_AFTER = (
+    r"(?:\W*$| (?:with|to|by|through|via|again|now|alone|together|at once|as|while|so"
+    r"|because|before|along|where|in silence|in the (?:rain|dark|snow|fog)|for|without|towards?"
+    r"|\w+ly)\b.*)"
+)
+_MOVES = tuple(
+    re.compile(form + _AFTER)
+    for form in (
+        rf"(?:{_GO}|leave(?: here)?){_TO}",
+        rf"(?:take|bring|lead) {_PEOPLE}(?: along| with me| by the hand)*{_HOW} to "
+        r"@(?P<to>\d+)~",
+        r"(?:enter|visit) @(?P<to>\d+)~",
+    )
+)
+_BACK = re.compile(
+    r"(?:return|(?:go|walk|run|head|hurry|come|ride|make (?:my|our) way) back)(?: there| again| now"
+    rf"| at once| alone| together| the way (?:i|we) came)*(?: with {_PEOPLE})?\W*$"
+)
+# Who goes along, in a clause that tells a move.
+_ALONG = re.compile(rf"\b(?:with|take|bring|lead) ({_PEOPLE})")
+_WAIT = re.compile(
+    r"(?:wait|linger|keep watch|pass the time|spend (?:the|an?) (?:night|hour|day|evening)"
+    r"|(?:sleep|rest|stay|doze)(?= (?:here|for|until|till|a while|a bit|down|still)\b|\W*$))\b"
+)
+_UNTIL = re.compile(
+    r"\b(?:until|till) (?P<time>(?:the )?(?:next |first |late |early )?(?:dawn|daybreak|sunrise"
+    r"|light|morning|noon|midday|afternoon|evening|dusk|sunset|dark|nightfall|night|midnight)\b)?"
+)
+_NIGHT = re.compile(r"\bsleep|\bnight\b|\bhours\b|\ball (?:day|evening)\b")
+_HOUR = re.compile(r"\bhour\b|\b(?:long|good) (?:while|time)\b|\bevening\b")
+_MOMENT = re.compile(r"\b(?:moment|second|minute|bit)\b")
+_SEARCH = re.compile(
+    r"(?:search|explore|examine|inspect|rummage|look (?:for|everywhere|under|behind|through))\b"
+)
+_LOOK = re.compile(
+    r"(?:look(?! (?:at|to|into) (?:#|him\b|her\b|them\b))|listen|call|shout|cry out|whistle|knock"
+    r"|watch|peer)\b"
+)
+_ASKS_ALONG = re.compile(
+    r"\b(?:(?:come|go|walk) (?:along|with (?:me|us))|(?:follow|join|accompany) (?:me|us))\b"
+)
+_STAYS = re.compile(r"\b(?:not|never|stay)\b|n't\b")
+# Words that name parts of a place rather than the place, if its whole name does not stand there.
+_PARTS_OF_PLACES = frozenset(
+    {
+        *("door", "room", "window", "gate", "stair", "stairs", "steps", "wall", "corner"),
+        *("table", "fire", "bed", "side", "end", "top", "back"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Something that the player does. `to` is the canonical name of a place, or "" for the place
+    before. `along` are the names of those who come along."""
+
+    kind: Literal["go", "wait", "look"]
+    to: str = ""
+    along: tuple[str, ...] = ()
+    ticks: int = 0
+    until: str = ""
+
+
+def read_deeds(words: str, world: World) -> list[Deed]:
+    """Return what these words say that the player does, in order. Words that lead to more than one
+    place lead nowhere."""
+    deeds = list(_deeds(words, world))
+    moves = {one.to for one in deeds if one.kind == "go"}
+    return deeds if len(moves) < 2 else [one for one in deeds if one.kind != "go"]
+
+
+def asked_along(words: str, world: World) -> list[str]:
+    """Return the names of the people present whom these words ask to come along."""
+    text, people = _marked(_unmarked(words), _forms_of_people(world), "#")
+    named = _names(text, people)
+    present = [one.name for one in world.present()]
+    for sentence in _SENTENCE.split(text):
+        if _ASKS_ALONG.search(sentence) and not _STAYS.search(sentence):
+            return _names(sentence, people) or named or (present if len(present) == 1 else [])
+    return []
+
+
+def forms_of_places(world: World) -> Mapping[str, str]:
+    """Return the canonical names of places by the forms in which words name them: the name, what
+    was resolved to it, and the last words of a name, such as the inn for The Ferry Inn, if no other
+    place can be meant."""
+    whole = {plain(name): name for name in world.places}
+    known = {plain(one): name for one, name in world.known_as.items() if name in world.places}
+    parts: dict[str, str] = {}
+    for form, name in whole.items():
+        words = form.split()
+        if "of" in words or words[-1] in _PARTS_OF_PLACES:
+            continue
+        for at in range(1, len(words)):
+            part = " ".join(words[at:])
+            parts[part] = "" if part in parts else name
+    return {form: name for form, name in (parts | known | whole).items() if form and name}
+
+
+def _forms_of_people(world: World) -> Mapping[str, str]:
+    present = world.present()
+    forms = {
+        plain_spelling(form): one
+        for one in present
+        for form in (*parts_of(one.name), normalized(one.name), *map(normalized, one.aliases))
+    }
+    return {
+        form: one.name for form, one in forms.items() if world.find_called(form, present) == one
+    }
+
+
+def _unmarked(words: str) -> str:
+    return re.sub("[@#~]", " ", plain_spelling(words))
+
+
+def _marked(text: str, forms: Mapping[str, str], sign: str) -> tuple[str, list[str]]:
+    """Return the text with a mark in place of each name, and the names by the marks' numbers."""
+    told = f" {plain(text)} "
+    found = sorted((one for one in forms if f" {one} " in told), key=len, reverse=True)
+    names = list(dict.fromkeys(forms[one] for one in found))
+    if not found:
+        return text, names
+    several = "|".join(r"\W{1,2}(?:the |an? )?".join(map(re.escape, one.split())) for one in found)
+    pattern = re.compile(rf"(?<![\w'-])(?:(?:the|an?) )?({several})(?![\w'-])")
+
+    def mark(match: re.Match[str]) -> str:
+        return f"{sign}{names.index(forms[plain(match[1])])}~"
+
+    return pattern.sub(mark, text), names
+
+
+def _names(marks: str | None, names: list[str]) -> list[str]:
+    return [names[int(one)] for one in dict.fromkeys(re.findall(r"#(\d+)~", marks or ""))]
+
+
+def _deeds(words: str, world: World) -> Iterator[Deed]:
+    text, places = _marked(_unmarked(_QUOTED.sub('"', words)), forms_of_places(world), "@")
+    text, people = _marked(text, _forms_of_people(world), "#")
+    # People who are named together are one group.
+    text = re.sub(r"(#\d+~)(?:,? and |, )(?=#\d+~)", r"\1", text)
+    for sentence in _SENTENCE.split(text):
+        subject = _SUBJECT.match(sentence)
+        if _DOUBT.search(sentence):
+            continue
+        if subject is None:
+            # A bare command is the player's, if it is all that was written.
+            if (deed := _move(text, places, people, [])) and text.rstrip(".") == sentence.rstrip(
+                "."
+            ):
+                yield deed
+            continue
+        along = _names(f"{subject['along']}{subject['too']}", people)
+        if subject["who"] == "we":
+            along = along or _companions(world)
+        for clause in _NEXT.split(sentence[subject.end() :]):
+            yield from _deeds_of(clause, places, people, along)
+            if _OF_OTHERS.search(clause):
+                break
+
+
+def _companions(world: World) -> list[str]:
+    """Return who is meant by "we" beside the player: those who came here with the player, or else
+    the only one who is here."""
+    player, present = world.player, world.present()
+    since = player.arrived_at if player else 0
+    came = [one.name for one in present if since and one.arrived_at == since]
+    return came or ([present[0].name] if len(present) == 1 else [])
+
+
+def _deeds_of(
+    clause: str, places: list[str], people: list[str], along: list[str]
+) -> Iterator[Deed]:
+    if deed := _move(clause, places, people, along):
+        yield deed
+    elif _WAIT.match(clause):
+        until = _UNTIL.search(clause)
+        time = (until["time"] if until else "") or ""
+        yield Deed("wait", ticks=_ticks_of(clause), until=time[:1].upper() + time[1:])
+    elif _SEARCH.match(clause):
+        yield Deed("look", ticks=SEARCH_TICKS)
+    elif _LOOK.match(clause):
+        yield Deed("look")
+
+
+def _move(clause: str, places: list[str], people: list[str], along: list[str]) -> Deed | None:
+    move = next(filter(None, (one.match(clause) for one in _MOVES)), None)
+    back = None if move else _BACK.match(clause)
+    if not (move or back):
+        return None
+    named = _names("".join(_ALONG.findall(clause)), people)
+    to = places[int(move["to"])] if move else ""
+    return Deed("go", to, tuple(dict.fromkeys([*along, *named])))
+
+
+def _ticks_of(wait: str) -> int:
+    if _NIGHT.search(wait) and not _UNTIL.search(wait):
+        return NIGHT_TICKS
+    if _UNTIL.search(wait):
+        return UNTIL_TICKS
+    if _HOUR.search(wait):
+        return HOUR_TICKS
+    return 1 if _MOMENT.search(wait) else WAIT_TICKS
