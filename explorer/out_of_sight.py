@@ -1,7 +1,7 @@
 """The text from which a model works out what happened at a place out of the player's sight: the
 place, who is there, the time, and what was told there last."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -11,8 +11,8 @@ from explorer.descriptions import told_person, told_place, told_thing
 from explorer.lore import tokens_of
 from explorer.setup import exploration_of
 from explorer.setup_parts import TEXT_LIMIT
-from explorer.state import WENT, world_for
-from explorer.stretch import told_stretch
+from explorer.state import WENT
+from explorer.stretch import Moment, ToldStretch, told_stretch
 from explorer.unseen import Unseen, unseen_at
 from sessions.models import Attempt, Event
 from sessions.record import chosen_events
@@ -37,16 +37,20 @@ def out_of_sight(subject: Subject, tier: Tier) -> Sequence[Piece]:
     own = subject.own_pieces
     if subject.attempt is None or PLACE not in own:
         return own.get("OUT_OF_SIGHT", ())
-    world = replace(world_for(subject), narrative_time=own[ARRIVAL][0].text)
+    played = told_stretch(subject.attempt, 1)
+    world = replace(played.world, narrative_time=own[ARRIVAL][0].text)
     one = unseen_at(world, own[PLACE][0].text)
-    return [Piece(told_out_of_sight(subject.attempt, world, one))] if one else ()
+    told = one and told_out_of_sight(subject.attempt, replace(played, world=world), one)
+    return [Piece(told)] if told else ()
 
 
-def told_out_of_sight(attempt: Attempt, world: World, one: Unseen) -> str:
+def told_out_of_sight(attempt: Attempt, played: ToldStretch, one: Unseen) -> str:
+    """Return the text. `played` is the whole chapter up to the attempt."""
+    world = played.world
     place = world.places[one.place]
     others = ", ".join(name for name in world.places if name != one.place) or "None yet"
     things = [thing for thing in world.things.values() if world.place_of(thing) == one.place]
-    passages = passages_at(attempt, one.place)
+    passages = passages_at(attempt, one.place, played.moments)
     return "\n".join(
         [
             f"PLACE: {one.place}",
@@ -82,12 +86,11 @@ def _people(world: World, one: Unseen) -> Iterator[str]:
         yield from told_person(person, room=_ROOM_OF_A_PERSON, tied_to=tied_to, newest=_LAST_KNOWN)
 
 
-def passages_at(attempt: Attempt, place: str) -> list[str]:
+def passages_at(attempt: Attempt, place: str, moments: Mapping[int, Moment]) -> list[str]:
     """Return the newest passages that the narrator told while the player was at this place, oldest
-    first, before and in the attempt's turn."""
+    first, before and in the attempt's turn. `moments` are those of the whole chapter."""
     chapter = attempt.session
     last = attempt.turn.number if attempt.turn else chapter.prompt_index
-    moments = told_stretch(attempt, 1).moments
     found: list[str] = []
     room = _MOST_PASSAGES
     numbers = [

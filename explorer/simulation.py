@@ -32,6 +32,7 @@ from explorer.learned import Lesson, Relationship, is_known, shorten, ties_of
 from explorer.out_of_sight import out_of_sight, told_out_of_sight
 from explorer.places import WHOLE_ANSWER_TOKENS
 from explorer.setup_parts import LINE_LIMIT
+from explorer.stretch import ToldStretch, told_stretch
 from explorer.unseen import NOTHING_UNTIL, SIMULATION, Unseen, plan, worked_out_before
 from sessions.exceptions import ChapterError
 from sessions.models import Attempt
@@ -47,14 +48,15 @@ _MOST_ENTRIES = 20
 def ask_for_simulation(attempt: Attempt) -> None:
     """Ask for what happened out of sight, if the attempt moved the player or let much time pass,
     and somebody is unseen for long enough."""
-    if _passes_time(attempt) and plan(attempt):
+    world: World = world_of(attempt)
+    if _passes_time(attempt, world) and plan(attempt, world):
         ask_for_result(attempt, SIMULATION, SIMULATED)
 
 
-def _passes_time(attempt: Attempt) -> bool:
+def _passes_time(attempt: Attempt, world: World) -> bool:
     """Return whether the player has moved in the attempt's run, or has waited for as long as
     somebody has to be unseen."""
-    player = world_of(attempt).player
+    player = world.player
     of_run = attempt.changes.filter(run_id=attempt.run_id, kind__in=(MOVED, TIME))
     return any(
         (player is not None and player.name in payload["who"])
@@ -114,7 +116,7 @@ REPORT_AGENT = _agent("explorer.report", "Report of the talk", "explorer.report"
 async def simulate(job: Job, watch: Watch) -> None:
     """Work out what happened at each place. A place that fails is skipped, and the result says
     so."""
-    attempt, world, unseen = await in_database(_read, job)
+    attempt, played, unseen = await in_database(_read, job)
     before = await in_database(worked_out_before, attempt)
     places: list[dict[str, Any]] = []
     skipped: list[str] = []
@@ -123,7 +125,7 @@ async def simulate(job: Job, watch: Watch) -> None:
             places.append(before[one.key])
             continue
         try:
-            places.append(await _simulate(job, attempt, world, one))
+            places.append(await _simulate(job, attempt, played, one))
         except (ProviderError, ChapterError) as error:
             logger.warning("job %s: a place is skipped: %s", job.pk, type(error).__name__)
             skipped.append(one.place)
@@ -132,17 +134,17 @@ async def simulate(job: Job, watch: Watch) -> None:
     await in_database(finish_with_result, job, result)
 
 
-def _read(job: Job) -> tuple[Attempt, World, list[Unseen]]:
+def _read(job: Job) -> tuple[Attempt, ToldStretch, list[Unseen]]:
     assert job.attempt is not None, "A simulation is asked for by an attempt."
     attempt = Attempt.objects.select_related("session", "turn").get(pk=job.attempt.pk)
-    world: World = world_of(attempt)
-    return attempt, world, plan(attempt)
+    played = told_stretch(attempt, 1)
+    return attempt, played, plan(attempt, played.world)
 
 
-async def _simulate(job: Job, attempt: Attempt, world: World, one: Unseen) -> dict[str, Any]:
-    result = entry_of(one, world.narrative_time)
+async def _simulate(job: Job, attempt: Attempt, played: ToldStretch, one: Unseen) -> dict[str, Any]:
+    result = entry_of(one, played.world.narrative_time)
     chapter = attempt.session
-    told = await in_database(told_out_of_sight, attempt, world, one)
+    told = await in_database(told_out_of_sight, attempt, played, one)
     about = {"OUT_OF_SIGHT": [Piece(told)]}
     summary = in_chapter(SUMMARY_AGENT, chapter)
     # A small model would take minutes for a talk.
@@ -159,7 +161,7 @@ async def _simulate(job: Job, attempt: Attempt, world: World, one: Unseen) -> di
         REPORT,
         job_id=job.pk,
     )
-    return result | _kept(report, world, one)
+    return result | _kept(report, played.world, one)
 
 
 async def _tell(job: Job, agent: Agent, compose: Compose) -> str:

@@ -1,13 +1,14 @@
 """The prompts that a delta of memory tells: where the player was at each of them, and who was
 there."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from explorer.handing_on import initial_world
 from explorer.state import apply_change
-from sessions.models import Attempt
-from sessions.world import changes_that_count
+from sessions.models import Attempt, Change
+from sessions.world import changes_that_count, fold_world
 from world.state import Person, World
 
 
@@ -62,31 +63,22 @@ class ToldStretch:
 
 def told_stretch(attempt: Attempt, first: int) -> ToldStretch:
     """Return the stretch from the prompt `first` to the attempt's turn."""
-    world = initial_world(attempt.session)
-    last = attempt.turn.number if attempt.turn else attempt.session.prompt_index + 1
+    chapter = attempt.session
+    last = attempt.turn.number if attempt.turn else chapter.prompt_index + 1
+    before = changes_that_count(chapter, before=first)
+    world = fold_world(initial_world(chapter), before, apply_change)
     moments = {first - 1: Moment(world.player_location, world.tick, names_there(world))}
-    changes = changes_that_count(attempt.session, attempt=attempt)
-    there = names_there(world)
-    for change in changes.select_related("attempt__turn"):
-        turn = change.attempt.turn
-        number = last if turn is None else turn.number
-        before = moments.get(number)
-        if before is None:
-            there = names_there(world)
-        world = apply_change(world, change)
-        there |= names_there(world)
-        moments[max(number, first - 1)] = Moment(world.player_location, world.tick, there)
-    return ToldStretch(first, world, dict(_without_gaps(moments, first, last)))
-
-
-def _without_gaps(
-    moments: Mapping[int, Moment], first: int, last: int
-) -> Iterator[tuple[int, Moment]]:
-    """Yield a moment for each prompt. A prompt that changed nothing is as the one before it."""
-    moment = moments[first - 1]
-    for number in range(first - 1, last + 1):
-        moment = moments.get(number, moment)
-        yield number, moment
+    since = changes_that_count(chapter, attempt=attempt).exclude(attempt__turn__number__lt=first)
+    of_turns: defaultdict[int, list[Change]] = defaultdict(list)
+    for change in since.select_related("attempt__turn"):
+        of_turns[change.attempt.turn.number if change.attempt.turn else last].append(change)
+    for number in range(first, last + 1):
+        there = names_there(world)
+        for change in of_turns[number]:
+            world = apply_change(world, change)
+            there |= names_there(world)
+        moments[number] = Moment(world.player_location, world.tick, there)
+    return ToldStretch(first, world, moments)
 
 
 def names_there(world: World) -> frozenset[str]:

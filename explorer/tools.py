@@ -4,6 +4,8 @@ or go, and to note how things and people are.
 The names and the arguments of the first three are those of the specification of this way to play.
 """
 
+import uuid
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
@@ -32,7 +34,7 @@ from explorer.state import (
     public_text_of,
     world_in,
 )
-from explorer.unseen import told_until, worked_out_before
+from explorer.unseen import WorkedOut, told_until, worked_out_before
 from sessions.cast import clean_person
 from sessions.exceptions import ChapterError
 from sessions.limits import (
@@ -101,16 +103,23 @@ def readable(attempt: Attempt) -> dict[str, Any]:
     world: World = world_of(attempt)
     is_small = is_small_model(agent_of(attempt))
     steps = attempt.changes.filter(run_id=attempt.run_id, step__gt=0)
+    # A small model is asked nothing within a turn, so that nothing is compared with these.
+    until, worked_out = ({}, {}) if is_small else _out_of_sight(attempt, attempt.run_id)
     return {
         "world": world,
         "offered": offered_of(attempt, world),
         "applied": steps.count(),
         "is_small": is_small,
-        # A small model is asked nothing within a turn, so that nothing is compared with these.
-        "told_until": {} if is_small else told_until(attempt),
-        "worked_out": {} if is_small else worked_out_before(attempt),
+        "told_until": until,
+        "worked_out": worked_out,
         "cast_room": room_in_cast(attempt),
     }
+
+
+# The steps of a run have this in common, and it takes one world for each simulation that waits.
+@lru_cache(maxsize=16)
+def _out_of_sight(attempt: Attempt, run_id: uuid.UUID) -> tuple[dict[str, int], WorkedOut]:
+    return told_until(attempt), worked_out_before(attempt)
 
 
 def room_in_cast(attempt: Attempt) -> int:

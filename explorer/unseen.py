@@ -24,6 +24,8 @@ SIMULATION = "explorer.simulation"
 NOTHING_UNTIL, _SUMMARY_UNTIL, _FULL_FROM_WITH_THREAD = 10, 20, 6
 MOST_PLACES_OF_A_MOVE = 2
 _MOST_EXCHANGES = 8
+# What happened out of sight, by `Unseen.key`.
+WorkedOut = dict[tuple[str, int, tuple[str, ...]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,10 @@ def _is_named_in(thread: str, person: Person, world: World) -> bool:
     return any(world.find_called(name) == person for name in named)
 
 
-def plan(attempt: Attempt) -> list[Unseen]:
-    """Return what the attempt leaves to work out. What a simulation for an earlier attempt works
-    out, and no run has taken yet, is not worked out again."""
-    world = seen_until(world_of(attempt), told_until(attempt))
-    return find_unseen(world, _open_threads(attempt))
+def plan(attempt: Attempt, world: World) -> list[Unseen]:
+    """Return what the attempt, whose world this is, leaves to work out. What a simulation for an
+    earlier attempt works out, and no run has taken yet, is not worked out again."""
+    return find_unseen(seen_until(world, told_until(attempt)), _open_threads(attempt))
 
 
 def told_until(attempt: Attempt) -> dict[str, int]:
@@ -135,7 +136,7 @@ def _entries_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def worked_out_before(attempt: Attempt) -> dict[tuple[str, int, tuple[str, ...]], dict[str, Any]]:
+def worked_out_before(attempt: Attempt) -> WorkedOut:
     """Return what was worked out for other attempts at the same turn, by `Unseen.key`."""
     if attempt.turn is None:
         return {}

@@ -243,7 +243,7 @@ def test_what_a_full_window_leaves_out_is_recorded_as_out(
     chapter = guided(lorebook=lorebook, talk=talk)
     # The smaller the window, the more must go.
     seen = set[tuple[str, ...]]()
-    for window in range(4_700, 3_900, -60):
+    for window in range(5_600, 4_000, -60):
         settings.CONTEXT_WINDOW = window
         run = call("POST", address(chapter, "dry-run"), {"user_text": "I look."}).json()
         if run["too_long"]:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from pytest_django import Settings
@@ -22,7 +23,7 @@ from explorer.tests.playing import (
     wait,
     world_of,
 )
-from explorer.unseen import SIMULATION, find_unseen
+from explorer.unseen import SIMULATION, find_unseen, told_until
 from sessions.models import Session
 from storyengine.api.tests.calling import RunJobs, address, call
 from world.state import Person, Place, World
@@ -145,14 +146,19 @@ def test_a_failure_skips_the_place_and_says_so(
 
 
 def test_what_waits_to_be_taken_is_not_worked_out_again(
-    scripted: ScriptedProvider, run_jobs: RunJobs
+    scripted: ScriptedProvider, run_jobs: RunJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    told = Mock(side_effect=told_until)
+    monkeypatch.setattr("explorer.tools.told_until", told)
     chapter = begin()
     scripted.enqueue(calls("", wait("Late", 12), move("The Landing")), "Black water.")
     play(chapter)
     # The player is quicker than the worker.
     scripted.enqueue(calls("", move("The Ferry Inn")), "The fire.")
+    told.reset_mock()
     play(chapter)
+    # It is asked once for all steps of the run, because it makes a world for all that waits.
+    assert told.call_count == 1
     assert Job.objects.filter(kind=SIMULATION).count() == 1
     scripted.enqueue("They quarrel about flour.")
     run_jobs()
