@@ -196,7 +196,6 @@ class Answer:
         found: list[StreamPart] = [TakenOff(thoughts)] if thoughts else []
         if self._calls is not None and (fragments := _fragments_in(said)):
             self._room -= self._calls.take(fragments)
-            found += self._calls.arrived()
         return found
 
     def _within_limit(self, said: object) -> str:

@@ -143,19 +143,6 @@ class Restart:
 
 
 @dataclass(frozen=True)
-class CallDelta:
-    """The next piece of a tool call that is still arriving.
-
-    `index` is the place of the call in the answer. `name` is the name of the tool as far as it has
-    come, and `arguments` the new characters of the arguments. The whole call follows as a ToolCall.
-    """
-
-    index: int
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True)
 class Finished:
     """The end of a reply. `was_cut` is True if the output limit ended the reply. `usage` is None if
     the server reported no numbers of tokens. `refused` are the fields that the server refused in
@@ -166,7 +153,7 @@ class Finished:
     refused: frozenset[str] = frozenset()
 
 
-StreamPart = TextDelta | TakenOff | Restart | CallDelta | ToolCall | Finished
+StreamPart = TextDelta | TakenOff | Restart | ToolCall | Finished
 
 
 class Provider(ABC):

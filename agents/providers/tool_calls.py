@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from agents.providers.base import CallDelta, ToolCall
+from agents.providers.base import ToolCall
 from sessions.text import with_replacements
 
 # The most calls of one answer that are run. If the answer has more, one further call is kept, and
@@ -45,7 +45,6 @@ class GatheredCalls:
         # The call of the latest fragment. None at first, and for a call beyond MOST_CALLS.
         self._latest: _Fragments | None = None
         self._has_too_many = False
-        self._arrived: list[CallDelta] = []
 
     def take(self, fragments: object) -> int:
         """Add fragments to their calls, and return how many characters all fragments have, even
@@ -57,11 +56,6 @@ class GatheredCalls:
     @property
     def has_any(self) -> bool:
         return bool(self._calls)
-
-    def arrived(self) -> list[CallDelta]:
-        """Return the pieces of calls that have come since this was asked last."""
-        arrived, self._arrived = self._arrived, []
-        return arrived
 
     def gathered(self) -> list[ToolCall]:
         calls = [_as_call(number, one) for number, one in enumerate(self._calls)]
@@ -87,11 +81,6 @@ class GatheredCalls:
             if call.length <= MOST_ARGUMENTS:
                 call.arguments.append(arguments)
             call.length += len(arguments)
-            if call.length <= MOST_ARGUMENTS:
-                name = call.name[:LONGEST_NAME]
-                self._arrived.append(
-                    CallDelta(self._calls.index(call), name, with_replacements(arguments))
-                )
         return len(call_id) + len(name) + len(arguments)
 
     def _call_of(self, index: object, call_id: str, name: str) -> _Fragments | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.providers.base import (
-    CallDelta,
     Finished,
     Message,
     ModelRequest,
@@ -41,7 +40,6 @@ class Outcome:
     tool_calls: list[ToolCall] = field(default_factory=list)
     finished: list[Finished] = field(default_factory=list)
     taken_off: list[str] = field(default_factory=list)
-    call_deltas: list[CallDelta] = field(default_factory=list)
     failure: ProviderError | None = None
     # The seconds that the provider wanted to wait before each retry.
     waits: list[float] = field(default_factory=list)
@@ -93,8 +91,6 @@ async def read_into(outcome: Outcome, provider: Provider, request: ModelRequest 
             elif isinstance(part, Restart):
                 outcome.taken_off = [] if part.is_next_try else outcome.taken_off + outcome.texts
                 outcome.texts = []
-            elif isinstance(part, CallDelta):
-                outcome.call_deltas.append(part)
             else:
                 outcome.finished.append(part)
     except ProviderError as error:

@@ -279,3 +279,13 @@ def _value_of(node: ast.expr) -> Any:
         return json.loads(json.dumps(ast.literal_eval(node), default=str))
     except _NO_CODE:
         return ast.unparse(node)
+
+
+def text_so_far(value: Any) -> str:
+    """Return the text of an unfinished object of the form that was asked for."""
+    if isinstance(value, list):
+        return "\n\n".join(filter(None, map(text_so_far, value)))
+    if not isinstance(value, dict) or not value or not is_asked_key(next(iter(value))):
+        return ""
+    text = value.get("text")
+    return text if isinstance(text, str) else ""

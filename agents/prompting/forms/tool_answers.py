@@ -35,11 +35,11 @@ from agents.prompting.forms.call_shapes import (
     calls_in_elements,
     may_become_call,
     said_in,
+    text_so_far,
     with_quotes,
 )
 from agents.prompting.forms.json_scanning import LOOK_AHEAD, JsonScan
 from agents.prompting.forms.tool_arguments import ARGUMENT_KEYS
-from agents.prompting.forms.unfinished_calls import CallSoFar, call_so_far, text_so_far
 from agents.prompting.tools import AnyTool, ToolForm
 from agents.providers.answer_text import AnswerText
 from agents.providers.base import StreamPart, TextDelta, ToolCall
@@ -103,8 +103,6 @@ class AnswerReader:
         self._depth = 0
         self._calls: list[ToolCall] = []
         self._problem = ""
-        self._scan: JsonScan | None = None
-        self._name = ""
         self._reading = self._read()
 
     def take(self, piece: str) -> str:
@@ -119,12 +117,6 @@ class AnswerReader:
         self._is_over = True
         next(self._reading, None)
         return AnswerEnd(self._drain(), tuple(_bounded(self._calls)), self._problem)
-
-    @property
-    def call_so_far(self) -> CallSoFar | None:
-        """The call that is being written, as far as it has come."""
-        value = self._scan.value_so_far() if self._scan else None
-        return call_so_far(self._name, value)
 
     @cached_property
     def _inner(self) -> "AnswerReader":
@@ -287,8 +279,7 @@ class AnswerReader:
             yield
 
     def _read_json(self, run: Run) -> Waiting[None]:
-        scan = self._scan = JsonScan()
-        self._name = run.name
+        scan = JsonScan()
         is_first = not self._has_shown and bool(self._names)
         read_at, length = 0.0, 0
         while True:
@@ -300,7 +291,6 @@ class AnswerReader:
             if scan.is_done or self._is_over:
                 break
             yield
-        self._scan = None
         self._judge(run, scan, is_first=is_first)
 
     def _judge(self, run: Run, scan: JsonScan, *, is_first: bool) -> None:

@@ -17,7 +17,6 @@ from agents.prompting.forms.schemas import (
 from agents.prompting.forms.tool_answers import AnswerEnd, AnswerReader
 from agents.prompting.forms.tool_arguments import arguments_meant, name_meant
 from agents.prompting.forms.tool_forms import answer_schema, tools_layer
-from agents.prompting.forms.unfinished_calls import CallSoFar, call_so_far
 from agents.prompting.tests.test_tool_answers import cut, read
 from agents.prompting.tools import Tool, ToolArguments, ToolContext, ToolResult
 from agents.providers.strict_schema import is_strict
@@ -221,22 +220,6 @@ def test_any_text_is_the_same_in_any_pieces(text: str, at: list[int]) -> None:
     whole, end = read(AnswerReader(TOOLS), [text])
     pieces, again = read(AnswerReader(TOOLS), cut(text, at))
     assert (whole, end.calls, end.problem) == (pieces, again.calls, again.problem)
-
-
-def test_a_call_is_handed_out_while_it_is_written() -> None:
-    reader = AnswerReader(TOOLS)
-    pieces = [
-        'I go.\n<tool_call>{"name": "moveToLocation", "arguments": {"destin',
-        'ation": "the qu',
-    ]
-    so_far = []
-    for piece in [*pieces, 'ay"}}</tool_call>']:
-        reader.take(piece)
-        so_far.append(reader.call_so_far)
-    written = CallSoFar("moveToLocation", {"destination": "the qu"})
-    assert so_far == [CallSoFar("moveToLocation", {}), written, None]
-    # A call in the form of the server comes as its name and the text of its arguments.
-    assert call_so_far("moveToLocation", '{"destination": "the qu') == written
 
 
 class TestArguments:

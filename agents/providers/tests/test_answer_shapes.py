@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.providers.base import CallDelta, ToolCall, ToolSchema
+from agents.providers.base import ToolCall, ToolSchema
 from agents.providers.exceptions import (
     EmptyReply,
     OnlyThoughts,
@@ -290,17 +290,13 @@ class TestShapes:
 
 
 class TestPiecesOfCalls:
-    def test_a_call_is_handed_out_while_it_arrives(self) -> None:
+    def test_a_call_in_pieces_is_joined(self) -> None:
         fragments = [
             {"index": 0, "id": "a", "function": {"name": "go", "arguments": '{"to": '}},
             {"index": 0, "function": {"arguments": '"quay"}'}},
         ]
         deltas = [delta_chunk(tool_calls=[one]) for one in fragments]
         outcome = call(streams(*deltas, END, DONE), request=replace(REQUEST, tools=(GO,)))
-        assert outcome.call_deltas == [
-            CallDelta(0, "go", '{"to": '),
-            CallDelta(0, "go", '"quay"}'),
-        ]
         assert outcome.tool_calls == [ToolCall("a", "go", '{"to": "quay"}')]
 
     def test_two_calls_without_ids_that_are_alike_stay_two(self) -> None:
@@ -309,7 +305,7 @@ class TestPiecesOfCalls:
             streams(delta_chunk(tool_calls=[same, same]), END, DONE),
             request=replace(REQUEST, tools=(GO,)),
         )
-        assert [one.index for one in outcome.call_deltas] == [0, 1]
+        assert [one.name for one in outcome.tool_calls] == ["go", "go"]
 
     def test_a_message_that_repeats_calls_makes_none_twice(self) -> None:
         called = {"index": 0, "id": "a", "function": {"name": "go", "arguments": "{}"}}

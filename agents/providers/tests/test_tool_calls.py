@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.providers.base import (
-    CallDelta,
     Finished,
     Message,
     ModelRequest,
@@ -92,8 +91,7 @@ class ToolContract(ABC):
         async def scenario() -> list[StreamPart]:
             async with self.provider(text, *calls) as provider:
                 request = replace(REQUEST, streams=self.streams, **changes)
-                parts = await read_all(provider, request)
-                return [part for part in parts if not isinstance(part, CallDelta)]
+                return await read_all(provider, request)
 
         return asyncio.run(scenario())
 
