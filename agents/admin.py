@@ -102,7 +102,8 @@ class LLMArtifactAdmin(RecordAdmin):
 
     @admin.display(description="tokens in, out")
     def tokens(self, artifact: LLMArtifact) -> str:
-        if counts := artifact.token_counts:
+        counts = artifact.token_counts
+        if "input" in counts:
             return f"{counts['input']:,}, {counts['output']:,}"
         if artifact.estimated_input or artifact.estimated_output:
             return f"about {artifact.estimated_input:,}, {artifact.estimated_output:,}"

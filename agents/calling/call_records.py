@@ -68,7 +68,12 @@ class CallRecord:
     def tokens(self) -> dict[str, int]:
         """The numbers of tokens that the provider reported for the call, or an empty dictionary."""
         counts: dict[str, int] = self.artifact.token_counts
-        return counts
+        return {} if self.told_too_few else counts
+
+    @property
+    def told_too_few(self) -> int:
+        """The tokens that the server says it read, if the request must have more. Otherwise 0."""
+        return int(self.artifact.token_counts.get("too_few", 0))
 
     @property
     def counted_tokens(self) -> dict[str, int]:

@@ -14,7 +14,7 @@ from django.db import transaction
 
 from agents.calling.admission import end_reservation
 from agents.calling.prepared_calls import PreparedCall
-from agents.calling.reported_usage import believed
+from agents.calling.reported_usage import believed, told_too_few
 from agents.calling.spending import add_to_spending
 from agents.calling.stored_prompts import hash_messages, pack_layers, store_texts
 from agents.facts.reported_windows import store_reports
@@ -179,7 +179,7 @@ def _record(call: PreparedCall, outcome: Outcome) -> None:
             provider=call.provider.name,
             model=call.request.model,
             input_hash=input_hash,
-            token_counts=_token_counts(outcome.usage),
+            token_counts=_token_counts(outcome.usage) or _too_few(call, outcome),
             sent_options=_sent_options(call.request, outcome.refused),
             **_estimated_counts(call, outcome),
             layers=layers,
@@ -259,6 +259,11 @@ def _token_counts(usage: Usage | None) -> dict[str, int]:
         "output": usage.output_tokens,
         "cached": usage.cached_tokens,
     }
+
+
+def _too_few(call: PreparedCall, outcome: Outcome) -> dict[str, int]:
+    told = told_too_few(outcome.finished.usage if outcome.finished else None, call.possible)
+    return {"too_few": told} if told else {}
 
 
 def _estimated_counts(call: PreparedCall, outcome: Outcome) -> dict[str, int]:

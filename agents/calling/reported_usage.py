@@ -41,6 +41,14 @@ def possible_tokens(request: ModelRequest, *, weight: float, window: int | None)
     return PossibleTokens(most, written, min(most, _least_read(request)))
 
 
+def told_too_few(usage: Usage | None, possible: PossibleTokens) -> int:
+    """Return the reported number of tokens that were read if the request must have more, or 0."""
+    if usage is None or not 0 < usage.input_tokens < possible.least_read:
+        return 0
+    as_least = replace(usage, input_tokens=possible.least_read)
+    return usage.input_tokens if believed(as_least, possible) else 0
+
+
 def _least_read(request: ModelRequest) -> int:
     words = others = 0
     for message in request.messages:

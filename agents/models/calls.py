@@ -32,7 +32,8 @@ class LLMArtifact(AppendOnly):
     model = models.CharField(max_length=200)
     input_hash = models.CharField(max_length=64, help_text="SHA-256 of the messages sent")
     # The tokens that the provider reported: {"input": int, "output": int, "cached": int}. The field
-    # is {} if the provider reported no tokens, or numbers that cannot be true.
+    # is {} if the provider reported no tokens, or numbers that cannot be true. {"too_few": int} is
+    # the reported input of a server that cut the request, or that counted only a part of it.
     token_counts = models.JSONField(default=dict)
     # The estimated tokens of a call that may cost something although its tokens were not reported.
     # For any other call both fields are 0.

@@ -84,6 +84,13 @@ class CallDocument(CallFigures):
         description="What the server or the model itself said of the failure, at most about 300 "
         "characters. No other message has its words."
     )
+    taken_off: str = Field(
+        description="What was taken off the answer: hidden reasoning, and marks of templates."
+    )
+    told_too_few: int = Field(
+        description="The tokens that the server says it read, if the request must have more: it "
+        "left out a part, or counts only what is new to it. Otherwise 0."
+    )
     estimated_tokens: int = Field(description="Of the prompt, before it was sent.")
     layers: list[LayerDocument]
     prompt_characters: int
@@ -256,6 +263,8 @@ def _documents(calls: Iterable[tuple[CallRecord, SentPrompt]]) -> Iterable[CallD
             provider=one.provider,
             error=one.error,
             server_said=one.server_said,
+            taken_off=one.taken_off,
+            told_too_few=call.told_too_few,
             estimated_tokens=call.estimated_tokens,
             layers=prompt.layers,
             prompt_characters=prompt.characters,

@@ -142,6 +142,18 @@ class TestBehindAReply:
         assert shown_texts(html)[-2:] == ["I go.", call.taken_off]
         assert HOSTILE not in html
 
+    def test_a_server_that_read_too_little_is_told_with_what_to_do(
+        self, client: Client, played: Session
+    ) -> None:
+        assert "far fewer than this request has" not in html_of(client, played, "prompt-calls", 1)
+        LLMArtifact.objects.update(token_counts={"too_few": 1_024})
+        html = html_of(client, played, "prompt-calls", 1)
+        assert "it read 1,024 tokens, far fewer than this request has" in html
+        assert "The reply is kept." in html
+        assert "STORYENGINE_CONTEXT_WINDOW" in html
+        [listed, *_] = client.get(f"/api/session/{played.pk}/calls").json()["items"]
+        assert (listed["told_too_few"], listed["input_tokens"]) == (1_024, None)
+
     def test_another_call_can_be_chosen_and_shows_its_error(
         self, client: Client, played: Session
     ) -> None:
