@@ -15,7 +15,6 @@ from django.db.models.functions import Now
 from agents.calling.admission import forget_counted_calls
 from agents.calling.asking import ask_servers
 from agents.models import SweepLease
-from agents.running.notices import forget_notices_of_older_programs
 from agents.running.old_jobs import remove_old_jobs
 from agents.running.places import next_due
 from agents.running.recovery import give_notice_of_due_jobs, recover
@@ -85,7 +84,6 @@ class SweepThread(threading.Thread):
         self._taking_up = threading.Lock()
 
     def run(self) -> None:
-        forget_notices_of_older_programs()
         # The first look only gives notice, and the next one begins the jobs that still wait.
         self._look(takes_up=False)
         swept_at = time.monotonic()

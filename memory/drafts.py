@@ -63,7 +63,7 @@ def tell(scenes: Sequence[ToldScene], texts: Sequence[str]) -> Telling:
 
 def telling_of(draft: NarrativeDraft) -> Telling:
     """Return the text of the draft with its scenes. There are no scenes if they were not recorded,
-    as in drafts of older programs."""
+    as in some files."""
     return Telling(draft.chapter_text, tuple(ToldScene(**one) for one in draft.scenes))
 
 

@@ -43,7 +43,7 @@ class MemoryBlock(AppendOnly):
     # Of a delta, the number of the last prompt of which it tells an event. The deltas of a stretch
     # are read in this order. The order is imperfect, because a delta counts as one moment: a delta
     # that tells prompts 1 and 7 comes as a whole after a delta that tells prompt 4. None stands for
-    # `to_prompt_index`, for example in the lock and in deltas that an older program stored.
+    # `to_prompt_index`, for example in the lock and in an imported delta of which no event is left.
     told_until = models.PositiveIntegerField(null=True, blank=True)
     # The numbers of the characters who know the block, in ascending order: the witnesses of
     # everything that a delta tells, or the readers of a ruling. A block that everybody knows lists
@@ -92,8 +92,8 @@ class NarrativeDraft(AppendOnly):
     # number 1. The receipts of the other paragraphs are worked out when somebody asks.
     kept_receipts = models.JSONField(default=list, blank=True)
     # The job that wrote the draft, and the attempt at the last turn that the draft tells. An
-    # imported draft and an edited one have no job. An old draft may have no attempt, because
-    # attempts were not recorded then.
+    # imported draft and an edited one have no job. An imported draft has no attempt if its file
+    # names none.
     job_id = models.UUIDField(null=True, blank=True)
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, null=True, blank=True)
     narrative_agent_definition_text = models.TextField(blank=True)
@@ -104,9 +104,8 @@ class NarrativeDraft(AppendOnly):
     # The scenes of the draft in order, each as {"first": int, "last": int, "target_words": int,
     # "start": int, "job_id": str or None}: the first and the last prompt that the scene tells, the
     # place in `chapter_text` where its text begins, and the job that wrote it. The list is empty if
-    # the scenes were not recorded, as in drafts of older programs. The attempts that a scene tells
-    # need no record: those at earlier turns are fixed, and `attempt` names the one at the last
-    # turn.
+    # the scenes were not recorded, as in some files. The attempts that a scene tells need no
+    # record: those at earlier turns are fixed, and `attempt` names the one at the last turn.
     scenes = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 

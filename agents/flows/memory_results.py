@@ -64,7 +64,7 @@ def _told(
             addition.fields.model_validate(one["added"]),
         )
         for one in deltas
-        # An older program, or one in which the mode added nothing, stored no such keys.
+        # A mode that had nothing to add stored no such keys.
         if "added" in one
     ]
 

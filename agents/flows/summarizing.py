@@ -193,8 +193,7 @@ def _finished_deltas(job: Job) -> list[MemoryBlock]:
             from_prompt_index=job.from_prompt_index,
             audience=one["audience"],
             payload=one["payload"],
-            # An older program stored no `told_until`.
-            told_until=one.get("told_until"),
+            told_until=one["told_until"],
             created_at=datetime.fromisoformat(one["finished_at"]),
         )
         for one in job.finished_deltas

@@ -40,7 +40,7 @@ class LLMArtifact(AppendOnly):
     estimated_input = models.PositiveIntegerField(default=0)
     estimated_output = models.PositiveIntegerField(default=0)
     # How the model was asked to write: `max_output_tokens`, and `temperature`, `top_p` and `stop`
-    # if they were sent. The field is {} for a call of an older program.
+    # if they were sent.
     sent_options = models.JSONField(default=dict, blank=True)
     # The layers of the request in order. A layer has a name, a role, the hashes of its texts, and
     # the numbers of its pieces that were kept, shortened or dropped; see

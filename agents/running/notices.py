@@ -61,12 +61,6 @@ def count_notices() -> dict[str, int]:
     )
 
 
-def forget_notices_of_older_programs() -> None:
-    """Empty the one queue that older versions of the program had. No worker takes its notices any
-    more, and the sweep gives notice of their jobs."""
-    _ask_broker(lambda channel: {"celery": channel.queue_purge("celery")})
-
-
 def _ask_broker(ask: Callable[[Any], dict[str, int]]) -> dict[str, int]:
     """Return what the broker answers on a channel, or an empty mapping if it is out of reach."""
     with current_app.connection_for_write() as broker:

@@ -18,7 +18,7 @@ def test_the_text_of_each_scene_is_found_again(texts: list[str]) -> None:
     assert telling_of(draft).texts == texts
 
 
-def test_a_draft_of_an_older_program_has_no_scenes() -> None:
+def test_a_draft_whose_scenes_are_not_recorded_has_none() -> None:
     assert telling_of(NarrativeDraft(chapter_text="The lamp went out.")).scenes == ()
 
 

@@ -65,7 +65,7 @@ class CallFigures(Document):
 
 class CallDocument(CallFigures):
     max_output_tokens: int | None = Field(
-        description="The output limit as it was sent; null in records of an older program."
+        description="The output limit as it was sent; null if the server takes none."
     )
     temperature: float | None = Field(description="Null when none was sent.")
     top_p: float | None = Field(description="Null when none was sent.")

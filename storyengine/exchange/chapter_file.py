@@ -2,14 +2,13 @@
 programs.
 
 The limits on the size of a file are in storyengine.exchange.limits. storyengine.exchange.invariants
-checks that the parts of a file fit together. A file of version 1 is converted to version 2 when it
-is read.
+checks that the parts of a file fit together.
 """
 
 from bisect import bisect_left
 from functools import cached_property
 from itertools import chain
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, model_validator
 
@@ -27,15 +26,14 @@ from sessions.text import removed_by_tidying
 from storyengine.exchange.file_parts import (
     MOST_MEMBERS,
     AgentName,
-    BlockParts,
-    ChapterParts,
-    DraftParts,
     DraftText,
     ErrorText,
+    File,
     LanguageTag,
     Member,
     ModelText,
     Name,
+    NarratorText,
     Number,
     Part,
     Payload,
@@ -46,21 +44,21 @@ from storyengine.exchange.file_parts import (
     SourceSnapshot,
     Tab1,
     Tab1Text,
+    TargetWords,
     Term,
     Time,
+    Title,
     Words,
     at_most,
     keys_of,
 )
-from storyengine.exchange.older_texts import to_json
 
 FORMAT: Final = "storyengine-chapter"
 VERSION: Final = 2
 
-# The engine allows fifty attempts at a turn, but a chapter from an older program may have more.
+# A file may have more attempts at a turn than the fifty that the engine makes.
 MAX_ATTEMPTS_OF_A_TURN: Final = 1_000
-# The most events of an attempt in a file. The engine stores at most half of this number, but
-# attempts from files of version 1 also have events of the system.
+# A file may have twice as many events of an attempt as the engine stores.
 MAX_EVENTS_OF_AN_ATTEMPT: Final = 1_000
 _MAX_PROMPTS_OF_A_PARAGRAPH: Final = 100
 
@@ -164,14 +162,6 @@ class AttemptEntry(Part):
     events: Annotated[list[EventEntry], Field(max_length=MAX_EVENTS_OF_AN_ATTEMPT, fail_fast=True)]
     changes: Changes = []
 
-    @model_validator(mode="after")
-    def _read_older_trial(self) -> Self:
-        """Move the layer that a trial changed from the field `given`, where older files have it, to
-        the field `changed_layer`."""
-        if self.kind == "trial" and self.changed_layer is None:
-            self.changed_layer, self.given = self.given, None
-        return self
-
 
 class TurnEntry(Part):
     number: Number
@@ -182,7 +172,12 @@ class TurnEntry(Part):
     ]
 
 
-class MemoryBlockEntry(BlockParts):
+class MemoryBlockEntry(Part):
+    type: Term
+    from_prompt_index: Number
+    to_prompt_index: Number
+    json_payload: Payload
+    created_at: Time
     came_with_starter: bool = Field(False, description="Whether people wrote it for a starter.")
     audience: Audience
     attempt: _Place
@@ -205,7 +200,12 @@ class KeptReceiptEntry(Part):
     confidence: Literal["certain", "likely", "unsure", "invented"]
 
 
-class DraftEntry(DraftParts):
+class DraftEntry(Part):
+    narrative_agent_definition_text: NarratorText
+    target_words: TargetWords
+    source_snapshot: SourceSnapshot
+    chapter_text: ModelText
+    created_at: Time
     attempt: _Place
     scenes: list[SceneEntry] = Field([], description="Empty where they are not recorded.")
     origin: Number | None = Field(
@@ -268,7 +268,16 @@ class UnansweredEntry(Part):
     submitted_at: Time
 
 
-class Chapter(ChapterParts):
+class Chapter(Part):
+    title: Title
+    state: Literal["DRAFT_TAB1", "ACTIVE", "ENDED"]
+    created_at: Time
+    last_played_at: Time
+    next_agent_slot: Slot
+    prompt_index: Number
+    last_summarized_prompt_index: Number
+    narrative_agent_definition_text: NarratorText
+    target_words: TargetWords
     mode: str
     mode_content: dict[str, Payload] = Field(
         description="What the mode adds: its `setup` on Tab 1, and what it `handed_on` from the "
@@ -282,9 +291,7 @@ class Chapter(ChapterParts):
         "normal", description="How long the characters' replies should be."
     )
     language: LanguageTag = Field("", description="The language that the user has set for it.")
-    found_language: LanguageTag | None = Field(
-        None, description="The language that was found in play; null in files of older programs."
-    )
+    found_language: LanguageTag = Field("", description="The language that was found in play.")
     tab1: Tab1
     cast: Annotated[
         list[CastEntry],
@@ -323,14 +330,11 @@ class Chapter(ChapterParts):
         return frozenset({*self.everybodys_numbers, *people})
 
 
-class ChapterFile(Part):
+class ChapterFile(File):
     format: Literal["storyengine-chapter"]
     version: Literal[2]
     exported_at: Time
     chapter: Chapter
-
-    def to_json(self) -> bytes:
-        return to_json(self)
 
 
 # The keys that messages about a file may repeat. Any other word of a file could be a word of a

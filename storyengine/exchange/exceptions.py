@@ -23,6 +23,10 @@ NEWER = (
     "This chapter was exported by a newer Story Engine than this one. "
     f"{_KEPT} Update this program, then import the file again."
 )
+OLDER = (
+    "This chapter was exported by an early Story Engine, whose files are no longer read. "
+    f"{_KEPT} Import it with the program of commit 8940d93c, export it there, and import that file."
+)
 OTHER_MODE = (
     "This chapter is played in a way that is not installed here. "
     f"{_KEPT} Import it where that way to play is installed, or have it added here first."

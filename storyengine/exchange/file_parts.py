@@ -1,4 +1,4 @@
-"""The kinds of values in a chapter's file, and the parts that all versions share.
+"""The kinds of values in the files of chapters and stories.
 
 The limits on single values are in this module. The limits on the number of values are in
 storyengine.exchange.limits.
@@ -7,7 +7,7 @@ storyengine.exchange.limits.
 import json
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import (
     AfterValidator,
@@ -160,7 +160,6 @@ NarratorText = Annotated[_Text, Field(max_length=NARRATIVE_AGENT_CHAR_LIMIT)]
 ModelText = Annotated[_Text, Field(max_length=MODEL_TEXT_CHAR_LIMIT)]
 DraftText = Annotated[_Text, Field(max_length=DRAFT_CHAR_LIMIT)]
 ErrorText = Annotated[_Text, Field(max_length=ERROR_CHAR_LIMIT)]
-PromptText = Annotated[_Text, Field(max_length=PROMPT_CHAR_LIMIT), AfterValidator(_check_words)]
 _Line = Annotated[str, BeforeValidator(_read_line)]
 Name = Annotated[
     str,
@@ -211,14 +210,6 @@ class Tab1(Part):
     chapter_text: Tab1Text
 
 
-class BlockParts(Part):
-    type: Term
-    from_prompt_index: Number
-    to_prompt_index: Number
-    json_payload: Payload
-    created_at: Time
-
-
 class SourceSnapshot(Part):
     max_prompt_index_used: Number
     memory_blocks_used: Annotated[
@@ -228,24 +219,13 @@ class SourceSnapshot(Part):
     ]
 
 
-class DraftParts(Part):
-    narrative_agent_definition_text: NarratorText
-    target_words: TargetWords
-    source_snapshot: SourceSnapshot
-    chapter_text: ModelText
-    created_at: Time
+class File(Part):
+    """A whole file."""
 
-
-class ChapterParts(Part):
-    title: Title
-    state: Literal["DRAFT_TAB1", "ACTIVE", "ENDED"]
-    created_at: Time
-    last_played_at: Time
-    next_agent_slot: Slot
-    prompt_index: Number
-    last_summarized_prompt_index: Number
-    narrative_agent_definition_text: NarratorText
-    target_words: TargetWords
+    def to_json(self) -> bytes:
+        """Return the file as JSON in UTF-8. Reading this JSON gives the same values again."""
+        content = self.model_dump()
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def keys_of(*parts: type[Part]) -> frozenset[str]:

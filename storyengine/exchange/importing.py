@@ -27,7 +27,6 @@ from memory.stretches import Audience, told_to
 from sessions.access import get_chapter
 from sessions.event_terms import language_of_terms, make_terms
 from sessions.importing import importing, store_groups, store_rows
-from sessions.languages import find_language
 from sessions.limits import MAX_AGENTS
 from sessions.models import (
     PERSON,
@@ -163,7 +162,7 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
         "chunk_size_prompts": chapter.chunk_size_prompts,
         "reply_length": chapter.reply_length,
         "language": chapter.language,
-        "found_language": _find_language(chapter),
+        "found_language": chapter.found_language,
         "starter": chapter.starter,
         "next_agent_slot": chapter.next_agent_slot,
         "narrative_agent_definition_text": chapter.narrative_agent_definition_text,
@@ -171,18 +170,9 @@ def _session(chapter: Chapter, fields: dict[str, Any]) -> Session:
         "created_at": chapter.created_at,
         "last_played_at": chapter.last_played_at,
         "differs_by_reader": _differs_by_reader(chapter),
-        # A file from an older program has no seed.
         "seed": uuid.UUID(chapter.seed) if chapter.seed else uuid.uuid4(),
     }
     return Session(**(named | fields))
-
-
-def _find_language(chapter: Chapter) -> str:
-    """Return the language that was found in play. The file of an older program does not say it."""
-    if chapter.found_language is not None:
-        return chapter.found_language
-    chosen = (turn.attempts[turn.chosen] for turn in chapter.turns)
-    return find_language(event.text for attempt in chosen for event in attempt.events)
 
 
 def _differs_by_reader(chapter: Chapter) -> bool:

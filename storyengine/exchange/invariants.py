@@ -3,7 +3,6 @@ stored."""
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Protocol
 
 from pydantic import ValidationError
 
@@ -33,13 +32,6 @@ from storyengine.exchange.mode_rules import (
 )
 
 
-class WithSlots(Protocol):
-    """A chapter from a file of any version."""
-
-    @property
-    def selected_agent_slots(self) -> list[int]: ...
-
-
 def check_invariants(chapter: Chapter) -> None:
     """Check all rules for a chapter. Raises BadChapterFile."""
     _check_cast(chapter)
@@ -52,7 +44,7 @@ def check_invariants(chapter: Chapter) -> None:
     _check_turns(chapter)
     _check_results(chapter)
     _check_blocks(chapter)
-    check_order((draft.created_at for draft in chapter.narrative_drafts), "narrative_drafts")
+    _check_order((draft.created_at for draft in chapter.narrative_drafts), "narrative_drafts")
     for at, draft in enumerate(chapter.narrative_drafts):
         check_sources(chapter, at)
         last = draft.source_snapshot.max_prompt_index_used
@@ -70,18 +62,14 @@ def check_invariants(chapter: Chapter) -> None:
         refuse("state", "is ENDED, but memory does not cover every prompt")
 
 
-def check_slots(slots: list[int], place: str) -> None:
-    """Check that the slots are the numbers 1 to n. Raises BadChapterFile."""
-    if not slots or slots != list(range(1, len(slots) + 1)):
-        refuse(place, "must be 1 to n without a gap")
-
-
 def _check_cast(chapter: Chapter) -> None:
     slots = [one.slot for one in chapter.cast if one.slot]
     if len(set(slots)) != len(slots):
         refuse("cast", "must name each slot once")
-    check_slots(chapter.selected_agent_slots, "the selected slots of cast")
-    check_slot(chapter.next_agent_slot, chapter, "next_agent_slot")
+    selected = chapter.selected_agent_slots
+    if not selected or selected != list(range(1, len(selected) + 1)):
+        refuse("the selected slots of cast", "must be 1 to n without a gap")
+    _check_slot(chapter.next_agent_slot, chapter, "next_agent_slot")
     if len(chapter.cast) - len(slots) > MAX_PEOPLE:
         refuse("cast", f"has more than {MAX_PEOPLE} people without a slot")
     for at, one in enumerate(chapter.cast):
@@ -139,14 +127,7 @@ def _check_changes(changes: list[ChangeEntry], chapter: Chapter, place: str) -> 
         refuse(place, "must take no entry of results that has no payload")
 
 
-def check_speaker(role: str, slot: int | None, chapter: WithSlots, place: str) -> None:
-    if role == "agent":
-        check_slot(slot, chapter, place)
-    elif slot is not None:
-        refuse(place, "must be null where no agent speaks")
-
-
-def check_slot(slot: int | None, chapter: WithSlots, place: str) -> None:
+def _check_slot(slot: int | None, chapter: Chapter, place: str) -> None:
     if slot not in chapter.selected_agent_slots:
         refuse(place, "is none of the selected agents")
 
@@ -155,12 +136,10 @@ def _check_not_begun(chapter: Chapter) -> None:
     for name in ("prompt_index", "last_summarized_prompt_index"):
         if getattr(chapter, name):
             refuse(name, "must be 0 before a chapter has begun")
-    check_empty(chapter, "turns", "results", "memory_blocks", "unanswered_attempts")
-    check_empty(chapter, "narrative_drafts", "chosen_draft", "working_copies")
-
-
-def check_empty(chapter: WithSlots, *names: str) -> None:
-    for name in names:
+    for name in (
+        *("turns", "results", "memory_blocks", "unanswered_attempts"),
+        *("narrative_drafts", "chosen_draft", "working_copies"),
+    ):
         if getattr(chapter, name):
             refuse(name, "must be empty before a chapter has begun")
 
@@ -175,7 +154,7 @@ def _check_turns(chapter: Chapter) -> None:
             refuse(f"{place}.number", f"must be {at + 1:,}: turns go from 1 to n")
         _check_attempt_named(turn.chosen, turn, f"{place}.chosen")
         times = (attempt.committed_at for attempt in turn.attempts)
-        check_order(times, f"{place}.attempts")
+        _check_order(times, f"{place}.attempts")
         for number, attempt in enumerate(turn.attempts):
             of_attempt = f"{place}.attempts[{number}]"
             _check_source(attempt, number, turn, of_attempt)
@@ -276,7 +255,7 @@ def _check_blocks(chapter: Chapter) -> None:
     """Check that there is one lock (none in a mode without a lock), and that the deltas of chosen
     attempts cover each prompt once."""
     blocks = list(enumerate(chapter.memory_blocks))
-    check_order((block.created_at for _, block in blocks), "memory_blocks")
+    _check_order((block.created_at for _, block in blocks), "memory_blocks")
     locks = [block for _, block in blocks if block.type == "world_chapter_lock"]
     has_lock = has_stage(chapter.mode, Stage.LOCK)
     if len(locks) != has_lock:
@@ -344,13 +323,13 @@ def _check_writer(attempt: AttemptEntry | UnansweredEntry, chapter: Chapter, pla
     if agent is None:
         refuse(f"{place}.agent", f"is no agent that {mode.name} declares")
     if attempt.actor is not None or agent.is_character:
-        check_slot(attempt.actor, chapter, f"{place}.actor")
+        _check_slot(attempt.actor, chapter, f"{place}.actor")
     _check_witnesses(attempt.witnesses, chapter, f"{place}.witnesses")
 
 
 def _check_unanswered(chapter: Chapter) -> None:
     attempts = chapter.unanswered_attempts
-    check_order((attempt.submitted_at for attempt in attempts), "unanswered_attempts")
+    _check_order((attempt.submitted_at for attempt in attempts), "unanswered_attempts")
     waiting = [one for one in attempts if one.status != "set_aside" and one.kind != "trial"]
     if len(waiting) > 1:
         refuse("unanswered_attempts", "may hold one attempt at most that is not set_aside")
@@ -372,7 +351,7 @@ def _is_turn_of(attempt: UnansweredEntry, chapter: Chapter) -> bool:
     return attempt.kind != "prompt" and 1 <= attempt.turn <= chapter.prompt_index
 
 
-def check_order(times: Iterable[datetime], place: str) -> None:
+def _check_order(times: Iterable[datetime], place: str) -> None:
     ordered = list(times)
     if ordered != sorted(ordered):
         refuse(place, "must be in the order of their times")

@@ -14,13 +14,13 @@ from pydantic_core import ErrorDetails
 
 from sessions.models import DEFAULT_MODE
 from sessions.payloads import MAX_KEYS, problem_in_words
-from storyengine.exchange import chapter_file, story_file, version_1
+from storyengine.exchange import chapter_file, story_file
 from storyengine.exchange.chapter_file import FORMAT, Chapter, ChapterFile
 from storyengine.exchange.exceptions import (
     ARCHIVE,
-    CHANGED,
     NEWER,
     NO_CHAPTER,
+    OLDER,
     BadChapterFile,
     BeyondLimits,
     ChapterFileTooLarge,
@@ -33,10 +33,9 @@ from storyengine.exchange.limits import OVER_THE_NETWORK, Limits, count_entries
 from storyengine.exchange.mode_rules import mode_named
 from storyengine.exchange.story_file import StoryContent, StoryFile
 
-_KNOWN_KEYS = chapter_file.KNOWN_KEYS | version_1.KNOWN_KEYS | story_file.KNOWN_KEYS
+_KNOWN_KEYS = chapter_file.KNOWN_KEYS | story_file.KNOWN_KEYS
 _MODE_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 _ARCHIVES = (b"PK", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
-_SLOT_KEYS = frozenset("1234567")
 
 _OWN_PROBLEMS = frozenset(
     {
@@ -54,20 +53,14 @@ def check_size(size: int, limits: Limits = OVER_THE_NETWORK) -> None:
 
 
 def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chapter:
-    """Read a file of any version, and return the chapter in the form of the newest version. Raises
-    BadChapterFile."""
+    """Read the file of a chapter. Raises BadChapterFile."""
     check_size(len(content), limits)
     data = _read_json(content, limits)
-    version = _version_of(data)
+    _check_version(data)
+    _check_mode(data)
+    _check_totals(data, limits)
     with _refusing(limits):
-        if version == version_1.VERSION:
-            old = version_1.OldChapterFile.model_validate(data, context={"limits": limits})
-            chapter = version_1.upgrade(old.chapter, limits)
-        else:
-            _check_mode(data)
-            _check_totals(data, limits)
-            file = ChapterFile.model_validate(data, context={"limits": limits})
-            chapter = file.chapter
+        chapter = ChapterFile.model_validate(data, context={"limits": limits}).chapter
     check_invariants(chapter)
     return chapter
 
@@ -158,23 +151,22 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _version_of(data: object) -> int:
-    """Return the version of the file. It must be known before the other fields are read, because
-    each version has different fields."""
+def _check_version(data: object) -> None:
+    """Check that the file is of the version that this program reads. Other fields are read
+    afterwards, because each version has different fields."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         problem = f'The file is no exported chapter: it lacks "format": "{FORMAT}"'
         raise BadChapterFile(problem, NO_CHAPTER)
     version = data.get("version")
     if isinstance(version, bool) or not isinstance(version, int):
         raise BadChapterFile("version must be a whole number")
-    if not version_1.VERSION <= version <= chapter_file.VERSION:
-        other = "a later one, of a newer release" if version > 0 else "another one"
+    if version != chapter_file.VERSION:
+        is_later = version > chapter_file.VERSION
         raise BadChapterFile(
-            f"This program reads the versions {version_1.VERSION} to {chapter_file.VERSION} of the "
-            f"format, and the file is of {other}",
-            NEWER if version > 0 else CHANGED,
+            f"This program reads version {chapter_file.VERSION} of the format, and the file is of "
+            f"{'a later' if is_later else 'an earlier'} one",
+            NEWER if is_later else OLDER,
         )
-    return version
 
 
 def _check_mode(data: dict[str, Any]) -> None:
@@ -214,6 +206,5 @@ def _place(loc: tuple[int | str, ...]) -> str:
         if isinstance(part, int):
             place += f"[{part}]"
         else:
-            is_known = part in _KNOWN_KEYS or part in _SLOT_KEYS
-            place += f".{part}" if is_known else ".?"
+            place += f".{part}" if part in _KNOWN_KEYS else ".?"
     return place.removeprefix(".") or "The file"

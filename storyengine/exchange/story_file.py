@@ -11,8 +11,7 @@ from pydantic import Field
 from sessions.limits import MAX_AGENTS, MAX_PEOPLE
 from storyengine.exchange.chapter_file import Chapter
 from storyengine.exchange.exceptions import refuse_story
-from storyengine.exchange.file_parts import Number, OptionalTitle, Part, Time, keys_of
-from storyengine.exchange.older_texts import to_json
+from storyengine.exchange.file_parts import File, Number, OptionalTitle, Part, Time, keys_of
 
 FORMAT: Final = "storyengine-story"
 VERSION: Final = 2
@@ -64,14 +63,11 @@ class StoryContent(Part):
     ]
 
 
-class StoryFile(Part):
+class StoryFile(File):
     format: Literal["storyengine-story"]
     version: Literal[2]
     exported_at: Time
     story: StoryContent
-
-    def to_json(self) -> bytes:
-        return to_json(self)
 
 
 KNOWN_KEYS = keys_of(StoryFile, StoryContent, StoryChapter, OriginEntry, FollowedEntry)

@@ -36,7 +36,7 @@ def find_faults(name: str = "") -> Iterator[CheckMessage]:
 
 def _check_keys(name: str) -> Iterator[CheckMessage]:
     own = key_fingerprint()
-    others = [one.name for one in others_alive(name) if one.key_fingerprint not in ("", own)]
+    others = [one.name for one in others_alive(name) if one.key_fingerprint != own]
     if others:
         yield checks.Warning(
             f"{', '.join(others)} and this process have different values of SECRET_KEY.",

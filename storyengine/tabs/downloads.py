@@ -45,8 +45,7 @@ def draft(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> H
 
 
 def _asked_for(request: HttpRequest) -> str:
-    """Return the format that the address names. An address without a format names text, as in
-    links that were kept from before there were formats."""
+    """Return the format that the address names. An address without a format names text."""
     return request.GET.get("format", "txt")
 
 

@@ -330,8 +330,8 @@ def _chosen_drafts(chapters: QuerySet[Session]) -> dict[uuid.UUID, str]:
 
 
 def _last_said(chapters: QuerySet[Session]) -> dict[uuid.UUID, str]:
-    """Return the beginning of what was said last in each chapter. Words in which a model declines
-    are passed over: they may be stored by an earlier version, or kept by the user."""
+    """Return the beginning of what was said last in each chapter. Words in which a model declines,
+    and which the user has kept, are passed over."""
     said = Event.objects.filter(
         attempt__chosen_for__isnull=False, role=Event.Role.AGENT, kind=SAID
     ).order_by("-prompt_index", "-position")

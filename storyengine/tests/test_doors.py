@@ -12,9 +12,8 @@ from pytest_django import Settings
 
 from agents.providers.scripted import ScriptedProvider
 from explorer.tests.playing import calls, move, play
-from memory.tests.factories import add_lock
-from sessions.models import CastMember, Session
-from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
+from sessions.models import Session
+from sessions.tests.factories import make_chapter
 from sessions.tests.weekly import few
 from sessions.text import why_no_name, why_not_text
 from storyengine.api.tests.calling import address, call
@@ -133,19 +132,6 @@ class TestNames:
         assert call("PATCH", address(chapter, "setup"), persona).status_code == 422
         names = {"agent_names": {"1": name}}
         assert call("PUT", address(make_chapter(), "tab1"), names).status_code == 422
-
-    def test_the_file_of_an_older_chapter_has_another_name(self, name: str) -> None:
-        chapter = make_active_chapter()
-        add_lock(chapter, {})
-        add_prompts(chapter, 1)
-        CastMember.objects.filter(session=chapter, slot=1).update(name=name)
-        Session.objects.filter(pk=chapter.pk).update(title="\u3164")
-        chapter.tab1.world_text = "A town.\x1b\x7f"
-        chapter.tab1.save()
-        copy = import_chapter(export_chapter(chapter.pk).to_json())
-        assert copy.character(1).name in ("Ib", "\ufffd")
-        assert copy.tab1.world_text == "A town.\ufffd\ufffd"
-        assert copy.is_untitled
 
     def test_nobody_appears_under_such_a_name(
         self, settings: Settings, provider: ScriptedProvider, name: str

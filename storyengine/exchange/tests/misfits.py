@@ -1,5 +1,5 @@
 """Functions that make one part of a chapter's file contradict another part, and a check that the
-file is refused. The functions work with files of every version."""
+file is refused."""
 
 import json
 from collections.abc import Callable
@@ -20,10 +20,7 @@ def more_prompts(chapter: Chapter) -> None:
 
 
 def gap_in_slots(chapter: Chapter) -> None:
-    if "cast" in chapter:
-        chapter["cast"][1]["is_selected"] = False
-    else:
-        chapter["selected_agent_slots"] = [1, 3]
+    chapter["cast"][1]["is_selected"] = False
 
 
 def next_absent(chapter: Chapter) -> None:
@@ -81,8 +78,7 @@ def begun_draft(chapter: Chapter) -> None:
 
 def begun_draft_without_prompts(chapter: Chapter) -> None:
     chapter |= {"state": "DRAFT_TAB1", "prompt_index": 0, "last_summarized_prompt_index": 0}
-    chapter["turns" if "turns" in chapter else "events"] = []
-    chapter["unanswered_turns" if "unanswered_turns" in chapter else "unanswered_attempts"] = []
+    chapter |= {"turns": [], "unanswered_attempts": []}
 
 
 def unknown_source(chapter: Chapter) -> None:
@@ -97,7 +93,7 @@ def source_beyond(chapter: Chapter) -> None:
     chapter["narrative_drafts"][0]["source_snapshot"]["max_prompt_index_used"] = 11
 
 
-IN_EVERY_VERSION: list[tuple[Change, str]] = [
+OF_MEMORY_AND_STATE: list[tuple[Change, str]] = [
     (gap_in_slots, "must be 1 to n without a gap"),
     (next_absent, "chapter.next_agent_slot is none of the selected agents"),
     (no_lock, "chapter.memory_blocks must hold one world_chapter_lock"),

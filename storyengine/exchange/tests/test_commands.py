@@ -146,7 +146,7 @@ class TestImport:
             (lambda file: b"\x1f\x8b\x08" + file, "is an archive"),
             (
                 lambda file: file.replace(b'"version":2', b'"version":3'),
-                "reads the versions 1 to 2",
+                "reads version 2",
             ),
         ],
         ids=["deep", "cut off", "NUL", "a prompt too many", "packed", "of a later release"],

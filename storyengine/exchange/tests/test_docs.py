@@ -6,15 +6,14 @@ from pathlib import Path
 from django.conf import settings
 
 from sessions.limits import PAYLOAD_CHAR_LIMIT
-from storyengine.exchange import chapter_file, file_parts, version_1
+from storyengine.exchange import chapter_file, file_parts
 from storyengine.exchange.limits import OF_THE_OPERATOR, OVER_THE_NETWORK, import_command
 
 TEXT = (Path(settings.BASE_DIR) / "docs/export.md").read_text(encoding="utf-8")
 
 
 def test_every_key_is_described() -> None:
-    keys = chapter_file.KNOWN_KEYS | version_1.KNOWN_KEYS
-    assert {name for name in keys if f"`{name}`" not in TEXT} == set()
+    assert {name for name in chapter_file.KNOWN_KEYS if f"`{name}`" not in TEXT} == set()
 
 
 def test_the_version_and_the_limits_are_those_of_the_program() -> None:

@@ -8,18 +8,16 @@ from dataclasses import asdict
 
 import pytest
 
-from sessions.models import Event, Session
+from sessions.models import Session
 from storyengine.exchange import file_parts
 from storyengine.exchange.exceptions import BadChapterFile, ChapterFileTooLarge
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.limits import OF_THE_OPERATOR, OVER_THE_NETWORK, Limits
-from storyengine.exchange.tests.chapters import as_version_1
-from storyengine.exchange.tests.refusals import KINDS, SECRET, File, as_bytes, good_file, refusal
+from storyengine.exchange.tests.refusals import KINDS, SECRET, as_bytes, good_file, refusal
 
 pytestmark = pytest.mark.django_db
 
 LISTS = ("turns", "memory_blocks", "narrative_drafts", "unanswered_attempts")
-OLD_LISTS = ("events", "memory_blocks", "narrative_drafts", "unanswered_turns")
 
 
 def test_the_good_file_is_good() -> None:
@@ -109,9 +107,6 @@ def test_a_list_is_left_at_its_first_wrong_entry() -> None:
     file = good_file()
     file["chapter"]["turns"] = [0] * OVER_THE_NETWORK.turns
     assert "chapter.turns[0] must be an object" in refusal(as_bytes(file))
-    old = as_version_1(good_file())
-    old["chapter"]["events"] = [0] * OVER_THE_NETWORK.events
-    assert "chapter.events[0] must be an object" in refusal(as_bytes(old))
 
 
 def test_more_turns_than_any_chapter_has() -> None:
@@ -167,62 +162,12 @@ class TestTotals:
         assert import_chapter(as_bytes(file)).events.filter(prompt_index=1).count() == 1_000
 
 
-def later(entry: File, at: int) -> File:
-    """Return a copy of the event that happened `at` microseconds after the beginning of 2199."""
-    return {**entry, "created_at": f"2199-01-01T00:00:00.{at:06}Z"}
-
-
-class TestWhatVersion1Repeats:
-    """Tests of the copies that the import of a version 1 file makes.
-
-    Each reply becomes an attempt with a copy of the prompt's words.
-    """
-
-    def test_more_events_than_any_chapter_has(self) -> None:
-        file = as_version_1(good_file())
-        event = {**file["chapter"]["events"][0], "text": "", "role": "system"}
-        file["chapter"]["events"] = [event] * (OVER_THE_NETWORK.events + 1)
-        assert "chapter.events has more than 100,000 entries" in refusal(as_bytes(file))
-
-    @pytest.mark.parametrize(("at", "role", "most"), [(1, "agent", 1_000), (0, "system", 499)])
-    def test_what_was_said_at_one_prompt_ends_where_an_attempt_could(
-        self, at: int, role: str, most: int
-    ) -> None:
-        file = as_version_1(good_file())
-        events = file["chapter"]["events"]
-        entry = {**events[at], "role": role}
-        rest = most - (role == "agent")
-        events[2:2] = [later(entry, number) for number in range(rest + 1)]
-        message = f'chapter.events has more than {most:,} of the role "{role}" at prompt 1'
-        assert message in refusal(as_bytes(file))
-        del events[2]
-        import_chapter(as_bytes(file))
-        assert Event.objects.filter(prompt_index=1, role=role).count() == most
-
-    def test_a_small_file_does_not_become_a_large_chapter(self) -> None:
-        file = as_version_1(good_file())
-        events = file["chapter"]["events"]
-        events[0]["text"] = "x" * 5_000
-        events[2:2] = [later(events[1], number) for number in range(99)]
-        content = as_bytes(file)
-        most = Limits(**asdict(OVER_THE_NETWORK) | {"file_bytes": len(content)})
-        assert len(content) < 100 * 5_000
-        with pytest.raises(BadChapterFile, match="has more replies to long prompts than can be"):
-            import_chapter(content, most)
-        import_chapter(content)
-        assert Event.objects.filter(prompt_index=1, text="x" * 5_000).count() == 100
-
-
-@pytest.mark.parametrize(
-    ("version", "name"),
-    [*((2, name) for name in LISTS), *((1, name) for name in OLD_LISTS)],
-)
-def test_every_list_ends_where_the_limits_say(version: int, name: str) -> None:
-    file = good_file() if version == 2 else as_version_1(good_file())
+@pytest.mark.parametrize("name", LISTS)
+def test_every_list_ends_where_the_limits_say(name: str) -> None:
+    file = good_file()
     count = len(file["chapter"][name])
-    limit = "unanswered_attempts" if name == "unanswered_turns" else name
     enough, tight = [
-        Limits(**asdict(OVER_THE_NETWORK) | {limit: most}) for most in (count, count - 1)
+        Limits(**asdict(OVER_THE_NETWORK) | {name: most}) for most in (count, count - 1)
     ]
     with pytest.raises(BadChapterFile, match=f"chapter.{name} has more than {count - 1} entries"):
         import_chapter(as_bytes(file), tight)

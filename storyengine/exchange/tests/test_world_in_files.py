@@ -250,18 +250,6 @@ def test_a_void_result_is_void_in_the_copy_and_never_asked_for(
     assert set(copy.jobs.values_list("status", flat=True)) == {"done", "void"}
 
 
-def test_what_an_older_file_has_not_finished_queues_nothing(
-    chapter: Session, provider: ScriptedProvider
-) -> None:
-    file = json.loads(export_chapter(chapter.pk).to_json())
-    content = file["chapter"]
-    content["unanswered_attempts"] = []
-    content["results"][1]["payload"] = None
-    copy = import_chapter(json.dumps(file).encode())
-    play(copy)
-    assert set(copy.jobs.values_list("status", flat=True)) == {"done", "void"}
-
-
 @pytest.mark.parametrize("lacking", [{"kind": "harbour.noise"}, {"result_kind": "quake"}])
 def test_a_result_of_a_kind_that_the_mode_lacks_is_left_out_of_the_file(
     chapter: Session, lacking: dict[str, str]
@@ -284,25 +272,6 @@ def test_a_broken_attempt_can_be_kept_with_its_steps(chapter: Session) -> None:
         commit_attempt(kept, kept.partial_text)
     assert [kind for kind, *_ in world_of(copy)] == [kind for kind, *_ in world_of(chapter)]
     assert [kind for kind, *_ in world_of(copy)][-2:] == ["tide", "went"]
-
-
-def test_a_file_from_before_has_none_of_it(chapter: Session) -> None:
-    file = json.loads(export_chapter(chapter.pk).to_json())
-    content = file["chapter"]
-    del content["seed"], content["results"]
-    attempts = [one for turn in content["turns"] for one in turn["attempts"]]
-    for one in (*attempts, *content["unanswered_attempts"]):
-        del one["changes"]
-    for one in attempts:
-        one["witnesses"] = None
-        for event in one["events"]:
-            del event["kind"], event["shown"]
-            event["witnesses"] = [1, 2, 3]
-            event["agent_slot"] = event["agent_slot"] and 1
-    copy = import_chapter(json.dumps(file).encode())
-    assert not copy.changes.exists()
-    assert set(copy.events.values_list("kind", "shown")) == {("said", None)}
-    assert copy.seed != chapter.seed
 
 
 def act_of_another(content: Any) -> None:

@@ -10,7 +10,7 @@ from kombu import Connection
 from kombu.transport import filesystem
 
 import storyengine.celery  # noqa: F401 - it puts the transport in kombu's place
-from agents.running.notices import count_notices, forget_notices_of_older_programs
+from agents.running.notices import count_notices
 from storyengine.stack.folder_broker import Channel, Transport
 
 
@@ -51,12 +51,8 @@ def test_the_notices_of_each_class_are_counted(
     monkeypatch.setattr(
         "agents.running.notices.current_app.connection_for_write", lambda: connection_to(tmp_path)
     )
-    for queue in ("person", "long", "long", "celery"):
+    for queue in ("person", "long", "long"):
         channel._put(queue, {})
-    assert count_notices() == {"person": 1, "memory": 0, "long": 2}
-    assert channel._size("celery") == 1
-    forget_notices_of_older_programs()
-    assert channel._size("celery") == 0
     assert count_notices() == {"person": 1, "memory": 0, "long": 2}
 
 

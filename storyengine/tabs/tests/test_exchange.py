@@ -112,7 +112,7 @@ class TestImport:
         assert Session.objects.count() == 1
 
     def test_a_bad_file_is_refused_on_a_page_that_says_why(self, client: Client) -> None:
-        response = upload(client, b'{"format": "storyengine-chapter", "version": 1}')
+        response = upload(client, _file())
         assert response.status_code == 422
         page = response.content.decode()
         assert "This file cannot be imported" in page
@@ -127,8 +127,8 @@ class TestImport:
             (b"\xff", "is no exported chapter, or it was cut off", "not UTF-8 text"),
             (b"{}", "is no exported chapter, or it was cut off", "it lacks"),
             (b"PK", "Unpack it", "is an archive"),
-            (_file(version=9), "by a newer Story Engine", "of a newer release"),
-            (_file(version=0), "changed or damaged", "of another one"),
+            (_file(version=9), "by a newer Story Engine", "of a later one"),
+            (_file(version=1), "by an early Story Engine", "of an earlier one"),
             (_file(chapter={"mode": "elsewhere"}), "not installed here", "chapter.mode is"),
             (_file(chapter={"title": 7}), "changed or damaged", "is missing"),
             (b"," * 2_000_001, "larger than what can be imported here", "more values than any"),
@@ -167,7 +167,7 @@ class TestImport:
         file = json.loads(client.get(address(chapter, "export")).content)
         evil = "<img src=x onerror=alert(1)>\u202e"
         file["chapter"]["title"] = evil
-        file["chapter"]["cast"][0]["name"] = evil
+        file["chapter"]["cast"][0]["name"] = evil.removesuffix("\u202e")
         [attempt] = file["chapter"]["turns"][-1]["attempts"]
         attempt["events"][-1]["text"] = evil + "\u0301" * 10_000
         file["chapter"]["tab1"]["world_text"] = f"</textarea>{evil}"
