@@ -22,12 +22,13 @@ _QUOTED = re.compile(
     r'["\u201c\u201e\u00ab][^"\u201c\u201d\u00bb]*(?:["\u201c\u201d\u00bb]|\Z)'
     r"|(?<!\w)['\u2018](?=\w)[\s\S]*"
 )
-_SENTENCE = re.compile(r"(?<=[.!?\u2026])\s+|\s*\n\s*")
+_SENTENCE = re.compile(r"(?<=[.!?\u2026])\s|\n")
 _DOUBT = re.compile(
     r"\?|n't\b|'(?:d|ll)\b|\b(?:not|never|no longer|nearly|almost|but|unless|if|would|could|should"
     r"|might|may|can|cannot|must|will|shall|going to|about to|want|wish|hope|plan|mean|intend"
     r"|decide|try|pretend|imagine|dream|remember|recall|think|wonder|instead|tomorrow|yesterday"
-    r"|maybe|perhaps|was|were|had)\b"
+    r"|maybe|perhaps|possibly|probably|was|were|had|usually|normally|regularly|rarely|hardly"
+    r"|every|says|said|asks|asked|tells|told)\b|, i (?:say|tell|ask|answer|reply|shout|whisper)\b"
 )
 # After these the sentence may tell what somebody else does.
 _OF_OTHERS = re.compile(
@@ -53,7 +54,10 @@ _HOW = (
     r"(?: (?:back|down|up|over|out|across|off|straight|along|away|on|around|inside|outside|upstairs"
     r"|downstairs|together|alone|again|home|at once|\w+ly))*"
 )
-_FROM = rf"(?:{_HOW}(?: with {_PEOPLE}| (?:from|out of) @\d+~)?){{,2}}"
+_FROM = (
+    rf"(?:{_HOW}(?: with {_PEOPLE}| (?:from|out of) @\d+~"
+    r"| (?:up|down|along|across|over|through|past|by) (?:the|an?) \w+)?){,2}"
+)
 _TO = rf"{_FROM}{_HOW} (?:to|into|for|inside) @(?P<to>\d+)~"
 _AFTER = (
     r"(?:\W*$| (?:with|to|by|through|via|again|now|alone|together|at once|as|while|so"
@@ -77,7 +81,7 @@ _BACK = re.compile(
 _ALONG = re.compile(rf"\b(?:with|take|bring|lead) ({_PEOPLE})")
 _WAIT = re.compile(
     r"(?:wait|linger|keep watch|pass the time|spend (?:the|an?) (?:night|hour|day|evening)"
-    r"|(?:sleep|rest|stay|doze)(?= (?:here|for|until|till|a while|a bit|down|still)\b|\W*$))\b"
+    r"|sleep|doze|(?:rest|stay)(?= (?:here|for|until|till|a while|a bit|on|in|by|beside)\b|\W*$))\b"
 )
 _UNTIL = re.compile(
     r"\b(?:until|till) (?P<time>(?:the )?(?:next |first |late |early )?(?:dawn|daybreak|sunrise"
@@ -167,7 +171,9 @@ def _forms_of_people(world: World) -> Mapping[str, str]:
 
 
 def _unmarked(words: str) -> str:
-    return re.sub("[@#~]", " ", plain_spelling(words))
+    """Return the words in plain spelling, in lines without marks and spaces that say nothing."""
+    lines = re.sub("[@#~]", " ", plain_spelling(words)).splitlines()
+    return "\n".join(" ".join(line.split()) for line in lines)
 
 
 def _marked(text: str, forms: Mapping[str, str], sign: str) -> tuple[str, list[str]]:
@@ -181,13 +187,14 @@ def _marked(text: str, forms: Mapping[str, str], sign: str) -> tuple[str, list[s
     pattern = re.compile(rf"(?<![\w'-])(?:(?:the|an?) )?({several})(?![\w'-])")
 
     def mark(match: re.Match[str]) -> str:
-        return f"{sign}{names.index(forms[plain(match[1])])}~"
+        name = forms.get(plain(match[1]))
+        return match[0] if name is None else f"{sign}{names.index(name)}~"
 
     return pattern.sub(mark, text), names
 
 
-def _names(marks: str | None, names: list[str]) -> list[str]:
-    return [names[int(one)] for one in dict.fromkeys(re.findall(r"#(\d+)~", marks or ""))]
+def _names(marks: str, names: list[str]) -> list[str]:
+    return [names[int(one)] for one in dict.fromkeys(re.findall(r"#(\d+)~", marks))]
 
 
 def _deeds(words: str, world: World) -> Iterator[Deed]:
@@ -196,22 +203,19 @@ def _deeds(words: str, world: World) -> Iterator[Deed]:
     # People who are named together are one group.
     text = re.sub(r"(#\d+~)(?:,? and |, )(?=#\d+~)", r"\1", text)
     for sentence in _SENTENCE.split(text):
-        subject = _SUBJECT.match(sentence)
-        if _DOUBT.search(sentence):
-            continue
-        if subject is None:
+        subject, is_plain = _SUBJECT.match(sentence), not _DOUBT.search(sentence)
+        if subject is None and is_plain and sentence == text:
             # A bare command is the player's, if it is all that was written.
-            if (deed := _move(text, places, people, [])) and text.rstrip(".") == sentence.rstrip(
-                "."
-            ):
-                yield deed
+            yield from _deeds_of(sentence, places, people, [])
+        if subject is None or "?" in sentence:
             continue
         along = _names(f"{subject['along']}{subject['too']}", people)
         if subject["who"] == "we":
             along = along or _companions(world)
         for clause in _NEXT.split(sentence[subject.end() :]):
-            yield from _deeds_of(clause, places, people, along)
-            if _OF_OTHERS.search(clause):
+            found = _deeds_of(clause, places, people, along)
+            yield from (one for one in found if is_plain or one.kind != "go")
+            if _OF_OTHERS.search(clause) or _DOUBT.search(clause):
                 break
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from agents.providers.scripted import ScriptedProvider
 from explorer.tests.playing import calls, move, play, scripted
@@ -14,7 +15,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.browser]
 __all__ = ["scripted"]
 
 
-def test_axe_finds_nothing(client: Client, scripted: ScriptedProvider) -> None:
+def test_axe_finds_nothing(client: Client, scripted: ScriptedProvider, settings: Settings) -> None:
     def html(address: str) -> str:
         return client.get(address).content.decode()
 
@@ -44,6 +45,11 @@ def test_axe_finds_nothing(client: Client, scripted: ScriptedProvider) -> None:
     pages["/noted"] = html(f"/chapters/{chapter.pk}/play")
     play(chapter)
     pages["/moved"] = html(f"/chapters/{chapter.pk}/play")
+    # The embedded model narrates, so that a click on a place moves the player.
+    settings.LLM = scripted.name = "embedded"
+    scripted.enqueue("Nobody knows.", "Nobody knows yet.")
+    play(chapter, "I ask how far the landing and the ferry inn are.")
+    pages["/offered"] = html(f"/chapters/{chapter.pk}/play")
     wrong: list[str] = []
     with browse(pages) as page:
         for width in WIDTHS:

@@ -35,6 +35,7 @@ def moves_of(words: str, world: World = WORLD) -> list[Deed]:
         ("Go to the Landing", LANDING, ()),
         ("I thank him. Then I quickly run down to the landing, towards the bell!", LANDING, ()),
         ("I put on my coat and go out to the Landing, towards the bell.", LANDING, ()),
+        ("I go up the river to the mill.", MILL, ()),
         ("I return to the wheel house to look for Ib.", MILL, ()),
         ("I enter Mr. Sallow's study.", STUDY, ()),
         (
@@ -86,6 +87,10 @@ def test_a_plain_move_is_found(words: str, to: str, along: tuple[str, ...]) -> N
         "I go back to sleep.",
         "I step back.",
         "I remember that I go to the mill.",
+        "I usually go to the mill.",
+        "We go to the mill, says Osk.",
+        "I go to the mill, I tell Osk.",
+        "Go to the mill, Osk!",
         "Ich gehe zur Mill.",
     ],
 )
@@ -101,7 +106,8 @@ def test_words_that_are_not_plain_move_nobody(words: str) -> None:
         ("I sleep.", [Deed("wait", ticks=30)]),
         ("I rest my hand on the table.", []),
         ("I look around and go to the mill.", [Deed("look"), Deed("go", MILL)]),
-        ("I search the shelves.", [Deed("look", ticks=2)]),
+        ("I search the shelves for what may be there.", [Deed("look", ticks=2)]),
+        ("I listen, but I would not go to the mill.", [Deed("look")]),
         ("I call out for Marta.", [Deed("look")]),
         ("I look at Osk.", []),
         ("I tell Osk to wait and listen.", []),

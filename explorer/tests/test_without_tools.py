@@ -6,9 +6,11 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from agents.models import Job
 from agents.providers.exceptions import ProviderRefused
 from agents.providers.scripted import ScriptedProvider
 from explorer.tests.playing import TAVERN, begin, calls, events_of, move, play, wait, world_of
+from explorer.unseen import SIMULATION
 from sessions.models import Session
 from storyengine.api.tests.calling import address, assert_problem, call
 from storyengine.tabs.tests.reading import all_of, get_page
@@ -39,6 +41,9 @@ def test_the_world_equals_the_one_that_tools_make(
     play(chapter, "I listen.")
     play(chapter, "I wait until midnight.")
     play(chapter, "We go back.")
+    # Nothing else was asked within a turn, and what happened at the mill is asked later.
+    assert len(embedded.history) == 5
+    assert Job.objects.filter(kind=SIMULATION).exists()
     for request in embedded.history:
         assert not request.tools
         assert "moveToLocation" not in str(request.messages)
