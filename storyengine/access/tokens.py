@@ -18,7 +18,7 @@ from django.utils.crypto import constant_time_compare
 from agents.running.database import in_database, in_database_for_strangers
 from sessions import counts
 from sessions.log_lines import warn
-from storyengine.access.waiting_tries import WaitingTries
+from storyengine.access.visitors import WaitingTries
 from storyengine.stack.storage_refusals import STORAGE_ERRORS
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from sessions import counts
 from sessions.log_lines import warn
 from storyengine.access.game_master import USERNAME
-from storyengine.access.waiting_tries import WaitingTries
+from storyengine.access.visitors import WaitingTries
 
 logger = logging.getLogger(__name__)
 

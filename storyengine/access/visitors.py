@@ -1,6 +1,11 @@
-"""The address under which a visitor's wrong passwords and tokens are counted."""
+"""The address under which a visitor's wrong passwords and tokens are counted, and the number of
+those that the database has not counted yet."""
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import IPv6Address, IPv6Network, ip_address
+from threading import Lock
 
 from django.http import HttpRequest
 
@@ -25,3 +30,31 @@ def counted_address(request: HttpRequest) -> str | None:
     # The zone is left out by converting the address to an integer, because IPv6Network does not
     # accept an address with a zone.
     return str(IPv6Network((int(address), _IPV6_PREFIX), strict=False).network_address)
+
+
+class WaitingTries:
+    """The number of wrong tries of each visitor's address that the database has not counted yet.
+
+    These tries count towards the limit too. Otherwise a visitor could send many guesses at once,
+    and learn which guess is right.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[str | None] = Counter()
+        self._one_change = Lock()
+
+    def count(self, visitor: HttpRequest) -> int:
+        return self._counts[counted_address(visitor)]
+
+    @contextmanager
+    def one_more(self, visitor: HttpRequest) -> Iterator[None]:
+        address = counted_address(visitor)
+        with self._one_change:
+            self._counts[address] += 1
+        try:
+            yield
+        finally:
+            with self._one_change:
+                self._counts[address] -= 1
+                if not self._counts[address]:
+                    del self._counts[address]

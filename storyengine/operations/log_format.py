@@ -1,8 +1,11 @@
-"""Formats lines of the log: as JSON for programs, or as text for people."""
+"""Formats lines of the log, as JSON for programs or as text for people, and drops lines."""
 
 import json
 import logging
 import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 
@@ -11,6 +14,7 @@ from sessions.log_lines import current_ids
 from storyengine.access.redaction import RedactingFormatter, redact, where_it_failed
 
 REQUESTS = "storyengine.operations.requests"
+SECONDS_BETWEEN_LINES = 60.0
 
 
 class TextFormatter(RedactingFormatter):
@@ -69,6 +73,42 @@ class OnlyBugs(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.exc_info is not None
+
+
+@dataclass
+class _Line:
+    next_at: float
+    left_out: int = 0
+
+
+class OnceAMinute(logging.Filter):
+    """A filter that lets one line a minute pass for each wording. If lines were dropped before this
+    line, its field `times` has the number of all of them, with this line.
+
+    A web server warns of each request that it refuses. Without this filter, visitors could fill the
+    disk.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        # The number of dropped lines for each wording, and the time of the next line. A wording is
+        # a message before its arguments are filled in, so there are only a few wordings.
+        self._lines: dict[str, _Line] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno > logging.WARNING:
+            return True
+        now = self._clock()
+        line = self._lines.setdefault(str(record.msg), _Line(next_at=now))
+        if now < line.next_at:
+            line.left_out += 1
+            return False
+        if line.left_out:
+            fields = getattr(record, "fields", {})
+            record.fields = {**fields, "times": line.left_out + 1}
+        self._lines[str(record.msg)] = _Line(next_at=now + SECONDS_BETWEEN_LINES)
+        return True
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:

@@ -6,6 +6,7 @@ docs/settings.md lists these variables, and a test compares its list with the se
 
 import os
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 
 from kombu import Exchange, Queue
@@ -15,14 +16,13 @@ from storyengine.settings.environment import (
     read_bool,
     read_choice,
     read_database,
-    read_decimal,
     read_direct_database,
     read_env_file,
     read_folder,
     read_host,
-    read_int,
     read_list,
     read_networks,
+    read_number,
     read_secret_key,
     read_text,
     read_those_of,
@@ -36,13 +36,13 @@ read_env_file(BASE_DIR / ".env")
 DATA_FOLDER = read_folder("STORYENGINE_DATA", BASE_DIR / "var")
 # The folder of backups. The first backup creates it.
 BACKUPS_FOLDER = Path(read_text("STORYENGINE_BACKUPS", str(DATA_FOLDER / "backups"))).expanduser()
-BACKUP_DAYS = read_int("STORYENGINE_BACKUP_DAYS", 14, minimum=7)
+BACKUP_DAYS = read_number("STORYENGINE_BACKUP_DAYS", 14, minimum=7)
 
 DEBUG = read_bool("DEBUG")
 SECRET_KEY = read_secret_key(DATA_FOLDER)
 SECRET_KEY_IS_GENERATED = not read_text("SECRET_KEY")
 # honcho adds 100 to the port for each further process, so the limit leaves room above the port.
-PORT = read_int("PORT", 8000, minimum=1, maximum=65_000)
+PORT = read_number("PORT", 8000, minimum=1, maximum=65_000)
 
 # Without a password the program listens only on this machine (see storyengine.access).
 PASSWORD = read_text("STORYENGINE_PASSWORD")
@@ -288,14 +288,14 @@ MODEL = read_text("STORYENGINE_MODEL")
 # The models of single agents. A key is the end of a variable's name, such as AGENT_8 or
 # EXPLORER_NARRATOR.
 MODEL_BY_AGENT = read_those_of("STORYENGINE_MODEL_")
-CONTEXT_WINDOW = read_int("STORYENGINE_CONTEXT_WINDOW", 0)
-MAX_OUTPUT = read_int("STORYENGINE_MAX_OUTPUT", 0)
+CONTEXT_WINDOW = read_number("STORYENGINE_CONTEXT_WINDOW", 0)
+MAX_OUTPUT = read_number("STORYENGINE_MAX_OUTPUT", 0)
 MODELS_FILE = read_text("STORYENGINE_MODELS_FILE")
-CHAPTER_BUDGET = read_decimal("STORYENGINE_CHAPTER_BUDGET", "0")
-CHAPTER_TOKENS = read_int("STORYENGINE_CHAPTER_TOKENS", 0)
-MEMORY_TOKENS = read_int("STORYENGINE_MEMORY_TOKENS", 16_000, minimum=1)
-CALLS_PER_MINUTE = read_int("STORYENGINE_CALLS_PER_MINUTE", 600, minimum=1)
-CHAPTER_CALLS_PER_MINUTE = read_int("STORYENGINE_CHAPTER_CALLS_PER_MINUTE", 300, minimum=1)
+CHAPTER_BUDGET = read_number("STORYENGINE_CHAPTER_BUDGET", Decimal(0))
+CHAPTER_TOKENS = read_number("STORYENGINE_CHAPTER_TOKENS", 0)
+MEMORY_TOKENS = read_number("STORYENGINE_MEMORY_TOKENS", 16_000, minimum=1)
+CALLS_PER_MINUTE = read_number("STORYENGINE_CALLS_PER_MINUTE", 600, minimum=1)
+CHAPTER_CALLS_PER_MINUTE = read_number("STORYENGINE_CHAPTER_CALLS_PER_MINUTE", 300, minimum=1)
 
 # With a password, the program runs on a server, where other programs read its log. Without a
 # password, a person reads the log.
@@ -320,7 +320,7 @@ LOGGING = {
     "filters": {
         "leave_out_requests": {"()": "storyengine.operations.log_format.LeaveOutRequests"},
         "only_bugs": {"()": "storyengine.operations.log_format.OnlyBugs"},
-        "once_a_minute": {"()": "storyengine.operations.repeated_lines.OnceAMinute"},
+        "once_a_minute": {"()": "storyengine.operations.log_format.OnceAMinute"},
     },
     "handlers": _LOG_HANDLERS,
     "root": {"handlers": list(_LOG_HANDLERS), "level": "INFO"},

@@ -1,5 +1,10 @@
 """Reads and checks environment variables. A bad value stops the start of the program, and the
-message names the variable."""
+message names the variable.
+
+django-environ reads addresses of databases and the lines of the file. Its casts are not used. They
+take any unknown word for false, an empty variable for a bad number, and a password that begins with
+$ for the name of another variable, and their errors do not name the variable.
+"""
 
 import codecs
 import io
@@ -10,10 +15,13 @@ import tempfile
 from decimal import Decimal, InvalidOperation
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+
+Number = TypeVar("Number", int, Decimal)
+_FORMS: dict[type, str] = {int: "a whole number", Decimal: "a number, such as 2.50"}
 
 DATABASE_SCHEMES = ("postgres", "postgresql", "sqlite")
 # The marks by which files of other encodings begin. That of UTF-32 begins with that of UTF-16.
@@ -107,28 +115,20 @@ def read_bool(name: str, *, default: bool = False) -> bool:
     return default
 
 
-def read_int(name: str, default: int, *, minimum: int = 0, maximum: int | None = None) -> int:
-    text = read_text(name)
+def read_number(
+    name: str, default: Number, *, minimum: int = 0, maximum: int | None = None
+) -> Number:
+    """Return the variable as a finite number of the kind of the default."""
+    text = read_text(name, str(default))
     try:
-        value = int(text) if text else default
-    except ValueError as error:
-        raise ImproperlyConfigured(f"{name} must be a whole number, not {text!r}.") from error
-    if value < minimum:
-        raise ImproperlyConfigured(f"{name} must be at least {minimum}, not {value}.")
+        value = type(default)(text)
+    except (ValueError, InvalidOperation) as error:
+        form = _FORMS[type(default)]
+        raise ImproperlyConfigured(f"{name} must be {form}, not {text!r}.") from error
+    if not (Decimal(value).is_finite() and value >= minimum):
+        raise ImproperlyConfigured(f"{name} must be at least {minimum}, not {text!r}.")
     if maximum is not None and value > maximum:
-        raise ImproperlyConfigured(f"{name} must be at most {maximum}, not {value}.")
-    return value
-
-
-def read_decimal(name: str, default: str) -> Decimal:
-    """Return the variable as a number that is finite and not negative."""
-    text = read_text(name, default)
-    try:
-        value = Decimal(text)
-    except InvalidOperation as error:
-        raise ImproperlyConfigured(f"{name} must be a number, such as 2.50.") from error
-    if not value.is_finite() or value < 0:
-        raise ImproperlyConfigured(f"{name} must be at least 0, not {text!r}.")
+        raise ImproperlyConfigured(f"{name} must be at most {maximum}, not {text!r}.")
     return value
 
 
@@ -192,7 +192,7 @@ def read_folder(name: str, default: Path) -> Path:
 
 def worker_threads() -> int:
     """Return the number of jobs that a worker does at the same time."""
-    return read_int("STORYENGINE_WORKER_THREADS", 4, minimum=1, maximum=128)
+    return read_number("STORYENGINE_WORKER_THREADS", 4, minimum=1, maximum=128)
 
 
 def read_database(data_folder: Path) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def read_database(data_folder: Path) -> dict[str, Any]:
         # it would notice late that the database is back.
         # Each thread of a worker needs a connection, and so do its heartbeat and its sweep.
         usual = max(20, worker_threads() + 8)
-        most = read_int("STORYENGINE_DATABASE_POOL", usual, minimum=4, maximum=1_000)
+        most = read_number("STORYENGINE_DATABASE_POOL", usual, minimum=4, maximum=1_000)
         pool = {"min_size": 1, "max_size": most, "timeout": 10.0, "reconnect_timeout": 10.0}
         # These limits end the wait for a server whose machine is gone. `connect_timeout` is in
         # seconds, and `tcp_user_timeout` in milliseconds.

@@ -140,7 +140,7 @@ class TestHSTS:
 class TestReaders:
     def test_empty_is_not_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PORT", " ")
-        assert environment.read_int("PORT", 8000) == 8000
+        assert environment.read_number("PORT", 8000) == 8000
 
     @pytest.mark.parametrize(("text", "value"), [("True", True), ("on", True), ("0", False)])
     def test_truth_has_several_spellings(
@@ -251,7 +251,7 @@ class TestEnvFile:
         monkeypatch.setenv("PORT", "8001")
         environment.read_env_file(env_file)
         assert environment.read_text("STORYENGINE_MODEL") == "qwen3:8b"
-        assert environment.read_int("PORT", 8000) == 8001
+        assert environment.read_number("PORT", 8000) == 8001
 
     @pytest.mark.parametrize(
         ("line", "value"),

@@ -18,7 +18,7 @@ from storyengine.access.tests.serving import (
     is_answered,
     read_until,
 )
-from storyengine.operations.repeated_lines import OnceAMinute
+from storyengine.operations.log_format import OnceAMinute
 from testing.program import wait_until
 
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from storyengine.operations.repeated_lines import OnceAMinute
+from storyengine.operations.log_format import OnceAMinute
 
 REFUSED = "Exceeded concurrency limit."
 

@@ -1,9 +1,39 @@
-"""Filters for refusals, whose messages may repeat their titles."""
+"""Filters for refusals, whose messages may repeat their titles, so that a page says each thing only
+once."""
 
 from django import template
 
-from storyengine.web import titles
+from sessions.exceptions import ChapterError
+from sessions.sentences import split_sentences
+from sessions.words import whole_words
 
 register = template.Library()
-register.filter("repeats_title", titles.repeats_title)
-register.filter("beyond_title", titles.beyond_title)
+
+# Words that say nothing by themselves, so that they do not tell a title from a message.
+_SMALL = {"a", "an", "and", "are", "at", "be", "been", "here", "in", "is", "it", "of", "or", "the"}
+_SMALL |= {"that", "there", "this", "to", "was"}
+
+
+@register.filter
+def repeats_title(error: ChapterError) -> bool:
+    """Return whether the first sentence of the message says all that the title says."""
+    first, _ = _split(str(error))
+    return _words(error.title) <= _words(first)
+
+
+@register.filter
+def beyond_title(error: ChapterError) -> str:
+    """Return the message for a place below the title: without a first sentence that says no more
+    than the title. A message of one sentence stays whole."""
+    first, rest = _split(str(error))
+    return rest if rest and _words(first) <= _words(error.title) else str(error)
+
+
+def _split(message: str) -> tuple[str, str]:
+    """Return the first sentence of the message, and the rest."""
+    first, *rest = split_sentences(message) or [""]
+    return first, "".join(rest)
+
+
+def _words(text: str) -> set[str]:
+    return set(whole_words(text)) - _SMALL
