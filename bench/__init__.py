@@ -1,1 +1,1 @@
-"""The benchmarks of Story Engine."""
+"""Measures the running program. README.md says which question each measurement answers."""

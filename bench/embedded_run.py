@@ -8,8 +8,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from bench.figure import Figure
-from bench.report import report
+from bench.harness import Figure, report
 from testing.http_calls import RunError
 from testing.program import Processes, open_processes, start_named
 

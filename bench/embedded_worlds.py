@@ -16,8 +16,7 @@ from statistics import median
 from typing import Any
 
 from bench.embedded_run import Results, measure
-from bench.figure import Figure
-from bench.report import RESULTS
+from bench.harness import RESULTS, Figure
 from testing.program import Processes
 
 TURNS = 10

@@ -13,8 +13,7 @@ from collections import Counter
 from typing import Any
 
 from bench.exploration import LINES, ExplorationClient
-from bench.figure import Figure
-from bench.report import report
+from bench.harness import Figure, report
 from testing.fake_server import start_fake_server
 from testing.http_calls import RunError
 from testing.program import Processes, open_processes, start_program

@@ -8,7 +8,6 @@ as a delta of the embedded model.
 
 from typing import Any
 
-from testing.model_replies import COLORS, lock_payload
 from testing.session_data import reply_text
 
 ROSTER = ("Ashwin", "Berrin", "Calla", "Dorrit", "Edda", "Fenwick", "Gisla")
@@ -20,15 +19,6 @@ LOOSE_END_EVERY = 12
 
 _PLACES = ("the harbour", "the customs house", "the drowned chapel", "the ferry", "the rope walk")
 _STATES = ("tide", "lantern", "north door", "ledger", "crew", "weather", "ferry's rope", "bell")
-
-
-def long_lock() -> dict[str, Any]:
-    return lock_payload(
-        [
-            {"slot": slot, "color": color, "name": name}
-            for slot, (color, name) in enumerate(zip(COLORS, ROSTER, strict=True), 1)
-        ]
-    )
 
 
 def delta_payload(chunk: int) -> dict[str, Any]:

@@ -229,19 +229,6 @@ def start_model_server(processes: Processes, arguments: list[str]) -> str:
     return processes.log_of("model").split()[0]
 
 
-def start_relay(processes: Processes, *, with_pool: bool = False) -> Server:
-    """Start bench.bare_relay. The benchmark compares the engine's delay with the delay of this
-    relay."""
-    server = Server(LOOPBACK, free_port())
-    command = [sys.executable, "-m", "bench.bare_relay", str(server.port)]
-    if with_pool:
-        processes.start("pooled relay", [*command, "--pool"])
-    else:
-        processes.start("relay", command)
-    wait_until(lambda: answers(server, "/", 404), "the bare relay", seconds=60)
-    return server
-
-
 def wait_until(condition: Callable[[], bool], what: str, *, seconds: float) -> None:
     """Wait until the condition is true. Raise RunError if it is not true in time."""
     deadline = time.monotonic() + seconds

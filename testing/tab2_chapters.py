@@ -36,16 +36,16 @@ def main(sizes: list[int]) -> None:
     ]))  # fmt: skip
 
 
-def build_chapter(events: int, *, is_remembered: bool = True) -> "Session":
+def build_chapter(events: int) -> "Session":
     """Create a valid chapter in play, with this number of events and with memory of each full
-    stretch, or with none but the lock."""
+    stretch."""
     from django.utils import timezone
 
     from sessions.cast import default_cast
     from sessions.models import CastMember, Session, State, Tab1Inputs
 
     prompts = events // 2
-    covered = prompts // CHUNK * CHUNK if is_remembered else 0
+    covered = prompts // CHUNK * CHUNK
     chapter = Session.objects.create(
         title=f"A chapter of {events} events",
         state=State.ACTIVE,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 32 * 1024 * 1024
 
 

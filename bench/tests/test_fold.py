@@ -1,17 +1,15 @@
 """The fold test of a short chapter, and tests that the fold test finds mistakes."""
 
-from dataclasses import asdict
-
 import pytest
 from django.test import override_settings
 
-from bench.figure import Figure
-from bench.fold import fold_figures
-from bench.fold_play import LARGE, SMALL, Tallies, play_chapter
-from bench.fold_reading import Asking, Tally, check_prompt
-from bench.fold_saga_play import play_saga
-from bench.fold_story import Change, Kind, Story, Subject, Turn
+from bench.fold.__main__ import fold_figures
+from bench.fold.play import LARGE, SMALL, Tallies, counts_of, play_chapter
+from bench.fold.reading import Asking, Tally, check_prompt
+from bench.harness import Figure
+from bench.tests.saga import play_saga
 from sessions.tests.weekly import few
+from testing.told_story import Change, Kind, Story, Subject, Turn
 
 KEY = Subject(Kind.HOLDER, "holder of the key", "The key is now with", ("Mara", "Tobin"))
 
@@ -42,11 +40,7 @@ def test_prompts_of_a_story_of_three_chapters_tell_the_truth() -> None:
 
 
 def figures(tallies: Tallies) -> list[Figure]:
-    counted = [
-        {"stage": stage, "window": window, **asdict(tally)}
-        for (stage, window), tally in tallies.items()
-    ]
-    return fold_figures("50 turns", counted)
+    return list(fold_figures("50 turns", counts_of(tallies)))
 
 
 def story() -> Story:

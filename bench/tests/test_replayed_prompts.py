@@ -15,7 +15,7 @@ from agents.flows.locking import request_lock
 from agents.flows.tests.playing import play
 from agents.providers.base import ModelRequest
 from agents.providers.scripted import ScriptedProvider
-from bench.prompt_figures import TARGET_PROMPTS, prompt_figures
+from bench.session.prompts import TARGET_PROMPTS, prompt_figures
 from sessions.access import get_chapter
 from sessions.chapters import SetupChange, create_chapter, save_setup
 from testing.model_replies import ModelReplies, agent_of
