@@ -1,13 +1,14 @@
-"""Measures how well the embedded model moves a world: python -m bench.embedded_worlds
+"""Measures how well the embedded model tells an exploration: python -m bench.embedded_worlds
 
-Thirty turns of the three finished scenarios are played with fixed seeds. The figures say how many
-tool calls could be run, and after how many turns the world is as the player's words have it. All
-texts are written to a file, because only a reader can say whether they are good. --forms compares
-forms of tool calls.
+Twenty turns of each finished scenario are played with fixed seeds. The figures say after how many
+turns the world is as the player's words have it, and what a program can see of the texts. All texts
+are written to a file, because only a reader can say whether they are good. --turns-file plays other
+turns, also of other scenarios (bench/world_turns.toml).
 """
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -16,64 +17,104 @@ from statistics import median
 from typing import Any
 
 from bench.embedded_run import Results, measure
+from bench.explored_turns import TURNS
 from bench.harness import RESULTS, Figure
+from sessions.sentences import split_sentences
+from sessions.words import terms_of, words_of
 from testing.program import Processes
 
-TURNS = 10
-FORMS = ("json", "xml")
+LEAST_RIGHT, MOST_SECONDS = 0.95, 8.0
+_OF_A_TOOL = re.compile(r"[{}<>]|[a-z]+[A-Z]\w*\(|tool_call|\bmoveTo|advanceTime|discoverChar")
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.embedded_worlds", description=__doc__)
-    parser.add_argument("--forms", nargs="+", choices=FORMS, default=["json"])
-    parser.add_argument("--scenarios", type=int, default=3, help="how many of them")
-    parser.add_argument("--turns", type=int, default=TURNS, help="how many of each scenario")
+    parser.add_argument("--turns-file", type=Path, default=TURNS, help="the turns")
+    parser.add_argument("--scenarios", type=int, default=None, help="how many of them")
+    parser.add_argument("--turns", type=int, default=20, help="how many of each scenario")
+    parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--out", type=Path, default=RESULTS / "worlds.md", help="the texts")
     return parser.parse_args(arguments)
 
 
 def main(options: argparse.Namespace) -> int:
-    return measure(
-        partial(play, options),
-        partial(world_figures_of, options.forms),
-        readable,
-        out=options.out,
-        what="worlds",
-    )
+    return measure(partial(play, options), figures_of, readable, out=options.out, what="worlds")
 
 
 def play(options: argparse.Namespace, processes: Processes, results: Results) -> None:
     """Play the turns, and add each result to `results` as it arrives."""
-    command = [sys.executable, "-m", "bench.explored_jobs"]
-    asked = {
-        "forms": options.forms,
-        "turns": options.turns,
-        "scenarios": options.scenarios,
-    }
-    for result in processes.follow_results("explored_jobs", [*command, json.dumps(asked)]):
+    asked = {**vars(options), "turns_file": str(options.turns_file.resolve()), "out": ""}
+    command = [sys.executable, "-m", "bench.explored_turns", json.dumps(asked)]
+    for result in processes.follow_results("explored_turns", command):
         results.append(result)
         wrong = "; ".join(result["wrong"]) or "the world is right"
-        print(f"{result['form']} {result['scenario']} {result['number']}: {wrong}", flush=True)
+        told = " ".join(result["narration"].split())
+        print(f"{result['scenario']} {result['number']}: {wrong}. {told}", flush=True)
 
 
-def world_figures_of(forms: Sequence[str], results: Results) -> list[Figure]:
-    return [one for form in forms for one in world_figures(form, results)]
-
-
-def world_figures(form: str, results: Sequence[dict[str, Any]]) -> list[Figure]:
-    own = [one for one in results if one["form"] == form]
-    calls, valid = sum(len(one["calls"]) for one in own), sum(one["valid"] for one in own)
-    right = sum(not one["wrong"] for one in own)
-    told = sum(bool(one["narration"].strip()) for one in own)
-    seconds = median(one["ms"] for one in own) / 1_000 if own else 0.0
-    model_calls = sum(one["model_calls"] for one in own)
+def figures_of(results: Results) -> list[Figure]:
+    names = dict.fromkeys(one["scenario"] for one in results)
     return [
-        Figure(f"{form}: tool calls that could be run", valid, f"{valid} of {calls}"),
-        Figure(f"{form}: turns after which the world is right", right, f"{right} of {len(own)}"),
-        Figure(f"{form}: turns with narration", told, f"{told} of {len(own)}"),
-        Figure(f"{form}: model calls", model_calls, f"{model_calls} for {len(own)} turns"),
-        Figure(f"{form}: median time of a turn", seconds, f"{seconds:.1f} s"),
+        *(_right(name, [one for one in results if one["scenario"] == name]) for name in names),
+        _none("turns without a text", [one for one in results if not one["narration"].strip()]),
+        _none("texts with a tool", [one for one in results if _OF_A_TOOL.search(one["narration"])]),
+        _none("texts with a sentence told before", _repeated(results)),
+        _none("texts with a secret at the first question", _given_away(results)),
+        _seconds(results),
+        Figure("model calls", sum(one["model_calls"] for one in results), _calls(results)),
     ]
+
+
+def _right(name: str, own: Results) -> Figure:
+    right = sum(not one["wrong"] for one in own)
+    return Figure(
+        f"{name}: turns after which the world is right",
+        right,
+        f"{right} of {len(own)}",
+        "19 of 20",
+        right >= LEAST_RIGHT * len(own),
+    )
+
+
+def _none(what: str, found: Results) -> Figure:
+    which = ", ".join(f"{one['scenario']} {one['number']}" for one in found)
+    return Figure(what, len(found), f"{len(found)} {which}".strip(), "0", not found)
+
+
+def _seconds(results: Results) -> Figure:
+    seconds = median(one["seconds"] for one in results)
+    target = f"at most {MOST_SECONDS:.0f} s"
+    return Figure("median time of a turn", seconds, f"{seconds:.1f} s", target, seconds <= 8)
+
+
+def _calls(results: Results) -> str:
+    return f"{sum(one['model_calls'] for one in results)} for {len(results)} turns"
+
+
+def _repeated(results: Results) -> Results:
+    told: set[tuple[str, tuple[str, ...]]] = set()
+    found = []
+    for one in results:
+        sentences = (tuple(words_of(each)) for each in split_sentences(one["narration"]))
+        own = {(one["scenario"], each) for each in sentences if len(each) > 3}
+        found += [one] if own & told else []
+        told |= own
+    return found
+
+
+def _given_away(results: Results) -> Results:
+    """Return the turns whose text has most terms of a fact that no words before were about."""
+    asked: dict[str, list[str]] = {}
+    found = []
+    for one in results:
+        before = asked.setdefault(one["scenario"], [])
+        earlier, now = set(terms_of(" ".join(before))), set(terms_of(one["words"]))
+        told = set(terms_of(one["narration"]))
+        for fact in map(set, map(terms_of, one["kept"])):
+            if not fact & earlier and 2 * len(fact & told - now) >= len(fact - now):
+                found.append(one)
+        before.append(one["words"])
+    return found
 
 
 def readable(results: Sequence[dict[str, Any]], figures: Sequence[Figure]) -> str:
@@ -81,16 +122,16 @@ def readable(results: Sequence[dict[str, Any]], figures: Sequence[Figure]) -> st
     lines = ["# Worlds of the embedded model", "", "| figure | measured |", "|---|---|"]
     lines += [f"| {one.name} | {one.value} |" for one in figures]
     for one in results:
+        wrong = "; ".join(one["wrong"])
         lines += [
             "",
-            f"## {one['form']}, {one['scenario']}, turn {one['number']}",
+            f"## {one['scenario']}, turn {one['number']}",
+            "",
+            f"*Here: {', '.join(one['here']) or 'nobody'}{'. WRONG: ' + wrong if wrong else ''}*",
             "",
             f"**{one['words']}**",
             "",
-            *(f"- `{call}`" for call in one["calls"]),
-            f"- {'; '.join(one['wrong']) or 'the world is right'} ({one['status']})",
-            "",
-            one["narration"],
+            one["narration"] or f"({one['status']})",
         ]
     return "\n".join(lines) + "\n"
 

@@ -19,7 +19,6 @@ from agents.prompting.layer_sources import (
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.recalled import RECALLED_PASSAGES
 from agents.prompting.sandwich import LayerDeclaration, Source, Subject
-from agents.prompting.small_forms import SmallForm
 from explorer.descriptions import (
     things_here,
     told_conditions,
@@ -30,6 +29,7 @@ from explorer.descriptions import (
 from explorer.guidance_layers import HISTORY, LORE, TALK
 from explorer.setup import setup_for, title_of
 from explorer.setup_parts import TEXT_LIMIT
+from explorer.short_narration import SMALL_NARRATION
 from explorer.state import (
     LAST_HAPPENINGS,
     heard_of,
@@ -222,8 +222,6 @@ NARRATOR_LAYERS = (
     _now("HOW_TO_ANSWER", prompt_file("", minimal="explorer.reminder_minimal")),
 )
 
-_ABOUT_TOOLS = ("RULES_OF_TOOLS", "RULES_OF_DISCOVERY", "EXAMPLES")
-
 NARRATOR_AGENT = Agent(
     None,
     NARRATOR,
@@ -236,9 +234,7 @@ NARRATOR_AGENT = Agent(
     reasoning_effort="low",
     tools=TOOLS,
     # Without tools: the program decides the world (see explorer.without_tools).
-    small=SmallForm(
-        tuple(one for one in NARRATOR_LAYERS if one.name not in _ABOUT_TOOLS), output_tokens=300
-    ),
+    small=SMALL_NARRATION,
     # Five steps with tools, and then a last call that asks for none.
     most_steps=6,
     most_read=MOST_READ,

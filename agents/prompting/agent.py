@@ -5,7 +5,7 @@ from typing import Literal
 
 from agents.prompting.own_settings import NOTHING_SET, OwnSettings
 from agents.prompting.sandwich import LayerDeclaration
-from agents.prompting.small_forms import TEMPERATURE, SmallForm
+from agents.prompting.small_forms import SmallForm
 from agents.prompting.tools import Tool, ToolForm
 from sessions.models import Session
 
@@ -77,7 +77,7 @@ class Agent:
             layers=self.small.layers,
             tools=(),
             output_tokens=self.small.output_tokens,
-            temperature=TEMPERATURE,
+            temperature=self.small.temperature,
             has_small_form=True,
         )
 

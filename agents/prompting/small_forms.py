@@ -52,6 +52,7 @@ class SmallForm:
     grammar: Callable[[Attempt], str] = no_grammar
     faults: Callable[[Attempt, str], Sequence[str]] = no_faults
     most_tries: int = 2
+    temperature: float = TEMPERATURE
 
 
 def plain(name: str, source: Source, role: Role = "user") -> LayerDeclaration:

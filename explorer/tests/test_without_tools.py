@@ -23,7 +23,8 @@ INN, LANDING, MILL = "The Ferry Inn", "The Landing", "The Mill"
 @pytest.fixture
 def embedded(settings: Settings, provider: ScriptedProvider) -> ScriptedProvider:
     settings.LLM = provider.name = "embedded"
-    provider.fallback = lambda _request: "The water talks under the floor."
+    # So few words may be told in every turn.
+    provider.fallback = lambda _request: "The water talks."
     return provider
 
 

@@ -1,0 +1,287 @@
+"""The grammar that holds a short narration to the turn, and which texts are good.
+
+In English the grammar also says with which words sentences begin, what people do beside their
+speech, and how an answer begins that somebody keeps or does not know, because so small a model
+would have people die, strangers come in and secrets come out. In other languages only the shape is
+held.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sessions.stop_words import ENGLISH, STOP_WORDS
+from sessions.words import terms_of, words_of
+
+# How whoever speaks takes the words: tells a fact, keeps one, says what they want, does not
+# know, replies to words that ask nothing, is met, or only remarks on what happens.
+Answer = Literal["tells", "keeps", "wants", "knows not", "replies", "meets", "remarks"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the grammar of a turn is made of. `speaker` is the name of whoever speaks, with
+    `pronouns`, or "" if nobody is there.
+
+    `begins` says that a sentence about the place comes first, and `first_sight` is this sentence if
+    nobody has told the place yet. `things` are words for what is there. `names` may stand in
+    speech, and `narrated` outside of it. `told_lately` are the latest texts.
+    """
+
+    speaker: str
+    pronouns: str
+    answer: Answer
+    begins: bool
+    things: Sequence[str]
+    names: Sequence[str]
+    narrated: Sequence[str]
+    told_lately: str
+    first_sight: str = ""
+
+
+_AT = (
+    *("looks at", "glances at", "nods towards", "points to", "frowns at", "looks past"),
+    *("keeps an eye on", "turns away from", "listens to", "leans towards"),
+)
+_ALONE = (
+    *("smiles a little", "shrugs", "says nothing for a moment", "thinks for a moment", "sighs"),
+    *("hesitates", "takes a slow breath", "waits a moment", "looks up", "blinks", "looks down"),
+    *("speaks quietly", "does not look up", "nods slowly"),
+)
+_OF_ONES_OWN = (
+    *("wipes {} hands", "shakes {} head", "rubs {} eyes", "lowers {} voice", "folds {} hands"),
+    *("looks at {} own hands", "tilts {} head", "lifts {} chin", "clears {} throat"),
+)
+_POSSESSIVES = {"he": "his", "she": "her", "they": "their"}
+_OPENERS: dict[Answer, Sequence[str]] = {
+    "keeps": (
+        *("Why do you ask", "Not now", "Ask me later", "You ask a lot", "Some things are"),
+        *("Leave that", "I would rather not", "What is it to you", "Not here"),
+        *(
+            "That is nothing",
+            "I have nothing to say",
+            "Let us talk about",
+            "You had better not ask",
+        ),
+    ),
+    "knows not": (
+        *("I do not know", "I cannot tell you", "I wish I knew", "Nobody told me", "Who knows"),
+        *("I have asked myself", "That is hard to say", "I could not say", "How should I know"),
+    ),
+    "wants": (
+        *("I want to", "I only want to", "I have to", "I am here to", "I mean to"),
+        *("I would like to", "All I want is to", "I hope to", "I came to"),
+    ),
+    "meets": (
+        *(
+            "Who are you",
+            "I did not hear you",
+            "Have you come",
+            "What do you want",
+            "You startled me",
+        ),
+        *("Stay where you are", "So you have found me", "Come closer", "Speak quietly"),
+    ),
+    "replies": (
+        *(
+            "If you say so",
+            "That may be",
+            "You are kind to",
+            "Thank you",
+            "You think so",
+            "Perhaps",
+        ),
+        *("You see a lot", "I have to", "I only want to", "It is good of you to", "Believe me"),
+    ),
+    "remarks": (
+        *(
+            "What do you",
+            "Careful with",
+            "Leave",
+            "You should",
+            "Do you",
+            "I would not",
+            "Be careful",
+        ),
+        *(
+            "Have you",
+            "Why do you",
+            "Take your time",
+            "Mind the",
+            "I only want to",
+            "I still have to",
+        ),
+        *("You may", "Are you", "Tell me", "Do not", "Is that"),
+    ),
+}
+_SENSES = ("You see the", "You hear the", "You feel the", "You smell the", "You notice the")
+# No sentence says how a thing is, because it would often say the opposite of what was given.
+_DOES = (
+    *("feels", "feel", "smells", "smell", "sounds", "stands", "stand", "hangs"),
+    *("hang", "lies", "lie", "gives", "creaks", "drips", "burns", "rests", "trembles", "shines"),
+    *("tastes", "moves", "stirs", "sways", "catches", "throws", "waits", "fits", "leads"),
+)
+# What a small model lets happen that nobody told it of, and people it brings in.
+_UNGIVEN = frozenset(
+    {
+        *("dead", "died", "die", "dies", "kill", "killed", "kills", "blood", "breaks", "broke"),
+        *("broken", "fell", "falls", "vanished", "disappeared", "gone", "runs", "running", "ghost"),
+        *("someone", "somebody", "everyone", "everybody", "man", "woman", "men", "women", "people"),
+        *("voice", "voices", "figure", "figures", "crowd", "children", "child", "stranger"),
+        *("body", "scream", "screams", "boat", "ship"),
+    }
+)
+_NOUN_ENDS = (
+    r"[.,;:!?]|$| (?:of|that|who|which|where|on|in|with|under|over|and|to|for|from|by|at|is|are"
+    r"|stands?|hangs?|goes|beside|behind|before|above|without|through|until|will|has|half)\b"
+)
+_LETTERS, _LARGE = "a-z\u00df-\u00f6\u00f8-\u024f", "A-Z\u00c0-\u00d6\u00d8-\u00de"
+_SPOKEN = re.compile('"[^"]*"?|\u201c[^\u201d]*\u201d?|\u201e[^\u201c\u201d]*[\u201c\u201d]?')
+# The letters of the scripts that put blanks between words and full stops behind sentences.
+_SCRIPTS = (
+    "A-Za-z\u00c0-\u024f\u1e00-\u1eff",
+    "\u0400-\u052f",
+    "\u0370-\u03ff\u1f00-\u1fff",
+    "\u0531-\u0587",
+    "\u10d0-\u10ff",
+)
+# The most words of a text that may stand as they are in an example or an earlier text.
+_SAME_WORDS = 4
+
+
+def outside_of_speech(text: str) -> str:
+    return _SPOKEN.sub(" ", text)
+
+
+def speech_in(text: str) -> str:
+    return " ".join(_SPOKEN.findall(text))
+
+
+def things_in(*texts: str) -> list[str]:
+    """Return the words of these texts that look like nouns, by what follows them."""
+    found = (
+        word
+        for text in texts
+        for word in re.findall(rf"\b([a-z]{{3,}})(?={_NOUN_ENDS})", text)
+        if word not in STOP_WORDS[ENGLISH] and not word.endswith(("ly", "ing"))
+    )
+    return list(dict.fromkeys(found))
+
+
+def grammar_in_english(shape: Shape) -> str:
+    """Return the grammar (GBNF) of a text of two or three sentences."""
+    thing = _any_of(shape.things) or "w"
+    lines = [
+        f"root ::= {_root(shape)}",
+        f"thing ::= {thing}",
+        f'seen ::= ({_any_of(_SENSES)}) (" " w){{1,12}} "." | "The " thing " " ({_any_of(_DOES)}) '
+        '(" " w){1,12} "."',
+        f"act ::= {_acts(shape)}",
+        f"word ::= [{_LETTERS}]+ (['-] [{_LETTERS}]+)?",
+        f"w ::= {' | '.join(filter(None, ('word', _any_of(shape.narrated))))}",
+        f"said ::= {_said(shape)}",
+        'm ::= (" " | ", ") (word | "I" | "I\'" [a-z]+'
+        + "".join(f" | {names}" for names in [_any_of(shape.names)] if names)
+        + ")",
+    ]
+    return "\n".join(lines)
+
+
+def _root(shape: Shape) -> str:
+    first = _any_of([shape.first_sight]) if shape.first_sight else "seen"
+    if not shape.speaker:
+        return f'{first} " " seen'
+    speaks = f'{_any_of([shape.speaker])} " " act " \\"" said "\\""'
+    return f'{first} " " {speaks}' if shape.begins else speaks
+
+
+def grammar_of_script(shape: Shape, given: str) -> str:
+    """Return a grammar that holds only the shape of the text, in the letters of the script in which
+    most of `given` is written, or "" if this script is not known."""
+    script = max(_SCRIPTS, key=lambda one: len(re.findall(f"[{one}]", given)))
+    if 2 * len(re.findall(f"[{script}]", given)) < sum(map(str.isalpha, given)):
+        return ""
+    sign = f"[{script}0-9 ,;:'\u2019\u2013-]"
+    said = '"\\"" sign{4,110} [.?!\u2026] "\\""'
+    spoken = f'{_any_of([shape.speaker])} " " sentence " " said' if shape.speaker else ""
+    root = ' " " '.join(filter(None, ("sentence" if shape.begins else "", spoken or "sentence")))
+    return "\n".join(
+        (
+            f"root ::= {root}",
+            f"sign ::= {sign}",
+            "sentence ::= sign{8,110} [.!\u2026]",
+            f"said ::= {said}",
+        )
+    )
+
+
+def _acts(shape: Shape) -> str:
+    """Return small acts, but none of those that were told lately."""
+
+    own = _POSSESSIVES.get(shape.pronouns.split("/")[0].casefold(), "")
+    alone = (*_ALONE, *(act.format(own) for act in _OF_ONES_OWN if own))
+    at = f'({_any_of(_new(_AT, shape))}) (" you" | " the " thing)'
+    return f'({at} | {_any_of(_new(alone, shape))}) "."'
+
+
+def _new(texts: Sequence[str], shape: Shape) -> Sequence[str]:
+    """Return those of the texts that were not told lately, or all if none is left."""
+    return [one for one in texts if one not in shape.told_lately] or texts
+
+
+def _said(shape: Shape) -> str:
+    if openers := _OPENERS.get(shape.answer):
+        return f"({_any_of(_new(openers, shape))}) m{{0,14}} [.?]"
+    return f"[{_LARGE}] [{_LETTERS}]* (['-] [{_LETTERS}]+)? m{{1,18}} [.!]"
+
+
+def _any_of(texts: Iterable[str]) -> str:
+    return " | ".join(
+        '"' + one.replace("\\", "\\\\").replace('"', '\\"') + '"' for one in dict.fromkeys(texts)
+    )
+
+
+def faults_in(
+    text: str,
+    *,
+    given: str,
+    words: str,
+    absent: Iterable[str],
+    pronouns: Iterable[str],
+    facts: Sequence[str],
+    copied: Iterable[str],
+    earlier: Iterable[str],
+) -> list[str]:
+    """Return what is wrong with the text, in words that follow "The first answer". `given` is the
+    request; `absent` are the names of those who are not there, `pronouns` those of whoever is
+    there, `facts` what is to be told, and `copied` and `earlier` what must not be told again."""
+    told, outside = words_of(text), outside_of_speech(text)
+    named = set(re.findall(r"\w+", outside))
+    found = [f"names {one}" for one in absent if _own_words(one) & named]
+    if new := sorted((_UNGIVEN & set(told)) - set(words_of(given))):
+        found.append(f"tells of {', '.join(new)}")
+    there = {part.casefold() for one in pronouns for part in one.split("/")}
+    found += [
+        f"says {one}"
+        for one in ("he", "she")
+        if there and one not in there and one in words_of(outside)
+    ]
+    if facts and len(set(terms_of(text)) & set(terms_of(" ".join(facts)))) < 2:
+        found.append("leaves out what is known")
+    runs = _runs(told)
+    if runs & _runs(words_of(words)):
+        found.append("repeats the player's words")
+    if any(runs & _runs(words_of(one)) for one in copied):
+        found.append("copies an example")
+    if any(runs & _runs(words_of(one)) for one in earlier):
+        found.append("repeats what was told before")
+    return found
+
+
+def _own_words(name: str) -> set[str]:
+    return {one for one in name.split() if one[:1].isupper() and one != "The"}
+
+
+def _runs(words: Sequence[str]) -> set[tuple[str, ...]]:
+    return {tuple(words[at : at + _SAME_WORDS]) for at in range(len(words) - _SAME_WORDS + 1)}

@@ -1,0 +1,208 @@
+"""What the embedded model is given for a narration, and to what its text is held."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agents.providers.scripted import ScriptedProvider
+from explorer.ready import ready_scenarios
+from explorer.setup import Exploration
+from explorer.short_narration import (
+    Telling,
+    faults_of,
+    grammar_for,
+    told_place_and_people,
+    told_words,
+    whom_the_words_speak_to,
+)
+from explorer.state import world_of_setup
+from explorer.tests.playing import begin, play, scripted  # noqa: F401
+from world import changes
+from world.changes import MET, MOVED
+from world.conditions import BECAME, THING
+from world.state import World
+
+FERRY = next(one.setup for one in ready_scenarios() if one.name == "last-ferry")
+SKIFF = "Osk mended the skiff himself last night, by candle, and told nobody."
+
+
+def told(words: str = "", world: World | None = None, **fields: Any) -> Telling:
+    world = world_of_setup(FERRY) if world is None else world
+    name = whom_the_words_speak_to(words, world.present(), fields.pop("last", ""))
+    return Telling(FERRY, world, words, spoken_to=name, **fields)
+
+
+def after(*made: tuple[str, dict[str, Any]]) -> World:
+    world = world_of_setup(FERRY)
+    for kind, payload in made:
+        world = changes.apply(world, kind, payload)
+    return world
+
+
+def moved(to: str) -> tuple[str, dict[str, Any]]:
+    return MOVED, {"who": [FERRY.persona.name], "to": to, "ticks": 5, "narrative_time": ""}
+
+
+class TestFactsOfTheBeginning:
+    QUESTION = '"Osk, who mended the skiff?"'
+
+    def test_are_kept_at_the_first_question(self) -> None:
+        request = told_place_and_people(told(self.QUESTION))
+        assert SKIFF[:-1] not in request
+        assert "will not answer that yet" in request
+
+    @pytest.mark.parametrize(
+        "earned",
+        [
+            {"asked_before": ["Osk, what about the skiff?"]},
+            {"world": after((BECAME, {"person": "Osk Brandt", "condition": "arm broken"}))},
+            {"world": after((THING, {"name": "The skiff", "place": "The Ferry Inn"}))},
+        ],
+        ids=["asked again", "hurt", "found"],
+    )
+    def test_come_out_when_they_are_earned(self, earned: dict[str, Any]) -> None:
+        assert f"answers: {SKIFF[:-1]}" in told_place_and_people(told(self.QUESTION, **earned))
+
+    def test_are_not_earned_by_a_question_about_something_else(self) -> None:
+        asked = told(self.QUESTION, asked_before=["Osk, what do you charge for a bed?"])
+        assert asked.answer == ("keeps", ())
+
+    def test_what_was_learned_in_play_is_told_at_once(self) -> None:
+        fact = {"who": "Osk Brandt", "content": "The bell has a crack.", "source": "told"}
+        world = after((changes.LEARNED, fact))
+        answer, facts = told('"Osk, what of the bell?"', world).answer
+        assert (answer, [one.content for one in facts]) == ("tells", ["The bell has a crack."])
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ('"Osk, who lit that?"', "Osk Brandt"),
+        ("I ask the boy Ib about Osk.", "Ib"),
+        ("I look at Osk.", ""),
+        ("I ask him again.", "Ib"),
+        ('"Is anybody there?"', "Ib"),
+        ("I ask Runa about the wheel.", "Ib"),
+    ],
+)
+def test_whom_the_words_speak_to(words: str, name: str) -> None:
+    assert told(words, last="Ib").spoken_to == name
+
+
+def test_nobody_answers_where_nobody_is() -> None:
+    alone = after(moved("The Boathouse"))
+    assert told('"Hello?"', alone).spoken_to == ""
+    assert "Here: nobody." in told_place_and_people(told('"Hello?"', alone))
+
+
+@pytest.mark.parametrize(
+    ("words", "you"),
+    [
+        ("I take my coat.", "Now: You take your coat."),
+        ('I say: "I am Edda."', 'Now: You say: "I am Edda."'),
+        ('"I am Edda."', 'Now: You say: "I am Edda."'),
+        ("", "Now: You wait and watch."),
+    ],
+)
+def test_the_player_is_you_outside_of_speech(words: str, you: str) -> None:
+    assert told_words(told(words)) == you
+
+
+def test_only_whoever_speaks_is_described_and_nobody_hidden_is_named() -> None:
+    request = told_place_and_people(told('"Ib, whom do you wait for?"'))
+    assert "Here: Ib (he/him), the miller's boy" in request
+    assert "Also here: Osk Brandt." in request
+    assert "counts everything twice" not in request
+    there = told_place_and_people(told("I wait.", after(moved("The Landing"))))
+    assert "Marta" not in there
+    met = told("I look around.", after(moved("The Landing"), (MET, {"name": "Marta Quill"})))
+    assert "Now you meet Marta Quill" in told_place_and_people(replace(met, met="Marta Quill"))
+
+
+class TestGrammar:
+    def root(self, telling: Telling) -> str:
+        return grammar_for(telling).splitlines()[0]
+
+    def test_whoever_is_spoken_to_acts_and_speaks(self) -> None:
+        assert self.root(told('"Ib, why?"')).startswith('root ::= "Ib" " " act')
+
+    def test_where_nobody_is_nobody_speaks(self) -> None:
+        assert self.root(told("I wait.", after(moved("The Boathouse")))) == 'root ::= seen " " seen'
+
+    def test_a_place_is_first_seen_as_the_scenario_has_it(self) -> None:
+        arrived = told("I go there.", after(moved("The Landing")), is_new_place=True)
+        assert "Planks over black water" in self.root(arrived)
+        assert "Planks over black water" not in self.root(replace(arrived, is_new_place=False))
+
+    def test_no_absent_or_hidden_name_can_be_told(self) -> None:
+        lines = grammar_for(told("I wait.")).splitlines()
+        narrated = next(one for one in lines if one.startswith("w ::="))
+        assert "Osk" in narrated
+        assert "Runa" not in narrated
+        assert not any("Marta" in one for one in lines)
+
+    def test_an_act_or_opening_told_lately_is_not_told_again(self) -> None:
+        asked = told('"Osk, who mended the skiff?"')
+        lately = replace(asked, earlier=['Osk Brandt sighs. "Not now, and not here."'])
+        assert '"Not now"' in grammar_for(asked)
+        assert '"Not now"' not in grammar_for(lately)
+        assert '"sighs"' not in grammar_for(lately)
+
+    @pytest.mark.parametrize(
+        ("description", "letter"),
+        [
+            ("Ein Gasthaus am Fluss, in dem niemand schläft und die Fähre nicht kommt.", "A-Z"),
+            ("Трактир за рекой, где никто не спит.", "\u0400"),
+            ("川のほとりの宿屋。", ""),
+        ],
+    )
+    def test_other_languages_are_held_to_no_english_words(
+        self, description: str, letter: str
+    ) -> None:
+        setup = Exploration(description=description)
+        grammar = grammar_for(Telling(setup, world_of_setup(setup), ""))
+        assert bool(grammar) == bool(letter)
+        assert letter in grammar
+        assert "You see" not in grammar
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('The fire burns low. Ib sighs. "I only want to go."', ""),
+        ("Runa looks at you.", "names Runa Vass"),
+        ("Osk Brandt is dead.", "tells of dead"),
+        ("She looks at the fire.", "says she"),
+        ("You hold your hands to the fire.", "repeats the player's words"),
+        ("The chain hangs still.", "copies an example"),
+        ("The rain comes down on the roof.", "repeats what was told before"),
+    ],
+)
+def test_faults(text: str, fault: str) -> None:
+    earlier = ["The rain comes down on the roof."]
+    telling = told("I hold my hands to the fire.", earlier=earlier)
+    assert faults_of(telling, text) == ([fault] if fault else [])
+
+
+def test_a_text_that_leaves_out_what_was_earned_is_faulty() -> None:
+    asked = told('"Osk, who mended the skiff?"', asked_before=["The skiff, Osk?"])
+    assert faults_of(asked, 'Osk Brandt sighs. "It is late."') == ["leaves out what is known"]
+    assert not faults_of(asked, 'Osk Brandt sighs. "I mended it last night, by candle."')
+
+
+@pytest.mark.django_db
+def test_the_embedded_model_is_asked_in_this_form(scripted: ScriptedProvider) -> None:  # noqa: F811
+    scripted.name = "embedded"
+    chapter = begin()
+    scripted.enqueue('The bench stands by the wall. Osk sighs. "You may sit."')
+    play(chapter, "I sit down.")
+    scripted.enqueue('Osk shrugs. "Not now, if you please."')
+    play(chapter, '"Osk, how many lanterns had the ferry?"')
+    request = scripted.history[-1]
+    assert request.tools == ()
+    assert 'root ::= "Osk" " " act' in request.extra_body["grammar"]
+    last = request.messages[-1].content
+    assert "will not answer that yet" in last
+    assert "Before: You sit down." in last
+    assert "You may sit" not in last
