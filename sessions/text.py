@@ -124,11 +124,6 @@ def why_no_name(name: str) -> str:
     return ""
 
 
-def without_turning(name: str) -> str:
-    """Return the name without the marks that turn the direction of writing."""
-    return as_line(_TURNING.sub("", name))
-
-
 def is_blank(text: str) -> bool:
     """Return whether nothing in the text can be seen."""
     return all(map(_is_unseen, text))

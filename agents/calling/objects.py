@@ -3,7 +3,7 @@ by another call."""
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from agents.calling.calls import Reply, call_model
@@ -62,22 +62,18 @@ async def call_for_json(
     *,
     json_schema: Mapping[str, Any],
     watch: Watch,
-    check: Callable[[Payload], None] | None = None,
     job_id: uuid.UUID | None = None,
 ) -> Payload:
     """Return the object that the model wrote, after at most one repair.
 
     If the schema cut off a text, the text is shortened to its last complete word. What a small
-    model says twice in the object is left out once. `check` may raise InvalidReply for rules that
-    the shape cannot express. Raises NotInForm if the repair failed too or did not fit into the
-    window. Raises the errors of `call_model`.
+    model says twice in the object is left out once. Raises NotInForm if the repair failed too or
+    did not fit into the window. Raises the errors of `call_model`.
     """
     answers: list[str] = []
 
-    def check_all(payload: Payload) -> None:
+    def check(payload: Payload) -> None:
         check_payload(payload, shape)
-        if check is not None:
-            check(payload)
 
     async def ask(layers: Compose, *, is_last_try: bool) -> Payload:
         watch.show("")
@@ -87,7 +83,7 @@ async def call_for_json(
             answers.append(reply.text)
             form = form_of(agent)
             readings.append(
-                read_reply(reply.text, shape, check_all, form=form, is_last_try=is_last_try)
+                read_reply(reply.text, shape, check, form=form, is_last_try=is_last_try)
             )
 
         await call_model(

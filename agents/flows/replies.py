@@ -2,7 +2,6 @@
 
 import asyncio
 import contextvars
-import logging
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -45,8 +44,6 @@ from sessions.log_lines import current_ids, go_on_working_for
 from sessions.models import Attempt
 from sessions.unfinished_attempts import broken_attempt, running_attempt
 from sessions.world import room_for_changes, store_changes
-
-logger = logging.getLogger(__name__)
 
 # When a job ends, it waits at most this many seconds until the text so far of its reply is stored.
 _BREAKING_OFF_SECONDS = 5.0
