@@ -160,6 +160,14 @@ def world_of(attempt: Attempt) -> Any:
     return _fold(attempt.session, changes_that_count(attempt.session, attempt=attempt))
 
 
+def world_ahead(attempt: Attempt) -> Any:
+    """Return the world in which a prompt that is not stored yet would be answered: the present one,
+    with what the mode would change before the first step."""
+    mode = mode_of(attempt.session)
+    begun = (Change(kind=one.kind, payload=one.payload) for one in mode.begins(attempt))
+    return fold_world(world_of(attempt), begun, mode.apply_change)
+
+
 def chance_of(attempt: Attempt, name: str) -> random.Random:
     """Return a generator of random numbers. The numbers depend on the chapter's seed, the number of
     the attempt's turn, and the name."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from agents.modes import chance_of, world_now, world_of
+from agents.modes import chance_of, world_ahead, world_now, world_of
 from agents.prompting.sandwich import Subject
 from agents.prompting.tools import ProposedChange, ToolContext
 from explorer.setup import Exploration, PersonSetup
@@ -173,11 +173,14 @@ def _plain(sentence: str) -> str:
 
 def world_for(subject: Subject) -> World:
     """Return the world that a request is about: in an attempt, with the changes of its run. It is
-    folded once for all layers of the request."""
+    folded once for all layers of the request. A request that is only looked at is about the world
+    in which it would be answered."""
     world: World | None = subject.worked_out.get(_WORLD)
     if world is None:
         attempt = subject.attempt
-        world = world_of(attempt) if attempt else world_now(subject.chapter)
+        is_looked_at = attempt is not None and attempt._state.adding and subject.own_pieces
+        read = world_ahead if is_looked_at else world_of
+        world = read(attempt) if attempt else world_now(subject.chapter)
         subject.worked_out[_WORLD] = world
     return world
 

@@ -6,9 +6,13 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from agents.flows.composing import answer_to
 from agents.models import Job
+from agents.prompting.sandwich import Subject
 from agents.providers.exceptions import ProviderRefused
 from agents.providers.scripted import ScriptedProvider
+from explorer.narrator import words_of
+from explorer.state import world_for
 from explorer.tests.playing import TAVERN, begin, calls, events_of, move, play, wait, world_of
 from explorer.unseen import SIMULATION
 from sessions.models import Session
@@ -98,6 +102,18 @@ def test_a_prompt_to_a_place_that_nobody_knows_is_refused(embedded: ScriptedProv
     refused = assert_problem(go(chapter, "Atlantis"), 422, "invalid-input")
     assert "Atlantis" in refused["detail"]
     assert not chapter.attempts.exists()
+
+
+def test_a_request_that_is_looked_at_is_about_the_place_of_the_move(
+    embedded: ScriptedProvider,
+) -> None:
+    chapter = begin()
+    attempt = answer_to(chapter, None, "I go to the mill.")
+    looked_at = Subject(chapter, attempt=attempt, own_pieces=words_of(attempt))
+    assert world_for(looked_at).player_location == MILL
+    # What is read ahead has no words yet.
+    assert world_for(Subject(chapter, attempt=attempt)).player_location == INN
+    assert not chapter.changes.exists()
 
 
 def test_what_looks_like_a_call_is_never_run(embedded: ScriptedProvider) -> None:
