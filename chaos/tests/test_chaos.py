@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from chaos import __main__ as chaos_run
-from chaos.__main__ import Found, parse_options, play_until_met, print_found, run
+from chaos.__main__ import Found, parse_options, play_until_met, run
 from chaos.client import Client
 from chaos.driver import PATIENCE_SECONDS
 from chaos.journal import Journal, Violation
@@ -101,19 +101,6 @@ def test_the_short_form_is_of_every_kind() -> None:
     assert any(fault.repeats > 1 for fault in beside)
 
 
-def test_a_violation_is_printed_with_what_repeats_the_run(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    found = Found(seed=7, planned=3)
-    found.injected["kill-web"] = 2
-    found.add([Violation("no draft is lost", "chapter-1", "draft 4")], 2)
-    found.add([Violation("no draft is lost", "chapter-1", "draft 4")], 3)
-    print_found(found)
-    printed = capsys.readouterr().out
-    assert "seed 7, step 2: no draft is lost; chapter-1: draft 4" in printed
-    assert "1 violations" in printed
-
-
 def test_a_fault_that_met_nothing_comes_again_until_something_meets_it() -> None:
     planned = plan_faults(FAULTS, SEED)
     tried: list[Fault] = []
@@ -131,16 +118,6 @@ def test_a_fault_that_met_nothing_comes_again_until_something_meets_it() -> None
     # A fault without an effect is tried again with other random choices. The same choices would
     # have no effect again.
     assert len({fault.choices for fault in tried}) == len(tried) == 3 * FAULTS
-
-
-def test_the_same_seed_plays_the_same_again_also_what_met_nothing() -> None:
-    def play() -> list[Fault]:
-        outcomes = iter([False, False, True] * FAULTS)
-        return [
-            fault for fault, _ in play_until_met(plan_faults(FAULTS, 3), lambda _: next(outcomes))
-        ]
-
-    assert play() == play()
 
 
 @pytest.mark.parametrize(

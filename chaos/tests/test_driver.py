@@ -1,5 +1,7 @@
-"""Tests that a fault counts only if it really had an effect."""
+"""Tests that a fault counts only if it really had an effect, and that the client notices what is
+wrong while it plays."""
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
@@ -13,7 +15,7 @@ from chaos.journal import Journal, Key, Words
 from chaos.scenarios import Scenario
 from chaos.schedule import Fault
 from chaos.stack import Stack, was_killed
-from testing.http_calls import RunError, Server, StreamEvent
+from testing.http_calls import Server, StreamEvent
 from testing.program import open_processes
 from testing.session_data import Setup
 
@@ -32,8 +34,6 @@ class ScriptedClient(Client):
         super().__init__([Server("127.0.0.1", 1)], Journal())
         self._verb, self._answers = verb, list(answers)
         self.asked: list[str] = []
-        self.left: list[Key] = []
-        self.word_comes = True
 
     def create(self, *_: object) -> str:
         return ID
@@ -62,10 +62,6 @@ class ScriptedClient(Client):
     def prompt(self, key: Key, words: Words, *, streams: bool = False) -> Told:
         return self.send("POST", f"/api/session/{key[0]}/prompt")
 
-    def leave(self, key: Key, _words: Words) -> bool:
-        self.left.append(key)
-        return self.word_comes
-
 
 class ScriptedStack:
     def __init__(self, *, hits: bool = True, unmet: int = 0) -> None:
@@ -91,12 +87,6 @@ def is_met(
 @pytest.fixture(autouse=True)
 def _kill_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chaos.driver.LONGEST_FUSE", 0)
-
-
-def test_a_step_without_a_chapter_meets_nothing() -> None:
-    client = ScriptedClient("prompt")
-    client.create = lambda *_: ""  # type: ignore[method-assign]
-    assert not is_met("twice", client)
 
 
 @pytest.mark.parametrize("hits", [True, False])
@@ -130,174 +120,54 @@ def test_two_tabs_are_two_requests_that_were_answered(verb: str) -> None:
         assert not is_met("two-tabs", ScriptedClient(verb, answers))
 
 
-def test_words_that_another_tab_went_on_without_are_not_sent_for_ever() -> None:
-    aside = Told(409, {"detail": "This prompt was set aside, because play went on without it."})
-    client = ScriptedClient("prompt", [aside, aside])
-    driver = Driver(cast(Stack, ScriptedStack()), client, [SCENARIO])
-    for _ in range(2):
-        driver.step(Fault(1, "leave", 4))
-    assert len(set(client.left)) == 1
-    driver.step(Fault(2, "twice", 4))
-    driver.step(Fault(1, "leave", 4))
-    assert len(set(client.left)) == 2
-
-
 def test_a_stale_tab_that_overwrites_a_locked_setup_is_a_violation() -> None:
     client = ScriptedClient("end", [Told(200), Told(200)])
     is_met("two-tabs", client)
     assert [violation.rule for violation in client.violations] == ["a stale tab changes nothing"]
 
 
-class Forks(ScriptedClient):
-    """A client whose chapter has five prompts, so that it can be forked."""
+def test_two_forks_of_one_form_are_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    for share, value in (("REROLL", 0), ("FORK", 1), ("FOLLOW", 1)):
+        monkeypatch.setattr(f"chaos.driver.{share}_SHARE", value)
 
-    def __init__(self, verb: str, answers: Sequence[Told] = ()) -> None:
-        super().__init__(verb, answers)
-        self.keys: list[str] = []
-        self.read_ids: list[str] = []
+    class Forks(ScriptedClient):
+        def read(self, session_id: str) -> dict[str, Any]:
+            self.journal.setups.setdefault(session_id, Setup("", "", {}, {}))
+            return super().read(session_id) | {"prompt_index": 5}
 
-    def send(
-        self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None
-    ) -> Told:
-        self.keys.append((headers or {}).get("Idempotency-Key", ""))
-        return super().send(method, path, body)
-
-    def read(self, session_id: str) -> dict[str, Any]:
-        self.read_ids.append(session_id)
-        self.journal.setups.setdefault(session_id, Setup("", "", {}, {}))
-        return super().read(session_id) | {"prompt_index": 5}
-
-
-@pytest.fixture
-def _forks_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.driver.REROLL_SHARE", 0)
-    monkeypatch.setattr("chaos.driver.FORK_SHARE", 1)
-    monkeypatch.setattr("chaos.driver.FOLLOW_SHARE", 1)
-
-
-@pytest.mark.usefixtures("_forks_always")
-class TestForks:
-    def test_a_form_is_sent_again_until_it_was_answered_and_play_goes_on_in_the_fork(self) -> None:
-        made = Told(201, {"session_id": "fork-1"})
-        client = Forks("prompt", [NO_ANSWER, REFUSED, REFUSED, made])
-        driver = Driver(cast(Stack, ScriptedStack()), client, [SCENARIO])
-        assert not driver.step(Fault(1, "twice", 4))
-        assert client.journal.forks == {}
-        assert driver.step(Fault(1, "twice", 5))
-        assert client.asked == ["fork"] * 4
-        [(form, fork)] = client.journal.forks.items()
-        assert (form[0], fork) == (ID, "fork-1")
-        assert set(client.keys) == {form[1]}
-        assert client.violations == []
-        driver.step(Fault(2, "twice", 4))
-        assert client.read_ids[-1] == "fork-1"
-
-    def test_two_of_one_form_are_a_violation(self) -> None:
-        answers = [Told(201, {"session_id": f"fork-{number}"}) for number in (1, 2)]
-        client = Forks("prompt", answers)
-        assert is_met("twice", client)
-        assert [one.rule for one in client.violations] == ["a form sent again is one fork"]
-
-    def test_what_a_model_does_wrong_meets_no_fork(self) -> None:
-        client = Forks("prompt")
-        is_met("500", client)
-        assert client.asked == ["prompt"]
-
-
-class Choices(ScriptedClient):
-    """A client whose latest turn has two committed attempts and one that failed.
-
-    The second of the committed attempts is chosen.
-    """
-
-    def send(
-        self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None
-    ) -> Told:
-        self.asked.append(
-            f"{method} {path.rpartition('/')[2]} {body['attempt_id'] if body else ''}"
-        )
-        attempts = [
-            {"attempt_id": "a", "is_chosen": False, "status": "committed"},
-            {"attempt_id": "b", "is_chosen": True, "status": "committed"},
-            {"attempt_id": "c", "is_chosen": False, "status": "failed"},
-        ]
-        return Told(200, {"attempts": attempts})
-
-    def read(self, session_id: str) -> dict[str, Any]:
-        return super().read(session_id) | {"prompt_index": 5}
-
-
-def test_a_turn_is_made_to_go_by_another_of_its_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.driver.CHOICE_SHARE", 1)
-    monkeypatch.setattr("chaos.driver.FORK_SHARE", 0)
-    client = Choices("prompt")
-    for choices in range(8):
-        client.asked.clear()
-        before = client.journal.choices
-        driver = Driver(cast(Stack, ScriptedStack()), client, [SCENARIO])
-        monkeypatch.setattr("chaos.driver.REROLL_SHARE", 1)
-        driver.step(Fault(1, "kill-web", choices))
-        monkeypatch.setattr("chaos.driver.REROLL_SHARE", 0)
-        driver.step(Fault(1, "kill-web", choices))
-        reroll, turn, chosen = client.asked
-        assert reroll == "POST reroll "
-        assert turn == "GET 5 "
-        # The client chooses attempt a, because attempt b is chosen already and the failed attempt
-        # cannot be chosen.
-        assert (chosen, client.journal.choices - before) == ("POST choose a", 1)
+    client = Forks("prompt", [Told(201, {"session_id": f"fork-{number}"}) for number in (1, 2)])
+    assert is_met("twice", client)
+    assert [one.rule for one in client.violations] == ["a form sent again is one fork"]
 
 
 @pytest.mark.parametrize(
-    ("scenario", "agent"),
+    ("texts", "shown", "is_told"),
     [
-        (SCENARIO, 1),
-        (Scenario("any", has_numbered_agents=False), None),
+        (["I climb."], "I climb.", True),
+        (["I climb."], "I climb. I row.", False),
+        (["I climb.", "Keep off."], "I climb.\n\n*signal* Keep off.", True),
+        (["Keep off.", "I climb."], "I climb.\n\n*signal* Keep off.", False),
+        (["I climb.", "Keep away."], "I climb.\n\n*signal* Keep off.", False),
+        ([], "I climb.", False),
     ],
 )
-def test_a_fault_waits_for_a_character_where_characters_have_numbers(
-    scenario: Scenario, agent: int | None
+def test_a_stream_shows_the_texts_of_all_events(
+    monkeypatch: pytest.MonkeyPatch, texts: list[str], shown: str, is_told: bool
 ) -> None:
-    waited: list[object] = []
+    events = [{"event_id": text, "role": "agent", "text": text} for text in texts]
+    turn = {"prompt_index": 1, "events": events}
 
-    class Noting(ScriptedStack):
-        def queue_faults(self, *told: object) -> None:
-            waited.append(told[-1])
-
-    driver = Driver(cast(Stack, Noting()), ScriptedClient("prompt"), [scenario])
-    driver.step(Fault(1, "500", 4))
-    assert waited == [agent]
-
-
-@pytest.mark.parametrize("word_comes", [True, False])
-def test_leaving_is_met_where_a_word_came_before(word_comes: bool) -> None:
-    client = ScriptedClient("prompt")
-    client.word_comes = word_comes
-    assert is_met("leave", client) == word_comes
-
-
-def test_a_step_that_sends_no_prompt_is_played_and_cannot_be_left() -> None:
-    client = ScriptedClient("lock")
-    assert not is_met("leave", client)
-    assert client.asked == ["lock"]
-
-
-@pytest.mark.parametrize(
-    ("name", "is_kept", "was_left"),
-    [("token", True, True), ("turn", True, False), ("error", True, False), ("", False, False)],
-)
-def test_only_a_reply_that_was_being_written_can_be_left(
-    monkeypatch: pytest.MonkeyPatch, name: str, is_kept: bool, was_left: bool
-) -> None:
     def stream(*_: object, **__: object) -> Iterator[StreamEvent]:
-        if not name:
-            raise RunError("409")
-        yield StreamEvent(name, "{}", 0)
+        yield StreamEvent("token", json.dumps({"text": shown}), 0)
+        yield StreamEvent("turn", json.dumps(turn), 0)
 
     monkeypatch.setattr(client_module, "stream", stream)
     client = Client([Server("127.0.0.1", 1)], Journal())
-    key = (ID, "key-1")
-    assert client.leave(key, Words(1, "Beat 1.")) == was_left
-    assert (key in client.journal.kept) == is_kept
+    client.prompt((ID, "key-1"), Words(2, ""), streams=True)
+    found = {violation.rule for violation in client.violations}
+    assert ("streams show the reply" not in found) == is_told
+    reply = client.journal.answered[ID, "key-1"]
+    assert reply.events == tuple((text, text) for text in texts)
 
 
 @pytest.mark.parametrize("is_reaped", [True, False])

@@ -1,23 +1,18 @@
-"""Tests of a run over two web processes: where requests go, when a reply counts as stopped or
-followed, and what a run with another clock needs."""
+"""Tests of a run over two web processes: when a reply counts as stopped or followed."""
 
 import json
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chaos import client as client_module
 from chaos import elsewhere
-from chaos import stack as stack_module
-from chaos.__main__ import parse_options
 from chaos.client import Client
 from chaos.elsewhere import follow_elsewhere, stop_elsewhere
 from chaos.journal import Journal, Words
-from chaos.stack import Clock
-from testing.http_calls import Answer, RunError, Server, StreamEvent
+from testing.http_calls import Answer, Server, StreamEvent
 
 ID, KEY = "chapter-1", "key-1"
 ONE, OTHER = Server("127.0.0.1", 1), Server("127.0.0.1", 2)
@@ -70,13 +65,6 @@ def two_webs() -> Client:
     return Client([ONE, OTHER], Journal())
 
 
-def test_requests_go_to_both_processes_in_turn(program: Program) -> None:
-    client = two_webs()
-    for _ in range(4):
-        client.send("GET", f"/api/session/{ID}")
-    assert [port for port, _ in program.asked] == [1, 2, 1, 2]
-
-
 @pytest.mark.parametrize(("status", "is_met"), [(409, True), (201, False)])
 def test_a_reply_is_stopped_on_the_other_process(
     program: Program, status: int, is_met: bool
@@ -109,20 +97,3 @@ def test_a_reply_is_followed_on_the_other_process(
     [prompt] = [port for port, verb in program.asked if verb == "prompt"]
     [followed] = [port for port, verb in program.asked if verb == "stream"]
     assert {prompt, followed} == {1, 2}
-
-
-def test_another_clock_needs_servers_and_a_package(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        parse_options(["--clock-ahead=15"])
-    assert "needs --servers" in capsys.readouterr().err
-    assert parse_options(["--servers", "--clock-ahead=15"]).clock_ahead == 15
-    monkeypatch.setattr(stack_module, "LIBRARIES", tmp_path)
-    with pytest.raises(RunError, match="package `faketime`"):
-        Clock(15).variables()
-    library = tmp_path / "any-linux" / "faketime" / "libfaketimeMT.so.1"
-    library.parent.mkdir(parents=True)
-    library.touch()
-    variables = Clock(15).variables()
-    assert (variables["LD_PRELOAD"], variables["FAKETIME"]) == (str(library), "+15s")
