@@ -1,6 +1,6 @@
 """The scenario with which `python -m chaos` plays an exploration.
 
-The scripted model server does what the words have in brackets (`bench/world_replies.py`). With
+The scripted model server does what the words have in brackets (`testing/world_replies.py`). With
 `[perhaps]`, every other reply does nothing of it, so that another reply makes another world.
 """
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
-from bench.world_replies import ModelAnswer, answer_to, lessons_in
 from sessions.words import count_words
 from testing.session_data import Pair, RecordedSession, beat_text, reply_text
+from testing.world_replies import ModelAnswer, answer_to, lessons_in
 
 COLORS = ("red", "orange", "yellow", "green", "blue", "indigo", "violet")
 UNRECORDED_REPLY_WORDS = 70

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
-from bench.exploration import INN, LANDING, LINES, LOFT, MILL, SCENARIO, SECRET_MARK
-from bench.world_replies import ModelAnswer
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import expect_idle
 from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tests.browsing import SCREENSHOTS
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
+from testing.exploration import INN, LANDING, LINES, LOFT, MILL, SCENARIO, SECRET_MARK
 from testing.program import wait_until
+from testing.world_replies import ModelAnswer
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes, pytest.mark.each_run]
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from bench.exploration import INN, LANDING, MILL
 from explorer.tests.test_exploration_in_browser import begin, say
 from storyengine.tabs.tests.in_browser import browser as browser
 from storyengine.tabs.tests.in_browser import expect_idle
 from storyengine.tabs.tests.in_browser import page as page
 from storyengine.tests.running import ScriptedProgram, run_scripted_program
+from testing.exploration import INN, LANDING, MILL
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 

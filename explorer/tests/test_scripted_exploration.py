@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from agents.tests.replies import turn_delta
-from bench.exploration import (
+from storyengine.tests.running import ScriptedProgram, run_scripted_program
+from testing.exploration import (
     INN,
     LANDING,
     LINES,
@@ -21,7 +22,6 @@ from bench.exploration import (
     known_people,
     place_of,
 )
-from storyengine.tests.running import ScriptedProgram, run_scripted_program
 from testing.http_calls import StreamEvent, call, stream
 from testing.program import wait_until
 

@@ -1,7 +1,7 @@
 """A fixed exploration of twenty turns, and a client that plays it through the HTTP API.
 
 The player's words have what the fake model server's narrator shall do in brackets
-(`bench.world_replies`).
+(`testing.world_replies`).
 """
 
 from typing import Any
