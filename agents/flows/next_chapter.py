@@ -46,12 +46,16 @@ def begin_next(story_id: uuid.UUID) -> Session:
 @transaction.atomic
 def reset_and_hand_on(session_id: uuid.UUID) -> Session:
     """Reset the chapter. What the mode hands on to it from the chapter before is there again. One
-    that is in play from its beginning remembers the chapter before."""
+    that is in play from its beginning remembers the chapter before. The setup of a first chapter
+    stays if it is the chapter's world, from which the program writes the lock."""
+    setup = get_chapter(session_id).tab1.mode_setup
     chapter = reset_chapter(session_id)
     before, mode = chapter_before(chapter), find_mode(chapter.mode)
     if mode is not None and mode.hands_on_own and before is not None and before.mode == mode.name:
         _go_on_from(before, chapter)
     elif mode is not None:
+        if mode.lock_of is not None:
+            _store(chapter, mode_setup=setup)
         follow_setup(chapter, mode)
     return _begun(chapter)
 

@@ -90,6 +90,16 @@ class TestNextChapter:
         assert world_of(again) == before
         assert names_of(again) == ["Edda Linn", "Osk", "Ib", "Runa"]
 
+    def test_a_reset_of_a_first_chapter_keeps_its_scenario(self) -> None:
+        chapter = begin()
+        before = exploration_of(chapter), world_of(chapter)
+        again = reset_and_hand_on(chapter.pk)
+        assert (again.state, names_of(again)) == (
+            State.DRAFT_TAB1,
+            ["Edda Linn", "Osk", "Ib", "Runa"],
+        )
+        assert (exploration_of(again), world_of(again)) == before
+
     def test_a_copy_of_the_setup_keeps_the_world(self, following: Session) -> None:
         copy = copy_setup(following.pk)
         assert world_of(copy) == world_of(following)

@@ -40,6 +40,31 @@ def test_places_and_people_are_added_and_removed(client: Client, chapter: Sessio
     assert [(one.name, one.knowledge) for one in setup.people] == [("Somebody new", [])]
 
 
+def test_who_told_a_fact_can_be_changed_and_follows_a_new_name(
+    client: Client, chapter: Session
+) -> None:
+    for where in ("people", "people", "people/0/facts"):
+        press(client, chapter, where)
+    save_address = f"/chapters/{chapter.pk}/world/save"
+    fact = "setup.people.0.knowledge.0"
+    told = {f"{fact}.content": "It burned.", f"{fact}.source": "told"}
+    told[f"{fact}.source_character"] = "Somebody new 2"
+    assert f'name="{fact}.source_character"' in get_page(client, chapter, "world")
+    assert client.post(save_address, told).status_code == 302
+    assert client.post(save_address, {"setup.people.1.name": "Osk"}).status_code == 302
+    [known] = exploration_of(Session.objects.get()).people[0].knowledge
+    assert (known.source, known.source_character) == ("told", "Osk")
+
+
+def test_a_scenario_file_over_the_limit_is_refused_on_the_page(
+    client: Client, chapter: Session
+) -> None:
+    file = SimpleUploadedFile("scenario.json", b" " * 1_000_001)
+    answer = client.post(f"/modes/explorer/{chapter.pk}/scenario/import", {"file": file})
+    assert answer.status_code == 413
+    assert "Nothing was changed." in answer.content.decode()
+
+
 def test_what_is_gone_already_is_refused_and_changes_nothing(
     client: Client, chapter: Session
 ) -> None:
