@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from agents.calling.consent import check_host
-from agents.providers.model_lists import ask_names, ask_names_of_all
+from agents.providers.model_lists import Listing, ask_names, ask_names_of_all
 from agents.servers.addresses import PRESETS, Preset
 from agents.servers.changing import all_servers
 from agents.servers.choices import EMBEDDED, Server
@@ -24,13 +24,11 @@ class Found:
     models: tuple[str, ...]
 
 
-def names_at(server: Server) -> list[str] | None:
-    """Return the names of the server's models, or None if it does not tell them.
-
-    Raises ConsentMissing before anything is sent to a host that is not allowed.
-    """
+def names_at(server: Server) -> Listing:
+    """Ask the server for the names of its models. Raises ConsentMissing before anything is sent to
+    a host that is not allowed."""
     if server.name == EMBEDDED:
-        return None
+        return Listing()
     check_host(server.host)
     return asyncio.run(ask_names(server.address, key_for(server)))
 

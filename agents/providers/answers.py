@@ -38,6 +38,8 @@ _IN_PARTS = ("text", "thinking", "summary", "reasoning", "reasoning_content", "c
 # The beginnings of the kinds of parts with hidden reasoning.
 _THOUGHT_KINDS = ("think", "thought", "reason", "redacted")
 _SHOWN_OF_A_REFUSAL = 300
+# So many bytes of an answer are kept until anything of a reply is found in it.
+_MOST_UNREAD = 4_000
 # A shorter message of a stream may be the same as the end of the text by chance.
 _LEAST_REPEATED = 12
 
@@ -69,6 +71,7 @@ class Answer:
         self._calls = GatheredCalls() if has_tools else None
         self._ending: Ending | None = None
         self._has_pieces = False
+        self._unread = b""
         # The text as the server sent it, by which a whole message is known that repeats it.
         self._sent: list[str] = []
         self._has_reasoned = False
@@ -115,6 +118,14 @@ class Answer:
         if self._has_pieces:
             self._ending = self._ending or Ending.WHOLE
 
+    def note(self, data: bytes) -> None:
+        """Keep the beginning of the data, which is shown if nothing of a reply comes."""
+        if not self._has_pieces and len(self._unread) < _MOST_UNREAD:
+            self._unread += data[:_MOST_UNREAD]
+
+    def not_the_protocol(self) -> Failure:
+        return not_the_protocol(self._subject, read_words(self._unread).shown(self._secret))
+
     def rest(self) -> Sequence[StreamPart]:
         """Return the last parts of the answer, which were held back until now, because nothing
         follows them."""
@@ -125,7 +136,7 @@ class Answer:
         if self._ending is None and self.has_text:
             raise broken_off(self._subject)
         if self._ending is None:
-            raise dropped(self._subject) if self._has_pieces else not_the_protocol(self._subject)
+            raise dropped(self._subject) if self._has_pieces else self.not_the_protocol()
         if self._ending in FAILURES:
             raise self._failure_at_end(self._ending)
         if not self.has_text and not self.tool_calls:

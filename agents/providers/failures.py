@@ -101,13 +101,12 @@ def timed_out(subject: Subject, seconds: float, *, has_connected: bool) -> Failu
     return Failure(ProviderTimeout(message), is_passing=True)
 
 
-def not_the_protocol(subject: Subject) -> Failure:
-    return Failure(
-        UnusableReply(
-            f"{subject} did not answer in the OpenAI chat protocol. "
-            f"Check {subject.address_place}. {_USUAL_END}"
-        )
+def not_the_protocol(subject: Subject, said: str) -> Failure:
+    message = (
+        f"{subject} did not answer in the OpenAI chat protocol. "
+        f"Check {subject.address_place}. {_USUAL_END}"
     )
+    return Failure(UnusableReply(message, said=said))
 
 
 def refused_or_busy(

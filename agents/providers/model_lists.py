@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 import httpx2
 
-from agents.providers.bounds import READ_ERRORS, read_json
+from agents.providers.bounds import READ_ERRORS, parse, read_all
 from agents.providers.guard import check_real_calls_allowed
 from agents.providers.http_clients import build_http_client
+from agents.providers.server_words import read_words
 
 MOST_NAMES = 1_000
 LONGEST_NAME = 200
@@ -16,11 +19,17 @@ _LISTS = ("data", "models")
 _LARGEST_ANSWER = 4_000_000
 
 
-async def ask_names(base_url: str, api_key: str = "", *, seconds: float = 4.0) -> list[str] | None:
-    """Return the names of the server's models, or None if the server does not answer with a list.
+@dataclass(frozen=True)
+class Listing:
+    """The names of a server's models, or None if it did not answer with a list; and what it said
+    then."""
 
-    Names that are too long or not printable are left out.
-    """
+    names: list[str] | None = None
+    said: str = ""
+
+
+async def ask_names(base_url: str, api_key: str = "", *, seconds: float = 4.0) -> Listing:
+    """Ask the server for its models. Names that are too long or not printable are left out."""
     check_real_calls_allowed()
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     try:
@@ -30,11 +39,16 @@ async def ask_names(base_url: str, api_key: str = "", *, seconds: float = 4.0) -
             build_http_client(base_url, timeout) as client,
             client.stream("GET", f"{base_url.rstrip('/')}/models", headers=headers) as response,
         ):
-            if response.status_code != 200:
-                return None
-            return _names_in(await read_json(response, _LARGEST_ANSWER))
+            body = await read_all(response, _LARGEST_ANSWER)
     except (httpx2.InvalidURL, *READ_ERRORS):
-        return None
+        return Listing()
+    if response.status_code == 200:
+        with suppress(ValueError):
+            if (names := _names_in(parse(body))) is not None:
+                return Listing(names)
+    # What a server says of a wrong key may repeat the key.
+    said = "" if response.status_code == 401 else read_words(body).shown(api_key)
+    return Listing(said=said)
 
 
 async def ask_names_of_all(
@@ -42,7 +56,7 @@ async def ask_names_of_all(
 ) -> dict[str, list[str] | None]:
     """Ask several servers at the same time, without keys."""
     answers = await asyncio.gather(*(ask_names(one, seconds=seconds) for one in addresses))
-    return dict(zip(addresses, answers, strict=True))
+    return {address: one.names for address, one in zip(addresses, answers, strict=True)}
 
 
 def _names_in(answer: object) -> list[str] | None:

@@ -21,18 +21,18 @@ from agents.providers.base import (
     TakenOff,
 )
 from agents.providers.bounds import (
+    MOST_JSON,
     MOST_OF_A_REFUSAL,
     READ_ERRORS,
     TooMuch,
     is_packed,
+    parse,
     read_all,
-    read_json,
 )
 from agents.providers.exceptions import FieldRefused, ProviderRefused
 from agents.providers.failures import (
     Failure,
     broken_off,
-    not_the_protocol,
     overlong,
     packed,
     refused_or_busy,
@@ -186,7 +186,9 @@ class OpenAICompatibleProvider(Provider):
                     async for part in parts:
                         yield part
             else:
-                for part in answer.take_whole(await self._ask(request)):
+                body = await self._ask(request)
+                answer.note(body)
+                for part in answer.take_whole(parse(body)):
                     yield part
         except _CALL_ERRORS as error:
             # The error is not the cause, because its text could bring the request into a log.
@@ -229,13 +231,14 @@ class OpenAICompatibleProvider(Provider):
                 raise unfinished(self.subject, seconds, has_text=answer.has_text) from None
             raise
 
-    async def _ask(self, request: ModelRequest) -> object:
-        """Return the whole answer. The time limit is the same as for the first text of a stream."""
+    async def _ask(self, request: ModelRequest) -> bytes:
+        """Return the body of the whole answer. The time limit is the same as for the first text of
+        a stream."""
         async with (
             asyncio.timeout(self._time_outs.first_text),
             self._response_to(request, {"stream": False}) as response,
         ):
-            return await read_json(response)
+            return await read_all(response, MOST_JSON)
 
     @asynccontextmanager
     async def _response_to(
@@ -321,7 +324,7 @@ class OpenAICompatibleProvider(Provider):
                         f"{self.subject.key_place}."
                     )
                 )
-        return not_the_protocol(self.subject)
+        return answer.not_the_protocol()
 
     async def _client_of_this_loop(self) -> "_HeldClient":
         loop = asyncio.get_running_loop()

@@ -124,6 +124,7 @@ class StreamedReply:
         Some gateways answer a request for a stream with one JSON text. It is gathered, and read
         when it has come.
         """
+        self._answer.note(piece)
         if self._whole is None and not self._has_events and (begin := piece.lstrip(_BLANKS)):
             self._has_events = not begin.startswith((b"{", b"["))
             self._whole = None if self._has_events else []

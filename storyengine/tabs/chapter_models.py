@@ -25,6 +25,7 @@ from agents.facts.prices import price_of
 from agents.prompting.agent import Agent
 from agents.prompting.budget import output_limit
 from agents.prompting.own_settings import NOTHING_SET, OwnSettings
+from agents.providers.model_lists import Listing
 from agents.servers.changing import MODEL_CHAR_LIMIT
 from agents.servers.choices import ALL, EMBEDDED, Server, choice_of, refresh_choices
 from agents.servers.keys import KeysUnreadable
@@ -199,11 +200,16 @@ def _servers(roles: list[Role]) -> list[Server]:
 
 
 def _server_entry(server: Server, listed: str) -> dict[str, Any]:
-    names: list[str] = []
-    problem, is_listed = "", server.name == listed
+    listing, problem, is_listed = Listing(), "", server.name == listed
     if is_listed:
         try:
-            names = names_at(server) or []
+            listing = names_at(server)
         except (ConsentMissing, KeysUnreadable) as error:
             problem = str(error)
-    return {"server": server, "is_listed": is_listed, "names": names, "problem": problem}
+    return {
+        "server": server,
+        "is_listed": is_listed,
+        "names": listing.names or [],
+        "said": listing.said,
+        "problem": problem,
+    }

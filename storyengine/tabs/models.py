@@ -18,6 +18,7 @@ from agents.exceptions import ConsentMissing
 from agents.facts.prices import price_of
 from agents.modes import all_agents
 from agents.providers.base_urls import lacks_version
+from agents.providers.model_lists import Listing
 from agents.providers.windows import address_of
 from agents.servers.addresses import ADDRESS_CHAR_LIMIT, PRESETS
 from agents.servers.caps import Caps, caps_of_environment, present_caps, stored_caps
@@ -232,13 +233,13 @@ def _state_of_embedded() -> str:
 
 def _server_entry(server: Server, allowed: set[str], listed: str) -> dict[str, Any]:
     is_allowed = not server.host or server.host in allowed
-    names, is_silent = None, False
+    listing, is_silent = Listing(), False
     if listed == server.name and server.name != EMBEDDED and is_allowed:
         try:
-            names = names_at(server)
+            listing = names_at(server)
         except (ConsentMissing, KeysUnreadable):
-            names = None
-        is_silent = names is None
+            listing = Listing()
+        is_silent = listing.names is None
     return {
         "server": server,
         # The environment's address may have a user name and password in it.
@@ -248,7 +249,8 @@ def _server_entry(server: Server, allowed: set[str], listed: str) -> dict[str, A
         "state": _state_of_embedded() if server.name == EMBEDDED else "",
         "is_running": server.name == EMBEDDED and is_ready(read_embedded_server()),
         "is_allowed": is_allowed,
-        "names": names,
+        "names": listing.names,
+        "said": listing.said,
         "is_silent": is_silent,
         "may_lack_v1": is_silent and lacks_version(server.address),
         "key_source": "" if server.name == EMBEDDED else source_of_key(server),

@@ -231,6 +231,15 @@ class TestBrokenAnswers:
         assert isinstance(outcome.error, UnusableReply | ProviderUnreachable)
         assert str(outcome.error)
 
+    @pytest.mark.parametrize("streams_text", [True, False])
+    @pytest.mark.parametrize("page", ["{}", "<html><title>{}</title><p>Wait.</p></html>"])
+    def test_what_came_in_place_of_a_reply_is_shown(self, page: str, *, streams_text: bool) -> None:
+        said = page.format(f"Service {KEY} is waking up")
+        outcome = call(responds(200, said), request=replace(REQUEST, streams=streams_text))
+        assert isinstance(outcome.error, UnusableReply)
+        assert "waking up" in outcome.error.said
+        assert KEY not in outcome.error.said
+
     @pytest.mark.parametrize(
         "answer",
         [

@@ -21,7 +21,7 @@ from agents.exceptions import ConsentMissing
 from agents.models import ModelChoice, ModelServer
 from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR
 from agents.providers.connecting import is_refused
-from agents.providers.model_lists import ask_names
+from agents.providers.model_lists import Listing, ask_names
 from agents.providers.tests.model_server import model_server
 from agents.servers import choices
 from agents.servers.addresses import clean_address
@@ -140,7 +140,7 @@ class TestAddresses:
 
         monkeypatch.setattr(socket, "getaddrinfo", resolve)
         monkeypatch.setattr(socket.socket, "connect", connect)
-        assert asyncio.run(ask_names("http://metadata.example/v1")) is None
+        assert asyncio.run(ask_names("http://metadata.example/v1")) == Listing()
         assert tried == ["resolved"]
 
     def test_a_name_stays_with_its_address(self) -> None:
@@ -269,14 +269,23 @@ class TestKeys:
     @pytest.mark.usefixtures("calls_allowed")
     def test_no_redirect_takes_the_key_along(self) -> None:
         with model_server({"GET /v1/models": 302}) as running:
-            assert asyncio.run(ask_names(running.base_url, MARKED)) is None
+            assert asyncio.run(ask_names(running.base_url, MARKED)).names is None
         assert running.asked == ["GET /v1/models"]
+
+    @pytest.mark.usefixtures("calls_allowed")
+    def test_what_came_in_place_of_a_list_is_kept_without_the_key(self) -> None:
+        answer = {"error": {"message": f"No list for {MARKED} today"}}
+        with model_server({"GET /v1/models": answer}) as running:
+            listing = asyncio.run(ask_names(running.base_url, MARKED))
+        assert listing.names is None
+        assert listing.said.startswith("No list for")
+        assert MARKED not in listing.said
 
     @pytest.mark.usefixtures("calls_allowed")
     def test_a_list_of_models_is_bounded(self) -> None:
         entries = [{"id": "b"}, {"id": "a"}, {"id": "x" * 201}, {"id": "\x1b[31m"}, {"id": 3}, 4]
         with model_server({"GET /v1/models": {"data": entries}}) as running:
-            assert asyncio.run(ask_names(running.base_url)) == ["a", "b"]
+            assert asyncio.run(ask_names(running.base_url)).names == ["a", "b"]
 
     @pytest.mark.usefixtures("calls_allowed")
     @pytest.mark.parametrize(
@@ -284,4 +293,4 @@ class TestKeys:
     )
     def test_a_list_of_models_may_have_other_names(self, answer: Any) -> None:
         with model_server({"GET /v1/models": answer}) as running:
-            assert asyncio.run(ask_names(running.base_url)) == ["a", "b"]
+            assert asyncio.run(ask_names(running.base_url)).names == ["a", "b"]

@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from agents.calling.model_lists import Found
 from agents.models import ModelChoice, ModelServer
+from agents.providers.model_lists import Listing
 from agents.providers.scripted import ScriptedProvider
 from agents.servers.addresses import Preset
 from agents.servers.caps import Caps, stored_caps
@@ -60,7 +61,9 @@ def test_the_page_says_what_counts_without_the_choice(client: Client, settings: 
 def test_a_server_that_was_added_is_offered_for_all_agents(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storyengine.tabs.models.names_at", lambda _server: ["the-only-model"])
+    monkeypatch.setattr(
+        "storyengine.tabs.models.names_at", lambda _server: Listing(["the-only-model"])
+    )
     sent = {"title": "LM Studio", "address": "http://127.0.0.1:1234/v1"}
     page = client.post("/models/servers/add", sent, follow=True).content.decode()
     assert "LM Studio is added." in page
@@ -77,7 +80,7 @@ def test_a_server_that_was_added_is_offered_for_all_agents(
 def test_an_address_is_mended_or_its_fault_is_named(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storyengine.tabs.models.names_at", lambda _server: None)
+    monkeypatch.setattr("storyengine.tabs.models.names_at", lambda _: Listing(said="Wake me."))
     sent = {"title": "Ours", "address": " http://127.0.0.1:9/v1/chat/completions "}
     client.post("/models/servers/add", sent)
     assert ModelServer.objects.get().address == "http://127.0.0.1:9/v1"
@@ -90,6 +93,7 @@ def test_an_address_is_mended_or_its_fault_is_named(
     page = client.post("/models/servers/add", sent, follow=True).content.decode()
     assert 'value="http://127.0.0.1:9/v1"' in page
     assert "Its address may lack" in page
+    assert "Wake me." in page
 
 
 def test_the_choice_for_all_agents_is_tested_with_an_agent_that_goes_by_it(
