@@ -16,7 +16,8 @@ from agents.modes import agents_in
 from agents.prompting.agent import Agent
 from agents.prompting.own_settings import OwnSettings
 from agents.servers.changing import MODEL_CHAR_LIMIT
-from agents.servers.choices import EMBEDDED, choice_without_chapter, refresh_choices
+from agents.servers.choices import EMBEDDED, choice_of, choice_without_chapter, refresh_choices
+from agents.servers.refused_fields import forget_refused_fields
 from sessions.access import get_chapter, lock_chapter
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
@@ -44,13 +45,18 @@ def save_models(session_id: uuid.UUID, changes: Mapping[str, OwnSettings]) -> Se
         for key, own in changes.items():
             if key not in agents:
                 raise InvalidInput("This chapter has no agent with this name. Nothing was changed.")
-            fields = _checked(agents[key], own).as_stored()
+            own = _checked(agents[key], own)
+            fields = own.as_stored()
+            # What the server has refused may have been a value that is another one now.
+            choice = choice_of(replace(agents[key], own=own))
+            forget_refused_fields(choice.server.address, choice.model)
             stored.pop(key, None)
             if fields:
                 stored[key] = fields
         Session.objects.filter(pk=session_id).update(
             model_settings=stored, updated_at=timezone.now()
         )
+    refresh_choices()
     return get_chapter(session_id)
 
 

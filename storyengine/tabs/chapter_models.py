@@ -29,6 +29,7 @@ from agents.providers.model_lists import Listing
 from agents.servers.changing import MODEL_CHAR_LIMIT
 from agents.servers.choices import ALL, EMBEDDED, Server, choice_of, refresh_choices
 from agents.servers.keys import KeysUnreadable
+from agents.servers.refused_fields import refused_fields
 from agents.servers.roles import Role, role_with, roles_in
 from sessions.access import get_chapter, get_chapter_with_cast
 from sessions.exceptions import InvalidInput
@@ -149,6 +150,7 @@ def _page(
     tested: str = "",
     result: TestResult | None = None,
 ) -> dict[str, Any]:
+    refresh_choices()
     header = header_context(chapter, "models")
     roles = [_entry(role, tested, result) for role in roles_in(chapter, each=each)]
     servers = [_server_entry(one, listed) for one in _servers([one["role"] for one in roles])]
@@ -184,6 +186,7 @@ def _entry(role: Role, tested: str, result: TestResult | None) -> dict[str, Any]
         "is_unused": bool(own.model) and own.server != choice.server.name,
         "stop": "\n".join(stop.replace("\n", _LINE_BREAK) for stop in own.stop),
         "facts": facts,
+        "refused": sorted(refused_fields(choice.server.address, choice.model)),
         "limit": output_limit(replace(agent, own=NOTHING_SET), facts),
         "most_output": most_output_tokens(facts),
         "price": price_of(choice.model, choice.server.address),

@@ -15,6 +15,7 @@ from agents.providers.scripted import ScriptedProvider
 from agents.servers.addresses import Preset
 from agents.servers.caps import Caps, stored_caps
 from agents.servers.changing import choose_models
+from agents.servers.refused_fields import note_refused_fields
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 
@@ -353,6 +354,17 @@ class TestModelsOfAChapter:
         page = client.get(address.replace("/models", "/play")).content.decode()
         assert "plain on this machine" in page
         assert "unheard-of" not in page
+
+    def test_a_field_that_the_server_refused_is_named_until_another_value_is_set(
+        self, client: Client, address: str, settings: Settings
+    ) -> None:
+        settings.MODEL = "plain"
+        note_refused_fields(settings.OPENAI_BASE_URL, "plain", {"temperature"})
+        said = "The server has refused temperature, which is left out for a day"
+        assert said in client.get(address).content.decode()
+        answer = client.post(f"{address}/save", {"agent": "AGENT_9", "temperature": "0.4"})
+        assert answer.status_code == 302
+        assert said not in client.get(address).content.decode()
 
     def test_the_page_says_why_it_shows_no_list_of_models(
         self, client: Client, address: str, settings: Settings, tmp_path: Path
