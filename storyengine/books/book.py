@@ -66,8 +66,10 @@ class Book:
 
     @property
     def cast_line(self) -> str:
-        """The names of the cast as one line, or "" if there is nobody."""
-        return f"Cast: {', '.join(self.cast)}" if self.cast else ""
+        """The names of the cast as one line, or "" if there is nobody. Only a book that may be in
+        English has the English word before them."""
+        names = ", ".join(self.cast)
+        return f"Cast: {names}" if names and self.language in ("", "en") else names
 
 
 @dataclass(frozen=True)
