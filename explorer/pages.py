@@ -69,7 +69,7 @@ def _check_seen(request: HttpRequest, setup: Setup, **numbers: int) -> None:
             field = pattern.format(**numbers)
         except KeyError:
             continue
-        stored = _value_at(setup, field)
+        stored = str(_found(setup, field))
         shown = request.POST.get(f"setup.{field}", stored)
         if tidied(shown).strip() != tidied(stored).strip():
             raise InvalidInput(
@@ -78,11 +78,11 @@ def _check_seen(request: HttpRequest, setup: Setup, **numbers: int) -> None:
             )
 
 
-def _value_at(setup: Setup, field: str) -> str:
+def _found(setup: Setup, path: str) -> Any:
     found: Any = setup
-    for part in field.split("."):
+    for part in path.split("."):
         found = found[int(part)] if isinstance(found, list) else found[part]
-    return str(found)
+    return found
 
 
 def _save(session_id: uuid.UUID, change: Callable[[Setup], None]) -> None:
@@ -132,10 +132,6 @@ def _add_person(setup: Setup) -> None:
     setup["people"].append(PersonSetup(name=name).model_dump(mode="json"))
 
 
-def _remove_person(setup: Setup, person: int) -> None:
-    setup["people"].pop(person)
-
-
 def _be_person(setup: Setup, person: int) -> None:
     chosen = setup["people"][person]
     for one in setup["people"]:
@@ -147,62 +143,41 @@ def _be_oneself(setup: Setup) -> None:
         one["is_player"] = False
 
 
-def _add_fact(setup: Setup, person: int) -> None:
-    setup["people"][person]["knowledge"].append({"content": ""})
+def _adding(to: str, entry: Setup, anchor: str) -> Callable[..., HttpResponse]:
+    """Return a view that adds an entry to the list at this place of the setup."""
+
+    def add(setup: Setup, **numbers: int) -> None:
+        _found(setup, to.format(**numbers)).append(dict(entry))
+
+    return _changing(add, anchor)
 
 
-def _add_tie(setup: Setup, person: int) -> None:
-    setup["people"][person]["relationships"].append({"name": ""})
+def _removing(entry: str, anchor: str) -> Callable[..., HttpResponse]:
+    """Return a view that removes the entry at this place of the setup."""
 
+    def remove(setup: Setup, **numbers: int) -> None:
+        entries, _, number = entry.format(**numbers).rpartition(".")
+        _found(setup, entries).pop(int(number))
 
-def _remove_tie(setup: Setup, person: int, tie: int) -> None:
-    setup["people"][person]["relationships"].pop(tie)
-
-
-def _add_talk(setup: Setup) -> None:
-    setup["talk"].append({})
-
-
-def _remove_talk(setup: Setup, example: int) -> None:
-    setup["talk"].pop(example)
-
-
-def _add_lore(setup: Setup) -> None:
-    setup["lorebook"]["entries"].append({})
-
-
-def _remove_lore(setup: Setup, entry: int) -> None:
-    setup["lorebook"]["entries"].pop(entry)
-
-
-def _add_rule(setup: Setup) -> None:
-    setup["output_rules"].append({})
-
-
-def _remove_rule(setup: Setup, rule: int) -> None:
-    setup["output_rules"].pop(rule)
-
-
-def _remove_fact(setup: Setup, person: int, fact: int) -> None:
-    setup["people"][person]["knowledge"].pop(fact)
+    return _changing(remove, anchor)
 
 
 add_place = _changing(_add_place, "places")
 remove_place = _changing(_remove_place, "places")
 add_person = _changing(_add_person, "people")
-remove_person = _changing(_remove_person, "people")
+remove_person = _removing("people.{person}", "people")
 be_person = _changing(_be_person, "people")
 be_oneself = _changing(_be_oneself, "persona")
-add_talk = _changing(_add_talk, "talk")
-remove_talk = _changing(_remove_talk, "talk")
-add_lore = _changing(_add_lore, "lore")
-remove_lore = _changing(_remove_lore, "lore")
-add_rule = _changing(_add_rule, "rules")
-remove_rule = _changing(_remove_rule, "rules")
-add_tie = _changing(_add_tie, "people")
-remove_tie = _changing(_remove_tie, "people")
-add_fact = _changing(_add_fact, "people")
-remove_fact = _changing(_remove_fact, "people")
+add_fact = _adding("people.{person}.knowledge", {"content": ""}, "people")
+remove_fact = _removing("people.{person}.knowledge.{fact}", "people")
+add_tie = _adding("people.{person}.relationships", {"name": ""}, "people")
+remove_tie = _removing("people.{person}.relationships.{tie}", "people")
+add_talk = _adding("talk", {}, "talk")
+remove_talk = _removing("talk.{example}", "talk")
+add_lore = _adding("lorebook.entries", {}, "lore")
+remove_lore = _removing("lorebook.entries.{entry}", "lore")
+add_rule = _adding("output_rules", {}, "rules")
+remove_rule = _removing("output_rules.{rule}", "rules")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
