@@ -42,17 +42,14 @@ def lock_of(chapter: Session) -> dict[str, Any]:
             "themes": [],
             "rules_of_reality": [],
             "factions_or_powers": [],
-            # Where people are at the beginning is no canon, because they go elsewhere.
-            "key_lore": [
-                _described(f"{one.name} (at first at {one.location})", one.description, room)
-                for one in known
-            ],
+            "key_lore": [_described(one.name, one.description, room) for one in known],
             "safety_or_boundaries": [],
         },
         "chapter": {
             # A chapter that nobody has named is called as the first sentence.
             "premise": f"{title}. {setup.description}" if title else setup.description,
-            "location": world.player_location,
+            # Where anybody is comes from the world alone, because they go elsewhere.
+            "location": "",
             "time": world.narrative_time,
             "environment": places,
             "active_threats": [],

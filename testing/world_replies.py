@@ -21,7 +21,9 @@ _ACTION = re.compile(r"\[(go|wait|meet|tell) ([^\]]*)\]")
 _KNOWN_PLACE = re.compile(r'^(place-\d+)\. "([^"]*)"', re.MULTILINE)
 _PERSON = re.compile(r"^- (.+?):", re.MULTILINE)
 _AVAILABLE = re.compile(r"^AVAILABLE LOCATIONS: (.*)$", re.MULTILINE)
-_LORE_PERSON = re.compile(r"^- (.+?) \(at first at ", re.MULTILINE)
+_THERE = re.compile(
+    r"^What those who were there have learned already:\n((?:- .*\n?)+)", re.MULTILINE
+)
 _WORDS = "## PLAYERS_WORDS\n"
 _PERHAPS = "[perhaps]"
 _SURE = 0.9
@@ -59,9 +61,10 @@ def answer_to(body: Mapping[str, Any], *, acts: bool = True) -> ModelAnswer | No
 
 
 def lessons_in(prompt: str, number: str) -> dict[str, Any]:
-    """Return what the memory of an exploration has beside its own keys: everybody of the lock
+    """Return what the memory of an exploration has beside its own keys: everybody who was there
     learns something. Return nothing for the memory of another chapter."""
-    people = list(dict.fromkeys(_LORE_PERSON.findall(prompt)))
+    there = _THERE.search(prompt)
+    people = _PERSON.findall(there[1]) if there else []
     if "relationships:" not in prompt or not people:
         return {}
     lessons = [
