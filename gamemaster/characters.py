@@ -15,6 +15,7 @@ from agents.prompting.layer_sources import (
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.recalled import RECALLED_PASSAGES
 from agents.prompting.sandwich import LayerDeclaration, Subject
+from gamemaster.small_form import SMALL_FORM, beat_of
 from sessions.attempts import Writer
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
@@ -93,6 +94,7 @@ CHARACTERS = tuple(
         reasoning_effort="low",
         is_character=True,
         has_reply_rules=True,
+        small=SMALL_FORM,
     )
     for slot in SLOTS
 )
@@ -106,7 +108,7 @@ def answers(chapter: Session, actor: int | None) -> Writer:
 
 
 def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
-    return {"USER_PROMPT": [Piece(attempt.words)]}
+    return {"USER_PROMPT": [Piece(attempt.words)], "NOW": [beat_of(attempt)]}
 
 
 def headings(attempt: Attempt) -> list[str]:

@@ -13,6 +13,7 @@ _IN_WORDS = {
     "STRUCTURED_MEMORY": "the memory",
     "STRUCTURED_MEMORY_SO_FAR": "the memory so far",
     "RECENT_CONTEXT": "the latest prompts with their replies",
+    "LAST_BEATS": "the prompts before",
     "LATEST_TURNS": "the very last turns",
     "RECENT_CONTEXT_CHUNK": "the prompts to summarise",
     "RECALLED_PASSAGES": "earlier passages about the same",

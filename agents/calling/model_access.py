@@ -203,6 +203,13 @@ def as_asked(agent: Agent) -> Agent:
     return agent.in_small_form() if is_embedded else agent
 
 
+def heard_by_small_model(agents: Iterable[Agent]) -> str:
+    """Return how much the embedded model is told as the first of these agents that it has, in a
+    sentence for pages, or "" if none is asked in a small form."""
+    asked = map(as_asked, agents)
+    return next((one.small.hears for one in asked if one.small and one.has_small_form), "")
+
+
 def provider_label(agents: Sequence[Agent] | None = None) -> str:
     """Return the names of the models of these agents, or of all, and their place, as pages show
     them: "o4-mini at api.openai.com"."""

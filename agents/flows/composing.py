@@ -11,7 +11,7 @@ from agents.prompting.agent import Agent
 from agents.prompting.budget import read_weight_ahead, request_budget
 from agents.prompting.layers import Layer, Piece
 from agents.prompting.sandwich import Subject
-from sessions.exceptions import ChapterError
+from sessions.exceptions import ChapterError, InvalidInput
 from sessions.models import Attempt, Session
 
 
@@ -55,7 +55,17 @@ def answer_to(chapter: Session, agent_slot: int | None, words: str = "") -> Atte
     return Attempt(session=chapter, actor=writer.actor, agent=writer.agent, words=words)
 
 
-def compose_start(chapter: Session, agent_slot: int) -> list[Layer]:
+def addressed_next(chapter: Session) -> int | None:
+    """Return the member of the cast to whom the next prompt goes as far as is known: nobody, if
+    somebody answers a prompt to nobody, and else the character of the next panel."""
+    try:
+        who_answers(chapter, None)
+    except InvalidInput:
+        return chapter.next_agent_slot
+    return None
+
+
+def compose_start(chapter: Session, agent_slot: int | None) -> list[Layer]:
     """Compose the next request to this character without the user's words, because a model can read
     this start of the request into its cache."""
     attempt = answer_to(chapter, agent_slot)
@@ -67,11 +77,12 @@ def read_ahead(chapter: Session) -> None:
     """Compose the next request before the GM sends a prompt, so that the parts of the request are
     cached.
 
-    Nothing is composed if the mode refuses a prompt to the panel that comes next.
+    Nothing is composed if the mode refuses such a prompt.
     """
     with suppress(ChapterError):
-        compose_start(chapter, chapter.next_agent_slot)
-        agent = agent_of(answer_to(chapter, chapter.next_agent_slot))
+        addressed = addressed_next(chapter)
+        compose_start(chapter, addressed)
+        agent = agent_of(answer_to(chapter, addressed))
         read_weight_ahead(model_name(agent), agent.name)
 
 

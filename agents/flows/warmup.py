@@ -19,7 +19,7 @@ from django.db.models.signals import post_delete
 from django.dispatch import receiver
 
 from agents.calling.calls import warm_model
-from agents.flows.composing import answer_to, compose_start, writer_of
+from agents.flows.composing import addressed_next, answer_to, compose_start, writer_of
 from agents.models import Job
 from agents.modes import all_agents
 from agents.prompting.layers import Layer
@@ -40,7 +40,8 @@ class _Warming:
     """A warm-up. A process has at most one warm-up at a time."""
 
     session_id: uuid.UUID
-    agent_slot: int
+    # None for whoever answers a prompt that addresses nobody.
+    agent_slot: int | None
     task: "asyncio.Task[None]"
 
 
@@ -48,24 +49,26 @@ _warming: _Warming | None = None
 
 
 async def warm_next_reply(session_id: uuid.UUID) -> None:
-    """Warm up the model for the character whose panel comes next. Raises no error."""
+    """Warm up the model for whoever answers a prompt that addresses nobody, or else for the
+    character whose panel comes next. Raises no error."""
     if uses_embedded(all_agents()):
         with _losing_no_more_than_a_head_start():
-            await warm_reply(session_id, await in_database(_next_slot, session_id))
+            await warm_reply(session_id, await in_database(_addressed_next, session_id))
 
 
-def _next_slot(session_id: uuid.UUID) -> int:
-    """Return the slot of the panel that comes next. Raises WrongState if somebody acts without a
-    prompt before that."""
+def _addressed_next(session_id: uuid.UUID) -> int | None:
+    """Return whom the next prompt addresses. Raises WrongState if somebody acts without a prompt
+    before that."""
     chapter = get_chapter(session_id)
     live = (Job.Status.QUEUED, Job.Status.RUNNING)
     if chapter.jobs.filter(kind=Job.Kind.GO_ON, status__in=live).exists():
         raise WrongState("Somebody acts without a prompt first.")
-    return chapter.next_agent_slot
+    return addressed_next(chapter)
 
 
-async def warm_reply(session_id: uuid.UUID, agent_slot: int) -> None:
-    """Start to warm up the model for this character, and stop any other warm-up."""
+async def warm_reply(session_id: uuid.UUID, agent_slot: int | None) -> None:
+    """Start to warm up the model for this character, or for whoever answers a prompt to nobody, and
+    stop any other warm-up."""
     global _warming
     if not uses_embedded(all_agents()) or _is_warming(session_id, agent_slot):
         return
@@ -126,13 +129,13 @@ def _losing_no_more_than_a_head_start() -> Iterator[None]:
         logger.error("reading ahead met an error of the program:\n%s", traceback_of(error))
 
 
-async def _warm(session_id: uuid.UUID, agent_slot: int) -> None:
+async def _warm(session_id: uuid.UUID, agent_slot: int | None) -> None:
     with _losing_no_more_than_a_head_start():
         agent = await in_database(lambda: writer_of(answer_to(get_chapter(session_id), agent_slot)))
         await warm_model(agent, session_id, lambda: _compose_start(session_id, agent_slot))
 
 
-def _compose_start(session_id: uuid.UUID, agent_slot: int) -> Sequence[Layer]:
+def _compose_start(session_id: uuid.UUID, agent_slot: int | None) -> Sequence[Layer]:
     """Compose the start of the next request. Raises WrongState if no prompt can be sent now."""
     chapter = get_chapter(session_id)
     if chapter.state not in PLAYABLE or chapter.is_ending or chapter.turn_in_flight is not None:

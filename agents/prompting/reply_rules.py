@@ -38,6 +38,7 @@ _REPEATS_ITSELF = "repeats an earlier reply"
 # Two replies are compared by their runs of this many words. A reply repeats another one if at least
 # half of its runs stand in the other one.
 _RUN_WORDS = 3
+LONG_RUN_WORDS = 5
 
 _I = re.compile(r"\bI\b")
 _COLON = re.compile(r"[:\uff1a]\s")
@@ -81,6 +82,11 @@ def shared_terms(reply: str, prompt: str) -> int:
     return len(set(terms_of(reply)) & set(terms_of(prompt)))
 
 
+def says_again(reply: str, earlier: str) -> bool:
+    """Return whether the reply has a run of words of the earlier one that no chance explains."""
+    return bool(_runs_of(reply, LONG_RUN_WORDS) & _runs_of(earlier, LONG_RUN_WORDS))
+
+
 def has_speech(reply: str) -> bool:
     """Return whether the reply has words in quotation marks."""
     return bool(
@@ -117,9 +123,9 @@ def _repeats(reply: str, earlier: str) -> bool:
     return bool(runs) and 2 * len(runs & _runs_of(earlier)) >= len(runs)
 
 
-def _runs_of(text: str) -> set[tuple[str, ...]]:
+def _runs_of(text: str, length: int = _RUN_WORDS) -> set[tuple[str, ...]]:
     words = words_of(text)
-    return {tuple(words[at : at + _RUN_WORDS]) for at in range(len(words) - _RUN_WORDS + 1)}
+    return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
 
 
 def _is_english(*texts: str) -> bool:

@@ -44,7 +44,8 @@ class SmallForm:
     `grammar` returns the grammar (GBNF) of the answer to an attempt, or "" for none. `faults` says
     what is wrong with an answer, in words that follow "The first answer". A model is asked anew,
     one try after the other, until an answer has no fault, and at most `most_tries` times; the
-    answer with the fewest faults is taken.
+    answer with the fewest faults is taken. `hears` is one sentence by which the page of play says
+    how much the model is told.
     """
 
     layers: tuple[LayerDeclaration, ...]
@@ -53,6 +54,7 @@ class SmallForm:
     faults: Callable[[Attempt, str], Sequence[str]] = no_faults
     most_tries: int = 2
     temperature: float = TEMPERATURE
+    hears: str = ""
 
 
 def plain(name: str, source: Source, role: Role = "user") -> LayerDeclaration:

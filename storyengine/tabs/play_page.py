@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from agents.calling.consent import is_allowed, provider_host
-from agents.calling.model_access import is_on_its_way
+from agents.calling.model_access import heard_by_small_model, is_on_its_way
 from agents.flows.ending import Setback, find_setback
 from agents.flows.memory_calls import MemoryBehind, find_memory_behind
 from agents.flows.what_is_read import WhatIsRead, what_is_read
@@ -354,6 +354,7 @@ def play_context(page: PlayPage) -> dict[str, Any]:
         "submission_key": str(uuid.uuid4()),
         "warms": page.shape == "playing" and uses_embedded(agents_in(page.chapter)),
         "notice": read_model_notice(),
+        "heard": heard_by_small_model(agents_in(page.chapter)),
         "host": host,
         "is_allowed": is_allowed(host),
     }

@@ -114,8 +114,10 @@ async def stop(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 async def warm(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
     """Let the embedded model read the beginning of the next request in advance. A browser asks for
     this when the GM begins to type."""
-    slot = read_whole_number(request.POST.get("agent_slot", ""), "The agent")
-    await sync_to_async(_check_slot)(session_id, slot)
+    slot = None
+    if posted := request.POST.get("agent_slot", ""):
+        slot = read_whole_number(posted, "The agent")
+        await sync_to_async(_check_slot)(session_id, slot)
     await warm_reply(session_id, slot)
     return nothing_new()
 

@@ -13,11 +13,13 @@ from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
 from agents.flows import warmup
+from agents.flows.composing import addressed_next
 from agents.flows.ending import request_end
 from agents.flows.replies import start_prompt
 from agents.flows.tests.playing import reply_is_over
 from agents.flows.warmup import warm_reply
 from agents.models import AdmittedCall, LLMArtifact
+from agents.modes import begin_chapter
 from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database
 from sessions.chapters import delete_chapter, reset_chapter
@@ -89,12 +91,18 @@ def test_after_a_reply_the_next_character_s_prompt_is_read(
 
     async_to_sync(run)()
     reply, ahead = provider.history
-    assert reply.messages[0].content.startswith("You are Agent Orange")
-    assert ahead.messages[0].content.startswith("You are Agent Yellow")
+    assert "does Agent Orange do" in reply.messages[-1].content
+    assert "does Agent Yellow do" in ahead.messages[-1].content
     assert (ahead.max_output_tokens, Attempt.objects.latest("submitted_at").status) == (
         1,
         Attempt.Status.COMMITTED,
     )
+
+
+def test_where_a_prompt_to_nobody_is_answered_its_writer_is_the_next(chapter: Session) -> None:
+    assert addressed_next(chapter) == chapter.next_agent_slot
+    explored = begin_chapter(mode="explorer")
+    assert addressed_next(explored) is None
 
 
 def test_nothing_is_read_ahead_by_a_model_that_is_paid_for(

@@ -1,0 +1,114 @@
+"""The embedded model is asked for a character's reply by one plain question."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.flows.tests.playing import play, texts_of
+from agents.prompting.letters import Letters, letters_of
+from agents.providers.scripted import ScriptedProvider
+from gamemaster.small_form import told_of
+from sessions.models import Session
+from sessions.tests.factories import make_active_chapter
+
+ALPHABETS = {
+    "Latin": "AaBbZzÄäßÉéŁłŐőŞşÑñØø",
+    "Greek": "ΑαΆάΩωΊί",
+    "Cyrillic": "АаЁёЯяІіЇїЂђ",
+    "Armenian": "Աաֆ",
+    "Hebrew": "אבת",
+    "Arabic": "ابتپچی",
+    "Devanagari": "कखगाि्",
+    "Georgian": "აბჰ",
+    "Hangul": "가나힣",
+    "Han": "日本のテー語",
+}
+
+
+@pytest.fixture
+def chapter() -> Session:
+    return make_active_chapter(
+        agent_names={"1": "Mara Venn", "2": "Tom"},
+        agent_identity_text_by_slot={
+            "1": "Net mender, forty.\nVoice: dry.\nSecret: SHE-SOLD-THE-BOAT."
+        },
+        language="en",
+    )
+
+
+@pytest.mark.django_db
+class TestTheRequest:
+    @pytest.fixture(autouse=True)
+    def _is_embedded(self, provider: ScriptedProvider) -> None:
+        provider.name = "embedded"
+
+    def test_it_has_the_last_two_beats_that_the_character_witnessed_and_no_reply(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        for number in (1, 2, 3):
+            play(chapter, f"BEAT-{number} comes to you.", slot=number % 2 + 1)
+        play(chapter, "WHISPERED to you.", slot=2, witnesses=[2])
+        play(chapter, "You see the lamp. “Do you?” asks Tom.", slot=1)
+        *_, asked = provider.history[-1].messages
+        assert "BEAT-1" not in asked.content
+        assert "BEAT-2 comes to Mara Venn." in asked.content
+        assert "BEAT-3 comes to Tom." in asked.content
+        assert "WHISPERED" not in asked.content
+        assert "SHE-SOLD-THE-BOAT" not in asked.content
+        assert "Mara Venn: Net mender, forty. Voice: dry." in asked.content
+        assert "Now: Mara Venn see the lamp. “Do you?” asks Tom." in asked.content
+
+    def test_its_grammar_has_i_in_english_alone(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        play(chapter, "The lamp over the quay goes out, and it is dark in the house.")
+        assert '" I " act' in provider.history[-1].extra_body["grammar"]
+        Session.objects.update(language="de")
+        chapter.refresh_from_db()
+        play(chapter, "Das Licht geht aus.")
+        assert '" I " act' not in provider.history[-1].extra_body["grammar"]
+        assert provider.history[-1].messages[-1].content.endswith("Write all of it in German.")
+
+    def test_a_reply_that_says_again_what_was_said_is_asked_for_again(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        said = '"Who let the lamp go out?" I climb the stairs to the gallery with a match.'
+        new = '"Nobody asked me for oil." I turn the empty can over in my hands.'
+        provider.enqueue(said, said, new)
+        play(chapter, "The lamp goes out.")
+        play(chapter, "Tom looks at you.")
+        assert texts_of(chapter)[-1] == new
+
+
+@pytest.mark.parametrize(
+    ("beat", "told"),
+    [
+        ("You are late. Your hat is wet.", "Tom is late. Tom's hat is wet."),
+        ("What do you do?", "What does Tom do?"),
+        ('She asks: "Are you well?"', 'She asks: "Are you well?"'),
+    ],
+)
+def test_you_becomes_the_name_outside_of_quotation_marks(beat: str, told: str) -> None:
+    assert told_of(beat, "Tom") == told
+
+
+def letters(script: str) -> Letters:
+    found = letters_of([ALPHABETS[script]])
+    assert found is not None
+    return found
+
+
+@given(st.sampled_from(sorted(ALPHABETS)), st.data())
+def test_the_letters_of_a_script_hold_each_word_of_it(script: str, data: st.DataObject) -> None:
+    word = data.draw(st.text(ALPHABETS[script], min_size=1))
+    assert re.fullmatch(f"[{letters(script).within}]+", word)
+
+
+def test_no_script_has_the_letters_of_another() -> None:
+    for script in ALPHABETS:
+        others = "".join(text for name, text in ALPHABETS.items() if name != script)
+        assert not re.search(f"[{letters(script).within}]", others)
+    assert letters_of(["สวัสดี"]) is None
+    assert letters_of(["…!"]) is None
