@@ -132,13 +132,10 @@ def _keep(figures: Sequence[Figure], session: str) -> Path:
 
 
 def _describe_machine() -> dict[str, Any]:
-    cpus = Path("/proc/cpuinfo")
-    lines = cpus.read_text().splitlines() if cpus.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return {
-        "cpu": models[0] if models else platform.processor(),
         "cores": os.cpu_count(),
         "load": os.getloadavg(),
         "system": platform.platform(),
+        "processor": platform.processor(),
         "python": platform.python_version(),
     }

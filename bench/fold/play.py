@@ -190,11 +190,8 @@ class Player:
         that the prompt names."""
         for window in windows:
             for reader in self.story.readers:
-                named = None
-                if window == SMALL:
-                    named = self.chance.sample(
-                        self.story.subjects, min(_NAMED, len(self.story.subjects))
-                    )
+                count = min(_NAMED, len(self.story.subjects))
+                named = self.chance.sample(self.story.subjects, count) if window == SMALL else None
                 self.ask(reader, window, named=named)
         set_window(LARGE)
 
@@ -213,8 +210,8 @@ class Player:
         ruled = {one.subject for one in self.story.rulings if turn and one.after > turn}
         check_world(sections, self.story, covered, ruled, self.tally(LARGE))
 
-    def correct(self) -> bool:
-        """Correct a value that memory has. Return whether there was one to correct."""
+    def correct(self) -> None:
+        """Correct a value that memory has, if there is one that was stated before its end."""
         chapter = self.chapter
         covered = chapter.last_summarized_prompt_index
         world = self.story.known()
@@ -222,16 +219,9 @@ class Player:
         ruled = self.story.ruled
         for subject, known in world.items():
             is_state = subject.kind in (Kind.HOLDER, Kind.INJURY, Kind.PROMISE, Kind.PLACE)
-            readers = tuple(
-                one
-                for one, theirs in by_reader.items()
-                if subject in theirs and theirs[subject].now == known.now
-            )
-            latest = max(
-                theirs[subject].told[-1][0]
-                for theirs in (world, *by_reader.values())
-                if subject in theirs
-            )
+            whose = {one: theirs[subject] for one, theirs in by_reader.items() if subject in theirs}
+            readers = tuple(one for one, theirs in whose.items() if theirs.now == known.now)
+            latest = max(theirs.told[-1][0] for theirs in (known, *whose.values()))
             if not is_state or subject in ruled or latest > covered or not readers:
                 continue
             new = next(one for one in subject.values if one != known.now)
@@ -246,11 +236,9 @@ class Player:
             if not (replaces := next(offered, "")):
                 continue
             write_correction(chapter.pk, replaces=replaces, canon=f"{subject.key}: {new}")
-            self.story.rulings.append(
-                Ruling(chapter.prompt_index, subject, known.now, new, readers)
-            )
-            return True
-        return False
+            ruling = Ruling(chapter.prompt_index, subject, known.now, new, readers)
+            self.story.rulings.append(ruling)
+            return
 
     def fork(self, number: int, seed: int) -> "Player":
         """Fork the chapter after this turn. Return a player of the fork, with a story of its
@@ -270,9 +258,7 @@ class Player:
             chapter_text="A storm is coming, and everybody has something to hide.",
             selected_agent_slots=list(self.story.readers),
             agent_names=names,
-            agent_identity_text_by_slot={
-                slot: f"{name} is stubborn." for slot, name in names.items()
-            },
+            agent_identity_text_by_slot={one: f"{n} is stubborn." for one, n in names.items()},
         )
         save_setup(chapter.pk, change)
         request_lock(chapter.pk)
