@@ -1,14 +1,14 @@
-"""Builds chapters with more events than Tab 2 shows, and counts the SQL queries of their pages.
+"""Builds chapters with more events than Tab 2 shows.
 
 This is a separate program (python -m testing.tab2_chapters 100 1000), because it needs Django's
-settings. It prints a JSON list of {"events", "path", "queries"}.
+settings. It prints a JSON list of the paths of their pages.
 """
 
 import json
 import os
 import sys
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import django
 
@@ -26,14 +26,7 @@ CHUNK = 7
 def main(sizes: list[int]) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "storyengine.settings")
     django.setup()
-    built = [(size, f"/chapters/{build_chapter(size).pk}/play") for size in sizes]
-    # The queries of the first visit do not count, because it fills the caches of templates and of
-    # memory.
-    for _size, path in built:
-        count_queries(path)
-    print(json.dumps([
-        {"events": size, "path": path, "queries": count_queries(path)} for size, path in built
-    ]))  # fmt: skip
+    print(json.dumps([f"/chapters/{build_chapter(size).pk}/play" for size in sizes]))
 
 
 def build_chapter(events: int) -> "Session":
@@ -145,23 +138,6 @@ def _add_memory(chapter: "Session", covered: int, begun: datetime) -> None:
         )
         for first, last, payload in blocks
     )
-
-
-def count_queries(path: str, *, status: int = 200) -> int:
-    from django.db import connection
-    from django.test import Client
-    from django.test.utils import CaptureQueriesContext
-
-    from agents.running import database
-
-    # If `database_threads` is None, code that usually runs in other threads uses this connection,
-    # so that its queries are counted.
-    database.database_threads = None
-    with CaptureQueriesContext(connection) as captured:
-        answer: Any = Client(SERVER_NAME="localhost").get(path)
-    if answer.status_code != status:
-        raise SystemExit(f"GET {path}: {answer.status_code}")
-    return len(captured)
 
 
 def _event_text(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Measures how much the program carries on this machine (`make bench LOAD=1`).
+"""Measures how many replies the program streams at once on this machine (`make bench LOAD=1`).
 
 The program runs on SQLite and a broker in a folder, or with --servers on a PostgreSQL and a Redis
 of its own. The client and the model server run on the same machine as the program.
@@ -7,52 +7,38 @@ of its own. The client and the model server run on the same machine as the progr
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 from bench.harness import SCRIPTED, Figure, measure
-from bench.load.pages import EVENTS, measure_pages
-from bench.load.stack import LoadStack, open_load_stack
+from bench.load.stack import open_load_stack
 from bench.load.streams import TARGETS, measure_streams
 from testing.program import Processes
 
-PARTS = ("pages", *(f"streams-{pace}" for pace in TARGETS))
+PARTS = {f"streams-{pace}": pace for pace in TARGETS}
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__)
     parser.add_argument("--servers", action="store_true", help="on PostgreSQL and Redis")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--steady", type=float, default=10.0, help="seconds of each try of streams")
+    parser.add_argument("--steady", type=float, default=10.0, help="seconds of each try")
     parser.add_argument("--scale", type=float, default=1.0, help="a tenth shows that all parts run")
     return parser.parse_args(arguments)
 
 
-def parts_of(options: argparse.Namespace) -> dict[str, Callable[[LoadStack], Iterable[Figure]]]:
-    scale = options.scale
-    return {
-        "pages": partial(measure_pages, events=max(20, round(EVENTS * scale))),
-        **{
-            f"streams-{pace}": partial(
-                measure_streams, pace=pace, steady=options.steady, scale=scale
-            )
-            for pace in TARGETS
-        },
-    }
-
-
-def play(options: argparse.Namespace, part: str, processes: Processes) -> Iterator[Figure]:
+def play(options: argparse.Namespace, pace: int, processes: Processes) -> Iterator[Figure]:
     with open_load_stack(processes, with_servers=options.servers) as stack:
-        for figure in parts_of(options)[part](stack):
-            yield replace(figure, value=f"{figure.value} [load {os.getloadavg()[0]:.1f}]")
+        figure = measure_streams(stack, pace, steady=options.steady, scale=options.scale)
+        yield replace(figure, value=f"{figure.value} [load {os.getloadavg()[0]:.1f}]")
 
 
 def main(options: argparse.Namespace) -> int:
     where = "PostgreSQL and Redis" if options.servers else "embedded stack"
     # Each part starts a new program, whose caches are empty.
     return max(
-        measure(partial(play, options, part), what=f"{part}, {where}", environment=SCRIPTED)
+        measure(partial(play, options, PARTS[part]), what=f"{part}, {where}", environment=SCRIPTED)
         for part in options.parts
     )
 

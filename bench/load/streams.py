@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import uvloop
@@ -21,9 +21,7 @@ STEPS = (0.25, 0.5, 0.75, 1.0, 1.25)
 _MARK = re.compile(r"Turn \S+ of the load\.")
 
 
-def measure_streams(
-    stack: LoadStack, pace: int, *, steady: float, scale: float = 1.0
-) -> Iterator[Figure]:
+def measure_streams(stack: LoadStack, pace: int, *, steady: float, scale: float = 1.0) -> Figure:
     reply_seconds = FIRST_TOKEN_MS / 1_000 + REPLY_WORDS / pace
     stack.set_pace(pace)
     target = max(4, round(TARGETS[pace] * scale))
@@ -42,7 +40,7 @@ def measure_streams(
         best = streams
     name = f"Streams at once at {pace} tokens a second, p95 of the added delay under 100 ms"
     shown = f"{best} ({'; '.join(tried)})"
-    yield Figure(name, best, shown, f"at least {target}", best >= target)
+    return Figure(name, best, shown, f"at least {target}", best >= target)
 
 
 def added_delays(turns: Sequence[StreamedTurn], calls: Sequence[dict[str, Any]]) -> list[float]:

@@ -5,9 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from bench.load.chapters import pages, to_play
+from bench.load.chapters import to_play
 from bench.load.client import StreamedTurn
-from bench.load.pages import page_figure
 from bench.load.scale import figures_of
 from bench.load.streams import added_delays, percentile
 from sessions.access import get_chapter
@@ -17,13 +16,6 @@ from sessions.access import get_chapter
 def test_chapters_are_built_with_different_numbers_of_prompts() -> None:
     chapters = [get_chapter(UUID(one)) for one in to_play(8)]
     assert [one.prompt_index for one in chapters] == [8, 9, 10, 11, 12, 13, 14, 8]
-
-
-@pytest.mark.django_db
-def test_the_pages_of_a_long_chapter_answer() -> None:
-    found = pages(40)
-    assert [status for _, _, status, _ in found].count(204) == 2
-    assert all(queries <= 2 for _, _, status, queries in found if status == 204)
 
 
 def test_the_model_servers_own_time_is_taken_off() -> None:
@@ -40,13 +32,6 @@ def test_the_95th_percentile_is_one_of_the_values() -> None:
     assert percentile(range(1, 101), 95) == 95
     assert percentile([3.0], 95) == 3.0
     assert percentile([], 95) == math.inf
-
-
-def test_a_slow_page_and_a_poll_with_many_queries_are_missed() -> None:
-    assert page_figure("Tab 2", 200, 14, [50.0, 99.0]).passed
-    assert not page_figure("Tab 2", 200, 14, [50.0, 101.0]).passed
-    assert page_figure("poll", 204, 2, [4.0, 4.0, 40.0]).passed
-    assert not page_figure("poll", 204, 3, [4.0]).passed
 
 
 def test_the_other_window_may_wait_twice_as_long() -> None:

@@ -295,7 +295,7 @@ class TestOlder:
         """Return the id of a chapter with 200 prompts, of which Tab 2 shows about 50 at first."""
         command = [sys.executable, "-m", "testing.tab2_chapters", "400"]
         [built] = json.loads(program.processes.run("a long chapter", command).splitlines()[-1])
-        return str(built["path"]).split("/")[2]
+        return str(built).split("/")[2]
 
     def test_they_come_on_scrolling_up_and_stay_when_play_goes_on(
         self, page: Page, program: ScriptedProgram, long: str
