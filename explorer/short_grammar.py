@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sessions.stop_words import ENGLISH, STOP_WORDS
-from sessions.words import terms_of, words_of
+from sessions.words import words_of
 
-# How whoever speaks takes the words: tells a fact, keeps one, says what they want, does not
-# know, replies to words that ask nothing, is met, or only remarks on what happens.
-Answer = Literal["tells", "keeps", "wants", "knows not", "replies", "meets", "remarks"]
+# How the speaker takes the words: tells a fact, keeps one, has told it already, says what he or she
+# wants, does not know, replies to words that ask nothing, is met, or only remarks on the turn.
+Answer = Literal["tells", "keeps", "wants", "knows not", "has told", "replies", "meets", "remarks"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Shape:
 
     `begins` says that a sentence about the place comes first, and `first_sight` is this sentence if
     nobody has told the place yet. `things` are words for what is there. `names` may stand in
-    speech, and `narrated` outside of it. `told_lately` are the latest texts.
+    speech, and `narrated` outside of it. `told_lately` are the latest texts. `fact` is what the
+    speaker tells, in the words in which the world has it: so small a model turns a fact around.
     """
 
     speaker: str
@@ -38,6 +39,14 @@ class Shape:
     narrated: Sequence[str]
     told_lately: str
     first_sight: str = ""
+    fact: str = ""
+
+    @property
+    def tells(self) -> str:
+        """The sentence that tells the fact."""
+        subject = self.pronouns.split("/")[0].casefold()
+        who = subject if subject in _POSSESSIVES else self.speaker
+        return f"{who[:1].upper()}{who[1:]} {'tell' if who == 'they' else 'tells'} you: {self.fact}"
 
 
 _AT = (
@@ -73,15 +82,13 @@ _OPENERS: dict[Answer, Sequence[str]] = {
         *("I want to", "I only want to", "I have to", "I am here to", "I mean to"),
         *("I would like to", "All I want is to", "I hope to", "I came to"),
     ),
+    "has told": (
+        *("I have told you all", "You have heard it from me", "There is no more to say"),
+        *("You know that already", "I said so before"),
+    ),
     "meets": (
-        *(
-            "Who are you",
-            "I did not hear you",
-            "Have you come",
-            "What do you want",
-            "You startled me",
-        ),
-        *("Stay where you are", "So you have found me", "Come closer", "Speak quietly"),
+        *("Who are you", "What do you want", "You startled me", "Stay where you are"),
+        *("So you have found me", "Come closer", "Speak quietly"),
     ),
     "replies": (
         *(
@@ -112,7 +119,7 @@ _OPENERS: dict[Answer, Sequence[str]] = {
             "I only want to",
             "I still have to",
         ),
-        *("You may", "Are you", "Tell me", "Do not", "Is that"),
+        *("You may", "Tell me", "Is that"),
     ),
 }
 _SENSES = ("You see the", "You hear the", "You feel the", "You smell the", "You notice the")
@@ -191,8 +198,9 @@ def grammar_in_english(shape: Shape) -> str:
 def _root(shape: Shape) -> str:
     first = _any_of([shape.first_sight]) if shape.first_sight else "seen"
     if not shape.speaker:
-        return f'{first} " " seen'
-    speaks = f'{_any_of([shape.speaker])} " " act " \\"" said "\\""'
+        return first if shape.first_sight else 'seen " " seen'
+    says = _any_of([f" {shape.tells}"]) if shape.fact else '" \\"" said "\\""'
+    speaks = f'{_any_of([shape.speaker])} " " act {says}'
     return f'{first} " " {speaks}' if shape.begins else speaks
 
 
@@ -249,13 +257,12 @@ def faults_in(
     words: str,
     absent: Iterable[str],
     pronouns: Iterable[str],
-    facts: Sequence[str],
     copied: Iterable[str],
     earlier: Iterable[str],
 ) -> list[str]:
     """Return what is wrong with the text, in words that follow "The first answer". `given` is the
     request; `absent` are the names of those who are not there, `pronouns` those of whoever is
-    there, `facts` what is to be told, and `copied` and `earlier` what must not be told again."""
+    there, and `copied` and `earlier` are what must not be told again."""
     told, outside = words_of(text), outside_of_speech(text)
     named = set(re.findall(r"\w+", outside))
     found = [f"names {one}" for one in absent if _own_words(one) & named]
@@ -267,8 +274,6 @@ def faults_in(
         for one in ("he", "she")
         if there and one not in there and one in words_of(outside)
     ]
-    if facts and len(set(terms_of(text)) & set(terms_of(" ".join(facts)))) < 2:
-        found.append("leaves out what is known")
     runs = _runs(told)
     if runs & _runs(words_of(words)):
         found.append("repeats the player's words")

@@ -110,8 +110,9 @@ class Telling:
             asked = {fact for words in self.asked_before for fact in facts_about(one, words)}
             found = " ".join(told_thing(thing) for thing in things_here(self.world))
             earned = asked | set(facts_about(one, found)) | set(about if one.conditions else ())
-            told = [fact for fact in about if fact in earned or not fact.is_kept]
-            return ("tells", told[-1:]) if told else ("keeps", ())
+            known = [fact for fact in about if fact in earned or not fact.is_kept]
+            new = [fact for fact in known if fact.content not in "\n".join(self.earlier)]
+            return ("tells", new[-1:]) if new else ("has told" if known else "keeps", ())
         if not _ASKS.search(self.words):
             return "replies", ()
         of_oneself = _OF_ONESELF.search(speech_in(self.words)) or _OF_THEMSELVES.search(
@@ -268,14 +269,16 @@ def grammar(attempt: Attempt) -> str:
 def grammar_for(telling: Telling) -> str:
     """Return the grammar of this narration, or "" if the story has no script that is known."""
     world, speaker = telling.world, telling.speaker
+    answer, facts = telling.answer
     shape = Shape(
         speaker.name if speaker else "",
         speaker.pronouns if speaker else "",
-        telling.answer[0],
+        answer,
         begins=speaker is None or speaker.name != telling.spoken_to,
         things=_things(telling),
         told_lately="\n".join(telling.earlier[-_MOST_LATELY:]),
         first_sight=_first_sight(telling),
+        fact=in_short(facts[0].content, _MOST_CHARACTERS) if facts else "",
         **dict(zip(("names", "narrated"), _names(telling), strict=True)),
     )
     given = "\n".join((told_setting(telling), *(one.description for one in world.people.values())))
@@ -329,7 +332,6 @@ def faults_of(telling: Telling, text: str) -> list[str]:
         words=telling.words,
         absent=[one.name for one in people if not one.is_player and one not in here],
         pronouns=[one.pronouns for one in here],
-        facts=[fact.content for fact in telling.answer[1]],
         copied=[answer for _, answer in _EXAMPLES],
         earlier=telling.earlier,
     )
