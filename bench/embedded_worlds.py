@@ -3,7 +3,7 @@
 Twenty turns of each finished scenario are played with fixed seeds. The figures say after how many
 turns the world is as the player's words have it, and what a program can see of the texts. All texts
 are written to a file, because only a reader can say whether they are good. --turns-file plays other
-turns, also of other scenarios (bench/world_turns.toml).
+turns in the form of bench/world_turns.toml, and --scenario-file those of another scenario.
 """
 
 import argparse
@@ -30,6 +30,7 @@ _OF_A_TOOL = re.compile(r"[{}<>]|[a-z]+[A-Z]\w*\(|tool_call|\bmoveTo|advanceTime
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.embedded_worlds", description=__doc__)
     parser.add_argument("--turns-file", type=Path, default=TURNS, help="the turns")
+    parser.add_argument("--scenario-file", type=Path, help="the scenario of these turns")
     parser.add_argument("--scenarios", type=int, default=None, help="how many of them")
     parser.add_argument("--turns", type=int, default=20, help="how many of each scenario")
     parser.add_argument("--seed", type=int, default=2)
@@ -43,7 +44,11 @@ def main(options: argparse.Namespace) -> int:
 
 def play(options: argparse.Namespace, processes: Processes, results: Results) -> None:
     """Play the turns, and add each result to `results` as it arrives."""
-    asked = {**vars(options), "turns_file": str(options.turns_file.resolve()), "out": ""}
+    asked = {
+        **{name: getattr(options, name) for name in ("scenarios", "turns", "seed")},
+        "turns_file": str(options.turns_file.resolve()),
+        "scenario_file": str(options.scenario_file.resolve()) if options.scenario_file else "",
+    }
     command = [sys.executable, "-m", "bench.explored_turns", json.dumps(asked)]
     for result in processes.follow_results("explored_turns", command):
         results.append(result)

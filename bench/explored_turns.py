@@ -38,7 +38,8 @@ TURNS = ROOT / "bench" / "world_turns.toml"
 
 class ExploredTurn(BaseModel):
     """The player's words, or the place that the player clicks, and what is true in the world
-    afterwards. The player stays where `place` is ""."""
+    afterwards: where the player is ("" for the place of the turn before), who has been met, and
+    whether time has passed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,15 +47,13 @@ class ExploredTurn(BaseModel):
     click: str = ""
     place: str = ""
     met: tuple[str, ...] = ()
+    waits: bool = False
 
 
 class ExploredScenario(BaseModel):
-    """A finished scenario of this name, or one in the `file` with this path."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    file: str = ""
     turns: tuple[ExploredTurn, ...]
 
 
@@ -66,21 +65,24 @@ def all_scenarios(file: Path = TURNS) -> list[ExploredScenario]:
 async def play(options: Mapping[str, Any]) -> None:
     scenarios = all_scenarios(Path(options["turns_file"]))
     for scenario in scenarios[: options["scenarios"]]:
-        async for result in explore(scenario, options["turns"], options["seed"]):
+        async for result in explore(scenario, options):
             print(json.dumps(result), flush=True)
 
 
 async def explore(
-    scenario: ExploredScenario, turns: int, seed: int
+    scenario: ExploredScenario, options: Mapping[str, Any]
 ) -> AsyncIterator[dict[str, Any]]:
-    """Play the first `turns` turns, and yield a result for each."""
+    """Play the first turns of the scenario, and yield a result for each."""
     from agents.flows.replies import store_prompt, write_to_end
     from agents.running.database import in_database
 
-    chapter = await in_database(_begin, scenario, seed)
+    seed = options["seed"]
+    chapter = await in_database(_begin, scenario.name, options["scenario_file"], seed)
     place = (await in_database(_world, chapter)).player_location
-    for number, turn in enumerate(scenario.turns[:turns], 1):
-        place = turn.place or place
+    for number, written in enumerate(scenario.turns[: options["turns"]], 1):
+        place = written.place or place
+        turn = written.model_copy(update={"place": place})
+        before = await in_database(_world, chapter)
         key = f"{scenario.name}-{number}"
         store = partial(store_prompt, chapter.pk, actor=None, words=turn.words, submission_key=key)
         began = time.perf_counter()
@@ -91,22 +93,22 @@ async def explore(
             "number": number,
             "words": turn.words or f"(to {turn.click})",
             "seconds": time.perf_counter() - began,
-            **await in_database(_result, chapter, key, place, turn.met),
+            **await in_database(_result, chapter, key, turn, before),
         }
 
 
-def _begin(scenario: ExploredScenario, seed: int) -> "Session":
+def _begin(name: str, file: str, seed: int) -> "Session":
     from agents.flows.locking import lock_without_a_model
     from explorer.ready import begin_ready
     from explorer.scenario_file import begin_from
     from sessions.models import Session
 
-    if scenario.file:
-        chapter = begin_from(Path(scenario.file).read_bytes())
-        assert chapter is not None, f"{scenario.file} is no scenario."
+    if file:
+        chapter = begin_from(Path(file).read_bytes())
+        assert chapter is not None, f"{file} is no scenario."
         lock_without_a_model(chapter.pk)
     else:
-        chapter = begin_ready(scenario.name)
+        chapter = begin_ready(name)
     # Whom a turn may meet is drawn by the chapter's seed.
     Session.objects.filter(pk=chapter.pk).update(seed=uuid.UUID(int=seed))
     return Session.objects.get(pk=chapter.pk)
@@ -133,7 +135,7 @@ def _seeded(first: int) -> Iterator[None]:
         yield
 
 
-def _result(chapter: "Session", key: str, place: str, met: tuple[str, ...]) -> dict[str, Any]:
+def _result(chapter: "Session", key: str, turn: ExploredTurn, before: "World") -> dict[str, Any]:
     from sessions.models import Attempt, Event
 
     attempt = Attempt.objects.get(session_id=chapter.pk, submission_key=key)
@@ -142,21 +144,24 @@ def _result(chapter: "Session", key: str, place: str, met: tuple[str, ...]) -> d
     return {
         "status": attempt.status,
         "narration": "\n\n".join(told),
-        "wrong": what_is_wrong(world, place, met),
+        "wrong": what_is_wrong(world, turn, before.tick),
         "here": [one.name for one in world.present()],
         "kept": [fact.content for one in world.people.values() for fact in one.kept],
         "model_calls": attempt.llm_artifacts.count(),
     }
 
 
-def what_is_wrong(world: "World", place: str, met: tuple[str, ...]) -> list[str]:
+def what_is_wrong(world: "World", turn: ExploredTurn, tick_before: int) -> list[str]:
     """Return what the world has otherwise than the turn says, in words. An empty list means that
     the world is right."""
     wrong = []
-    if world.player_location != place:
+    if world.player_location != (turn.place):
         wrong.append(f"the player is at {world.player_location}")
     known = {one.name for one in world.people.values() if one.is_discovered}
-    wrong += [f"{name} is not discovered" for name in met if name not in known]
+    wrong += [f"{name} is not discovered" for name in turn.met if name not in known]
+    # The player's words take one tick.
+    if turn.waits and world.tick <= tick_before + 1:
+        wrong.append("no time passed")
     return wrong
 
 

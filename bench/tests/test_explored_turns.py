@@ -1,7 +1,7 @@
 """Tests of the comparison of a world with the one that a turn's words lead to."""
 
 from bench.embedded_worlds import figures_of
-from bench.explored_turns import all_scenarios, what_is_wrong
+from bench.explored_turns import ExploredTurn, all_scenarios, what_is_wrong
 from explorer.ready import ready_scenarios
 from explorer.setup import Exploration
 from world.state import Person, World
@@ -9,11 +9,13 @@ from world.state import Person, World
 
 def test_what_is_wrong_is_named() -> None:
     you = Person("You", location="The Inn", is_player=True)
-    world = World({}, {"You": you, "Marta": Person("Marta", is_discovered=False)})
-    assert what_is_wrong(world, "The Inn", ()) == []
-    assert what_is_wrong(world, "The Mill", ("Marta",)) == [
+    world = World({}, {"You": you, "Marta": Person("Marta", is_discovered=False)}, tick=1)
+    assert what_is_wrong(world, ExploredTurn(place="The Inn"), 0) == []
+    turn = ExploredTurn(place="The Mill", met=("Marta",), waits=True)
+    assert what_is_wrong(world, turn, 0) == [
         "the player is at The Inn",
         "Marta is not discovered",
+        "no time passed",
     ]
 
 
