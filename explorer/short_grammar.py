@@ -49,86 +49,62 @@ class Shape:
         return f"{who[:1].upper()}{who[1:]} {'tell' if who == 'they' else 'tells'} you: {self.fact}"
 
 
-_AT = (
-    *("looks at", "glances at", "nods towards", "points to", "frowns at", "looks past"),
-    *("keeps an eye on", "turns away from", "listens to", "leans towards"),
+def _each(texts: str) -> list[str]:
+    return texts.split(" | ")
+
+
+_AT = _each(
+    "looks at | glances at | nods towards | points to | frowns at | looks past | keeps an eye on"
+    " | turns away from | listens to | leans towards"
 )
-_ALONE = (
-    *("smiles a little", "shrugs", "says nothing for a moment", "thinks for a moment", "sighs"),
-    *("hesitates", "takes a slow breath", "waits a moment", "looks up", "blinks", "looks down"),
-    *("speaks quietly", "does not look up", "nods slowly"),
+_ALONE = _each(
+    "smiles a little | shrugs | says nothing for a moment | thinks for a moment | sighs"
+    " | hesitates | takes a slow breath | waits a moment | looks up | blinks | looks down"
+    " | speaks quietly | does not look up | nods slowly"
 )
-_OF_ONES_OWN = (
-    *("wipes {} hands", "shakes {} head", "rubs {} eyes", "lowers {} voice", "folds {} hands"),
-    *("looks at {} own hands", "tilts {} head", "lifts {} chin", "clears {} throat"),
+_OF_ONES_OWN = _each(
+    "wipes {} hands | shakes {} head | rubs {} eyes | lowers {} voice | folds {} hands"
+    " | looks at {} own hands | tilts {} head | lifts {} chin | clears {} throat"
 )
 _POSSESSIVES = {"he": "his", "she": "her", "they": "their"}
 _OPENERS: dict[Answer, Sequence[str]] = {
-    "keeps": (
-        *("Why do you ask", "Not now", "Ask me later", "You ask a lot", "Some things are"),
-        *("Leave that", "I would rather not", "What is it to you", "Not here"),
-        *(
-            "That is nothing",
-            "I have nothing to say",
-            "Let us talk about",
-            "You had better not ask",
-        ),
+    "keeps": _each(
+        "Why do you ask | Not now | Ask me later | You ask a lot | Some things are | Leave that"
+        " | I would rather not | What is it to you | Not here | That is nothing"
+        " | I have nothing to say | Let us talk about | You had better not ask"
     ),
-    "knows not": (
-        *("I do not know", "I cannot tell you", "I wish I knew", "Nobody told me", "Who knows"),
-        *("I have asked myself", "That is hard to say", "I could not say", "How should I know"),
+    "knows not": _each(
+        "I do not know | I cannot tell you | I wish I knew | Nobody told me | Who knows"
+        " | I have asked myself | That is hard to say | I could not say | How should I know"
     ),
-    "wants": (
-        *("I want to", "I only want to", "I have to", "I am here to", "I mean to"),
-        *("I would like to", "All I want is to", "I hope to", "I came to"),
+    "wants": _each(
+        "I want to | I only want to | I have to | I am here to | I mean to | I would like to"
+        " | All I want is to | I hope to | I came to"
     ),
-    "has told": (
-        *("I have told you all", "You have heard it from me", "There is no more to say"),
-        *("You know that already", "I said so before"),
+    "has told": _each(
+        "I have told you all | You have heard it from me | There is no more to say"
+        " | You know that already | I said so before"
     ),
-    "meets": (
-        *("Who are you", "What do you want", "You startled me", "Stay where you are"),
-        *("So you have found me", "Come closer", "Speak quietly"),
+    "meets": _each(
+        "Who are you | What do you want | You startled me | Stay where you are"
+        " | So you have found me | Come closer | Speak quietly"
     ),
-    "replies": (
-        *(
-            "If you say so",
-            "That may be",
-            "You are kind to",
-            "Thank you",
-            "You think so",
-            "Perhaps",
-        ),
-        *("You see a lot", "I have to", "I only want to", "It is good of you to", "Believe me"),
+    "replies": _each(
+        "If you say so | That may be | You are kind to | Thank you | You think so | Perhaps"
+        " | You see a lot | I have to | I only want to | It is good of you to | Believe me"
     ),
-    "remarks": (
-        *(
-            "What do you",
-            "Careful with",
-            "Leave",
-            "You should",
-            "Do you",
-            "I would not",
-            "Be careful",
-        ),
-        *(
-            "Have you",
-            "Why do you",
-            "Take your time",
-            "Mind the",
-            "I only want to",
-            "I still have to",
-        ),
-        *("You may", "Tell me", "Is that"),
+    "remarks": _each(
+        "What do you | You should | Do you | Be careful | Have you | Why do you | Take your time"
+        " | I only want to | I still have to | You may | Tell me | Are you | All I want is to"
     ),
 }
-_SENSES = ("You see the", "You hear the", "You feel the", "You smell the", "You notice the")
+_SENSES = _each("You see the | You hear the | You feel the | You smell the | You notice the")
 # No sentence says how a thing is, because it would often say the opposite of what was given.
-_DOES = (
-    *("feels", "feel", "smells", "smell", "sounds", "stands", "stand", "hangs"),
-    *("hang", "lies", "lie", "gives", "creaks", "drips", "burns", "rests", "trembles", "shines"),
-    *("tastes", "moves", "stirs", "sways", "catches", "throws", "waits", "fits", "leads"),
+_DOES = _each(
+    "feels | smells | sounds | stands | hangs | lies | creaks | drips | rests | trembles | shines"
+    " | sways | waits"
 )
+_DO = [one.removesuffix("s") for one in _DOES]
 # What a small model lets happen that nobody told it of, and people it brings in.
 _UNGIVEN = frozenset(
     {
@@ -178,19 +154,22 @@ def things_in(*texts: str) -> list[str]:
 
 def grammar_in_english(shape: Shape) -> str:
     """Return the grammar (GBNF) of a text of two or three sentences."""
-    thing = _any_of(shape.things) or "w"
+    many = [one for one in shape.things if one.endswith("s") and not one.endswith("ss")]
+    one = [thing for thing in shape.things if thing not in many]
+    seen = [f"({_any_of(_SENSES)})"]
+    seen += [f'"The " ({_any_of(one)}) " " ({_any_of(_DOES)})'] if one else []
+    seen += [f'"The " ({_any_of(many)}) " " ({_any_of(_DO)})'] if many else []
+    names = [_any_of(shape.names)] if shape.names else []
+    narrated = [_any_of(shape.narrated)] if shape.narrated else []
     lines = [
         f"root ::= {_root(shape)}",
-        f"thing ::= {thing}",
-        f'seen ::= ({_any_of(_SENSES)}) (" " w){{1,12}} "." | "The " thing " " ({_any_of(_DOES)}) '
-        '(" " w){1,12} "."',
+        f"thing ::= {_any_of(shape.things) or 'word'}",
+        f'seen ::= ({" | ".join(seen)}) (" " w){{1,12}} "."',
         f"act ::= {_acts(shape)}",
         f"word ::= [{_LETTERS}]+ (['-] [{_LETTERS}]+)?",
-        f"w ::= {' | '.join(filter(None, ('word', _any_of(shape.narrated))))}",
+        f"w ::= {' | '.join(['word', *narrated])}",
         f"said ::= {_said(shape)}",
-        'm ::= (" " | ", ") (word | "I" | "I\'" [a-z]+'
-        + "".join(f" | {names}" for names in [_any_of(shape.names)] if names)
-        + ")",
+        f"""m ::= (" " | ", ") ({" | ".join(["word", '"I"', '"I' + "'" + '" [a-z]+', *names])})""",
     ]
     return "\n".join(lines)
 
