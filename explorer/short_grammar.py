@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from agents.prompting.letters import letters_of
 from sessions.stop_words import ENGLISH, STOP_WORDS
 from sessions.words import words_of
 
@@ -121,14 +122,6 @@ _NOUN_ENDS = (
 )
 _LETTERS, _LARGE = "a-z\u00df-\u00f6\u00f8-\u024f", "A-Z\u00c0-\u00d6\u00d8-\u00de"
 _SPOKEN = re.compile('"[^"]*"?|\u201c[^\u201d]*\u201d?|\u201e[^\u201c\u201d]*[\u201c\u201d]?')
-# The letters of the scripts that put blanks between words and full stops behind sentences.
-_SCRIPTS = (
-    "A-Za-z\u00c0-\u024f\u1e00-\u1eff",
-    "\u0400-\u052f",
-    "\u0370-\u03ff\u1f00-\u1fff",
-    "\u0531-\u0587",
-    "\u10d0-\u10ff",
-)
 # The most words of a text that may stand as they are in an example or an earlier text.
 _SAME_WORDS = 4
 
@@ -185,20 +178,18 @@ def _root(shape: Shape) -> str:
 
 def grammar_of_script(shape: Shape, given: str) -> str:
     """Return a grammar that holds only the shape of the text, in the letters of the script in which
-    most of `given` is written, or "" if this script is not known."""
-    script = max(_SCRIPTS, key=lambda one: len(re.findall(f"[{one}]", given)))
-    if 2 * len(re.findall(f"[{script}]", given)) < sum(map(str.isalpha, given)):
+    most of `given` is written, or "" if no grammar can hold this script."""
+    letters = letters_of([given])
+    if letters is None:
         return ""
-    sign = f"[{script}0-9 ,;:'\u2019\u2013-]"
-    said = '"\\"" sign{4,110} [.?!\u2026] "\\""'
-    spoken = f'{_any_of([shape.speaker])} " " sentence " " said' if shape.speaker else ""
-    root = ' " " '.join(filter(None, ("sentence" if shape.begins else "", spoken or "sentence")))
+    gap = f'"{letters.gap}"'
+    opens, closes = _any_of([letters.opens]), _any_of([letters.closes])
+    speaks = [_any_of([shape.speaker]), "sentence", f"{opens} sentence {closes}"]
+    told = [*(["sentence"] if shape.begins else []), *(speaks if shape.speaker else ["sentence"])]
     return "\n".join(
         (
-            f"root ::= {root}",
-            f"sign ::= {sign}",
-            "sentence ::= sign{8,110} [.!\u2026]",
-            f"said ::= {said}",
+            f"root ::= {f' {gap} '.join(told)}",
+            f"sentence ::= [{letters.within}]{{4,110}} [{letters.ends}]",
         )
     )
 

@@ -154,7 +154,8 @@ class TestGrammar:
         [
             ("Ein Gasthaus am Fluss, in dem niemand schläft und die Fähre nicht kommt.", "A-Z"),
             ("Трактир за рекой, где никто не спит.", "\u0400"),
-            ("川のほとりの宿屋。", ""),
+            ("川のほとりの宿屋。", "\u4e00"),
+            ("โรงแรมริมแม่น้ำ", ""),
         ],
     )
     def test_other_languages_are_held_to_no_english_words(
