@@ -147,8 +147,10 @@ def things_in(*texts: str) -> list[str]:
 
 def grammar_in_english(shape: Shape) -> str:
     """Return the grammar (GBNF) of a text of two or three sentences."""
-    many = [one for one in shape.things if one.endswith("s") and not one.endswith("ss")]
-    one = [thing for thing in shape.things if thing not in many]
+    # A small model says the same of a thing whenever it begins with the thing.
+    new = [one for one in shape.things if f"The {one} " not in shape.told_lately]
+    many = [one for one in new if one.endswith("s") and not one.endswith("ss")]
+    one = [thing for thing in new if thing not in many]
     seen = [f"({_any_of(_SENSES)})"]
     seen += [f'"The " ({_any_of(one)}) " " ({_any_of(_DOES)})'] if one else []
     seen += [f'"The " ({_any_of(many)}) " " ({_any_of(_DO)})'] if many else []

@@ -149,6 +149,13 @@ class TestGrammar:
         assert '"Not now"' not in grammar_for(lately)
         assert '"sighs"' not in grammar_for(lately)
 
+    def test_no_sentence_begins_with_a_thing_that_was_told_lately(self) -> None:
+        def seen(telling: Telling) -> str:
+            return next(one for one in grammar_for(telling).splitlines() if one.startswith("seen"))
+
+        assert '"fire"' in seen(told("I wait."))
+        assert '"fire"' not in seen(told("I wait.", earlier=["The fire stands still."]))
+
     @pytest.mark.parametrize(
         ("description", "letter"),
         [
