@@ -95,7 +95,7 @@ def contract(tmp_path: Path) -> Path:
     contract."""
     folder = tmp_path / "program"
     folder.mkdir()
-    for name in PACKAGES:
+    for name in (*PACKAGES, "testing", "chaos", "bench"):
         (folder / name).symlink_to(BASE / name)
     shutil.copy(BASE / "pyproject.toml", folder)
     for name in ("harbour", "ferry"):
