@@ -15,12 +15,12 @@ import pytest
 from django.conf import settings
 
 from agents.calling.model_access import substitute_provider
+from agents.calling.servers.caps import NO_CAPS
+from agents.llm.providers.guard import allow_real_calls, forbid_real_calls
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.providers.guard import allow_real_calls, forbid_real_calls
-from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import due_jobs
 from agents.running.work import work_on
-from agents.servers.caps import NO_CAPS
 from agents.tests.replies import answer_in_form
 from sessions.tests.weekly import LONG, left_to_the_week
 from storyengine.tests.both_stacks import on_both_stacks
@@ -108,7 +108,7 @@ def _no_real_calls(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     forbid_real_calls()
     # The page Models looks for servers of this machine.
-    with patch("storyengine.tabs.models.find_servers", list):
+    with patch("storyengine.tabs.models.models_page.find_servers", list):
         yield
     allow_real_calls()
 
@@ -127,12 +127,12 @@ def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.prompting.budget._weight_per_token", {})
     monkeypatch.setattr("agents.prompting.budget._doubted", {})
     monkeypatch.setattr("agents.calling.admission._given_back", [])
-    monkeypatch.setattr("agents.facts.reported_windows._held", {})
-    monkeypatch.setattr("agents.servers.choices._stored", {})
-    monkeypatch.setattr("agents.servers.refused_fields._refused", {})
-    monkeypatch.setattr("agents.servers.choices._addresses", {})
-    monkeypatch.setattr("agents.servers.caps._stored", NO_CAPS)
-    monkeypatch.setattr("agents.embedded.status._last_read", "")
+    monkeypatch.setattr("agents.llm.facts.reported_windows._held", {})
+    monkeypatch.setattr("agents.calling.servers.choices._stored", {})
+    monkeypatch.setattr("agents.calling.servers.refused_fields._refused", {})
+    monkeypatch.setattr("agents.calling.servers.choices._addresses", {})
+    monkeypatch.setattr("agents.calling.servers.caps._stored", NO_CAPS)
+    monkeypatch.setattr("agents.llm.embedded.status._last_read", "")
 
 
 @pytest.fixture(autouse=True)
@@ -142,7 +142,7 @@ def _nothing_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def stay_idle(_session_id: uuid.UUID) -> None: ...
 
-    monkeypatch.setattr("agents.flows.replies.warm_next_reply", stay_idle)
+    monkeypatch.setattr("agents.flows.replies.starting.warm_next_reply", stay_idle)
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 
-from agents.calling.call_records import OUTCOME, Outcome
-from agents.calling.stored_prompts import read_messages
-from agents.calling.usage import usage_of
+from agents.calling.records.call_records import OUTCOME, Outcome
+from agents.calling.records.stored_prompts import read_messages
+from agents.calling.records.usage import usage_of
 from agents.models import (
     AdmittedCall,
     EmbeddedServer,

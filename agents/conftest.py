@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
-from agents.providers.guard import allow_real_calls, forbid_real_calls
+from agents.llm.providers.guard import allow_real_calls, forbid_real_calls
 
 
 @pytest.fixture

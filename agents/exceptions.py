@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agents.providers.exceptions import ProviderError
+from agents.llm.providers.failures.call_errors import ProviderError
 from sessions.exceptions import ChapterError, InvalidInput
 from sessions.payloads import place_in_words
 

@@ -48,7 +48,7 @@ def main(file: Path, count: int) -> None:
 
 
 def wait_for_model() -> None:
-    from agents.embedded.status import describe, is_ready, read_embedded_server
+    from agents.llm.embedded.status import describe, is_ready, read_embedded_server
 
     deadline = time.monotonic() + READY_SECONDS
     told = ""
@@ -64,10 +64,10 @@ def wait_for_model() -> None:
 def lock_chapter_of(session: RecordedSession, number: int) -> "Session | None":
     """Create the chapter with this number and lock it. Return None if the model's lock is not
     valid."""
-    from agents.flows.locking import request_lock
+    from agents.flows.beginning.locking import request_lock
     from memory.models import MemoryBlock
-    from sessions.access import get_chapter
-    from sessions.chapters import SetupChange, create_chapter, save_setup
+    from sessions.chapter.access import get_chapter
+    from sessions.chapter.chapters import SetupChange, create_chapter, save_setup
 
     chapter = create_chapter(f"World {number + 1}")
     setup = small_setup_of(session, number)
@@ -85,12 +85,12 @@ def lock_chapter_of(session: RecordedSession, number: int) -> "Session | None":
 
 def summarize_chunk(session_id: uuid.UUID, pairs: Sequence[Pair]) -> None:
     """Store the beats and their replies without a model, and let agent 8 summarise them."""
-    from agents.flows.committing import commit_reply
+    from agents.flows.replies.finishing import commit_reply
     from agents.models import Job
-    from agents.modes import who_answers
+    from agents.modes.registry import who_answers
     from memory.models import MemoryBlock
-    from sessions.access import get_chapter
-    from sessions.attempts import open_prompt
+    from sessions.chapter.access import get_chapter
+    from sessions.play.attempts import open_prompt
 
     for pair in pairs:
         opened = open_prompt(
@@ -128,7 +128,7 @@ def pass_over(chapter: "Session", first: int, last: int) -> None:
     summarised."""
     from agents.models import Job
     from agents.running.jobs import cancel_jobs
-    from memory.blocks import make_delta, write_deltas
+    from memory.blocks.blocks import make_delta, write_deltas
 
     cancel_jobs(chapter.pk, Job.Kind.SUMMARIZE)
     attempt = chapter.turns.get(number=last).chosen

@@ -1,10 +1,10 @@
 """Measures the replies of the embedded model's characters: python -m bench.embedded_replies
 
 Six scenes with three characters and ten prompts each are played with fixed seeds. The figures say
-how many replies break a rule of agents.prompting.reply_rules after the second request, how many
-have spoken words, and how many name a thing of the new prompt. All replies are written to a file,
-because only a reader can say whether they are good. --tuning leaves out the scenes that are kept
-back for the last run. --sampling tries other settings of llama.cpp.
+how many replies break a rule of agents.prompting.cleaning.reply_rules after the second request, how
+many have spoken words, and how many name a thing of the new prompt. All replies are written to a
+file, because only a reader can say whether they are good. --tuning leaves out the scenes that are
+kept back for the last run. --sampling tries other settings of llama.cpp.
 """
 
 import argparse

@@ -19,8 +19,8 @@ from typing import Any
 from bench.embedded_run import Results, measure
 from bench.explored_turns import TURNS
 from bench.harness import RESULTS, Figure
-from sessions.sentences import split_sentences
-from sessions.words import terms_of, words_of
+from sessions.language.sentences import split_sentences
+from sessions.language.words import terms_of, words_of
 from testing.program import Processes
 
 LEAST_RIGHT, MOST_SECONDS = 0.95, 8.0

@@ -73,7 +73,7 @@ async def explore(
     scenario: ExploredScenario, options: Mapping[str, Any]
 ) -> AsyncIterator[dict[str, Any]]:
     """Play the first turns of the scenario, and yield a result for each."""
-    from agents.flows.replies import store_prompt, write_to_end
+    from agents.flows.replies.starting import store_prompt, write_to_end
     from agents.running.database import in_database
 
     seed = options["seed"]
@@ -98,7 +98,7 @@ async def explore(
 
 
 def _begin(name: str, file: str, seed: int) -> "Session":
-    from agents.flows.locking import lock_without_a_model
+    from agents.flows.beginning.locking import lock_without_a_model
     from explorer.ready import begin_ready
     from explorer.scenario_file import begin_from
     from sessions.models import Session
@@ -115,8 +115,8 @@ def _begin(name: str, file: str, seed: int) -> "Session":
 
 
 def _world(chapter: "Session") -> "World":
-    from agents.modes import world_now
-    from sessions.access import get_chapter
+    from agents.modes.registry import world_now
+    from sessions.chapter.access import get_chapter
 
     world: World = world_now(get_chapter(chapter.pk))
     return world
@@ -124,7 +124,7 @@ def _world(chapter: "Session") -> "World":
 
 @contextmanager
 def _seeded(first: int) -> Iterator[None]:
-    from agents.providers.embedded import EmbeddedProvider
+    from agents.llm.providers.embedded_provider import EmbeddedProvider
 
     seeds, own = count(first), EmbeddedProvider.extra_fields
 

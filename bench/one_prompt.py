@@ -17,7 +17,7 @@ from django.db.backends.signals import connection_created
 from django.test import AsyncClient
 from django.test.utils import setup_test_environment
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from bench.harness import Figure, in_django, measure, migrate
 from testing.program import ROOT, Processes
 

@@ -18,14 +18,14 @@ from zlib import crc32
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.flows.replies import store_prompt, write_to_end
-from agents.flows.starters import begin_starter
-from agents.flows.warmup import settle_warmup, warm_reply
-from agents.prompting.reply_rules import Asked, broken_rules, has_speech, shared_terms
-from agents.providers.base import ModelRequest
-from agents.providers.embedded import EmbeddedProvider
+from agents.flows.beginning.from_starters import begin_starter
+from agents.flows.replies.starting import store_prompt, write_to_end
+from agents.flows.replies.warmup import settle_warmup, warm_reply
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.embedded_provider import EmbeddedProvider
+from agents.prompting.cleaning.reply_rules import Asked, broken_rules, has_speech, shared_terms
 from agents.running.database import in_database
-from sessions import starters
+from sessions.chapter import starters
 from sessions.models import Attempt, Event, Session
 from testing.program import ROOT
 
@@ -92,7 +92,7 @@ async def play_scene(
 
 
 def _begin(starter: starters.Starter) -> Session:
-    with patch("agents.flows.starters.find_starter", lambda name: starter):
+    with patch("agents.flows.beginning.from_starters.find_starter", lambda name: starter):
         return begin_starter(starter.name)
 
 

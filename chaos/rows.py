@@ -43,9 +43,9 @@ def read_rows() -> dict[str, Any]:
 
 
 def _rows_of(chapter: "Session") -> dict[str, Any]:
-    from agents.mode_declarations import Stage
-    from agents.modes import has_stage, mode_of
-    from sessions.events import reply
+    from agents.modes.declaration import Stage
+    from agents.modes.registry import has_stage, mode_of
+    from sessions.play.events import reply
 
     mode = mode_of(chapter)
     return {
@@ -101,7 +101,7 @@ def _rows_of(chapter: "Session") -> dict[str, Any]:
 
 def _world_rows(chapter: "Session") -> dict[str, Any]:
     """Return the world of a chapter that has one, as it is and as it was at the beginning."""
-    from agents.modes import mode_of, world_now
+    from agents.modes.registry import mode_of, world_now
 
     if not chapter.attempts.exists():
         return {"world": None, "first_world": None}
@@ -185,7 +185,7 @@ def _call_rows(chapter: "Session") -> list[dict[str, Any]]:
     """Return the model calls. Each has the hash of the messages that were sent, the hash of the
     messages that its stored layers give, the text of these messages if it has a secret, and its
     tokens in the order of the chapter's totals."""
-    from agents.calling.stored_prompts import hash_messages, read_messages
+    from agents.calling.records.stored_prompts import hash_messages, read_messages
 
     rows = []
     for call in chapter.llm_artifacts.all():

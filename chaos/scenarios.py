@@ -43,8 +43,8 @@ def main() -> None:
 
 
 def read_scenarios() -> list[Scenario]:
-    from agents.mode_declarations import Stage
-    from agents.modes import find_mode, has_stage, modules_of_modes
+    from agents.modes.declaration import Stage
+    from agents.modes.registry import find_mode, has_stage, modules_of_modes
 
     scenarios = []
     for name, module in modules_of_modes("chaos").items():

@@ -6,11 +6,11 @@ from uuid import UUID
 from django.http import HttpRequest
 from ninja import Router
 
-from agents.modes import world_after, world_now
+from agents.modes.registry import world_after, world_now
 from explorer.documents import WorldDocument
 from explorer.scenario_file import Scenario, parse_scenario, replace_scenario, write_scenario
 from explorer.setup import check_exploration, exploration_of
-from sessions.access import get_chapter
+from sessions.chapter.access import get_chapter
 from sessions.models import Session
 from world.document import write_world
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from sessions.spelling import plain_spelling
+from sessions.language.spelling import plain_spelling
 from world.names import normalized, parts_of, plain
 from world.state import World
 

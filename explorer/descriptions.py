@@ -4,7 +4,7 @@ what happens out of sight."""
 from collections.abc import Iterable, Iterator, Sequence
 
 from explorer.state import in_short
-from sessions.words import terms_of
+from sessions.language.words import terms_of
 from world.state import Condition, Known, Person, Place, Thing, World
 
 # How much of what a person has learned is told: the newest (the specification's figure), and what

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from explorer.setup_parts import AnyText, Line, Name, Part, Text, none_if_empty
-from sessions.words import whole_words
+from sessions.language.words import whole_words
 
 # The fields of the setup that stay open in play.
 OPEN_FIELDS = ("note", "talk", "lorebook", "output_rules")

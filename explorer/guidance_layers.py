@@ -18,7 +18,7 @@ from explorer.outcome import told_change
 from explorer.setup import setup_for
 from explorer.state import world_for
 from sessions.models import PERSON, Attempt, Session
-from sessions.transcript import chosen_entries
+from sessions.record.transcript import chosen_entries
 from world.state import World
 
 # The most tokens of all examples of talk. A small model has little room.

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agents.flows.late_results import world_at_end
-from agents.mode_declarations import HandedOn
-from agents.mode_fields import handed_on_of
+from agents.flows.remembering.late_results import world_at_end
+from agents.modes.declaration import HandedOn
+from agents.modes.fields import handed_on_of
 from explorer.setup import (
     MOST_ALIASES,
     MOST_FACTS,

@@ -18,9 +18,9 @@ from explorer.descriptions import told_conditions, told_thing
 from explorer.setup_parts import LINE_LIMIT
 from explorer.stretch import ToldStretch, told_stretch
 from memory.models import MemoryBlock
+from sessions.language.words import terms_of, whole_words
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, CHANGE_CHAR_LIMIT
 from sessions.models import Attempt
-from sessions.words import terms_of, whole_words
 from world.changes import REMEMBERED
 from world.names import normalized
 from world.state import Source

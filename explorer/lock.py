@@ -5,7 +5,7 @@ from typing import Any
 
 from explorer.setup import exploration_of, title_of
 from explorer.state import in_short, public_text_of, world_of_setup
-from sessions.cast import CastText
+from sessions.chapter.cast import CastText
 from sessions.exceptions import InvalidInput
 from sessions.limits import MAX_PEOPLE
 from sessions.models import Session

@@ -9,7 +9,7 @@ from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
 from agents.prompting.layers import IN, OUT, Piece
 from agents.prompting.weighing import weigh
 from explorer.guidance import Lorebook, LoreEntry, keywords_of
-from sessions.words import whole_words
+from sessions.language.words import whole_words
 
 # At most so many characters and words of a turn are searched: the first ones, because no narrator
 # writes nearly so many. A character can stand for several words.

@@ -1,6 +1,6 @@
 """Explorer: the user is one person in a living world that a narrator tells."""
 
-from agents.mode_declarations import Mode
+from agents.modes.declaration import Mode
 from explorer.guidance import KEPT_FIELDS, OPEN_FIELDS
 from explorer.handing_on import hands_on, initial_world
 from explorer.learned import ADDITION
@@ -23,7 +23,7 @@ from explorer.state import apply_change
 from explorer.tools import readable
 from explorer.unseen import SIMULATION
 from explorer.without_tools import Given, begins, check_given
-from memory.stretches import StretchRule
+from memory.blocks.stretches import StretchRule
 from world.changes import CHANGE_KINDS
 
 MODE = Mode(

@@ -39,9 +39,9 @@ from explorer.state import (
     world_for,
 )
 from explorer.tools import TOOLS
-from sessions.attempts import Writer
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
+from sessions.play.attempts import Writer
 from world.state import Person, World
 
 # The most characters of the description of a hidden person, and of what this person wants.

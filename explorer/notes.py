@@ -8,7 +8,7 @@ from agents.prompting.tools import ProposedChange, Tool, ToolArguments, ToolCont
 from explorer.descriptions import told_thing
 from explorer.setup_parts import LINE_LIMIT
 from explorer.state import apply_proposed, known_person, known_place, world_in
-from sessions.text import why_no_name
+from sessions.language.text import why_no_name
 from world.conditions import BECAME, MOST_CONDITIONS, MOST_THINGS, THING, same_condition
 from world.names import normalized
 from world.state import World

@@ -15,7 +15,7 @@ from explorer.state import WENT
 from explorer.stretch import Moment, ToldStretch, told_stretch
 from explorer.unseen import Unseen, unseen_at
 from sessions.models import Attempt, Event
-from sessions.record import chosen_events
+from sessions.record.chosen_events import chosen_events
 from world.state import World
 
 # How much of what somebody has learned is told: the newest (the specification's figure).

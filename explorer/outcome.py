@@ -4,18 +4,18 @@ in the world."""
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from agents.mode_fields import setup_at
-from agents.modes import world_of
-from agents.providers.exceptions import EmptyReply
+from agents.llm.providers.failures.call_errors import EmptyReply
+from agents.modes.fields import setup_at
+from agents.modes.registry import world_of
 from explorer.output_rules import OutputRule, apply_rules
 from explorer.setup import Exploration
 from explorer.state import WENT, in_short
 from explorer.tools import meeting, room_in_cast
-from sessions.events import ORIGINAL, NewEvent
+from sessions.language.mentions import is_named_in
+from sessions.language.text import is_blank
 from sessions.models import Attempt, Change, Event
-from sessions.names import is_named_in
-from sessions.text import is_blank
-from sessions.world import NewChange, text_and_changes
+from sessions.play.events import ORIGINAL, NewEvent
+from sessions.play.played_world import NewChange, text_and_changes
 from world.changes import MET, MOVED, PLACE, SIMULATED, TIME
 from world.state import World
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from agents.mode_fields import save_mode_setup
+from agents.modes.fields import save_mode_setup
 from explorer.ready import begin_ready, find_ready
 from explorer.scenario_file import (
     MOST_BYTES,
@@ -18,10 +18,10 @@ from explorer.scenario_file import (
     write_scenario,
 )
 from explorer.setup import PLAYER, PersonSetup, PlaceSetup, check_exploration, exploration_of
-from sessions.access import get_chapter
-from sessions.chapters import is_setup_open
+from sessions.chapter.access import get_chapter
+from sessions.chapter.chapters import is_setup_open
 from sessions.exceptions import InvalidInput
-from sessions.text import tidied
+from sessions.language.text import tidied
 from storyengine.web.render import go, show
 from storyengine.web.saved_first import save_first
 from world.names import normalized

@@ -20,8 +20,8 @@ from agents.prompting.tools import (
 )
 from explorer.setup import MOST_PLACES
 from explorer.state import in_short
+from sessions.language.text import why_no_name
 from sessions.limits import AGENT_NAME_CHAR_LIMIT
-from sessions.text import why_no_name
 from world.changes import KNOWN_AS, PLACE
 from world.names import canonical_name, normalized
 from world.state import World

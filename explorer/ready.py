@@ -9,14 +9,14 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.flows.locking import lock_without_a_model
-from agents.mode_declarations import Finished
-from agents.mode_fields import save_mode_setup
-from agents.modes import begin_chapter
+from agents.flows.beginning.locking import lock_without_a_model
+from agents.modes.declaration import Finished
+from agents.modes.fields import save_mode_setup
+from agents.modes.registry import begin_chapter
 from explorer.scenario_file import read_scenario
 from explorer.setup import Exploration, PersonSetup
-from sessions.access import get_chapter
-from sessions.chapters import free_title
+from sessions.chapter.access import get_chapter
+from sessions.chapter.chapters import free_title
 from sessions.exceptions import UnknownStarter
 from sessions.models import Session
 

@@ -4,8 +4,8 @@ world knows them, and what came to the player's ears."""
 
 from dataclasses import replace
 
-from agents.mode_declarations import AddedLayer
-from agents.modes import world_now
+from agents.modes.declaration import AddedLayer
+from agents.modes.registry import world_now
 from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR
 from agents.prompting.layer_sources import file_piece, memory_without_places, summary_rules
 from agents.prompting.layers import Piece, Tier

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
+from agents.prompting.cleaning.declining import is_refusal
 from agents.prompting.layers import Piece
-from agents.prompting.refusals import is_refusal
 from agents.prompting.tools import (
     AnswerTool,
     ProposedChange,

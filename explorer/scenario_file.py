@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.alias_generators import to_camel
 
 from agents.exceptions import BadSetup
-from agents.mode_fields import save_mode_setup
-from agents.modes import begin_chapter
+from agents.modes.fields import save_mode_setup
+from agents.modes.registry import begin_chapter
 from explorer.setup import (
     MOST_ALIASES,
     MOST_DEEDS,
@@ -25,8 +25,8 @@ from explorer.setup import (
     exploration_of,
 )
 from explorer.setup_parts import Line, Name, Pronouns, Text, Title
-from sessions.access import get_chapter, lock_chapter
-from sessions.chapters import LOCKED, free_title, is_setup_open
+from sessions.chapter.access import get_chapter, lock_chapter
+from sessions.chapter.chapters import LOCKED, free_title, is_setup_open
 from sessions.exceptions import InvalidInput, TooLarge, WrongState
 from sessions.models import Session
 from sessions.payloads import MAX_DEPTH, problem_in_words

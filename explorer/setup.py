@@ -6,9 +6,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, model_validator
 
-from agents.mode_declarations import Beginning
-from agents.mode_fields import setup_of
-from agents.modes import mode_of
+from agents.modes.declaration import Beginning
+from agents.modes.fields import setup_of
+from agents.modes.registry import mode_of
 from agents.prompting.sandwich import Subject
 from explorer.guidance import MOST_TALK, AuthorsNote, Lorebook, TalkExample
 from explorer.output_rules import MOST_RULES, OutputRule
@@ -24,12 +24,12 @@ from explorer.setup_parts import (
     lines_of,
     none_if_empty,
 )
-from sessions.cast import clean_person
+from sessions.chapter.cast import clean_person
 from sessions.exceptions import ChapterError, WrongState
+from sessions.language.speaker_marks import person_as_read
 from sessions.limits import PUBLIC_TEXT_CHAR_LIMIT
 from sessions.models import Session
 from sessions.roster import Character, character
-from sessions.speaker_marks import person_as_read
 from world.names import normalized
 from world.state import Source
 

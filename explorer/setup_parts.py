@@ -11,9 +11,9 @@ from pydantic import (
     ValidationInfo,
 )
 
+from sessions.language.text import as_line, why_no_name
+from sessions.language.typed_texts import read_name, read_signs, read_text
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, TITLE_CHAR_LIMIT
-from sessions.text import as_line, why_no_name
-from sessions.typed_texts import read_name, read_signs, read_text
 
 TEXT_LIMIT, LINE_LIMIT = 5_000, 500
 

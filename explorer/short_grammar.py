@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agents.prompting.letters import letters_of
-from sessions.stop_words import ENGLISH, STOP_WORDS
-from sessions.words import words_of
+from sessions.language.stop_words import ENGLISH, STOP_WORDS
+from sessions.language.words import words_of
 
 # How the speaker takes the words: tells a fact, keeps one, has told it already, says what he or she
 # wants, does not know, replies to words that ask nothing, is met, or only remarks on the turn.

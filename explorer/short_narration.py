@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.modes import world_of
+from agents.modes.registry import world_of
 from agents.prompting.layer_sources import prompt_file
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject
@@ -29,11 +29,11 @@ from explorer.short_grammar import (
 )
 from explorer.state import in_short
 from explorer.stretch import told_stretch
+from sessions.language.stop_words import ENGLISH
+from sessions.language.words import language_of, terms_of
 from sessions.models import Attempt, Event
-from sessions.record import chosen_events
-from sessions.stop_words import ENGLISH
-from sessions.words import language_of, terms_of
-from sessions.world import turns_before
+from sessions.play.played_world import turns_before
+from sessions.record.chosen_events import chosen_events
 from world.changes import MET
 from world.names import parts_of
 from world.state import Known, Person, World

@@ -14,16 +14,16 @@ from agents.calling.answers_by_call import ask_for_call
 from agents.calling.calls import Reply, call_model
 from agents.calling.model_access import is_small_model, tier_of
 from agents.calling.prepared_calls import Compose
-from agents.flows.late_results import finish_with_result
+from agents.flows.remembering.late_results import finish_with_result
+from agents.llm.providers.failures.call_errors import ModelDeclined, ProviderError
 from agents.models import Job
-from agents.modes import compose_for, world_of
+from agents.modes.registry import compose_for, world_of
 from agents.prompting.agent import Agent, in_chapter
+from agents.prompting.cleaning.declining import is_refusal
 from agents.prompting.layer_sources import own_pieces, prompt_file
 from agents.prompting.layers import Layer, Piece
-from agents.prompting.refusals import is_refusal
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.tools import AnswerTool, ToolArguments
-from agents.providers.exceptions import ModelDeclined, ProviderError
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind
 from agents.running.results import ask_for_result

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from agents.modes import chance_of, world_ahead, world_now, world_of
+from agents.modes.registry import chance_of, world_ahead, world_now, world_of
 from agents.prompting.sandwich import Subject
 from agents.prompting.tools import ProposedChange, ToolContext
 from explorer.setup import Exploration, PersonSetup
+from sessions.language.speaker_marks import holds_mark
+from sessions.language.words import beginning_of
 from sessions.limits import PUBLIC_TEXT_CHAR_LIMIT
 from sessions.models import Attempt, Change
-from sessions.speaker_marks import holds_mark
-from sessions.words import beginning_of
 from world import changes
 from world.names import normalized
 from world.state import Known, Person, Place, World

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from explorer.handing_on import initial_world
 from explorer.state import apply_change
 from sessions.models import Attempt, Change
-from sessions.world import changes_that_count, fold_world
+from sessions.play.played_world import changes_that_count, fold_world
 from world.state import Person, World
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from agents.calling.model_access import is_small_model
-from agents.modes import agent_of, world_of
+from agents.modes.registry import agent_of, world_of
 from agents.prompting.tools import (
     ProposedChange,
     Question,
@@ -35,7 +35,7 @@ from explorer.state import (
     world_in,
 )
 from explorer.unseen import WorkedOut, told_until, worked_out_before
-from sessions.cast import clean_person
+from sessions.chapter.cast import clean_person
 from sessions.exceptions import ChapterError
 from sessions.limits import (
     AGENT_NAME_CHAR_LIMIT,

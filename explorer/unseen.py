@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.models import Job
-from agents.modes import world_of
+from agents.modes.registry import world_of
 from memory.fold.folding import fold_chapter
 from memory.fold.present import present
+from sessions.language.mentions import is_named_in
 from sessions.models import Attempt, Change
-from sessions.names import is_named_in
-from sessions.world import taken_before, turns_before
+from sessions.play.played_world import taken_before, turns_before
 from world.changes import SIMULATED
 from world.state import Person, World
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from agents.calling.model_access import as_asked
-from agents.mode_fields import given_of
-from agents.modes import mode_of, world_now, world_of
+from agents.modes.fields import given_of
+from agents.modes.registry import mode_of, world_now, world_of
 from agents.prompting.agent import in_chapter
 from agents.prompting.tools import ProposedChange, ToolArguments, ToolContext
 from explorer.deeds import Deed, asked_along, forms_of_places, read_deeds
@@ -26,9 +26,9 @@ from explorer.tools import (
     readable,
 )
 from sessions.exceptions import InvalidInput
+from sessions.language.mentions import is_named_in
 from sessions.models import Attempt, Session
-from sessions.names import is_named_in
-from sessions.world import NewChange, changes_that_count, turns_before
+from sessions.play.played_world import NewChange, changes_that_count, turns_before
 from world.changes import MET, MOVED, TIME
 from world.state import World
 

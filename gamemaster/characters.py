@@ -16,9 +16,9 @@ from agents.prompting.layers import Piece, Tier
 from agents.prompting.recalled import RECALLED_PASSAGES
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from gamemaster.small_form import SMALL_FORM, beat_of
-from sessions.attempts import Writer
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
+from sessions.play.attempts import Writer
 from sessions.reply_lengths import ReplyLength
 from sessions.roster import SLOTS, default_name
 

@@ -1,6 +1,6 @@
 """The Game Master's mode: a character answers each prompt."""
 
-from agents.mode_declarations import Mode
+from agents.modes.declaration import Mode
 from gamemaster.characters import CHARACTERS, answers, headings, words_of
 
 MODE = Mode(

@@ -7,20 +7,20 @@ It would copy replies that it read, also what others said in them, so it is told
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from agents.prompting.cleaning.reply_rules import says_again
 from agents.prompting.layer_sources import file_piece, own_pieces, prompt_file, speaker
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.letters import Letters, letters_of
-from agents.prompting.reply_rules import says_again
 from agents.prompting.sandwich import Subject
 from agents.prompting.small_forms import SmallForm, examples, plain
-from memory.blocks import knows
+from memory.blocks.blocks import knows
 from memory.fold.folding import fold_chapter
 from memory.fold.present import Present
-from sessions.languages import find_language, language_named
+from sessions.language.languages import find_language, language_named
+from sessions.language.sentences import split_sentences
 from sessions.models import Attempt, Event, Session
-from sessions.record import chosen_events
+from sessions.record.chosen_events import chosen_events
 from sessions.reply_lengths import ReplyLength
-from sessions.sentences import split_sentences
 
 _MOST_OF_A_LINE, _MOST_OF_PREMISE = 300, 400
 # How many earlier beats are told, and among how many prompts before the new one they are sought.
@@ -198,7 +198,8 @@ def _rules(letters: Letters) -> list[str]:
 
 
 def faults(attempt: Attempt, text: str) -> list[str]:
-    """Return what is wrong with a reply, beside the rules of agents.prompting.reply_rules."""
+    """Return what is wrong with a reply, beside the rules of
+    agents.prompting.cleaning.reply_rules."""
     last = (attempt.turn.number if attempt.turn else attempt.session.prompt_index + 1) - 1
     events = chosen_events(attempt.session, from_prompt=max(1, last - _COMPARED), to_prompt=last)
     earlier = events.filter(role=Event.Role.AGENT).values_list("text", flat=True)

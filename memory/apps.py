@@ -7,6 +7,6 @@ class MemoryConfig(AppConfig):
     verbose_name = "Memory and drafts"
 
     def ready(self) -> None:
-        from memory.plain_texts import give_sqlite_the_spelling
+        from memory.shelf.plain_texts import give_sqlite_the_spelling
 
         connection_created.connect(give_sqlite_the_spelling)

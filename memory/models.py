@@ -9,10 +9,10 @@ from django.db.models import Q
 from django.utils import timezone
 
 from sessions.append_only import AppendOnly
-from sessions.languages import find_language
+from sessions.language.languages import find_language
+from sessions.language.words import count_words
 from sessions.limits import KIND_CHAR_LIMIT
 from sessions.models import Attempt, Session
-from sessions.words import count_words
 
 
 class MemoryBlock(AppendOnly):
@@ -23,7 +23,8 @@ class MemoryBlock(AppendOnly):
     """
 
     class Type(models.TextChoices):
-        """The engine's own kinds of block. Modes declare other kinds (see memory.block_kinds)."""
+        """The engine's own kinds of block. Modes declare other kinds (see
+        memory.telling.block_kinds)."""
 
         WORLD_CHAPTER_LOCK = "world_chapter_lock"
         TURN_DELTA = "turn_delta"

@@ -23,8 +23,8 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from sessions.language.text import scrub_reply
 from sessions.models import Attempt, Session
-from sessions.text import scrub_reply
 
 # The process of a running attempt counts as dead if it has not renewed the lease for this long.
 LEASE = timedelta(seconds=12)

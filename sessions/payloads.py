@@ -8,7 +8,7 @@ from typing import Any, cast
 from pydantic_core import ErrorDetails
 
 from sessions.exceptions import InvalidInput
-from sessions.text import scrub_reply, why_not_text
+from sessions.language.text import scrub_reply, why_not_text
 
 # The greatest depth of nested lists and objects that can be stored. Memory blocks need only five
 # levels.

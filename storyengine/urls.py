@@ -2,7 +2,7 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
-from agents.modes import modules_of_modes
+from agents.modes.registry import modules_of_modes
 from storyengine.access import views
 from storyengine.api.app import api
 from storyengine.operations import views as operations

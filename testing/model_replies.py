@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
-from sessions.words import count_words
+from sessions.language.words import count_words
 from testing.session_data import Pair, RecordedSession, beat_text, reply_text
 from testing.world_replies import ModelAnswer, answer_to, lessons_in
 

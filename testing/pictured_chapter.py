@@ -21,11 +21,11 @@ CHAPTER_FILE = Path(__file__).resolve().parent / "pictured_chapter.toml"
 
 def play(told: dict[str, Any]) -> "Session":
     """Store a chapter with the turns of the file, and all its memory but the last block."""
-    from agents.flows.committing import commit_reply
-    from agents.flows.starters import begin_starter
-    from agents.modes import who_answers
-    from sessions.attempts import open_prompt
-    from sessions.chapters import save_narrative_agent
+    from agents.flows.beginning.from_starters import begin_starter
+    from agents.flows.replies.finishing import commit_reply
+    from agents.modes.registry import who_answers
+    from sessions.chapter.chapters import save_narrative_agent
+    from sessions.play.attempts import open_prompt
 
     chapter = begin_starter(told["starter"])
     slots = {one.name: one.slot for one in chapter.characters}
@@ -46,7 +46,7 @@ def play(told: dict[str, Any]) -> "Session":
 
 def edit(told: dict[str, Any]) -> "Session":
     """Edit the latest reply by hand, so that there are two to choose from."""
-    from agents.flows.choosing import edit_reply
+    from agents.flows.replies.choosing import edit_reply
     from sessions.models import Session
 
     chapter = Session.objects.get()
@@ -56,8 +56,8 @@ def edit(told: dict[str, Any]) -> "Session":
 
 def follow(told: dict[str, Any]) -> "Session":
     """Begin the next chapter of the story. One of its people is new."""
-    from agents.flows.next_chapter import begin_next
-    from sessions.chapters import SetupChange, rename_chapter, save_setup
+    from agents.flows.beginning.next_chapter import begin_next
+    from sessions.chapter.chapters import SetupChange, rename_chapter, save_setup
     from sessions.models import Session
 
     chapter = begin_next(Session.objects.get().story_id)
@@ -75,12 +75,12 @@ def follow(told: dict[str, Any]) -> "Session":
 
 def end(told: dict[str, Any]) -> "Session":
     """End the chapter that is there with its last block, and store the draft of the file."""
-    from agents.flows.choosing import choose_reply
-    from agents.flows.ending import request_end
-    from memory.blocks import counting_blocks
-    from memory.drafts import ToldScene, stored_scenes, tell
-    from sessions.latest_turn import latest_turn
+    from agents.flows.replies.choosing import choose_reply
+    from agents.flows.telling.ending import request_end
+    from memory.blocks.blocks import counting_blocks
+    from memory.prose.drafts import ToldScene, stored_scenes, tell
     from sessions.models import Session
+    from sessions.play.latest_turn import latest_turn
 
     chapter = Session.objects.get()
     # The draft tells the reply as it was played.
@@ -106,8 +106,8 @@ def end(told: dict[str, Any]) -> "Session":
 
 
 def _remember(chapter: "Session", delta: dict[str, Any]) -> None:
-    from agents.flows.summarizing import settle_memory
-    from memory.blocks import make_delta, write_deltas
+    from agents.flows.remembering.summarizing import settle_memory
+    from memory.blocks.blocks import make_delta, write_deltas
 
     last = chapter.turns.get(number=delta["to"]).chosen
     assert last is not None, "A committed turn has a chosen attempt."

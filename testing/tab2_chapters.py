@@ -34,7 +34,7 @@ def build_chapter(events: int) -> "Session":
     stretch."""
     from django.utils import timezone
 
-    from sessions.cast import default_cast
+    from sessions.chapter.cast import default_cast
     from sessions.models import CastMember, Session, State, Tab1Inputs
 
     prompts = events // 2

@@ -3,8 +3,8 @@
 import unicodedata
 from functools import lru_cache
 
+from sessions.language.spelling import plain_spelling
 from sessions.limits import AGENT_NAME_CHAR_LIMIT
-from sessions.spelling import plain_spelling
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _PREPOSITIONS = frozenset(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from sessions.spelling import plain_spelling
+from sessions.language.spelling import plain_spelling
 from world.names import is_description, normalized, parts_of, plain
 
 FoundT = TypeVar("FoundT")

@@ -12,6 +12,7 @@ from agents.calling.model_access import facts_without_window, is_small_model
 from agents.calling.objects import NotInForm, repair_layers
 from agents.calling.prepared_calls import Compose, prepare_call
 from agents.exceptions import PromptTooLong
+from agents.llm.providers.failures.call_errors import ContextOverflow
 from agents.prompting.agent import Agent
 from agents.prompting.forms.schemas import (
     InvalidReply,
@@ -24,7 +25,6 @@ from agents.prompting.forms.tool_arguments import arguments_meant, object_in
 from agents.prompting.layers import Layer, Piece, text_layer
 from agents.prompting.prompt_files import render_prompt
 from agents.prompting.tools import AnswerTool, ArgumentsT
-from agents.providers.exceptions import ContextOverflow
 
 logger = logging.getLogger(__name__)
 

@@ -15,15 +15,15 @@ from typing import Any, TypeVar
 from agents.calling.admission import admit, check_rate, give_back
 from agents.calling.consent import check_consent
 from agents.calling.prepared_calls import Compose, PreparedCall, prepare_call
-from agents.calling.recording import Outcome, recorded
+from agents.calling.records.recording import Outcome, recorded
+from agents.calling.servers.choices import choice_of
 from agents.calling.spending import check_budget, check_price
+from agents.llm.providers import embedded_provider
+from agents.llm.providers.base import Finished, Restart, TextDelta, ToolCall
+from agents.llm.providers.failures.call_errors import EmptyReply, FieldRefused, UnusableReply
 from agents.prompting.agent import Agent
 from agents.prompting.forms.tool_answers import AnswerEnd, AnswerReader
-from agents.providers import embedded
-from agents.providers.base import Finished, Restart, TextDelta, ToolCall
-from agents.providers.exceptions import EmptyReply, FieldRefused, UnusableReply
 from agents.running.database import in_database
-from agents.servers.choices import choice_of
 from sessions.exceptions import WrongState
 
 logger = logging.getLogger(__name__)
@@ -230,7 +230,7 @@ async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> N
         call = prepare_call(agent, session_id, compose, output_tokens=1)
         # The provider is asked and not the settings, because the user may have chosen a server that
         # charges for each request.
-        if call.provider.name != embedded.NAME:
+        if call.provider.name != embedded_provider.NAME:
             raise WrongState("Only the embedded model reads ahead.")
         return call
 

@@ -11,17 +11,22 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents.calling.model_access import known_facts_at
-from agents.facts.model_facts import ModelFacts
-from agents.modes import agents_in
+from agents.calling.servers.changing import MODEL_CHAR_LIMIT
+from agents.calling.servers.choices import (
+    EMBEDDED,
+    choice_of,
+    choice_without_chapter,
+    refresh_choices,
+)
+from agents.calling.servers.refused_fields import forget_refused_fields
+from agents.llm.facts.model_facts import ModelFacts
+from agents.modes.registry import agents_in
 from agents.prompting.agent import Agent
 from agents.prompting.own_settings import OwnSettings
-from agents.servers.changing import MODEL_CHAR_LIMIT
-from agents.servers.choices import EMBEDDED, choice_of, choice_without_chapter, refresh_choices
-from agents.servers.refused_fields import forget_refused_fields
-from sessions.access import get_chapter, lock_chapter
+from sessions.chapter.access import get_chapter, lock_chapter
 from sessions.exceptions import InvalidInput
+from sessions.language.text import clean_line, clean_signs
 from sessions.models import Session
-from sessions.text import clean_line, clean_signs
 
 HOTTEST = 2.0
 # A limit below this number would leave no room for a sentence.

@@ -1,10 +1,10 @@
 """Stores the hosts to which the GM allows texts to be sent. Calls to any other host are refused."""
 
 from agents.calling.model_access import host_for, provider_hosts
+from agents.calling.servers.choices import environment_server, refresh_choices, server_from
 from agents.exceptions import ConsentMissing
 from agents.models import ModelServer, ProviderConsent
 from agents.prompting.agent import Agent
-from agents.servers.choices import environment_server, refresh_choices, server_from
 from sessions.exceptions import InvalidInput
 
 __all__ = [

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from agents.calling.model_access import model_facts
+from agents.calling.servers.caps import how_to_raise_dollars, how_to_raise_tokens, present_caps
+from agents.calling.servers.choices import choice_of
 from agents.calling.spending import spending_of
-from agents.facts.prices import price_of
+from agents.llm.facts.prices import price_of
 from agents.prompting.agent import Agent
-from agents.servers.caps import how_to_raise_dollars, how_to_raise_tokens, present_caps
-from agents.servers.choices import choice_of
 from sessions.models import Session
 
 

@@ -8,25 +8,7 @@ from functools import cache, lru_cache
 
 from django.conf import settings
 
-from agents.embedded.catalogue import KNOWN_MODELS
-from agents.embedded.status import (
-    describe,
-    is_coming,
-    is_ready,
-    read_embedded_server,
-)
-from agents.exceptions import ModelNotReady
-from agents.facts.model_facts import ModelFacts, facts_of, with_window
-from agents.facts.model_list import find_listed
-from agents.facts.reported_windows import read_report
-from agents.models import EmbeddedServer
-from agents.modes import all_agents
-from agents.prompting.agent import Agent
-from agents.prompting.layers import Tier
-from agents.providers.base import Provider
-from agents.providers.embedded import EmbeddedProvider
-from agents.providers.openai_compatible import OpenAICompatibleProvider
-from agents.servers.choices import (
+from agents.calling.servers.choices import (
     EMBEDDED,
     ENVIRONMENT,
     Choice,
@@ -35,8 +17,26 @@ from agents.servers.choices import (
     refresh_choices,
     with_served_model,
 )
-from agents.servers.keys import key_for
-from agents.servers.refused_fields import facts_without_refused, refused_fields
+from agents.calling.servers.keys import key_for
+from agents.calling.servers.refused_fields import facts_without_refused, refused_fields
+from agents.exceptions import ModelNotReady
+from agents.llm.embedded.catalogue import KNOWN_MODELS
+from agents.llm.embedded.status import (
+    describe,
+    is_coming,
+    is_ready,
+    read_embedded_server,
+)
+from agents.llm.facts.hosted_models import find_listed
+from agents.llm.facts.model_facts import ModelFacts, facts_of, with_window
+from agents.llm.facts.reported_windows import read_report
+from agents.llm.providers.base import Provider
+from agents.llm.providers.embedded_provider import EmbeddedProvider
+from agents.llm.providers.openai_compatible import OpenAICompatibleProvider
+from agents.models import EmbeddedServer
+from agents.modes.registry import all_agents
+from agents.prompting.agent import Agent
+from agents.prompting.layers import Tier
 
 # The sources of a number about an unknown model, in the words that pages use.
 _SETTING, _SERVER, _LIST, _DEFAULT = (

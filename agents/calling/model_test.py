@@ -19,12 +19,10 @@ from agents.calling.admission import Admission, Reservation, admit, end_reservat
 from agents.calling.consent import check_host
 from agents.calling.model_access import facts_at, provider_at
 from agents.calling.reported_usage import believed, possible_tokens
+from agents.calling.servers.choices import Choice, choice_of, refresh_choices, with_served_model
+from agents.calling.servers.refused_fields import note_refused_fields, refused_fields
 from agents.calling.spending import check_budget, check_budget_of_tests, check_price
-from agents.models import ModelTest
-from agents.prompting.agent import Agent
-from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
-from agents.prompting.weighing import weigh
-from agents.providers.base import (
+from agents.llm.providers.base import (
     Finished,
     Message,
     ModelRequest,
@@ -33,9 +31,11 @@ from agents.providers.base import (
     TextDelta,
     Usage,
 )
-from agents.providers.exceptions import FREE_FAILURES, ProviderError
-from agents.servers.choices import Choice, choice_of, refresh_choices, with_served_model
-from agents.servers.refused_fields import note_refused_fields, refused_fields
+from agents.llm.providers.failures.call_errors import FREE_FAILURES, ProviderError
+from agents.models import ModelTest
+from agents.prompting.agent import Agent
+from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
+from agents.prompting.weighing import weigh
 from sessions.models import Session
 
 # The limit is enough for a model that reasons before it answers.

@@ -10,14 +10,14 @@ from agents.calling.calls import Reply, call_model
 from agents.calling.model_access import facts_without_window, is_small_model
 from agents.calling.prepared_calls import Compose
 from agents.exceptions import PromptTooLong
+from agents.llm.providers.failures.call_errors import ContextOverflow, UnusableReply
 from agents.prompting.agent import Agent
 from agents.prompting.forms.cut_texts import end_at_words
-from agents.prompting.forms.reply_forms import Form, form_for, format_reminder, read_reply
+from agents.prompting.forms.object_forms import Form, form_for, format_reminder, read_reply
 from agents.prompting.forms.restatements import without_restatements
 from agents.prompting.forms.schemas import InvalidReply, Payload, Reading, Shape, check_payload
 from agents.prompting.layers import Layer, Piece, Trim, text_layer
 from agents.prompting.prompt_files import render_prompt
-from agents.providers.exceptions import ContextOverflow, UnusableReply
 from agents.running.watch import Watch
 
 logger = logging.getLogger(__name__)

@@ -12,18 +12,18 @@ from agents.calling.admission import Admission, Reservation
 from agents.calling.consent import check_host
 from agents.calling.model_access import facts_at, model_name, provider_at
 from agents.calling.reported_usage import PossibleTokens, possible_tokens
+from agents.calling.servers.choices import choice_of, refresh_choices, with_served_model
+from agents.calling.servers.refused_fields import refused_fields, takes_json_object
 from agents.calling.spending import check_price
-from agents.facts.model_facts import ModelFacts
+from agents.llm.facts.model_facts import ModelFacts
+from agents.llm.providers.base import ModelRequest, Provider, ToolSchema
 from agents.prompting.agent import Agent
 from agents.prompting.budget import output_limit, read_weight_per_token, request_budget
 from agents.prompting.fitting import AssembledPrompt, assemble
-from agents.prompting.forms.reply_forms import form_for
+from agents.prompting.forms.object_forms import form_for
 from agents.prompting.layers import Layer
 from agents.prompting.small_forms import SAMPLING, TOP_P
 from agents.prompting.weighing import weigh
-from agents.providers.base import ModelRequest, Provider, ToolSchema
-from agents.servers.choices import choice_of, refresh_choices, with_served_model
-from agents.servers.refused_fields import refused_fields, takes_json_object
 
 # A function that composes the layers of a request. It is called where the ORM may be used.
 Compose = Callable[[], Sequence[Layer]]

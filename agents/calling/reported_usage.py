@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import dataclass, replace
 
-from agents.providers.base import ModelRequest, Usage
+from agents.llm.providers.base import ModelRequest, Usage
 
 # The most tokens that a server may add to the messages, such as its chat template or a date.
 _ADDED_TOKENS = 1_000

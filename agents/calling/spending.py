@@ -14,20 +14,20 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
-from agents.exceptions import BudgetReserved, BudgetSpent, PriceUnknown
-from agents.facts.model_list import Price
-from agents.facts.prices import price_of
-from agents.models import LLMArtifact, ModelTest, SpentTokens
-from agents.modes import all_agents
-from agents.prompting.agent import Agent
-from agents.servers.caps import how_to_raise_dollars, how_to_raise_tokens, present_caps
-from agents.servers.choices import (
+from agents.calling.servers.caps import how_to_raise_dollars, how_to_raise_tokens, present_caps
+from agents.calling.servers.choices import (
     EMBEDDED,
     ENVIRONMENT_PROVIDER,
     Choice,
     address_of_provider,
     choice_of,
 )
+from agents.exceptions import BudgetReserved, BudgetSpent, PriceUnknown
+from agents.llm.facts.hosted_models import Price
+from agents.llm.facts.prices import price_of
+from agents.models import LLMArtifact, ModelTest, SpentTokens
+from agents.modes.registry import all_agents
+from agents.prompting.agent import Agent
 from sessions.models import Session
 
 

@@ -21,7 +21,10 @@ from agents.calling.answers_by_call import ask_for_call
 from agents.calling.calls import OnText, Reply, in_accepted_form, let_call_through, make_call
 from agents.calling.model_access import facts_without_window
 from agents.calling.prepared_calls import Compose, prepare_call
-from agents.modes import find_agent
+from agents.llm.providers.answers.tool_calls import own_id
+from agents.llm.providers.base import ToolCall
+from agents.llm.providers.failures.call_errors import EmptyReply, OnlyThoughts, ProviderError
+from agents.modes.registry import find_agent
 from agents.prompting.agent import Agent, in_chapter
 from agents.prompting.forms.schemas import InvalidReply, check_payload
 from agents.prompting.forms.tool_answers import AnswerReader
@@ -37,15 +40,12 @@ from agents.prompting.tools import (
     ToolForm,
     ToolResult,
 )
-from agents.providers.base import ToolCall
-from agents.providers.exceptions import EmptyReply, OnlyThoughts, ProviderError
-from agents.providers.tool_calls import own_id
 from agents.running.database import in_database
 from agents.running.unforeseen import traceback_of
-from sessions.access import get_chapter
+from sessions.chapter.access import get_chapter
 from sessions.exceptions import ChapterError
+from sessions.language.text import is_blank, scrub_reply
 from sessions.limits import MAX_CHANGES_OF_AN_ATTEMPT
-from sessions.text import is_blank, scrub_reply
 
 logger = logging.getLogger(__name__)
 

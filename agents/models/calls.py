@@ -44,7 +44,7 @@ class LLMArtifact(AppendOnly):
     sent_options = models.JSONField(default=dict, blank=True)
     # The layers of the request in order. A layer has a name, a role, the hashes of its texts, and
     # the numbers of its pieces that were kept, shortened or dropped; see
-    # agents.calling.stored_prompts.
+    # agents.calling.records.stored_prompts.
     layers = models.JSONField(default=list)
     raw_output_ref = models.TextField(blank=True, help_text="The reply as it was read")
     taken_off = models.TextField(

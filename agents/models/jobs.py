@@ -6,7 +6,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils import timezone
 
-from memory.stretches import Stretch
+from memory.blocks.stretches import Stretch
 from sessions.limits import CHANGE_NAME_CHAR_LIMIT, KIND_CHAR_LIMIT
 from sessions.models import Attempt, Session
 
@@ -143,7 +143,7 @@ class ProcessHeartbeat(models.Model):
     # The counts of the process's present run, by family; see storyengine.operations.exposition.
     counts = models.JSONField(default=dict)
     # A few digits by which processes notice that they have different keys (see
-    # storyengine.stack.process_checks). They never show a key.
+    # storyengine.operations.checks.process_checks). They never show a key.
     key_fingerprint = models.CharField(max_length=16, blank=True, default="")
     # The most connections to the database that the process may open.
     most_connections = models.PositiveIntegerField(default=0)

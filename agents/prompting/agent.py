@@ -53,8 +53,8 @@ class Agent:
     # or long replies.
     length_factor: float = 1.0
     # True if the agent speaks as one person in the story, so that the rules of
-    # agents.prompting.reply_rules apply. The embedded model is asked once more for a reply that
-    # breaks one of them.
+    # agents.prompting.cleaning.reply_rules apply. The embedded model is asked once more for a reply
+    # that breaks one of them.
     has_reply_rules: bool = False
     # The form in which the embedded model is asked; None for the usual request. The next field is
     # True once the agent has this form (see `in_small_form`).

@@ -6,10 +6,10 @@ import time
 
 from django.db.models import F, Sum
 
-from agents.facts.model_facts import ModelFacts
+from agents.llm.facts.model_facts import ModelFacts
+from agents.llm.providers.base import Usage
 from agents.models import TokenCalibration
 from agents.prompting.agent import Agent
-from agents.providers.base import Usage
 
 # The weight per token that is assumed until a model reports its use of tokens. The number is low,
 # because the first estimates of tokens should be too high rather than too low.

@@ -1,7 +1,7 @@
 """Declares the engine's own agents, with their models, their limits and the layers of their
 requests.
 
-Modes declare further agents. The module agents.modes knows the agents of all modes.
+Modes declare further agents. The module agents.modes.registry knows the agents of all modes.
 """
 
 from agents.prompting.agent import Agent

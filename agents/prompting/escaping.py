@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from memory.telling.session_state import ELEMENTS
-from sessions.speaker_marks import UNSEEN_LETTERS, as_read, without_chat_marks
+from sessions.language.speaker_marks import UNSEEN_LETTERS, as_read, without_chat_marks
 
 _BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 # The number sign, its forms in other scripts, and a sign that looks like it.

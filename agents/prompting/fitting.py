@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from agents.exceptions import PromptTooLong
+from agents.llm.providers.base import Message
 from agents.prompting.budget import TOKENS_PER_MESSAGE
 from agents.prompting.layers import IN, OUT, Layer, Piece, Pieces, Trim
 from agents.prompting.sent_layers import SentLayer, join_layers
 from agents.prompting.too_long import too_long
-from agents.providers.base import Message
 
 
 @dataclass(frozen=True)

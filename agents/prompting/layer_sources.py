@@ -8,24 +8,24 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 
 from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
+from agents.prompting.cleaning.plain_prose import without_middle
 from agents.prompting.layers import Piece, Pieces, Tier
 from agents.prompting.prompt_files import render_prompt, version_of
-from agents.prompting.prose import without_middle
 from agents.prompting.sandwich import Source, Subject
 from agents.prompting.weighing import weigh
-from memory.blocks import knows
+from memory.blocks.blocks import knows
+from memory.blocks.stretches import Audience, recent_context_start
 from memory.fold.folding import fold_chapter, fold_with
 from memory.fold.records import Fold
 from memory.keeping import KeptRecent
-from memory.stretches import Audience, recent_context_start
 from memory.telling.prompt_memory import told_lock
 from memory.telling.session_state import Detail, StateLine, memory_lines, play_lines
+from sessions.language.speaker_marks import without_cues
 from sessions.models import Event, Session
-from sessions.record import chosen_events
+from sessions.play.played_world import everybody_at
+from sessions.record.chosen_events import chosen_events
+from sessions.record.transcript import Entry, Perceived, chosen_entries
 from sessions.roster import Character
-from sessions.speaker_marks import without_cues
-from sessions.transcript import Entry, Perceived, chosen_entries
-from sessions.world import everybody_at
 
 # The names of the XML element around memory. The first name is used if the request also has a layer
 # of session state, and otherwise the second name.

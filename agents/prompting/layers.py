@@ -8,10 +8,10 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Literal
 
+from agents.llm.providers.base import ToolCall
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.sent_layers import BLANK_LINE, Role, with_heading
 from agents.prompting.weighing import weigh
-from agents.providers.base import ToolCall
 
 Tier = Literal["full", "medium", "minimal"]
 TIERS: tuple[Tier, ...] = ("full", "medium", "minimal")

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import chain, groupby
 from operator import itemgetter
 
-from sessions.words import HAN_AND_KANA
+from sessions.language.words import HAN_AND_KANA
 
 # The first word of a character's Unicode name is its script, for letters and for their marks.
 _HAN = "CJK"

@@ -12,7 +12,7 @@ from agents.prompting.layers import Piece, Search, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.sent_layers import BLANK_LINE, with_heading
 from agents.prompting.weighing import weigh
-from memory.recalling import Passage, Reader, recall
+from memory.recall.recalling import Passage, Reader, recall
 from memory.telling.prompt_memory import told_lock
 from memory.telling.session_state import ELEMENTS_OF_NOW, StateLine, heading_of
 from sessions.models import Session

@@ -15,13 +15,13 @@ from django.conf import settings
 from agents.prompting.escaping import guard_heading
 from agents.prompting.layers import TIERS, Layer, Piece, Search, Tier, Trim, keep_last
 from agents.prompting.sent_layers import BLANK_LINE, Role
-from memory.blocks import stretch_starts
+from memory.blocks.blocks import stretch_starts
+from memory.blocks.stretches import Audience
 from memory.keeping import KeptRecent
 from memory.models import MemoryBlock
-from memory.stretches import Audience
 from sessions.models import Attempt, Session
+from sessions.play.played_world import everybody_at
 from sessions.roster import Character
-from sessions.world import everybody_at
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from agents.providers.base import Message, ToolCall
+from agents.llm.providers.base import Message, ToolCall
 
 Role = Literal["system", "user", "assistant", "tool"]
 # The separator between the parts of most layers, and between the layers of one message.

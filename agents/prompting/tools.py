@@ -15,9 +15,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from agents.llm.providers.base import ToolSchema
 from agents.prompting.forms.schemas import argument_schema
 from agents.prompting.layers import Piece
-from agents.providers.base import ToolSchema
 from sessions.limits import CHANGE_NAME_CHAR_LIMIT
 
 # The forms in which a model may write tool calls: in the form of the server's protocol ("native"),

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from agents.running.database import in_database
 from agents.running.live import LiveReply
 from agents.running.relay import listen_for_stops
-from agents.storage import describe, is_disk_full
 from sessions.leases import renew_attempts
 from sessions.models import Attempt
+from sessions.storage import describe, is_disk_full
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from django.db import Error as DatabaseError
 from django.db import connection
 
-from agents.storage import describe, is_disk_full
+from sessions.storage import describe, is_disk_full
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from itertools import groupby
 from agents.running.database import in_database
 from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyPart, ReplyText, StepChanges
 from agents.running.relay import RelayReader, is_relayed
-from sessions.breaking import recover_dead_attempts
 from sessions.models import Attempt, Change
+from sessions.play.breaking import recover_dead_attempts
 
 # The seconds between two reads of the row of a reply of another process.
 POLL_SECONDS = 0.5

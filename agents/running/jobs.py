@@ -16,13 +16,13 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.exceptions import ModelNotReady
-from agents.models import Job
-from agents.providers.exceptions import (
+from agents.llm.providers.failures.call_errors import (
     ProviderBusy,
     ProviderError,
     ProviderRefused,
     ProviderUnreachable,
 )
+from agents.models import Job
 from agents.running.job_kinds import job_kind
 from agents.running.notices import give_notice
 from agents.running.unforeseen import ProgramFailed

@@ -13,7 +13,7 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from agents.models import Job
-from agents.storage import describe
+from sessions.storage import describe
 
 logger = logging.getLogger(__name__)
 

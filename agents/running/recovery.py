@@ -10,18 +10,18 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
+from agents.llm.providers.failures.call_errors import ProviderError
 from agents.models import Job
-from agents.providers.exceptions import ProviderError
 from agents.running.heartbeats import count_living_workers
 from agents.running.jobs import due_jobs, give_up, requeue_expired
 from agents.running.notices import count_notices, give_notices_now
 from sessions import counts
-from sessions.access import lock_chapter
-from sessions.breaking import recover_dead_attempts
-from sessions.importing import remove_left_behind
+from sessions.chapter.access import lock_chapter
+from sessions.chapter.states import try_move
+from sessions.chapter.storing_imports import remove_left_behind
 from sessions.log_lines import warn
 from sessions.models import Attempt, Session, State
-from sessions.states import try_move
+from sessions.play.breaking import recover_dead_attempts
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from agents.models import Job
 from agents.running.jobs import queue_job
 from sessions.limits import MAX_RESULTS_OF_A_RUN
 from sessions.models import Attempt, Session
-from sessions.world import LateResult, taken_before, turns_before
+from sessions.play.played_world import LateResult, taken_before, turns_before
 
 logger = logging.getLogger(__name__)
 

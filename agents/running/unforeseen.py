@@ -2,7 +2,7 @@
 
 import traceback
 
-from agents.providers.exceptions import ProviderError
+from agents.llm.providers.failures.call_errors import ProviderError
 
 
 class ProgramFailed(ProviderError):

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from sessions.text import with_replacements
-from sessions.words import count_words
+from sessions.language.text import with_replacements
+from sessions.language.words import count_words
 
 
 @dataclass

@@ -11,17 +11,21 @@ from django.conf import settings
 from django.db import Error as DatabaseError
 
 from agents.exceptions import ModelNotReady
+from agents.llm.providers.failures.call_errors import (
+    ProviderError,
+    ProviderUnreachable,
+    StreamBroken,
+)
 from agents.models import Job
-from agents.providers.exceptions import ProviderError, ProviderUnreachable, StreamBroken
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, job_kind
 from agents.running.jobs import give_up, owned, postpone, renew
-from agents.running.places import claim_next, claim_place, leave_place
 from agents.running.unforeseen import ProgramFailed, traceback_of
 from agents.running.watch import Watch
-from agents.storage import describe
+from agents.running.worker_places import claim_next, claim_place, leave_place
 from sessions.exceptions import ChapterError
 from sessions.log_lines import working_for
+from sessions.storage import describe
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.providers.base import (
+from agents.llm.providers.answers.streamed_answers import TimeOuts
+from agents.llm.providers.base import (
     Finished,
     Message,
     ModelRequest,
@@ -15,11 +16,10 @@ from agents.providers.base import (
     TextDelta,
     ToolCall,
 )
-from agents.providers.exceptions import ProviderError
-from agents.providers.openai_compatible import OpenAICompatibleProvider
-from agents.providers.retries import Retries
-from agents.providers.streamed_replies import TimeOuts
-from agents.providers.tests.chat_server import Answer, ChatServer, chat_server
+from agents.llm.providers.failures.call_errors import ProviderError
+from agents.llm.providers.failures.retries import Retries
+from agents.llm.providers.openai_compatible import OpenAICompatibleProvider
+from agents.llm.providers.tests.chat_server import Answer, ChatServer, chat_server
 
 KEY = "sk-very-secret"
 REQUEST = ModelRequest(

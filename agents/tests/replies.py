@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from agents.providers.base import ModelRequest
+from agents.llm.providers.base import ModelRequest
 from sessions.roster import COLORS
 
 

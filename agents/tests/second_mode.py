@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.mode_declarations import AddedLayer, Mode, Stage
-from agents.modes import agents_of, load_modes
+from agents.modes.declaration import AddedLayer, Mode, Stage
+from agents.modes.registry import agents_of, load_modes
 from agents.prompting.agent import Agent
 from agents.prompting.layer_sources import own_pieces, world_text
 from agents.prompting.layers import Piece
 from agents.prompting.sandwich import LayerDeclaration
-from sessions.attempts import Writer
 from sessions.models import Attempt, Session
+from sessions.play.attempts import Writer
 
 NARRATOR = Agent(
     None,

@@ -12,26 +12,26 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 
 from agents.calling.model_access import substitute_provider
-from agents.flows.choosing import choose_reply
-from agents.flows.committing import commit_reply
-from agents.flows.dry_run import look_ahead
-from agents.flows.locking import request_lock
-from agents.flows.replies import start_prompt, store_prompt
-from agents.modes import who_answers
+from agents.flows.beginning.locking import request_lock
+from agents.flows.replies.choosing import choose_reply
+from agents.flows.replies.dry_run import look_ahead
+from agents.flows.replies.finishing import commit_reply
+from agents.flows.replies.starting import start_prompt, store_prompt
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
+from agents.modes.registry import who_answers
 from agents.prompting.sent_layers import join_layers
-from agents.providers.base import ModelRequest
-from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import due_jobs
 from agents.running.live import LIVE_REPLIES
 from agents.running.work import work_on
 from bench.fold.reading import Asking, Tally, check_leaks, check_prompt, check_world, read_view
-from memory.corrections import write_correction
+from memory.canon.corrections import write_correction
 from memory.fold.folding import fold_chapter
 from memory.telling.now_view import now_view
-from sessions.access import get_chapter
-from sessions.attempts import open_reroll
-from sessions.chapters import SetupChange, create_chapter, save_setup
+from sessions.chapter.access import get_chapter
+from sessions.chapter.chapters import SetupChange, create_chapter, save_setup
 from sessions.models import Attempt, Session
+from sessions.play.attempts import open_reroll
 from storyengine.exchange.forking import fork_chapter
 from testing.exact_memory import ExactAgent
 from testing.model_replies import COLORS, lock_payload

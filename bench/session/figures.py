@@ -7,7 +7,7 @@ from typing import Any
 from bench.harness import Figure
 from bench.session.play import CHUNK, PROBE_MODEL, TARGET_WORDS, PlayedSession, PromptTiming
 from bench.session.prompts import prompt_figures
-from sessions.words import count_words
+from sessions.language.words import count_words
 
 CHARACTER_AGENTS = range(1, 8)
 

@@ -4,7 +4,7 @@ import uuid
 
 from memory.fold.folding import block_of, fold
 from memory.fold.present import present
-from sessions.access import get_chapter
+from sessions.chapter.access import get_chapter
 
 
 def facts_of(session_id: str) -> dict[str, list[str]]:

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
 
-from agents.flows.ending import request_end
-from agents.flows.locking import request_lock
-from agents.flows.next_chapter import begin_next
+from agents.flows.beginning.locking import request_lock
+from agents.flows.beginning.next_chapter import begin_next
+from agents.flows.telling.ending import request_end
 from bench.fold.play import LARGE, Player, Tallies, set_window
+from sessions.chapter.stories import choose_chapter
 from sessions.models import CastMember, Session
-from sessions.stories import choose_chapter
 from testing.told_story import (
     CAST,
     Kind,

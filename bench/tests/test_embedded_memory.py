@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from bench.embedded_jobs import lock_chapter_of, summarize_chunk
 from bench.embedded_memory import memory_figures
-from sessions.access import get_chapter
+from sessions.chapter.access import get_chapter
 from testing.long_memory import CHUNK
 from testing.session_data import synthetic_session
 

@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 
-from agents.providers.base import Message, ModelRequest
-from agents.providers.embedded import EmbeddedProvider
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.base import Message, ModelRequest
+from agents.llm.providers.embedded_provider import EmbeddedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from bench.embedded_replies import PROMPTS, readable, reply_figures
 from bench.played_scenes import FAILED, _sampled, all_scenes, play_scene
 

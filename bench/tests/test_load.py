@@ -9,7 +9,7 @@ from bench.load.chapters import to_play
 from bench.load.client import StreamedTurn
 from bench.load.scale import figures_of
 from bench.load.streams import added_delays, percentile
-from sessions.access import get_chapter
+from sessions.chapter.access import get_chapter
 
 
 @pytest.mark.django_db

@@ -11,13 +11,13 @@ from random import Random
 import pytest
 from pytest_django import Settings
 
-from agents.flows.locking import request_lock
+from agents.flows.beginning.locking import request_lock
 from agents.flows.tests.playing import play
-from agents.providers.base import ModelRequest
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
 from bench.session.prompts import TARGET_PROMPTS, prompt_figures
-from sessions.access import get_chapter
-from sessions.chapters import SetupChange, create_chapter, save_setup
+from sessions.chapter.access import get_chapter
+from sessions.chapter.chapters import SetupChange, create_chapter, save_setup
 from testing.model_replies import ModelReplies, agent_of
 from testing.session_data import (
     Pair,

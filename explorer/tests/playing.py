@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.modes import world_now
-from agents.providers.base import ToolCall
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.base import ToolCall
+from agents.llm.providers.scripted import Script, ScriptedProvider
+from agents.modes.registry import world_now
 from sessions.models import Session
 from storyengine.api.tests.calling import address, call
 from world.state import World

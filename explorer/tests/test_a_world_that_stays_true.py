@@ -10,8 +10,8 @@ import pytest
 from pytest_django import Settings
 
 from agents.calling.model_access import substitute_provider
-from agents.providers.base import ModelRequest, ToolCall
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.base import ModelRequest, ToolCall
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.tests.replies import turn_delta
 from explorer.learned import MOST_LESSONS
 from explorer.tests.playing import begin, calls, discover, move, play, wait, world_of

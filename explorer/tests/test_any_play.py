@@ -28,9 +28,9 @@ from hypothesis.stateful import (
 from pytest_django import Settings
 
 from agents.calling.model_access import substitute_provider
+from agents.llm.providers.failures.call_errors import StreamBroken
+from agents.llm.providers.scripted import Script
 from agents.models import Job
-from agents.providers.exceptions import StreamBroken
-from agents.providers.scripted import Script
 from agents.running.jobs import due_jobs
 from agents.running.work import work_on
 from explorer.tests.any_play.expected import ExpectedWorld, in_short

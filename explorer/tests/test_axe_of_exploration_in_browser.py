@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from explorer.tests.playing import calls, move, play, scripted
 from explorer.tests.test_notes import noted
 from sessions.models import Session

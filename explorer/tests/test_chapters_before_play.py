@@ -3,13 +3,13 @@
 import pytest
 from django.test import Client
 
-from agents.flows.next_chapter import begin_next, reset_and_hand_on
-from agents.providers.scripted import ScriptedProvider
-from agents.servers.roles import all_roles
+from agents.calling.servers.roles import all_roles
+from agents.flows.beginning.next_chapter import begin_next, reset_and_hand_on
+from agents.llm.providers.scripted import ScriptedProvider
 from explorer.setup import exploration_of
 from explorer.tests.playing import TAVERN, begin, calls, play, scripted, world_of
 from explorer.tests.test_notes import noted
-from sessions.chapters import copy_setup
+from sessions.chapter.chapters import copy_setup
 from sessions.models import Session, State
 from storyengine.api.tests.calling import address, call
 from storyengine.exchange.exporting import export_chapter

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from explorer.tests.playing import begin, calls, move, play, scripted, world_of
 from explorer.tests.test_notes import goes, noted
 from explorer.view import PlayersView

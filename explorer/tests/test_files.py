@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from explorer.tests.playing import begin, calls, discover, events_of, move, play, scripted, wait
 from sessions.models import Session
 from storyengine.api.tests.calling import RunJobs, address, call

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from agents.llm.providers.base import Message
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import LLMArtifact
-from agents.providers.base import Message
-from agents.providers.scripted import ScriptedProvider
 from explorer.tests.playing import (
     TAVERN,
     begin,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agents.providers.base import ModelRequest
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta
 from explorer.learned import MOST_LESSONS, is_known, shorten
 from explorer.state import lately

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.providers.base import ModelRequest
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
 from explorer.tests.playing import TAVERN, begin, calls, discover, move, play, scripted, wait
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.flows.next_chapter import begin_next
-from agents.providers.scripted import ScriptedProvider
+from agents.flows.beginning.next_chapter import begin_next
+from agents.llm.providers.scripted import ScriptedProvider
 from explorer.setup import exploration_of
 from explorer.tests.playing import TAVERN, begin, calls, move, play, scripted, world_of
 from explorer.tests.test_notes import noted

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from explorer.tests.playing import begin, calls, events_of, move, play, scripted, world_of
 from sessions.models import Session
 

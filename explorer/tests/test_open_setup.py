@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from agents.providers.base import ModelRequest
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
 from explorer.setup import exploration_of
 from explorer.tests.playing import TAVERN, begin, calls, move, play, scripted
-from sessions.chapters import is_setup_open
+from sessions.chapter.chapters import is_setup_open
 from sessions.models import Session
 from storyengine.api.tests.calling import address, call
 from storyengine.tabs.seen_values import mark_of

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import AdmittedCall
-from agents.providers.scripted import ScriptedProvider
 from explorer.handing_on import hands_on
 from explorer.ready import ready_scenarios
 from explorer.setup import exploration_of

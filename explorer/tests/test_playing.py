@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from agents.flows import reply_texts
-from agents.providers.base import ToolCall
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.flows.replies import incoming_text
+from agents.llm.providers.base import ToolCall
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from explorer.tests.playing import (
     TAVERN,
     begin,
@@ -311,7 +311,7 @@ def test_people_can_be_met_when_the_cast_is_full(
     scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("explorer.tools.MAX_PEOPLE_IN_PLAY", 1)
-    monkeypatch.setattr("sessions.world.MAX_PEOPLE_IN_PLAY", 1)
+    monkeypatch.setattr("sessions.play.played_world.MAX_PEOPLE_IN_PLAY", 1)
     chapter = begin()
     scripted.enqueue(
         calls("", discover("Guard"), discover("Child"), move("The Landing")),
@@ -495,7 +495,7 @@ class TestAnAnswerThatDeclines:
     def test_a_small_narrator_is_asked_once_more(
         self, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: True)
+        monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: True)
         chapter = begin()
         scripted.enqueue(self.REFUSAL, calls("", move("the landing")), "The bell hangs still.")
         play(chapter, "I go down.")
@@ -506,7 +506,7 @@ class TestAnAnswerThatDeclines:
     def test_the_attempt_fails_then_and_changes_nothing(
         self, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, is_small: bool
     ) -> None:
-        monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: is_small)
+        monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: is_small)
         chapter = begin()
         before = world_of(chapter).player_location
         scripted.enqueue(*[self.REFUSAL] * (2 if is_small else 1))

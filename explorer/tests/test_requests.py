@@ -5,10 +5,10 @@ from itertools import pairwise
 import pytest
 from pytest_django import Settings
 
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.prompting.sent_layers import characters_of, shared_characters
 from agents.prompting.weighing import weigh
-from agents.providers.base import ModelRequest
-from agents.providers.scripted import ScriptedProvider
 from explorer.mode import MODE
 from explorer.tests.playing import begin, calls, lived_through, move, play, scripted, wait
 from explorer.tests.test_playing import resolved

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents.providers.base import ModelRequest
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.tests.replies import answer_in_form, turn_delta
 from explorer.tests.playing import begin, calls, discover, move, play, scripted, wait, world_of
 from sessions.models import Session

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from pydantic import ValidationError
 
-from agents.modes import world_of as world_of_attempt
+from agents.modes.registry import world_of as world_of_attempt
 from explorer.setup import Exploration, PersonSetup, exploration_of
 from explorer.state import public_text_of, world_of_setup
 from explorer.templatetags.exploration import choices_of

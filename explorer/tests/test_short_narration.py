@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from explorer.ready import ready_scenarios
 from explorer.setup import Exploration
 from explorer.short_narration import (

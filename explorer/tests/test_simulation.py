@@ -7,10 +7,10 @@ from unittest.mock import Mock
 import pytest
 from pytest_django import Settings
 
+from agents.llm.providers.base import ToolCall
+from agents.llm.providers.failures.call_errors import ProviderUnreachable
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
-from agents.providers.base import ToolCall
-from agents.providers.exceptions import ProviderUnreachable
-from agents.providers.scripted import Script, ScriptedProvider
 from explorer.simulation import SUMMARY_AGENT
 from explorer.tests.playing import (
     begin,

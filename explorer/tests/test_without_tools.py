@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from agents.flows.composing import answer_to
+from agents.flows.replies.composing import answer_to
+from agents.llm.providers.failures.call_errors import ProviderRefused
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
 from agents.prompting.sandwich import Subject
-from agents.providers.exceptions import ProviderRefused
-from agents.providers.scripted import ScriptedProvider
 from explorer.narrator import words_of
 from explorer.state import world_for
 from explorer.tests.playing import TAVERN, begin, calls, events_of, move, play, wait, world_of

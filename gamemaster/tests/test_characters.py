@@ -3,13 +3,13 @@ of them is told."""
 
 import pytest
 
-from agents.modes import mode_of, who_answers
+from agents.modes.registry import mode_of, who_answers
 from agents.prompting.layers import TIERS, Piece, Tier
 from agents.prompting.sandwich import Subject, compose
 from gamemaster.characters import CHARACTER_LAYERS, CHARACTERS
 from gamemaster.mode import MODE
-from sessions.attempts import Writer
 from sessions.exceptions import InvalidInput
+from sessions.play.attempts import Writer
 from sessions.reply_lengths import ReplyLength
 from sessions.roster import SLOTS
 from sessions.tests.factories import make_active_chapter

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.flows.tests.playing import play, texts_of
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.prompting.letters import Letters, letters_of
-from agents.providers.scripted import ScriptedProvider
 from gamemaster.small_form import told_of
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter

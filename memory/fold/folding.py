@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from memory.blocks import counting_blocks, in_order, knows
-from memory.fold.names import key_of, mentions
-from memory.fold.reading import read_block
+from memory.blocks.blocks import counting_blocks, in_order, knows
+from memory.blocks.same_names import key_of, mentions
+from memory.fold.block_reading import read_block
 from memory.fold.records import Block, Correction, Fold, Question, Record, Scene, Sighting
 from memory.keeping import KeptRecent
 from memory.models import MemoryBlock

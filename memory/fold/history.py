@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
+from memory.blocks.same_names import key_of
 from memory.fold.facts import Fact, Happening, Past
 from memory.fold.members import Members
-from memory.fold.names import key_of
 from memory.fold.records import (
     Find,
     Fold,

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from memory.cast_names import CastNames
+from memory.blocks.cast_names import CastNames
+from memory.blocks.same_names import EVERYONE, person_key, plain_key
 from memory.fold.facts import Whereabouts
-from memory.fold.names import EVERYONE, person_key, plain_key
 from memory.fold.records import Fold, Sighting
 from sessions.roster import Character
 

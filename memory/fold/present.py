@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
+from memory.blocks.same_names import key_of
 from memory.fold.facts import Fact, Happening, Past, Whereabouts
 from memory.fold.history import (
     around,
@@ -21,10 +22,9 @@ from memory.fold.history import (
     timeline,
 )
 from memory.fold.members import Members
-from memory.fold.names import key_of
+from memory.fold.past_values import States
 from memory.fold.records import Fold, Mention, Ruling, Setting, Truth
 from memory.fold.rulings import Rulings
-from memory.fold.states import States
 from sessions.roster import Character
 
 

@@ -379,7 +379,8 @@ class Setting:
 
 @dataclass(frozen=True)
 class Fold:
-    """A part of memory as records. The keys of the mappings come from `memory.fold.names.key_of`.
+    """A part of memory as records. The keys of the mappings come from
+    `memory.blocks.same_names.key_of`.
 
     A fold keeps facts that were withdrawn and threads that were closed, because other parts of
     memory may name them too. `memory.fold.present` decides which records hold at present.

@@ -1,7 +1,7 @@
 """Applies the rulings by which the Game Master withdrew facts."""
 
+from memory.blocks.same_names import key_of
 from memory.fold.facts import Fact
-from memory.fold.names import key_of
 from memory.fold.records import Fold, Ruling
 
 

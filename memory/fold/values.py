@@ -6,7 +6,7 @@ Each function skips what it cannot understand.
 from collections.abc import Iterator
 from typing import Any
 
-from memory.fold.names import says_nothing, split_names
+from memory.blocks.same_names import says_nothing, split_names
 
 # The deepest nesting that is read. No stored payload is nested deeper.
 _MAX_DEPTH = 20

@@ -1,8 +1,8 @@
 """The search of the home page finds words whatever marks their letters have, on PostgreSQL.
 
-A function gives the plain spelling of a text, as sessions.spelling does, and the indexes of groups of
-three letters have its results. Without the extension pg_trgm there are no indexes, and a search reads
-all texts, as on SQLite.
+A function gives the plain spelling of a text, as sessions.language.spelling does, and the indexes
+of groups of three letters have its results. Without the extension pg_trgm there are no indexes, and
+a search reads all texts, as on SQLite.
 """
 
 import logging
@@ -11,7 +11,7 @@ from django.apps.registry import Apps
 from django.db import DatabaseError, migrations, transaction
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
-from sessions.spelling import KEPT, LETTERS, TAKEN_OFF
+from sessions.language.spelling import KEPT, LETTERS, TAKEN_OFF
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +22,8 @@ INDEXES = {
     "story_title_search": ("story_sessions_story", ["title"]),
     "draft_text_search": ("memory_narrativedraft", ["chapter_text"]),
 }
-# The steps are those of sessions.spelling. The slow ones are left out for texts that they would not
-# change, which is most of English.
+# The steps are those of sessions.language.spelling. The slow ones are left out for texts that they
+# would not change, which is most of English.
 FUNCTION = """
 CREATE OR REPLACE FUNCTION plain_spelling(text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $function$

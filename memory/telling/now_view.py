@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from memory.fold.facts import Fact, Whereabouts
 from memory.fold.present import present
+from memory.fold.prompt_numbers import sources_of
 from memory.fold.records import Fold, Prompts
-from memory.fold.sources import sources_of
 from sessions.roster import Character
 
 

@@ -154,8 +154,8 @@ def _correction_sections(payload: Any) -> list[Section]:
     ]
 
 
-# The form for each type of block. memory.block_kinds adds the forms for the kinds that modes
-# declare.
+# The form for each type of block. memory.telling.block_kinds adds the forms for the kinds that
+# modes declare.
 block_forms: dict[str, BlockForm] = {
     "world_chapter_lock": BlockForm(
         _lock_sections,

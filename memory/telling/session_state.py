@@ -15,8 +15,8 @@ from functools import lru_cache
 from itertools import groupby
 from xml.sax.saxutils import escape, quoteattr
 
+from memory.blocks.same_names import key_of
 from memory.fold.facts import Fact, Happening, Past, Whereabouts
-from memory.fold.names import key_of
 from memory.fold.present import Present, present
 from memory.fold.records import Fold, Mention, Prompts
 from sessions.models import Session

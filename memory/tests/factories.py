@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from memory.blocks import make_delta, write_deltas
+from memory.blocks.blocks import make_delta, write_deltas
 from memory.models import MemoryBlock
-from sessions.access import tell_readers_apart
+from sessions.chapter.access import tell_readers_apart
 from sessions.models import Attempt, Session
 
 

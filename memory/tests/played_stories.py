@@ -4,7 +4,7 @@ and paragraphs that retell them in other words."""
 import random
 from dataclasses import dataclass
 
-from memory.receipts.matching import PlayedTurn
+from memory.prose.receipts.matching import PlayedTurn
 
 CAST = ("Mara", "Brother Aldous", "Tinne")
 

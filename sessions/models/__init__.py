@@ -12,8 +12,8 @@ from sessions.models.chapter import (
     Story,
     Tab1Inputs,
 )
+from sessions.models.chapter_states import PLAYABLE, State
 from sessions.models.play import Attempt, Change, Event, EventTerms, Turn
-from sessions.models.state import PLAYABLE, State
 
 __all__ = [
     "DEFAULT_AGENT",

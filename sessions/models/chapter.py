@@ -25,7 +25,7 @@ from sessions.limits import (
     SUBMISSION_KEY_CHAR_LIMIT,
     TITLE_CHAR_LIMIT,
 )
-from sessions.models.state import PLAYABLE, State
+from sessions.models.chapter_states import PLAYABLE, State
 from sessions.reply_lengths import ReplyLength
 from sessions.roster import Character, character
 
@@ -84,7 +84,7 @@ class Chapters(models.Manager["Session"]):
 class Session(models.Model):
     """A chapter, from its setup to its drafts: each row is one chapter, and never a whole story.
 
-    Only sessions.states changes the `state`.
+    Only sessions.chapter.states changes the `state`.
     """
 
     session_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -98,16 +98,16 @@ class Session(models.Model):
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
     # The chapter before it, from which it got its people and what they remember, or None.
     # `followed_state` says how that chapter stood when its memory was handed on (see
-    # memory.changes_before), and is None before that.
+    # memory.before.changes_before), and is None before that.
     follows = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", editable=False
     )
     followed_state = models.JSONField(null=True, blank=True, editable=False)
-    # The name of the mode (see agents.modes).
+    # The name of the mode (see agents.modes.registry).
     mode = models.CharField(max_length=MODE_CHAR_LIMIT, default=DEFAULT_MODE)
     state = models.CharField(max_length=16, choices=State, default=State.DRAFT_TAB1)
-    # The name of the starter that the chapter was made from (see sessions.starters). It is "" for
-    # any other chapter, and once the chapter is locked with a changed Tab 1.
+    # The name of the starter that the chapter was made from (see sessions.chapter.starters). It is
+    # "" for any other chapter, and once the chapter is locked with a changed Tab 1.
     starter = models.CharField(max_length=STARTER_CHAR_LIMIT, blank=True, default="")
     prompt_index = models.PositiveIntegerField(default=0)
     last_summarized_prompt_index = models.PositiveIntegerField(default=0)
@@ -127,7 +127,8 @@ class Session(models.Model):
     # True if there is an event or a memory block that not everybody knows. Then each character's
     # request is composed separately.
     differs_by_reader = models.BooleanField(default=False)
-    # Random numbers are drawn from this seed, the turn's number and a name (see sessions.chance).
+    # Random numbers are drawn from this seed, the turn's number and a name (see
+    # sessions.play.chance).
     seed = models.UUIDField(default=uuid.uuid4, editable=False)
     # The slot of the panel that Tab 2 shows.
     next_agent_slot = models.PositiveSmallIntegerField(default=1)
@@ -264,7 +265,8 @@ class Session(models.Model):
         """The members who take part from the first turn on. Characters come first, by slot, and
         then people without a panel.
 
-        People who appeared in play are not included (see `sessions.world.everybody_at`).
+        People who appeared in play are not included (see
+        `sessions.play.played_world.everybody_at`).
         """
         return tuple(one for one, member in self.numbered_cast if member.is_selected)
 
@@ -345,7 +347,8 @@ class Session(models.Model):
 
 
 class Tab1Inputs(models.Model):
-    """The texts of Tab 1. `sessions.chapters.is_setup_open` says whether they can be changed."""
+    """The texts of Tab 1. `sessions.chapter.chapters.is_setup_open` says whether they can be
+    changed."""
 
     session = models.OneToOneField(
         Session, on_delete=models.CASCADE, primary_key=True, related_name="tab1"

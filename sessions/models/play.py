@@ -213,8 +213,8 @@ class Event(AppendOnly):
 
 
 class EventTerms(AppendOnly):
-    """The terms by which an event is found (see sessions.event_terms). Only the event's text and
-    those before it decide them, so that no file of a chapter needs them."""
+    """The terms by which an event is found (see sessions.record.event_terms). Only the event's text
+    and those before it decide them, so that no file of a chapter needs them."""
 
     event = models.OneToOneField(
         Event, on_delete=models.CASCADE, primary_key=True, related_name="terms"
@@ -237,7 +237,8 @@ class Change(AppendOnly):
     """A change of the world, made by a run of an attempt or by an act of the user after the
     attempt.
 
-    The world is folded from the initial state and the changes that count (see sessions.world).
+    The world is folded from the initial state and the changes that count (see
+    sessions.play.played_world).
     """
 
     change_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

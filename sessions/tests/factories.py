@@ -7,12 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from sessions import acts
-from sessions.access import tell_readers_apart
-from sessions.attempts import Writer, open_prompt
-from sessions.committing import commit_attempt
-from sessions.event_terms import store_events
-from sessions.events import NewEvent
+from sessions.chapter.access import tell_readers_apart
 from sessions.models import (
     THOUGHT,
     Attempt,
@@ -24,7 +19,12 @@ from sessions.models import (
     Tab1Inputs,
     Turn,
 )
-from sessions.world import NewChange
+from sessions.play import acts
+from sessions.play.attempts import Writer, open_prompt
+from sessions.play.committing import commit_attempt
+from sessions.play.events import NewEvent
+from sessions.play.played_world import NewChange
+from sessions.record.event_terms import store_events
 
 IDENTITIES = {"1": "A ferrywoman.", "2": "A priest.", "3": "A child."}
 

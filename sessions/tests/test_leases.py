@@ -8,10 +8,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from sessions.attempts import open_prompt
-from sessions.breaking import recover_dead_attempts
 from sessions.leases import LEASE, renew_attempts
 from sessions.models import Attempt
+from sessions.play.attempts import open_prompt
+from sessions.play.breaking import recover_dead_attempts
 from sessions.tests.factories import make_active_chapter
 from sessions.tests.racing import held_elsewhere
 

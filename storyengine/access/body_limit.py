@@ -21,9 +21,9 @@ from storyengine.access.before_body import refuse_before_body
 from storyengine.access.headers import HEADERS
 from storyengine.access.login_gate import open_paths
 from storyengine.access.problem import problem
-from storyengine.exchange.limits import OVER_THE_NETWORK
-from storyengine.operations.requests import HEADER as REQUEST_ID
-from storyengine.operations.requests import good_id, note_unread
+from storyengine.access.requests import HEADER as REQUEST_ID
+from storyengine.access.requests import good_id, note_unread
+from storyengine.settings.import_limits import OVER_THE_NETWORK
 
 Message = Any
 Receive = Callable[[], Awaitable[Message]]

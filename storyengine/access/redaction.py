@@ -11,7 +11,7 @@ from django.db import Error as DatabaseError
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
-from agents.servers.seen_keys import seen_keys
+from agents.calling.servers.seen_keys import seen_keys
 from storyengine.settings.environment import read_text
 
 # The fewest characters of a secret that is replaced. A shorter secret could be a part of ordinary

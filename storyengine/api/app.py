@@ -2,23 +2,23 @@
 
 from ninja.openapi.docs import Swagger
 
-from agents.modes import modules_of_modes
+from agents.modes.registry import modules_of_modes
 from storyengine.api import (
-    background,
-    calls,
-    canon,
-    chapter_models,
-    chapters,
-    consent,
-    drafts,
-    exchange,
-    models,
-    play,
-    search,
-    starters,
-    stories,
-    trials,
-    working_copies,
+    background_routes,
+    call_routes,
+    canon_routes,
+    chapter_model_routes,
+    chapter_routes,
+    consent_routes,
+    draft_routes,
+    file_routes,
+    model_routes,
+    play_routes,
+    search_routes,
+    starter_routes,
+    story_routes,
+    trial_routes,
+    working_copy_routes,
 )
 from storyengine.api.interface import JsonRenderer, ProblemAPI, StrictJsonParser
 from storyengine.api.problems import add_problem_handlers
@@ -42,21 +42,21 @@ api = ProblemAPI(
 )
 add_problem_handlers(api)
 for module in (
-    stories,
-    chapters,
-    starters,
-    exchange,
-    play,
-    background,
-    drafts,
-    working_copies,
-    calls,
-    trials,
-    canon,
-    search,
-    consent,
-    models,
-    chapter_models,
+    story_routes,
+    chapter_routes,
+    starter_routes,
+    file_routes,
+    play_routes,
+    background_routes,
+    draft_routes,
+    working_copy_routes,
+    call_routes,
+    trial_routes,
+    canon_routes,
+    search_routes,
+    consent_routes,
+    model_routes,
+    chapter_model_routes,
 ):
     api.add_router("", module.router)
 for name, mode_api in modules_of_modes("api").items():

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.mode_fields import present_setup
-from agents.modes import find_mode
+from agents.modes.fields import present_setup
+from agents.modes.registry import find_mode
+from sessions.chapter.people import followed, persons_before
 from sessions.models import Attempt, Session, State
-from sessions.people import followed, persons_before
 
 
 class Document(BaseModel):

@@ -23,7 +23,7 @@ from agents.exceptions import (
     PromptTooLong,
     RateLimited,
 )
-from agents.flows.memory_calls import CallsNotAccepted
+from agents.flows.remembering.memory_calls import CallsNotAccepted
 from sessions.exceptions import ChapterError, WrongState
 from sessions.payloads import place_in_words, problem_in_words
 from storyengine.api.documents import CallsEstimateDocument, JobDocument, PendingTurn

@@ -11,13 +11,14 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
-from agents.modes import find_agent
+from agents.modes.registry import find_agent
 from agents.running.database import in_database
 from agents.running.following import follow, read_step_changes
 from agents.running.live import ReplyEnded, ReplyPart, ReplyText, StepChanges
-from sessions.attempts import OpenedAttempt
 from sessions.exceptions import ChapterError, UnknownChapter
 from sessions.models import Attempt
+from sessions.play.attempts import OpenedAttempt
+from storyengine.api.document_reading import answer_of, read_answer
 from storyengine.api.documents import ChangeDocument, TurnAnswer, pending_document
 from storyengine.api.problems import (
     TurnFailed,
@@ -27,7 +28,6 @@ from storyengine.api.problems import (
     problem_of,
     to_json,
 )
-from storyengine.api.reading import answer_of, read_answer
 from storyengine.api.waiting import accept_wait
 from storyengine.stack.storage_refusals import STORAGE_ERRORS, find_storage_refusal
 from storyengine.web.keep_alive import KEEP_ALIVE, KEEP_ALIVE_SECONDS

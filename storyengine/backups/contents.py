@@ -9,7 +9,7 @@ from typing import Protocol
 from django.apps import apps
 from django.db.migrations.loader import MigrationLoader
 
-from storyengine.backups.exceptions import BackupError, FromBefore
+from storyengine.stack.backup_errors import BackupError, FromBefore
 
 # A migration: the label of its app, and its name.
 Migration = tuple[str, str]

@@ -24,7 +24,7 @@ from pathlib import Path
 from django.conf import settings
 from django.utils.timesince import timesince
 
-from storyengine.backups.exceptions import BackupError
+from storyengine.stack.backup_errors import BackupError
 
 ONE_DAY = timedelta(days=1)
 # The beginning of the name of an unfinished backup. A process that was killed may have left such a

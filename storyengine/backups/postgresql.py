@@ -18,8 +18,8 @@ from typing import Any
 from django.db.backends.postgresql.client import DatabaseClient
 
 from storyengine.backups.contents import Contents, Migration
-from storyengine.backups.exceptions import BackupError, ToolMissing
 from storyengine.backups.folder import draft
+from storyengine.stack.backup_errors import BackupError, ToolMissing
 
 _MAGIC = b"PGDMP"
 # The folder in which Debian and Ubuntu keep PostgreSQL's programs, in one folder for each version.

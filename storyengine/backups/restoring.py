@@ -9,9 +9,9 @@ from django.db import connection
 
 from agents.running.heartbeats import DEAD_AFTER, end_heartbeats, is_alive, since_last_heartbeat
 from storyengine.backups.contents import missing_migrations, refuse_what_is_not_ours
-from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError, sentence_of
 from storyengine.backups.folder import Reason, is_as_named, only_one_at_a_time
 from storyengine.backups.taking import has_been_used, take, this_store
+from storyengine.stack.backup_errors import IF_IT_IS_DAMAGED, BackupError, sentence_of
 from storyengine.stack.storage_refusals import is_database_away
 
 logger = logging.getLogger(__name__)

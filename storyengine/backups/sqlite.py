@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from agents.storage import sqlite_kind
+from sessions.storage import sqlite_kind
 from storyengine.backups.contents import Contents, Migration
-from storyengine.backups.exceptions import IF_IT_IS_DAMAGED, BackupError
+from storyengine.stack.backup_errors import IF_IT_IS_DAMAGED, BackupError
 
 _MAGIC = b"SQLite format 3\x00"
 # The most seconds for which a backup waits until another process releases its lock on the database.

@@ -9,17 +9,17 @@ from django.db import Error as DatabaseError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from agents.storage import database_file, find_full_folder, is_damaged, is_disk_full
+from sessions.storage import database_file, find_full_folder, is_damaged, is_disk_full
 from storyengine.backups.contents import (
     refuse_from_before,
     refuse_what_is_not_ours,
     unknown_migrations,
 )
-from storyengine.backups.exceptions import DISK_IS_FULL, MAKE_ROOM, BackupError, say_unreadable
 from storyengine.backups.folder import Backup, Reason, backups
 from storyengine.backups.sqlite import look_at
 from storyengine.backups.taking import has_been_used, this_store
-from storyengine.stack.own_commands import own_command, path_as_typed
+from storyengine.settings.own_commands import own_command, path_as_typed
+from storyengine.stack.backup_errors import DISK_IS_FULL, MAKE_ROOM, BackupError, say_unreadable
 
 _HOW = "docs/deployment.md has the commands."
 

@@ -7,10 +7,9 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
-from agents.storage import database_file
 from sessions.models import Session
+from sessions.storage import database_file
 from storyengine.backups.contents import Store, refuse_from_before
-from storyengine.backups.exceptions import BackupError
 from storyengine.backups.folder import (
     Reason,
     draft,
@@ -21,6 +20,7 @@ from storyengine.backups.folder import (
 )
 from storyengine.backups.postgresql import PostgresqlStore
 from storyengine.backups.sqlite import SqliteStore
+from storyengine.stack.backup_errors import BackupError
 
 
 def back_up(reason: Reason) -> Path:

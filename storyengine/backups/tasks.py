@@ -6,8 +6,8 @@ from celery import shared_task
 from celery.signals import worker_ready
 from django.db import connection
 
-from storyengine.backups.exceptions import BackupError
 from storyengine.backups.taking import back_up_if_due
+from storyengine.stack.backup_errors import BackupError
 
 logger = logging.getLogger(__name__)
 

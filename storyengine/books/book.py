@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import chain, groupby, repeat
 
 from memory.models import NarrativeDraft
-from memory.receipts.paragraphs import Kind, split_paragraphs
+from memory.prose.receipts.paragraphs import Kind, split_paragraphs
 from sessions.exceptions import InvalidInput
-from sessions.languages import reads_from_right
+from sessions.language.languages import reads_from_right
 from sessions.models import UNTITLED
 from storyengine.web.prose import Span, heading_in, spans_of
 

@@ -11,8 +11,8 @@ from docx.oxml.ns import qn
 from docx.shared import Pt
 from docx.text.paragraph import Paragraph
 
-from memory.receipts.paragraphs import Kind
-from sessions.languages import reads_from_right
+from memory.prose.receipts.paragraphs import Kind
+from sessions.language.languages import reads_from_right
 from storyengine.books.book import Block, Book, begins_at_right, blocks_of, check_parts
 from storyengine.web.prose import Span
 

@@ -12,8 +12,8 @@ import mkepub
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from memory.receipts.paragraphs import Kind
-from sessions.languages import language_named
+from memory.prose.receipts.paragraphs import Kind
+from sessions.language.languages import language_named
 from storyengine.books.book import Block, Book, blocks_of, check_parts
 from storyengine.web.templatetags.prose import with_tags
 

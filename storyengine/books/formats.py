@@ -9,7 +9,7 @@ from storyengine.books.book import Book
 from storyengine.books.docx import write_docx
 from storyengine.books.epub import write_epub
 from storyengine.books.markdown import write_markdown
-from storyengine.books.text import write_text
+from storyengine.books.plain_text import write_text
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ headings, breaks and emphasised words of prose have a meaning.
 import re
 from collections.abc import Iterable
 
-from memory.receipts.paragraphs import Kind
+from memory.prose.receipts.paragraphs import Kind
 from storyengine.books.book import Block, Book, blocks_of
 from storyengine.web.prose import Span
 

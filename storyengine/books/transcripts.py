@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from sessions.transcript import DASHED_LINE, Entry, Transcript
+from sessions.record.transcript import DASHED_LINE, Entry, Transcript
 from storyengine.books.book import readable, readable_line
 from storyengine.books.formats import MARKDOWN, TEXT, Format
 from storyengine.books.markdown import BETWEEN, as_lines, as_title, as_words, joined

@@ -1,8 +1,8 @@
 """The schema of version 2 of a chapter's JSON file. docs/export.md describes the file for other
 programs.
 
-The limits on the size of a file are in storyengine.exchange.limits. storyengine.exchange.invariants
-checks that the parts of a file fit together.
+The limits on the size of a file are in storyengine.settings.import_limits.
+storyengine.exchange.invariants checks that the parts of a file fit together.
 """
 
 from bisect import bisect_left
@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, model_validator
 
+from sessions.language.text import removed_by_tidying
 from sessions.limits import (
     MAX_AGENTS,
     MAX_CHANGES_OF_AN_ATTEMPT,
@@ -22,7 +23,6 @@ from sessions.limits import (
     STARTER_CHAR_LIMIT,
 )
 from sessions.models import DEFAULT_AGENT, FIRST_NUMBER_IN_PLAY, PERSON, SAID
-from sessions.text import removed_by_tidying
 from storyengine.exchange.file_parts import (
     MOST_MEMBERS,
     AgentName,

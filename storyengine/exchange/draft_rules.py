@@ -1,7 +1,7 @@
 """Checks the rules for drafts, working copies and the chosen draft of a chapter from a file."""
 
 from storyengine.exchange.chapter_file import Chapter, DraftEntry
-from storyengine.exchange.exceptions import refuse
+from storyengine.exchange.file_errors import refuse
 
 
 def check_sources(chapter: Chapter, at: int) -> None:

@@ -14,14 +14,14 @@ from django.utils import timezone
 from pydantic import BaseModel
 
 from agents.models import Job
-from agents.modes import find_mode, mode_of
-from memory.blocks import covered_until
+from agents.modes.registry import find_mode, mode_of
+from memory.blocks.blocks import covered_until
 from memory.models import MemoryBlock
-from sessions.access import read_at_one_moment
-from sessions.committing import find_turn
+from sessions.chapter.access import read_at_one_moment
 from sessions.exceptions import UnknownChapter, WrongState
 from sessions.models import Attempt, Session, State, Turn
-from sessions.record import committed_attempts
+from sessions.play.committing import find_turn
+from sessions.record.chosen_events import committed_attempts
 from sessions.roster import next_slot
 from storyengine.exchange.chapter_file import (
     FORMAT,
@@ -37,7 +37,7 @@ from storyengine.exchange.chapter_file import (
     TurnEntry,
     UnansweredEntry,
 )
-from storyengine.exchange.drafts import no_drafts, read_drafts
+from storyengine.exchange.drafts_in_files import no_drafts, read_drafts
 from storyengine.exchange.file_parts import ERROR_CHAR_LIMIT, Tab1
 
 # The states of exported chapters. A file has no background work, so a chapter with background work

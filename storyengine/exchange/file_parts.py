@@ -1,7 +1,7 @@
 """The kinds of values in the files of chapters and stories.
 
 The limits on single values are in this module. The limits on the number of values are in
-storyengine.exchange.limits.
+storyengine.settings.import_limits.
 """
 
 import json
@@ -21,7 +21,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from sessions.languages import is_tag
+from sessions.language.languages import is_tag
+from sessions.language.text import as_line, seen, tidied, why_no_name, why_not_text
 from sessions.limits import (
     AGENT_CHAR_LIMIT,
     AGENT_NAME_CHAR_LIMIT,
@@ -42,8 +43,7 @@ from sessions.limits import (
 )
 from sessions.models import FIRST_NUMBER_IN_PLAY
 from sessions.payloads import why_not_storable
-from sessions.text import as_line, seen, tidied, why_no_name, why_not_text
-from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
+from storyengine.settings.import_limits import OVER_THE_NETWORK, Limits
 
 # The type of pydantic's error for a list that has too many entries.
 TOO_MANY: Final = "too_many"

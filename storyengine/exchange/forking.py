@@ -10,16 +10,16 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from agents.calling.spending import used_by_model
-from sessions.access import get_chapter
-from sessions.attempts import KEY_REUSED, clean_key
-from sessions.chapters import title_of_copy
+from sessions.chapter.access import get_chapter
+from sessions.chapter.chapters import title_of_copy
+from sessions.chapter.storing_imports import remove_left_behind
 from sessions.exceptions import ChapterError, KeyReused, WrongState
-from sessions.importing import remove_left_behind
 from sessions.models import Session, State
+from sessions.play.attempts import KEY_REUSED, clean_key
 from storyengine.exchange.chapter_file import Chapter
 from storyengine.exchange.exporting import export_until
 from storyengine.exchange.importing import store_chapter
-from storyengine.exchange.limits import OF_THE_OPERATOR, count_entries
+from storyengine.settings.import_limits import OF_THE_OPERATOR, count_entries
 
 
 class ForkUnderWay(WrongState):

@@ -1,10 +1,11 @@
 """Stores a chapter from a file or from another chapter under new ids.
 
-The chapter is stored in pieces, and becomes visible when it is complete (sessions.importing). If
-anything fails, no part of it stays. No model is called and no job is queued. Missing memory is
-written with the next prompt, as in play, or after the GM has accepted the calls
-(agents.flows.memory_calls). If late results are missing, the next prompt asks again only for those
-that the latest turn asked for (agents.flows.late_results).
+The chapter is stored in pieces, and becomes visible when it is complete
+(sessions.chapter.storing_imports). If anything fails, no part of it stays. No model is called and
+no job is queued. Missing memory is written with the next prompt, as in play, or after the GM has
+accepted the calls (agents.flows.remembering.memory_calls). If late results are missing, the next
+prompt asks again only for those that the latest turn asked for
+(agents.flows.remembering.late_results).
 """
 
 import uuid
@@ -17,16 +18,15 @@ from typing import Any
 from django.db import models
 from django.utils import timezone
 
-from agents.mode_declarations import Stage
 from agents.models import Job
-from agents.modes import has_stage
+from agents.modes.declaration import Stage
+from agents.modes.registry import has_stage
 from agents.running.results import result_key
-from memory.blocks import with_known_slots
+from memory.blocks.blocks import with_known_slots
+from memory.blocks.stretches import Audience, told_to
 from memory.models import MemoryBlock
-from memory.stretches import Audience, told_to
-from sessions.access import get_chapter
-from sessions.event_terms import language_of_terms, make_terms
-from sessions.importing import importing, store_groups, store_rows
+from sessions.chapter.access import get_chapter
+from sessions.chapter.storing_imports import importing, store_groups, store_rows
 from sessions.limits import MAX_AGENTS
 from sessions.models import (
     PERSON,
@@ -40,6 +40,7 @@ from sessions.models import (
     Tab1Inputs,
     Turn,
 )
+from sessions.record.event_terms import language_of_terms, make_terms
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     ChangeEntry,
@@ -49,10 +50,10 @@ from storyengine.exchange.chapter_file import (
     TurnEntry,
     UnansweredEntry,
 )
-from storyengine.exchange.drafts import chosen_draft, draft_rows, working_copies
-from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
+from storyengine.exchange.drafts_in_files import chosen_draft, draft_rows, working_copies
+from storyengine.exchange.file_reading import read_chapter_file
 from storyengine.exchange.mode_rules import check_world
-from storyengine.exchange.reading import read_chapter_file
+from storyengine.settings.import_limits import OVER_THE_NETWORK, Limits
 
 _NOT_THERE = "The chapter that this one was copied from had no result that could be used."
 

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
-from agents.mode_declarations import Stage
-from agents.modes import has_stage
-from sessions.events import reply
+from agents.modes.declaration import Stage
+from agents.modes.registry import has_stage
 from sessions.limits import MAX_PEOPLE
 from sessions.models import PERSON, THOUGHT
+from sessions.play.events import reply
 from storyengine.exchange.chapter_file import (
     AttemptEntry,
     ChangeEntry,
@@ -23,7 +23,7 @@ from storyengine.exchange.chapter_file import (
     UnansweredEntry,
 )
 from storyengine.exchange.draft_rules import check_prose, check_sources, check_working_copies
-from storyengine.exchange.exceptions import refuse
+from storyengine.exchange.file_errors import refuse
 from storyengine.exchange.mode_rules import (
     all_attempts,
     check_kinds,

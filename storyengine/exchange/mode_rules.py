@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agents.exceptions import BadSetup
-from agents.mode_declarations import Mode
-from agents.mode_fields import check_given, check_setup
-from agents.modes import find_mode
-from memory.block_kinds import BlockKind
+from agents.modes.declaration import Mode
+from agents.modes.fields import check_given, check_setup
+from agents.modes.registry import find_mode
 from memory.fold.records import Prompts
+from memory.telling.block_kinds import BlockKind
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Change, Session, Turn
 from storyengine.exchange.chapter_file import (
@@ -18,7 +18,7 @@ from storyengine.exchange.chapter_file import (
     MemoryBlockEntry,
     UnansweredEntry,
 )
-from storyengine.exchange.exceptions import OTHER_MODE, refuse
+from storyengine.exchange.file_errors import OTHER_MODE, refuse
 
 # The errors that a mode's function raises for a payload that it cannot use.
 _CANNOT_TAKE = (

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from memory.changes_before import CHOSEN
+from memory.before.changes_before import CHOSEN
+from sessions.chapter.stories import chapters_of, get_story
 from sessions.models import CastMember, Session
-from sessions.stories import chapters_of, get_story
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.story_file import (
     FORMAT,

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from sessions.limits import MAX_AGENTS, MAX_PEOPLE
 from storyengine.exchange.chapter_file import Chapter
-from storyengine.exchange.exceptions import refuse_story
+from storyengine.exchange.file_errors import refuse_story
 from storyengine.exchange.file_parts import File, Number, OptionalTitle, Part, Time, keys_of
 
 FORMAT: Final = "storyengine-story"
@@ -30,7 +30,8 @@ class OriginEntry(Part):
 
 
 class FollowedEntry(Part):
-    """How the chapter before stood when its memory was handed on (see memory.changes_before)."""
+    """How the chapter before stood when its memory was handed on (see
+    memory.before.changes_before)."""
 
     chosen: _ChapterAt
     is_there: bool

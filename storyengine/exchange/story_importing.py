@@ -14,16 +14,16 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from memory.changes_before import CHOSEN
-from sessions.importing import importing
+from memory.before.changes_before import CHOSEN
+from sessions.chapter.stories import get_story
+from sessions.chapter.storing_imports import importing
 from sessions.models import CastMember, Session, Story
-from sessions.stories import get_story
-from storyengine.exchange.exceptions import BadChapterFile, in_story
+from storyengine.exchange.file_errors import BadChapterFile, in_story
+from storyengine.exchange.file_reading import read_story_content
 from storyengine.exchange.importing import check_world_of, first_rows, store_parts
 from storyengine.exchange.invariants import check_invariants
-from storyengine.exchange.limits import OVER_THE_NETWORK, Limits
-from storyengine.exchange.reading import read_story_content
 from storyengine.exchange.story_file import StoryChapter, StoryContent, check_story
+from storyengine.settings.import_limits import OVER_THE_NETWORK, Limits
 
 
 @dataclass(frozen=True)

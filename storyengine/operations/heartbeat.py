@@ -11,10 +11,10 @@ from django.db import connection
 
 from agents.models import ProcessHeartbeat
 from agents.running.heartbeats import HEARTBEAT_SECONDS, store_heartbeat
-from agents.storage import describe
+from sessions.storage import describe
 from storyengine.operations import exposition
+from storyengine.operations.checks.process_checks import find_faults
 from storyengine.operations.exposition import own_samples
-from storyengine.stack.process_checks import find_faults
 
 logger = logging.getLogger(__name__)
 

@@ -23,14 +23,14 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from agents.calling.consent import is_allowed, provider_host
-from agents.embedded.status import is_ready, read_embedded_server
+from agents.calling.servers.choices import uses_embedded
+from agents.llm.embedded.status import is_ready, read_embedded_server
 from agents.models import Job, LLMArtifact
-from agents.modes import all_agents
+from agents.modes.registry import all_agents
 from agents.running.heartbeats import is_alive, since_last_heartbeat
 from agents.running.jobs import due_jobs
-from agents.servers.choices import uses_embedded
-from agents.storage import find_full_folder, free_bytes
 from sessions.leases import age_of
+from sessions.storage import find_full_folder, free_bytes
 from storyengine.stack.storage_refusals import has_met_full_disk
 
 ANSWER_SECONDS = 2

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kombu import Exchange, Queue
 
-from agents.providers.base_urls import mended
+from agents.llm.providers.base_urls import mended
 from storyengine.settings.environment import (
     read_bool,
     read_choice,
@@ -113,7 +113,7 @@ INSTALLED_APPS = [
 # All middleware runs in the event loop (see storyengine.access.browser). CommonMiddleware is left
 # out, because KnownHostMiddleware checks the host.
 MIDDLEWARE = [
-    "storyengine.operations.requests.RequestLogMiddleware",
+    "storyengine.access.requests.RequestLogMiddleware",
     "storyengine.access.compression.CompressionMiddleware",
     "storyengine.access.headers.PolicyHeadersMiddleware",
     "storyengine.access.hosts.KnownHostMiddleware",
@@ -129,7 +129,7 @@ MIDDLEWARE = [
 ]
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
 # These checks of Django look for Django's own classes by name. The program uses other classes
-# instead, and storyengine.checks looks for those other classes.
+# instead, and storyengine.operations.checks.configuration looks for those other classes.
 SILENCED_SYSTEM_CHECKS = [
     *("security.W001", "security.W002", "security.W003"),
     # This check looks for AxesMiddleware. The program does not use AxesMiddleware, because the
@@ -312,15 +312,15 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "text": {
-            "()": "storyengine.operations.log_format.TextFormatter",
+            "()": "storyengine.access.log_format.TextFormatter",
             "format": "%(levelname)s %(name)s: %(message)s",
         },
-        "json": {"()": "storyengine.operations.log_format.JsonFormatter"},
+        "json": {"()": "storyengine.access.log_format.JsonFormatter"},
     },
     "filters": {
-        "leave_out_requests": {"()": "storyengine.operations.log_format.LeaveOutRequests"},
-        "only_bugs": {"()": "storyengine.operations.log_format.OnlyBugs"},
-        "once_a_minute": {"()": "storyengine.operations.log_format.OnceAMinute"},
+        "leave_out_requests": {"()": "storyengine.access.log_format.LeaveOutRequests"},
+        "only_bugs": {"()": "storyengine.access.log_format.OnlyBugs"},
+        "once_a_minute": {"()": "storyengine.access.log_format.OnceAMinute"},
     },
     "handlers": _LOG_HANDLERS,
     "root": {"handlers": list(_LOG_HANDLERS), "level": "INFO"},

@@ -27,7 +27,7 @@ def read_log_handlers(
         folder = data_folder / "logs"
         folder.mkdir(parents=True, exist_ok=True)
         handlers["file"] = {
-            "class": "storyengine.operations.log_format.LogFile",
+            "class": "storyengine.access.log_format.LogFile",
             "filename": str(folder / f"{name}.log"),
             "maxBytes": _LARGEST_BYTES,
             "backupCount": 3,

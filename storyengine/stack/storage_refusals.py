@@ -12,9 +12,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.defaults import server_error
 
-from agents.storage import describe, is_damaged, is_disk_full, sqlite_kind
 from sessions.exceptions import ChapterError
-from storyengine.backups.exceptions import say_unreadable
+from sessions.storage import describe, is_damaged, is_disk_full, sqlite_kind
+from storyengine.stack.backup_errors import say_unreadable
 
 logger = logging.getLogger(__name__)
 

@@ -20,9 +20,9 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce
 
-from memory.blocks import COUNTS
+from memory.blocks.blocks import COUNTS
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions.access import get_chapter
+from sessions.chapter.access import get_chapter
 from sessions.models import Attempt, Session
 
 _PREFIX = "pending_"

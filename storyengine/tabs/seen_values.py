@@ -16,14 +16,14 @@ from typing import Any
 from django.http import HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
-from agents.mode_fields import present_setup
-from sessions.access import get_chapter
-from sessions.chapters import is_setup_open
+from agents.modes.fields import present_setup
+from sessions.chapter.access import get_chapter
+from sessions.chapter.chapters import is_setup_open
+from sessions.chapter.people import followed, persons_before
 from sessions.exceptions import ChapterError
+from sessions.language.text import with_line_feeds
 from sessions.models import Session
-from sessions.people import followed, persons_before
 from sessions.roster import SLOTS
-from sessions.text import with_line_feeds
 from storyengine.tabs.setup_cells import PREFIX
 from storyengine.web.render import HttpRequest, nothing_new
 from storyengine.web.saved_first import SEEN_VALUES

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agents.exceptions import BadSetup
-from agents.mode_fields import present_setup, setup_of
-from agents.modes import find_mode
+from agents.modes.fields import present_setup, setup_of
+from agents.modes.registry import find_mode
+from sessions.language.text import with_line_feeds
 from sessions.models import Session
-from sessions.text import with_line_feeds
 
 # The beginning of the name of a field for the mode's setup. The place of the value follows, as in
 # `setup.season` and `setup.berths.0.depth`.

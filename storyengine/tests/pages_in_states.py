@@ -8,14 +8,14 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.calling.chapter_models import save_models
+from agents.calling.servers.changing import add_server
 from agents.models import Job
 from agents.prompting.own_settings import OwnSettings
-from agents.servers.changing import add_server
 from agents.tests.replies import turn_delta, world_lock
-from memory.editing.working_copies import save_working_copy
 from memory.models import NarrativeDraft
+from memory.prose.editing.working_copies import save_working_copy
+from memory.prose.tests.told_chapters import TOLD, add_draft, make_told_chapter
 from memory.tests.factories import add_delta, add_lock
-from memory.tests.told_chapters import TOLD, add_draft, make_told_chapter
 from sessions.models import Attempt, Session, State
 from sessions.tests.factories import (
     add_attempt,

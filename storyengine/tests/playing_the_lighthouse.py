@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from agents.modes import world_now
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
+from agents.modes.registry import world_now
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import address, call

@@ -15,22 +15,22 @@ from kombu.exceptions import OperationalError as BrokerError
 from pytest_django import Settings
 
 from agents.calling.tests.exploring import native as native
-from agents.flows.choosing import edit_reply
-from agents.flows.going_on import go_on
-from agents.flows.replies import keep_reply, stop_reply
+from agents.flows.replies.choosing import edit_reply
+from agents.flows.replies.going_on import go_on
+from agents.flows.replies.starting import keep_reply, stop_reply
 from agents.flows.tests.playing import play, reroll
+from agents.llm.providers.failures.call_errors import ProviderTimeout
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
-from agents.providers.exceptions import ProviderTimeout
-from agents.providers.scripted import Script, ScriptedProvider
 from agents.running import work
 from agents.running.jobs import queue_job
 from agents.running.recovery import recover
 from agents.running.watch import Watch
-from agents.sweeping import sweep
 from agents.tests.second_mode import install
-from sessions.attempts import Writer, open_prompt
-from sessions.breaking import stop_attempt
+from agents.worker.sweeping import sweep
 from sessions.models import Attempt, Session
+from sessions.play.attempts import Writer, open_prompt
+from sessions.play.breaking import stop_attempt
 from storyengine.api.tests.calling import RunJobs, reply_is_running
 from storyengine.exchange.forking import fork_chapter
 from storyengine.tests.acting_alone import alone, job_of, jobs_of, run_as, told, watch
@@ -71,7 +71,7 @@ def test_a_request_is_composed_ahead_only_for_a_prompt_of_the_user(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read: list[Session] = []
-    monkeypatch.setattr("agents.flows.committing.read_ahead", read.append)
+    monkeypatch.setattr("agents.flows.replies.finishing.read_ahead", read.append)
     provider.enqueue("One.", "Two.", "Three.", "Four.")
     watch(chapter)
     # The keepers act next, and a worker plays their turns. The worker composes no request ahead,
@@ -96,7 +96,7 @@ def test_the_row_comes_with_the_commit_or_not_at_all(
         raise OperationalError("disk I/O error")
 
     monkeypatch.setattr("agents.running.database.PAUSES", ())
-    monkeypatch.setattr("agents.flows.committing.queue_job", queue_and_fail)
+    monkeypatch.setattr("agents.flows.replies.finishing.queue_job", queue_and_fail)
     provider.enqueue("One.")
     attempt = play(chapter, WATCH, key="k")
     assert (attempt.is_running, attempt.turn) == (True, None)

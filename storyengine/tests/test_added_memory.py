@@ -16,17 +16,17 @@ from pytest_django import Settings
 
 from agents.calling.tests.exploring import MODELS, sent_text
 from agents.calling.tests.exploring import native as native
-from agents.mode_checks import check_modes
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.failures.call_errors import ProviderRefused
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, LLMArtifact
-from agents.modes import load_modes
+from agents.modes.checks import check_modes
+from agents.modes.registry import load_modes
 from agents.prompting.tests.payloads import as_xml
-from agents.providers.base import ModelRequest
-from agents.providers.exceptions import ProviderRefused
-from agents.providers.scripted import ScriptedProvider
 from agents.running.results import waiting_results
 from agents.tests.replies import answer_in_form, turn_delta
 from agents.tests.second_mode import install
-from memory.blocks import counting_deltas
+from memory.blocks.blocks import counting_deltas
 from sessions.models import Attempt, Session
 from storyengine.api.tests.calling import address, call
 from storyengine.exchange.importing import import_chapter

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
-from agents.calling.stored_prompts import pack_layers, store_texts
+from agents.calling.records.stored_prompts import pack_layers, store_texts
 from agents.models import (
     AdmittedCall,
     EmbeddedServer,
@@ -32,10 +32,10 @@ from agents.models import (
 )
 from agents.prompting.sent_layers import SentLayer
 from memory.models import DraftChoice, MemoryBlock, NarrativeDraft, WorkingCopy
+from sessions.chapter.stories import hide_chapter
 from sessions.models import Attempt, Event, Session, Story, Tab1Inputs, Turn
-from sessions.stories import hide_chapter
+from sessions.play.played_world import NewChange
 from sessions.tests.factories import act, add_attempt, add_prompts, make_active_chapter
-from sessions.world import NewChange
 
 MODELS = [
     model

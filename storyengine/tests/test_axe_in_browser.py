@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from django.test import Client
 from pytest_django import Settings
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from storyengine.tests.pages_in_states import pages_in_all_states
 from storyengine.tests.rendered_pages import Pages, browse
 

@@ -11,10 +11,10 @@ import pytest
 from django.conf import settings
 from django.db import OperationalError
 
-from agents.flows.summarizing import BACK_OFF_SECONDS
+from agents.flows.remembering.summarizing import BACK_OFF_SECONDS
 from agents.models import Job
-from agents.tasks import run_job
-from storyengine.celery import app
+from agents.worker.tasks import run_job
+from storyengine.operations.celery import app
 
 # The type is `Any`, because Celery's type stubs lack some of these names.
 conf: Any = app.conf
@@ -22,7 +22,7 @@ task: Any = run_job
 
 READ = """
 import json
-from storyengine.celery import app
+from storyengine.operations.celery import app
 names = (
     "broker_transport_options",
     "result_backend",
@@ -109,7 +109,7 @@ class TestRetries:
         def fail(*_arguments: object, **_options: object) -> None:
             raise OperationalError("the server is away")
 
-        monkeypatch.setattr("agents.tasks.ask_servers", lambda **_options: None)
+        monkeypatch.setattr("agents.worker.tasks.ask_servers", lambda **_options: None)
         monkeypatch.setattr("agents.running.work.claim_place", fail)
 
     def test_they_come_later_each_time_and_not_all_at_once(

@@ -6,16 +6,21 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from memory.corrections import write_correction
+from memory.before.handed_on import what_holds
+from memory.before.story_so_far import write_story_so_far
+from memory.canon.corrections import write_correction
 from memory.fold.folding import fold_chapter
-from memory.fold.handing_on import what_holds
-from memory.story_so_far import write_story_so_far
 from memory.tests.factories import add_delta, add_lock
-from sessions.attempts import open_prompt
-from sessions.chapters import reset_chapter
-from sessions.committing import edit_reply
+from sessions.chapter.chapters import reset_chapter
+from sessions.chapter.stories import (
+    begin_next_chapter,
+    choose_chapter,
+    hide_chapter,
+    restore_chapter,
+)
 from sessions.models import Session, State
-from sessions.stories import begin_next_chapter, choose_chapter, hide_chapter, restore_chapter
+from sessions.play.attempts import open_prompt
+from sessions.play.committing import edit_reply
 from sessions.tests.factories import add_prompts, add_turn, make_active_chapter
 from storyengine.api.tests.calling import address as api_address
 from storyengine.api.tests.calling import assert_problem, call

@@ -23,18 +23,18 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 from pytest_django import Settings
 
 from agents.calling.model_access import substitute_provider
-from agents.flows import committing
-from agents.flows.ending import reopen
+from agents.flows.replies import finishing
+from agents.flows.telling.ending import reopen
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.modes import find_mode, world_of
-from agents.providers.scripted import ScriptedProvider
-from memory import stretches
-from memory.stretches import StretchRule
-from sessions.breaking import stop_attempt
-from sessions.chapters import delete_chapter
+from agents.modes.registry import find_mode, world_of
+from memory.blocks import stretches
+from memory.blocks.stretches import StretchRule
+from sessions.chapter.chapters import delete_chapter
 from sessions.models import State, Turn
+from sessions.play.breaking import stop_attempt
+from sessions.play.unfinished_attempts import pending_attempt
 from sessions.tests.weekly import few
-from sessions.unfinished_attempts import pending_attempt
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
@@ -204,7 +204,7 @@ class Play(PlaysWithWorkers):
             row = self.begin(self.prompt(1, words, who, self.mark()))
             one = self.take(row, self.number + 1, words, who)
             text = f"Reply {self.mark()}."
-            assert committing.commit_reply(row, text)
+            assert finishing.commit_reply(row, text)
             self.choose_committed(one, text)
             self.work_until_none_is_due()
         taken = self.expected.light().tides
@@ -225,10 +225,10 @@ def lighthouse_installed(settings: Settings, monkeypatch: pytest.MonkeyPatch) ->
     rule = StretchRule(ended_by=frozenset({WIND}))
     monkeypatch.setitem(stretches._rules, "lighthouse", rule)
     # These leases are long, because the tests renew no leases and a machine may be slow.
-    for lease in ("sessions.attempts.LEASE", "agents.running.jobs.JOB_LEASE"):
+    for lease in ("sessions.play.attempts.LEASE", "agents.running.jobs.JOB_LEASE"):
         monkeypatch.setattr(lease, timedelta(hours=1))
     # With so many tries, no job is given up, however often its worker is killed.
-    for limit in ("agents.running.jobs.MAX_ATTEMPTS", "agents.flows.going_on.MAX_ATTEMPTS"):
+    for limit in ("agents.running.jobs.MAX_ATTEMPTS", "agents.flows.replies.going_on.MAX_ATTEMPTS"):
         monkeypatch.setattr(limit, 1_000)
     with substitute_provider(ScriptedProvider(fallback=parrot)):
         yield

@@ -11,28 +11,28 @@ from pytest_django import Settings
 from agents.calling.calls import check_allowed
 from agents.calling.chapter_models import save_models
 from agents.calling.consent import grant
+from agents.calling.servers.changing import add_server, choose_models
+from agents.calling.servers.choices import choice_of
 from agents.exceptions import PriceUnknown
-from agents.facts.reported_windows import store_reports
-from agents.flows.locking import request_lock
-from agents.flows.narrating import request_build
+from agents.flows.beginning.locking import request_lock
+from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import play, reroll
-from agents.modes import agents_in
+from agents.llm.facts.reported_windows import store_reports
+from agents.llm.providers.scripted import ScriptedProvider
+from agents.llm.providers.windows import WindowReport
+from agents.modes.registry import agents_in
 from agents.prompting.agent import in_chapter
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.own_settings import NOTHING_SET, OwnSettings
-from agents.providers.scripted import ScriptedProvider
-from agents.providers.windows import WindowReport
-from agents.servers.changing import add_server, choose_models
-from agents.servers.choices import choice_of
 from agents.tests.replies import world_lock
 from memory.tests.factories import add_lock
-from sessions.chapters import copy_setup, reset_chapter
+from sessions.chapter.chapters import copy_setup, reset_chapter
+from sessions.chapter.stories import begin_next_chapter
 from sessions.exceptions import InvalidInput
 from sessions.models import Session
-from sessions.stories import begin_next_chapter
 from sessions.tests.factories import make_active_chapter, make_chapter
-from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.file_errors import BadChapterFile
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
 

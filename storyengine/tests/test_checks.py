@@ -12,9 +12,8 @@ from django.utils.module_loading import import_string
 from pytest_django import Settings
 
 from agents.calling.consent import grant
-from agents.servers.changing import add_server, choose_models
-from storyengine import checks
-from storyengine.stack import service_checks
+from agents.calling.servers.changing import add_server, choose_models
+from storyengine.operations.checks import configuration, service_checks
 
 
 @pytest.fixture(autouse=True)
@@ -38,16 +37,16 @@ def _good_configuration(settings: Settings) -> None:
 
 def all_checks() -> list[CheckMessage]:
     return [
-        *checks.check_access(),
-        *checks.check_secrets(),
-        *checks.check_proxies(),
-        *checks.check_middleware(),
-        *checks.check_model(),
-        *checks.check_models_file(),
-        *checks.check_caps(),
-        *checks.check_memory(),
-        *checks.check_production(),
-        *checks.check_guards(),
+        *configuration.check_access(),
+        *configuration.check_secrets(),
+        *configuration.check_proxies(),
+        *configuration.check_middleware(),
+        *configuration.check_model(),
+        *configuration.check_models_file(),
+        *configuration.check_caps(),
+        *configuration.check_memory(),
+        *configuration.check_production(),
+        *configuration.check_guards(),
     ]
 
 
@@ -113,12 +112,12 @@ def test_what_is_meant_so_is_not_remarked(settings: Settings, changes: dict[str,
         setattr(settings, name, value)
     check: Callable[[], list[CheckMessage]]
     for check in (
-        checks.check_access,
-        checks.check_secrets,
-        checks.check_proxies,
-        checks.check_model,
-        checks.check_caps,
-        checks.check_memory,
+        configuration.check_access,
+        configuration.check_secrets,
+        configuration.check_proxies,
+        configuration.check_model,
+        configuration.check_caps,
+        configuration.check_memory,
     ):
         assert check() == []
 
@@ -141,8 +140,12 @@ def test_a_weak_guard_is_named_at_every_start(
     for name, value in changes.items():
         setattr(settings, name, value)
     for is_deployment in (False, True):
-        found = [*checks.check_access(), *checks.check_secrets(), *checks.check_proxies()]
-        found += checks.check_production() if is_deployment else []
+        found = [
+            *configuration.check_access(),
+            *configuration.check_secrets(),
+            *configuration.check_proxies(),
+        ]
+        found += configuration.check_production() if is_deployment else []
         assert [one.id for one in found] == [check_id]
     assert check_id in {one.id for one in run_checks(tags=["security"])}
 
@@ -155,13 +158,13 @@ def test_a_short_password_opens_to_this_machine_unless_a_host_is_chosen(
     settings: Settings, host: str, is_held_back: bool
 ) -> None:
     settings.PASSWORD, settings.HOST, settings.HTTPS = "11-of-them-", host, False
-    [message] = checks.check_secrets()
+    [message] = configuration.check_secrets()
     hint = str(message.hint)
     assert ("listens on this machine alone" in hint) is is_held_back
     assert ("STORYENGINE_HOST=0.0.0.0" in hint) is is_held_back
     # The check warns of missing HTTPS only if the password would cross the network.
     is_beyond = host == "0.0.0.0"  # noqa: S104
-    assert [one.id for one in checks.check_access()] == ["storyengine.W007"] * is_beyond
+    assert [one.id for one in configuration.check_access()] == ["storyengine.W007"] * is_beyond
 
 
 class TestServers:
@@ -218,7 +221,7 @@ class TestServers:
         add_server("Mine", "https://models.example/v1")
         choose_models({"": ("mine", "m")})
         # The process that checks has read no choice yet.
-        with patch("agents.servers.choices._stored", {}):
+        with patch("agents.calling.servers.choices._stored", {}):
             (message,) = service_checks.check_consent()
         assert "models.example" in message.msg
 
@@ -251,7 +254,7 @@ class TestGuards:
     @pytest.mark.parametrize(
         ("name", "value"),
         [
-            *((name, False) for name in (*checks.ALWAYS, *checks.WITH_HTTPS)),
+            *((name, False) for name in (*configuration.ALWAYS, *configuration.WITH_HTTPS)),
             ("SECURE_HSTS_SECONDS", 0),
             ("SECURE_PROXY_SSL_HEADER", None),
             ("X_FRAME_OPTIONS", "SAMEORIGIN"),
@@ -264,13 +267,13 @@ class TestGuards:
         assert message.msg.startswith(f"{name} is {value!r}: ")
         assert message.hint
 
-    @pytest.mark.parametrize("name", checks.WITH_HTTPS)
+    @pytest.mark.parametrize("name", configuration.WITH_HTTPS)
     def test_what_only_https_needs_is_not_missed_without_it(
         self, settings: Settings, name: str
     ) -> None:
         settings.HTTPS = False
         setattr(settings, name, False)
-        assert checks.check_guards() == []
+        assert configuration.check_guards() == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -283,7 +286,7 @@ def test_what_only_a_deployment_is_told_stops_no_container(settings: Settings) -
     assert ours <= {one.id for one in named if one.level == WARNING}
 
 
-@pytest.mark.parametrize("name", checks.PROTECTION)
+@pytest.mark.parametrize("name", configuration.PROTECTION)
 def test_a_protection_that_is_missing_is_an_error(settings: Settings, name: str) -> None:
     settings.MIDDLEWARE = [each for each in settings.MIDDLEWARE if each != name]
     (message,) = [one for one in run_checks(tags=["security"]) if not one.is_silenced()]
@@ -293,7 +296,7 @@ def test_a_protection_that_is_missing_is_an_error(settings: Settings, name: str)
 
 
 def test_the_protections_stand_in_for_django_s_own() -> None:
-    for name in checks.PROTECTION:
+    for name in configuration.PROTECTION:
         own = import_string(name)
         assert any(
             base.__module__.startswith("django.middleware.") and base.__name__ == own.__name__

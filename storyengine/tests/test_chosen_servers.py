@@ -19,20 +19,20 @@ from agents.calling import prepared_calls
 from agents.calling.calls import check_allowed
 from agents.calling.consent import grant
 from agents.calling.model_test import try_model
+from agents.calling.records.usage import inherited_usage, usage_by_agent
+from agents.calling.servers import choices
+from agents.calling.servers.changing import add_server, choose_models, remove_server
+from agents.calling.servers.choices import choice_of, refresh_choices
+from agents.calling.servers.keys import key_for, paste_key
 from agents.calling.spending import check_budget, spending_of, uncapped_models
-from agents.calling.usage import inherited_usage, usage_by_agent
 from agents.exceptions import BudgetSpent, PriceUnknown
-from agents.facts.prices import price_of
 from agents.flows.tests.playing import play
+from agents.llm.facts.prices import price_of
+from agents.llm.providers.guard import allow_real_calls, forbid_real_calls
+from agents.llm.providers.scripted import ScriptedProvider
+from agents.llm.providers.tests.model_server import model_server
 from agents.models import LLMArtifact, ModelServer
 from agents.prompting.declarations import NARRATOR
-from agents.providers.guard import allow_real_calls, forbid_real_calls
-from agents.providers.scripted import ScriptedProvider
-from agents.providers.tests.model_server import model_server
-from agents.servers import choices
-from agents.servers.changing import add_server, choose_models, remove_server
-from agents.servers.choices import choice_of, refresh_choices
-from agents.servers.keys import key_for, paste_key
 from agents.tests.declared import CHARACTERS
 from agents.tests.recorded_calls import add_call
 from sessions.exceptions import InvalidInput
@@ -172,7 +172,7 @@ class TestServersThatChange:
         add_server("Mine", "https://models.example/v1")
         # The other request has found no such row.
         monkeypatch.setattr(
-            "agents.servers.changing.ModelServer.objects.filter",
+            "agents.calling.servers.changing.ModelServer.objects.filter",
             lambda **_of: ModelServer.objects.none(),
         )
         with pytest.raises(InvalidInput):

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 from celery.beat import Scheduler
 
-from storyengine.celery import Clock, app
+from storyengine.operations.celery import Clock, app
 
 
 def test_every_worker_has_one_and_it_dies_with_it() -> None:

@@ -14,19 +14,19 @@ from pytest_django import Settings
 
 from agents.calling.tests.bookkeeping import expire, make_due
 from agents.calling.tests.exploring import native as native
-from agents.flows.committing import key_after
-from agents.flows.going_on import go_on
+from agents.flows.replies.finishing import key_after
+from agents.flows.replies.going_on import go_on
 from agents.flows.tests.playing import play
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
-from agents.modes import who_answers
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.modes.registry import who_answers
 from agents.running import work
 from agents.running.jobs import MAX_ATTEMPTS, claim, due_jobs
 from agents.running.recovery import recover
 from agents.running.watch import Watch
-from sessions.attempts import open_prompt
-from sessions.breaking import INTERRUPTED, stop_attempt
 from sessions.models import Attempt, Session
+from sessions.play.attempts import open_prompt
+from sessions.play.breaking import INTERRUPTED, stop_attempt
 from storyengine.api.tests.calling import RunJobs, reply_is_running
 from storyengine.tests.acting_alone import alone, job_of, jobs_of, run_as, told, watch
 from storyengine.tests.lighthouse.keeper import WATCH
@@ -147,7 +147,7 @@ class TestDeaths:
             raise OperationalError("disk I/O error")
 
         monkeypatch.setattr("agents.running.database.PAUSES", ())
-        monkeypatch.setattr("agents.flows.committing.commit_attempt", refuse)
+        monkeypatch.setattr("agents.flows.replies.finishing.commit_attempt", refuse)
         for _ in range(MAX_ATTEMPTS):
             assert jobs_of(chapter) == [("queued", 1)]
             let_time_pass()

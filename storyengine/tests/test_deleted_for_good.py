@@ -8,13 +8,13 @@ from django.apps import apps
 from django.core.serializers import serialize
 from django.utils import timezone
 
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.providers.scripted import ScriptedProvider
-from memory.drafts import choose_draft
-from memory.editing.working_copies import save_working_copy
 from memory.models import NarrativeDraft
+from memory.prose.drafts import choose_draft
+from memory.prose.editing.working_copies import save_working_copy
+from sessions.chapter.stories import hide_story, remove_deleted
 from sessions.models import Attempt, Session
-from sessions.stories import hide_story, remove_deleted
 from sessions.tests.factories import add_attempt
 from storyengine.tests.whole_chapter import make_whole_chapter
 

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from explorer.tests.playing import calls, move, play
+from sessions.language.text import why_no_name, why_not_text
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
 from sessions.tests.weekly import few
-from sessions.text import why_no_name, why_not_text
 from storyengine.api.tests.calling import address, call
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter

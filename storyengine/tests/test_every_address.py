@@ -12,8 +12,8 @@ from django.http.response import HttpResponseBase
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, LLMArtifact, ProviderConsent
-from agents.providers.scripted import ScriptedProvider
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
 from storyengine.access.game_master import store_password_once

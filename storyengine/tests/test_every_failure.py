@@ -29,17 +29,17 @@ from django.db import DatabaseError, OperationalError, connection
 from django.utils import timezone
 from kombu.exceptions import OperationalError as BrokerError
 
-import storyengine.celery  # noqa: F401 - it puts the folder's transport in kombu's place
+import storyengine.operations.celery  # noqa: F401 - it puts the folder's transport in kombu's place
 from agents.calling.model_access import substitute_provider
-from agents.flows.ending import request_end
-from agents.flows.locking import request_lock
-from agents.flows.narrating import request_build
-from agents.flows.replies import start_prompt
+from agents.flows.beginning.locking import request_lock
+from agents.flows.replies.starting import start_prompt
+from agents.flows.telling.ending import request_end
+from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import reply_is_over
+from agents.llm.providers.base import ModelRequest, StreamPart, TextDelta
+from agents.llm.providers.failures.call_errors import ProviderBusy, ProviderRefused, StreamBroken
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.providers.base import ModelRequest, StreamPart, TextDelta
-from agents.providers.exceptions import ProviderBusy, ProviderRefused, StreamBroken
-from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import due_jobs
 from agents.running.recovery import recover
 from agents.running.work import work_on
@@ -47,11 +47,11 @@ from agents.tests.replies import answer_in_form
 from chaos.invariants import find_violations
 from chaos.journal import Journal, Reply, Words
 from chaos.rows import read_rows
-from sessions.access import get_chapter
-from sessions.chapters import delete_chapter
-from sessions.committing import reply_of
+from sessions.chapter.access import get_chapter
+from sessions.chapter.chapters import delete_chapter
 from sessions.exceptions import TurnInFlight
 from sessions.models import Attempt, Session, State
+from sessions.play.committing import reply_of
 from sessions.tests.factories import make_chapter
 from storyengine.stack.folder_broker import Transport
 from testing.session_data import Setup

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from sessions.tests.factories import add_prompts, make_active_chapter
 from storyengine.tabs.tests.addresses import address
 from storyengine.tests.pages_in_states import pages_in_all_states

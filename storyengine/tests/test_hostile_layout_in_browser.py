@@ -13,7 +13,7 @@ from django.utils import timezone
 from playwright.sync_api import Page
 from pytest_django import Settings
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from sessions.models import Attempt, Session, State
 from sessions.tests.factories import (
     add_attempt,

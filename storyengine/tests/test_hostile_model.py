@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agents.providers.tests.hostile_server import (
+from agents.llm.providers.tests.hostile_server import (
     ANSWERS,
     HostileAnswer,
     HostileServer,

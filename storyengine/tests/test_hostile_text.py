@@ -14,7 +14,7 @@ from django.test import AsyncClient, Client
 from pytest_django import Settings
 
 from agents.flows.tests.playing import replies_are_over
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from sessions.models import Session, Tab1Inputs
 from sessions.tests.factories import make_active_chapter, make_chapter
 from storyengine.tabs.tests.addresses import address

@@ -16,25 +16,25 @@ from django.conf import settings as django_settings
 from django.test import Client
 from pytest_django import Settings
 
-from agents.calling.stored_prompts import read_messages
+from agents.calling.records.stored_prompts import read_messages
 from agents.calling.tests.exploring import MODELS, World, explorer, says
-from agents.flows.ending import request_end
-from agents.flows.locking import request_lock
-from agents.flows.narrating import request_build
+from agents.flows.beginning.locking import request_lock
+from agents.flows.telling.ending import request_end
+from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import play, play_many
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, LLMArtifact
 from agents.prompting.layers import Piece
 from agents.prompting.sandwich import Subject, compose
 from agents.prompting.tools import ToolForm
-from agents.providers.base import ModelRequest
-from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import due_jobs
 from agents.tests.declared import AGENTS, CHARACTERS
 from agents.tests.replies import answer_in_form, turn_delta, world_lock
-from memory.corrections import write_correction
+from memory.canon.corrections import write_correction
 from memory.models import MemoryBlock
 from memory.tests.factories import add_delta, add_lock
-from sessions.chapters import copy_setup
+from sessions.chapter.chapters import copy_setup
 from sessions.models import Event, Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 from storyengine.exchange.exporting import export_chapter
@@ -453,7 +453,7 @@ class TestHiddenContext:
             r"/calls|/trial|/try|/admin/agents/|/dry-run|/downloads/everything|/export"
         )
         # The page Models would look for servers of this machine.
-        monkeypatch.setattr("storyengine.tabs.models.find_servers", list)
+        monkeypatch.setattr("storyengine.tabs.models.models_page.find_servers", list)
         whole = make_whole_chapter("Mara")
         seen = set()
         for address in whole.addresses:

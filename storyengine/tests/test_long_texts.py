@@ -13,10 +13,7 @@ from functools import partial
 import pytest
 from django.template.context import Context
 
-from agents.prompting.escaping import without_forgeries
-from agents.prompting.forms.reply_forms import Form, read_reply
-from agents.prompting.forms.schemas import InvalidReply, Payload, TurnDelta, check_payload
-from agents.prompting.prose import (
+from agents.prompting.cleaning.plain_prose import (
     as_prose,
     end_at_sentence,
     last_sentences,
@@ -25,12 +22,15 @@ from agents.prompting.prose import (
     without_heading,
     without_middle,
 )
+from agents.prompting.escaping import without_forgeries
+from agents.prompting.forms.object_forms import Form, read_reply
+from agents.prompting.forms.schemas import InvalidReply, Payload, TurnDelta, check_payload
+from sessions.language.sentences import split_sentences
+from sessions.language.speaker_marks import without_chat_marks, without_cues
+from sessions.language.text import scrub_reply
+from sessions.language.words import count_words
 from sessions.models import Session
-from sessions.sentences import split_sentences
-from sessions.speaker_marks import without_chat_marks, without_cues
-from sessions.text import scrub_reply
-from sessions.transcript import Entry, normalize_blank_lines
-from sessions.words import count_words
+from sessions.record.transcript import Entry, normalize_blank_lines
 from storyengine.web.templatetags.entries import turns
 
 LENGTH = 500_000

@@ -27,7 +27,7 @@ call_command("check")
 call_command("makemigrations", check=True, dry_run=True)
 call_command("migrate", verbosity=0)
 from django.conf import settings
-from agents.modes import all_modes, find_agent
+from agents.modes.registry import all_modes, find_agent
 from agents.prompting.prompt_files import render_prompt
 from harbour.models import Berth
 from storyengine.api.app import api
@@ -45,7 +45,7 @@ assert Berth.objects.count() == 0
 assert render_prompt("harbour.pilot") == "You pilot ships into the harbour."
 made = client.post("/api/session", {"mode": "harbour"}, content_type="application/json")
 assert (made.status_code, made.json()["state"]) == (201, "ACTIVE"), made.content
-from agents.modes import modules_of_modes
+from agents.modes.registry import modules_of_modes
 scenarios = {name: one.SCENARIO for name, one in modules_of_modes("chaos").items()}
 assert scenarios["harbour"] == {"prompts": [{"agent_slot": None}]}
 assert "You bring ships in." in client.get("/chapters/modes").content.decode()

@@ -11,10 +11,10 @@ from collections.abc import Callable
 import pytest
 
 from agents.flows.tests.playing import play
-from agents.providers.base import ModelRequest
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.tests.replies import answer_in_form, turn_delta, world_lock
-from memory.blocks import counting_deltas
+from memory.blocks.blocks import counting_deltas
 from memory.fold.folding import fold_chapter
 from memory.tests.factories import add_lock
 from sessions.models import Session

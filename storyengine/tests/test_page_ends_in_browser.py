@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from storyengine.tests.pages_in_states import pages_in_all_states
 from storyengine.tests.rendered_pages import Pages, browse
 

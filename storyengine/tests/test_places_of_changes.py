@@ -11,14 +11,14 @@ from agents.calling.calls import Reply
 from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says
-from agents.flows import reply_texts
-from agents.flows.reply_texts import ReplyReader
-from agents.prompting.reply_cleaning import ReplyCleaner
+from agents.flows.replies import incoming_text
+from agents.flows.replies.incoming_text import ReplyReader
+from agents.llm.providers.failures.call_errors import EmptyReply, ProviderTimeout
+from agents.llm.providers.scripted import Script, ScriptedProvider
+from agents.prompting.cleaning.reply_cleaning import ReplyCleaner
 from agents.prompting.tools import ToolForm
-from agents.providers.exceptions import EmptyReply, ProviderTimeout
-from agents.providers.scripted import Script, ScriptedProvider
+from sessions.language.text import scrub_reply
 from sessions.models import Session
-from sessions.text import scrub_reply
 from storyengine.api.tests.calling import address, assert_problem, call
 from storyengine.exchange.importing import import_chapter
 from storyengine.tests.lighthouse.keeper import KEEPER
@@ -48,7 +48,7 @@ def places(chapter: Session, number: int = 1) -> list[int]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: True)
+    monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: True)
 
 
 class TestInPlay:
@@ -123,7 +123,7 @@ class TestInPlay:
         monkeypatch: pytest.MonkeyPatch,
         is_small: bool,
     ) -> None:
-        monkeypatch.setattr(reply_texts, "is_small_model", lambda _agent: is_small)
+        monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: is_small)
         heading = "## YOUR_REPLY\n\n" if is_small else ""
         broken = Script("It is still and", error=ProviderTimeout("Too slow."))
         provider.enqueue(rings(f"{heading}I pull."), broken)
@@ -186,7 +186,7 @@ def test_what_is_counted_is_the_beginning_of_the_finished_text(
     said = ["\n\n".join(one for one in steps[:at] if one) for at in range(1, len(steps) + 1)]
     said = [one.lstrip() for one in said]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reply_texts, "is_small_model", lambda _agent: is_small)
+        patch.setattr(incoming_text, "is_small_model", lambda _agent: is_small)
 
         def reader() -> ReplyReader:
             return ReplyReader(KEEPER, ReplyCleaner(OWN, [OTHER], is_small, (2, 3)))

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings as django_settings
 from pytest_django import Settings
 
-from storyengine import checks
+from storyengine.operations.checks import configuration
 from storyengine.settings.private_files import files_for_others
 
 DATABASE = "storyengine.sqlite3"
@@ -90,12 +90,12 @@ def test_what_cannot_be_made_private_is_named(
     settings.DATA_FOLDER = tmp_path
     database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / DATABASE)}
     monkeypatch.setitem(settings.DATABASES, "default", database)
-    assert checks.check_private_files() == []
+    assert configuration.check_private_files() == []
     (tmp_path / DATABASE).touch(mode=0o600)
     (tmp_path / "logs").mkdir(mode=0o700)
-    assert checks.check_private_files() == []
+    assert configuration.check_private_files() == []
     (tmp_path / DATABASE).chmod(0o640)
-    (message,) = checks.check_private_files()
+    (message,) = configuration.check_private_files()
     assert (message.id, str(tmp_path / DATABASE) in message.msg) == ("storyengine.W018", True)
     assert message.hint
 

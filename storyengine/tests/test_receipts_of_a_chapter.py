@@ -7,9 +7,9 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from agents.flows.narrating import request_build
-from agents.providers.base import ModelRequest
-from agents.providers.scripted import ScriptedProvider
+from agents.flows.telling.narrating import request_build
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta
 from memory.tests.factories import add_delta
 from memory.tests.played_stories import CAST, INVENTIONS, PlayedStory, make_story, retell

@@ -12,18 +12,18 @@ import pytest
 from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says, sent_text
-from agents.flows.tests.trying import try_again
-from agents.mode_checks import check_modes
+from agents.flows.replies.tests.trying import try_again
+from agents.llm.providers.failures.call_errors import ProviderTimeout
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
-from agents.modes import find_mode
+from agents.modes.checks import check_modes
+from agents.modes.registry import find_mode
 from agents.prompting.tools import ToolForm
-from agents.providers.exceptions import ProviderTimeout
-from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database
-from sessions.breaking import stop_attempt
 from sessions.models import FIRST_NUMBER_IN_PLAY, Attempt, Session
+from sessions.play.breaking import stop_attempt
+from sessions.record.transcript import read_transcript
 from sessions.tests.factories import make_active_chapter
-from sessions.transcript import read_transcript
 from storyengine.api.tests.calling import (
     RunJobs,
     acall,
@@ -169,7 +169,7 @@ class TestTools:
     def test_a_call_beyond_the_changes_of_an_attempt_changes_nothing_and_says_so(
         self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("sessions.world.MAX_CHANGES_OF_AN_ATTEMPT", 2)
+        monkeypatch.setattr("sessions.play.played_world.MAX_CHANGES_OF_AN_ATTEMPT", 2)
         lamps = [("light", {"lamp": name}) for name in ("a", "b", "c")]
         again = says("native", "Again.", lamps[2])
         provider.enqueue(says("native", "I light them.", *lamps), again, "It burns.")
@@ -337,7 +337,7 @@ class TestActs:
     def test_nobody_acts_without_end_in_one_turn(
         self, chapter: Session, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("sessions.acts.MAX_ACTS_OF_A_TURN", 2)
+        monkeypatch.setattr("sessions.play.acts.MAX_ACTS_OF_A_TURN", 2)
         answers = [act(chapter, litres=1) for _ in range(3)]
         assert [answer.status_code for answer in answers[:2]] == [201, 201]
         assert "go on with the story" in assert_problem(answers[2], 409, "wrong-state")["detail"]

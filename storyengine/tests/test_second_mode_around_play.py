@@ -13,27 +13,27 @@ from django.urls import reverse
 from pydantic import BaseModel, ConfigDict, Field
 from pytest_django import Settings
 
-from agents.flows.ending import find_setback
-from agents.mode_checks import check_modes
-from agents.mode_declarations import Mode, Stage
-from agents.mode_fields import setup_of
+from agents.flows.telling.ending import find_setback
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.providers.base import ModelRequest
-from agents.providers.scripted import ScriptedProvider
+from agents.modes.checks import check_modes
+from agents.modes.declaration import Mode, Stage
+from agents.modes.fields import setup_of
 from agents.running.jobs import due_jobs
 from agents.running.work import work_on
 from agents.tests.replies import answer_in_form
 from agents.tests.second_mode import VOYAGER, install
-from memory.blocks import counting_blocks, counting_deltas, knows
-from memory.stretches import StretchRule
-from sessions.access import get_chapter
-from sessions.attempts import Writer
+from memory.blocks.blocks import counting_blocks, counting_deltas, knows
+from memory.blocks.stretches import StretchRule
+from sessions.chapter.access import get_chapter
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
+from sessions.play.attempts import Writer
+from sessions.play.played_world import NewChange, add_changes
 from sessions.tests.factories import act, add_prompts, make_active_chapter
-from sessions.world import NewChange, add_changes
-from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.file_errors import BadChapterFile
 from storyengine.exchange.importing import import_chapter
 
 pytestmark = pytest.mark.django_db

@@ -8,15 +8,15 @@ import pytest
 from pytest_django import Settings
 
 from agents.calling.tests.exploring import native as native
-from agents.flows.tests.trying import try_again
-from agents.providers.scripted import ScriptedProvider
+from agents.flows.replies.tests.trying import try_again
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.running.jobs import due_jobs
 from agents.running.work import work_on
 from agents.tests.replies import answer_in_form, turn_delta
 from agents.tests.second_mode import install
 from memory.tests.factories import write_delta
-from sessions import committing
 from sessions.models import Session
+from sessions.play import committing
 from storyengine.api.tests.calling import address, assert_problem, call
 from storyengine.exchange.importing import import_chapter
 from storyengine.tests.lighthouse.log import enter_signals
@@ -32,7 +32,7 @@ TOO_LONG = "x" * 100
 
 @pytest.fixture
 def _short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory.blocks.PAYLOAD_CHAR_LIMIT", 100)
+    monkeypatch.setattr("memory.blocks.blocks.PAYLOAD_CHAR_LIMIT", 100)
 
 
 @pytest.fixture(autouse=True)

@@ -11,20 +11,20 @@ from django.urls import reverse
 
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says, sent_text
-from agents.flows.tests.trying import try_again
-from agents.modes import find_mode
-from agents.providers.exceptions import ProviderTimeout
-from agents.providers.scripted import ScriptedProvider
+from agents.flows.replies.tests.trying import try_again
+from agents.llm.providers.failures.call_errors import ProviderTimeout
+from agents.llm.providers.scripted import ScriptedProvider
+from agents.modes.registry import find_mode
 from agents.tests.replies import answer_in_form, turn_delta
-from memory.blocks import write_own_block
+from memory.blocks.blocks import write_own_block
+from memory.fold.block_reading import block_readers
 from memory.fold.folding import fold_chapter
-from memory.fold.reading import block_readers
 from memory.telling.rendering import block_forms, readable_block, render
 from memory.tests.factories import write_delta
 from sessions.models import Attempt, Session
 from sessions.tests.factories import add_prompts, make_active_chapter
 from storyengine.api.tests.calling import RunJobs, address, assert_problem, call
-from storyengine.exchange.exceptions import BadChapterFile
+from storyengine.exchange.file_errors import BadChapterFile
 from storyengine.exchange.importing import import_chapter
 from storyengine.tests.playing_the_lighthouse import chapter as chapter
 from storyengine.tests.playing_the_lighthouse import chosen, played, prompt, reroll, written
@@ -122,7 +122,7 @@ class TestGiven:
         assert "carries nothing but its words" in refused["detail"]
 
     def test_it_has_a_cap(self, chapter: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("agents.mode_fields.GIVEN_CHAR_LIMIT", 10)
+        monkeypatch.setattr("agents.modes.fields.GIVEN_CHAR_LIMIT", 10)
         refused = assert_problem(prompt(chapter, given=self.SOUTH), 422, "invalid-input")
         assert "longer than 10 characters" in refused["detail"]
 
@@ -352,5 +352,5 @@ class TestFiles:
         mode = find_mode("lighthouse")
         assert mode is not None
         other = replace(mode, stages=frozenset())
-        monkeypatch.setattr("agents.modes.find_mode", lambda name: other)
+        monkeypatch.setattr("agents.modes.registry.find_mode", lambda name: other)
         self.refused(file, "last_summarized_prompt_index must be 0: lighthouse has no memory")

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from agents.flows import next_chapter
-from agents.mode_declarations import HandedOn
-from agents.modes import begin_chapter, find_mode, world_now
+from agents.flows.beginning import next_chapter
+from agents.modes.declaration import HandedOn
+from agents.modes.registry import begin_chapter, find_mode, world_now
+from memory.before.handed_on import what_holds
 from memory.fold.folding import fold_chapter
-from memory.fold.handing_on import what_holds
 from memory.models import MemoryBlock
 from memory.tests.factories import add_delta
-from sessions.attempts import open_prompt
-from sessions.committing import commit_attempt
-from sessions.events import reply
 from sessions.models import Attempt, Session
-from sessions.world import NewChange, store_changes
+from sessions.play.attempts import open_prompt
+from sessions.play.committing import commit_attempt
+from sessions.play.events import reply
+from sessions.play.played_world import NewChange, store_changes
 from storyengine.api.tests.calling import address, assert_problem, call
 from storyengine.exchange.importing import import_chapter
 from storyengine.tests.lighthouse.state import LIT, OIL, TIDE_CAME, WIND

@@ -12,14 +12,14 @@ from pytest_django import Settings
 
 from agents.calling.tests.exploring import says
 from agents.flows.tests.playing import replies_are_over
-from agents.mode_checks import check_modes
-from agents.mode_declarations import Stage
-from agents.mode_fields import setup_of
-from agents.modes import begin_chapter
-from agents.providers.exceptions import ProviderTimeout
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.failures.call_errors import ProviderTimeout
+from agents.llm.providers.scripted import ScriptedProvider
+from agents.modes.checks import check_modes
+from agents.modes.declaration import Stage
+from agents.modes.fields import setup_of
+from agents.modes.registry import begin_chapter
 from agents.tests.second_mode import VOYAGER, install
-from sessions.access import get_chapter
+from sessions.chapter.access import get_chapter
 from sessions.models import FIRST_NUMBER_IN_PLAY, Session, State, Tab1Inputs, Turn
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import address as api_address

@@ -9,8 +9,8 @@ from django.test import AsyncClient, Client
 
 from agents.calling.tests.exploring import says
 from agents.flows.tests.playing import replies_are_over
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.providers.scripted import ScriptedProvider
 from sessions.models import Session
 from storyengine.api.tests.calling import address as api_address
 from storyengine.api.tests.calling import call

@@ -6,7 +6,7 @@ import pytest
 
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.tests.replies import answer_in_form
 from sessions.models import Session
 from storyengine.api.tests.calling import address, call

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agents.embedded.catalogue import QWEN
-from agents.embedded.weights import cache_folder
-from sessions.starters import Starter, all_starters
+from agents.llm.embedded.catalogue import QWEN
+from agents.llm.embedded.weights import cache_folder
+from sessions.chapter.starters import Starter, all_starters
 from storyengine.tests.running import RunningProgram, run_program
 from testing.chapter_client import POLL_SECONDS, ChapterClient
 from testing.http_calls import call

@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import reverse
 
 from memory.tests.factories import add_lock
+from sessions.chapter.stories import begin_next_chapter
 from sessions.models import Session, Story
-from sessions.stories import begin_next_chapter
 from sessions.tests.factories import add_prompts, make_active_chapter
 from storyengine.api.tests.calling import assert_problem, call
 from storyengine.exchange.exporting import export_chapter

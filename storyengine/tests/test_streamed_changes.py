@@ -10,17 +10,17 @@ from django.urls import reverse
 
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says
-from agents.flows.replies import start_prompt
+from agents.flows.replies.starting import start_prompt
 from agents.flows.tests.playing import reply_is_over
-from agents.providers.exceptions import StreamBroken
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.failures.call_errors import StreamBroken
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.running import claims, following
 from agents.running.database import in_database
 from agents.running.following import follow
 from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyText, StepChanges
-from sessions.attempts import open_prompt
 from sessions.models import FIRST_NUMBER_IN_PLAY, Attempt, Session
-from sessions.world import NewChange, store_changes
+from sessions.play.attempts import open_prompt
+from sessions.play.played_world import NewChange, store_changes
 from storyengine.api.tests.calling import acall, address, events_in, in_loop
 from storyengine.tests.playing_the_lighthouse import chapter as chapter
 from storyengine.tests.playing_the_lighthouse import chosen, played

@@ -11,14 +11,14 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from agents.calling.tests.exploring import native as native
-from agents.flows.tests.trying import try_again
-from agents.mode_declarations import Stage
-from agents.providers.exceptions import StreamBroken
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.flows.replies.tests.trying import try_again
+from agents.llm.providers.failures.call_errors import StreamBroken
+from agents.llm.providers.scripted import Script, ScriptedProvider
+from agents.modes.declaration import Stage
 from agents.tests.second_mode import install
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Session
-from sessions.transcript import read_transcript
+from sessions.record.transcript import read_transcript
 from storyengine.api.tests.calling import (
     RunJobs,
     acall,

@@ -9,19 +9,19 @@ import pytest
 from pytest_django import Settings
 
 from agents.calling import answers_by_call
-from agents.calling.call_records import calls_behind_prompt
 from agents.calling.chapter_models import save_models
+from agents.calling.records.call_records import calls_behind_prompt
 from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says, sent_text
 from agents.exceptions import RateLimited
-from agents.flows.replies import stop_reply
+from agents.flows.replies.starting import stop_reply
+from agents.llm.providers.base import ToolCall
+from agents.llm.providers.failures.call_errors import ProviderBusy
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import AdmittedCall, LLMArtifact
 from agents.prompting.own_settings import OwnSettings
 from agents.prompting.tools import ToolForm
-from agents.providers.base import ToolCall
-from agents.providers.exceptions import ProviderBusy
-from agents.providers.scripted import Script, ScriptedProvider
 from sessions.models import Attempt, Session
 from storyengine.api.tests.calling import (
     acall,

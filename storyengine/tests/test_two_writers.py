@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from django.test import Client
 
-from sessions.chapters import create_chapter
+from sessions.chapter.chapters import create_chapter
 from sessions.models import Session
 from sessions.tests.racing import at_once
 

@@ -6,15 +6,15 @@ import pytest
 from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says, sent_text
-from agents.flows.tests.trying import try_again
-from agents.flows.tried_replies import read_reply
-from agents.flows.warmup import _compose_start
-from agents.modes import compose_for, find_agent
+from agents.flows.replies.layers_to_try import read_reply
+from agents.flows.replies.tests.trying import try_again
+from agents.flows.replies.warmup import _compose_start
+from agents.llm.providers.scripted import ScriptedProvider
+from agents.modes.registry import compose_for, find_agent
 from agents.prompting.layers import TIERS
 from agents.prompting.sandwich import Subject
 from agents.prompting.tools import ToolForm
-from agents.providers.scripted import ScriptedProvider
-from memory.corrections import write_correction
+from memory.canon.corrections import write_correction
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import address, call

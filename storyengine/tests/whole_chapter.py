@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
+from agents.flows.replies.tests.trying import try_again
 from agents.flows.tests.playing import play
-from agents.flows.tests.trying import try_again
 from agents.tests.replies import turn_delta, world_lock
 from memory.models import NarrativeDraft
 from memory.tests.factories import add_delta, add_lock
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter
-from storyengine.tabs.now import text_key
+from storyengine.tabs.chapter.now_pages import text_key
 from storyengine.tests.url_map import addresses
 
 SNAPSHOT = {"max_prompt_index_used": 1, "memory_block_ids_used": []}

@@ -7,8 +7,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+from sessions.language.text import clean_text
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, PRONOUNS_CHAR_LIMIT, TAB1_CHAR_LIMIT
-from sessions.text import clean_text
 from testing.model_replies import ModelReplies
 
 _FILE = Path(__file__).with_name("xss_payloads.txt")

@@ -8,11 +8,11 @@ from django.db.models import Exists, OuterRef
 
 from agents.calling.model_access import provider_label, unknown_models
 from agents.calling.spending import spending_of, uncapped_models
-from agents.mode_declarations import Stage
-from agents.modes import agents_in, find_mode
-from memory.changes_before import changes_before
+from agents.modes.declaration import Stage
+from agents.modes.registry import agents_in, find_mode
+from memory.before.changes_before import changes_before
+from sessions.chapter.stories import title_of
 from sessions.models import Session, Story
-from sessions.stories import title_of
 
 
 def story_of(chapter: Session) -> str:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from agents.embedded.status import describe, is_ready, read_embedded_server
-from agents.modes import all_agents
-from agents.servers.choices import uses_embedded
+from agents.calling.servers.choices import uses_embedded
+from agents.llm.embedded.status import describe, is_ready, read_embedded_server
+from agents.modes.registry import all_agents
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import uuid
 from django.http import HttpRequest
 from django.urls import resolve, reverse
 
-from sessions.access import get_chapter
-from sessions.chapters import is_setup_open
+from sessions.chapter.access import get_chapter
+from sessions.chapter.chapters import is_setup_open
 
 # The hidden field of a form without scripts, with the marks of its values as a JSON object.
 SEEN_VALUES = "seen_values"

@@ -5,12 +5,12 @@ import tomllib
 import pytest
 
 from memory.fold.folding import fold_chapter
-from memory.receipts.reading import read_receipts
+from memory.prose.receipts.draft_receipts import read_receipts
 from memory.telling.now_view import now_view
-from sessions.access import get_chapter
-from sessions.latest_turn import latest_turn
+from sessions.chapter.access import get_chapter
+from sessions.chapter.people import persons_before
 from sessions.models import State
-from sessions.people import persons_before
+from sessions.play.latest_turn import latest_turn
 from testing.pictured_chapter import CHAPTER_FILE, edit, end, follow, play
 
 pytestmark = pytest.mark.django_db

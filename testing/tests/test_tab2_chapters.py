@@ -2,8 +2,8 @@
 
 import pytest
 
-from memory.blocks import counting_deltas
-from sessions.attempts import open_prompt
+from memory.blocks.blocks import counting_deltas
+from sessions.play.attempts import open_prompt
 from testing.tab2_chapters import CHUNK, build_chapter
 
 

@@ -13,6 +13,8 @@ from pytest_django import Settings
 
 from agents.calling.calls import Reply
 from agents.calling.tool_steps import Step, ToolWriting
+from agents.llm.providers.base import ModelRequest, ToolCall
+from agents.llm.providers.scripted import Script
 from agents.prompting.agent import Agent
 from agents.prompting.layers import Layer, text_layer
 from agents.prompting.tools import (
@@ -23,8 +25,6 @@ from agents.prompting.tools import (
     ToolForm,
     ToolResult,
 )
-from agents.providers.base import ModelRequest, ToolCall
-from agents.providers.scripted import Script
 from agents.tests.declared import AGENTS
 from sessions.models import Session
 from sessions.tests.factories import make_active_chapter

@@ -30,20 +30,20 @@ from agents.exceptions import (
     PromptTooLong,
     RateLimited,
 )
-from agents.flows.composing import compose_start
-from agents.flows.ending import request_end
-from agents.flows.locking import request_lock
-from agents.flows.narrating import request_build
-from agents.flows.replies import start_prompt
+from agents.flows.beginning.locking import request_lock
+from agents.flows.replies.composing import compose_start
+from agents.flows.replies.starting import start_prompt
+from agents.flows.replies.tests.trying import try_again
+from agents.flows.telling.ending import request_end
+from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import play, play_many, replies_are_over
-from agents.flows.tests.trying import try_again
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import AdmittedCall
-from agents.providers.scripted import Script, ScriptedProvider
-from agents.sweeping import sweep
 from agents.tests.declared import CHARACTERS
 from agents.tests.recorded_calls import add_call
 from agents.tests.replies import turn_delta
-from sessions.access import get_chapter
+from agents.worker.sweeping import sweep
+from sessions.chapter.access import get_chapter
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter, make_chapter
 from sessions.tests.racing import at_once, refusals, successes
@@ -112,7 +112,7 @@ class TestCaps:
             raise ModelNotReady("It is loading.", is_coming=True)
 
         with monkeypatch.context() as patch:
-            patch.setattr("agents.flows.reply_writing.settle_warmup", refuse)
+            patch.setattr("agents.flows.replies.writing.settle_warmup", refuse)
             assert play(chapter).status == Attempt.Status.FAILED
         assert play(chapter).status == Attempt.Status.COMMITTED
         assert AdmittedCall.objects.count() == 1

@@ -11,16 +11,16 @@ from pytest_django import Settings
 
 from agents.calling.answers_by_call import ask_for_call
 from agents.calling.objects import NotInForm
-from agents.calling.stored_prompts import read_messages
+from agents.calling.records.stored_prompts import read_messages
 from agents.calling.tests.exploring import MODELS, explorer, sent_text
 from agents.calling.tests.exploring import native as native
 from agents.exceptions import RateLimited
+from agents.llm.providers.base import ToolCall
+from agents.llm.providers.failures.call_errors import ProviderBusy
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import AdmittedCall, LLMArtifact
 from agents.prompting.layers import Layer, text_layer
 from agents.prompting.tools import AnswerTool, ToolArguments
-from agents.providers.base import ToolCall
-from agents.providers.exceptions import ProviderBusy
-from agents.providers.scripted import Script, ScriptedProvider
 from sessions.models import Session
 from sessions.tests.factories import add_attempt, make_active_chapter
 

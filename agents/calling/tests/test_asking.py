@@ -11,23 +11,23 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from agents import sweeping, tasks
-from agents.calling.asking import ask_servers
+from agents.calling.asking_windows import ask_servers
 from agents.calling.chapter_models import save_models
 from agents.calling.consent import grant
 from agents.calling.model_access import model_facts
-from agents.facts import reported_windows
-from agents.facts.reported_windows import read_report, store_reports
+from agents.calling.servers.changing import add_server, choose_models
+from agents.calling.servers.keys import paste_key
+from agents.llm.facts import reported_windows
+from agents.llm.facts.reported_windows import read_report, store_reports
+from agents.llm.providers.tests.model_server import model_server
+from agents.llm.providers.windows import WindowReport
 from agents.models import ReportedWindow
 from agents.prompting.agent import in_chapter
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.own_settings import OwnSettings
-from agents.providers.tests.model_server import model_server
-from agents.providers.windows import WindowReport
 from agents.running.work import STOPPING
-from agents.servers.changing import add_server, choose_models
-from agents.servers.keys import paste_key
 from agents.tests.declared import CHARACTERS
+from agents.worker import sweeping, tasks
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
@@ -63,7 +63,7 @@ class FakeServer:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
     fake = FakeServer()
-    monkeypatch.setattr("agents.calling.asking.ask_windows", fake.ask_windows)
+    monkeypatch.setattr("agents.calling.asking_windows.ask_windows", fake.ask_windows)
     return fake
 
 
@@ -194,7 +194,7 @@ class TestServersOfTheUser:
             asked.append((address, key, models))
             return {model: WindowReport(20_480) for model in models}
 
-        monkeypatch.setattr("agents.calling.asking.ask_windows", ask)
+        monkeypatch.setattr("agents.calling.asking_windows.ask_windows", ask)
         return asked
 
     def test_each_is_asked_with_its_own_key_about_its_own_models(
@@ -251,7 +251,7 @@ class TestServersOfTheUser:
             answered.set()
             return dict.fromkeys(models, WindowReport(20_480))
 
-        monkeypatch.setattr("agents.calling.asking.ask_windows", ask)
+        monkeypatch.setattr("agents.calling.asking_windows.ask_windows", ask)
         add_server("Mine", "http://127.0.0.1:1/v1")
         choose_models({"AGENT_9": ("mine", "unknown-9")})
         ask_servers()

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 import pytest
 from pytest_django import Settings
 
-from agents.calling import model_lists
-from agents.calling.model_lists import find_servers
-from agents.providers.tests.model_server import ModelServer, model_server
-from agents.servers.addresses import PRESETS, Preset
-from agents.servers.changing import add_server, remove_server
-from agents.servers.keys import paste_key
+from agents.calling import offered_models
+from agents.calling.offered_models import find_servers
+from agents.calling.servers.addresses import PRESETS, Preset
+from agents.calling.servers.changing import add_server, remove_server
+from agents.calling.servers.keys import paste_key
+from agents.llm.providers.tests.model_server import ModelServer, model_server
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("calls_allowed")]
 
@@ -34,7 +34,7 @@ def running() -> Iterator[ModelServer]:
 
 def search(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[tuple[str, tuple[str, ...]]]:
     presets = tuple(Preset(f"s{n}", f"S{n}", one) for n, one in enumerate(addresses))
-    monkeypatch.setattr(model_lists, "PRESETS", presets)
+    monkeypatch.setattr(offered_models, "PRESETS", presets)
     return [(one.preset.address, one.models) for one in find_servers()]
 
 
@@ -70,7 +70,7 @@ def test_neither_a_known_server_nor_this_program_is_asked(
 def test_one_that_does_not_answer_is_not_waited_for(
     running: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_lists, "_SECONDS_TO_FIND", 0.5)
+    monkeypatch.setattr(offered_models, "_SECONDS_TO_FIND", 0.5)
     # The silent server answers only once this block has ended.
     with model_server({"GET /v1/models": None}) as silent:
         assert search(monkeypatch, silent.base_url) == []

@@ -16,15 +16,15 @@ from agents.calling.model_access import (
     provider_label,
     unknown_models,
 )
+from agents.calling.servers.choices import choice_of
 from agents.exceptions import ModelNotReady
-from agents.facts.model_facts import facts_of
-from agents.facts.reported_windows import store_reports
-from agents.flows.locking import request_lock
+from agents.flows.beginning.locking import request_lock
 from agents.flows.tests.playing import play
+from agents.llm.facts.model_facts import facts_of
+from agents.llm.facts.reported_windows import store_reports
+from agents.llm.providers.scripted import ScriptedProvider
+from agents.llm.providers.windows import WindowReport
 from agents.models import EmbeddedServer, LLMArtifact, TokenCalibration
-from agents.providers.scripted import ScriptedProvider
-from agents.providers.windows import WindowReport
-from agents.servers.choices import choice_of
 from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form
 from sessions.tests.factories import make_active_chapter, make_chapter

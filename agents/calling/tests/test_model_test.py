@@ -11,21 +11,21 @@ from pytest_django import Settings
 from agents.calling import model_test
 from agents.calling.chapter_models import save_models
 from agents.calling.model_test import try_model
+from agents.calling.servers.caps import Caps
+from agents.calling.servers.changing import add_server, choose_models, save_caps
 from agents.exceptions import BudgetSpent, PriceUnknown, RateLimited
-from agents.models import LLMArtifact, ModelTest
-from agents.prompting.agent import in_chapter
-from agents.prompting.declarations import NARRATOR
-from agents.prompting.own_settings import OwnSettings
-from agents.providers.base import Finished, Usage
-from agents.providers.exceptions import (
+from agents.llm.providers.base import Finished, Usage
+from agents.llm.providers.failures.call_errors import (
     ProviderBusy,
     ProviderError,
     ProviderRefused,
     StreamBroken,
 )
-from agents.providers.scripted import ScriptedProvider
-from agents.servers.caps import Caps
-from agents.servers.changing import add_server, choose_models, save_caps
+from agents.llm.providers.scripted import ScriptedProvider
+from agents.models import LLMArtifact, ModelTest
+from agents.prompting.agent import in_chapter
+from agents.prompting.declarations import NARRATOR
+from agents.prompting.own_settings import OwnSettings
 from agents.tests.recorded_calls import add_call
 from sessions.tests.factories import make_active_chapter
 
@@ -59,7 +59,7 @@ def test_tokens_that_cannot_be_true_are_estimated(
     provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "agents.providers.scripted.Finished",
+        "agents.llm.providers.scripted.Finished",
         lambda *_: Finished(usage=Usage(input_tokens=10**9, output_tokens=1)),
     )
     provider.enqueue("Ready.")

@@ -7,15 +7,15 @@ from collections.abc import Callable
 import pytest
 from pytest_django import Settings
 
-from agents.calling.behind_failures import what_the_check_said
 from agents.calling.objects import NOT_USABLE
-from agents.calling.stored_prompts import read_layers
-from agents.flows.ending import request_end
-from agents.flows.locking import request_lock
+from agents.calling.records.behind_failures import what_the_check_said
+from agents.calling.records.stored_prompts import read_layers
+from agents.flows.beginning.locking import request_lock
+from agents.flows.telling.ending import request_end
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, LLMArtifact
 from agents.prompting.tests.payloads import as_xml
-from agents.providers.base import ModelRequest
-from agents.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta, world_lock
 from memory.models import MemoryBlock
 from sessions.limits import TAB1_CHAR_LIMIT
@@ -121,7 +121,7 @@ def test_what_breaks_off_is_asked_for_again_and_then_taken(
 def _nothing_calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use the engine's first estimate of tokens in every request, and ignore the tokens that models
     report."""
-    monkeypatch.setattr("agents.calling.recording.calibrate", lambda *learned: None)
+    monkeypatch.setattr("agents.calling.records.recording.calibrate", lambda *learned: None)
 
 
 def full_tab_1(replies: list[str], provider: ScriptedProvider) -> Session:

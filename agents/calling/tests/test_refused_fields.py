@@ -13,21 +13,21 @@ from pytest_django import Settings
 from agents.calling.answers_by_call import ask_for_call
 from agents.calling.calls import call_model
 from agents.calling.model_access import facts_without_window, substitute_provider
+from agents.calling.servers.changing import add_server, choose_models, remove_server
+from agents.calling.servers.choices import ALL, ENVIRONMENT
+from agents.calling.servers.refused_fields import note_refused_fields, refused_fields
 from agents.calling.tests.exploring import MODELS, World, explorer, says, sent_text
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import world as world
 from agents.calling.tests.test_answers_by_call import QUAY, RESOLVE, Resolved
-from agents.facts.reported_windows import read_report
-from agents.flows.locking import request_lock
+from agents.flows.beginning.locking import request_lock
+from agents.llm.facts.reported_windows import read_report
+from agents.llm.providers.failures.call_errors import ContextOverflow, FieldRefused
+from agents.llm.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.tests import chat_server as server
 from agents.models import LLMArtifact, RefusedField
 from agents.prompting.layers import text_layer
 from agents.prompting.tools import ToolForm
-from agents.providers.exceptions import ContextOverflow, FieldRefused
-from agents.providers.scripted import Script, ScriptedProvider
-from agents.providers.tests import chat_server as server
-from agents.servers.changing import add_server, choose_models, remove_server
-from agents.servers.choices import ALL, ENVIRONMENT
-from agents.servers.refused_fields import note_refused_fields, refused_fields
 from agents.tests.calling import provider_at
 from agents.tests.replies import world_lock
 from memory.models import MemoryBlock

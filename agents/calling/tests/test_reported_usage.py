@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from agents.calling.model_access import model_facts, substitute_provider
 from agents.calling.reported_usage import believed, possible_tokens
 from agents.calling.spending import check_budget, spending_of
-from agents.flows.replies import start_prompt
+from agents.flows.replies.starting import start_prompt
 from agents.flows.tests.playing import reply_is_over
+from agents.llm.providers.base import Message, ModelRequest, Usage
+from agents.llm.providers.tests.chat_server import Answer, chat_server, says
 from agents.models import LLMArtifact, TokenCalibration
 from agents.prompting.weighing import weigh
-from agents.providers.base import Message, ModelRequest, Usage
-from agents.providers.tests.chat_server import Answer, chat_server, says
 from agents.tests.calling import provider_at
 from agents.tests.declared import CHARACTERS
 from sessions.models import Attempt, Session

@@ -14,16 +14,13 @@ from pytest_django import DjangoAssertNumQueries
 from agents.calling.calls import warm_model
 from agents.calling.spending import Spending, check_budget, spending_of, uncapped_models
 from agents.exceptions import BudgetSpent
-from agents.facts.model_list import Price
-from agents.facts.prices import price_of
-from agents.flows.composing import compose_start
-from agents.flows.replies import start_prompt, stop_reply
+from agents.flows.replies.composing import compose_start
+from agents.flows.replies.starting import start_prompt, stop_reply
 from agents.flows.tests.playing import play, reply_is_over
-from agents.models import LLMArtifact
-from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
-from agents.prompting.weighing import weigh
-from agents.providers.base import Finished, ModelRequest, StreamPart
-from agents.providers.exceptions import (
+from agents.llm.facts.hosted_models import Price
+from agents.llm.facts.prices import price_of
+from agents.llm.providers.base import Finished, ModelRequest, StreamPart
+from agents.llm.providers.failures.call_errors import (
     ProviderBusy,
     ProviderError,
     ProviderRefused,
@@ -31,11 +28,14 @@ from agents.providers.exceptions import (
     ProviderUnreachable,
     StreamBroken,
 )
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.scripted import Script, ScriptedProvider
+from agents.models import LLMArtifact
+from agents.prompting.budget import DEFAULT_WEIGHT_PER_TOKEN
+from agents.prompting.weighing import weigh
 from agents.running.live import LIVE_REPLIES
 from agents.tests.declared import CHARACTERS
 from agents.tests.recorded_calls import add_call
-from sessions.access import get_chapter
+from sessions.chapter.access import get_chapter
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 

@@ -28,6 +28,8 @@ from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import world as world
 from agents.exceptions import BudgetSpent, ConsentMissing, PromptTooLong, RateLimited
+from agents.llm.providers.failures.call_errors import StreamBroken
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import AdmittedCall, LLMArtifact
 from agents.prompting.tools import (
     ProposedChange,
@@ -37,8 +39,6 @@ from agents.prompting.tools import (
     ToolForm,
     ToolResult,
 )
-from agents.providers.exceptions import StreamBroken
-from agents.providers.scripted import Script, ScriptedProvider
 from agents.tests.calling import LONG
 from sessions.models import Session
 from sessions.tests.factories import add_attempt, make_active_chapter

@@ -6,11 +6,13 @@ import logging
 import pytest
 from pytest_django import Settings
 
-from agents.calling.stored_prompts import read_messages
+from agents.calling.records.stored_prompts import read_messages
 from agents.calling.tests.exploring import GO, MODELS, World, explorer, says, sent_text, sentences
 from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import world as world
+from agents.llm.providers.failures.call_errors import EmptyReply, ProviderBusy, StreamBroken
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import AdmittedCall, LLMArtifact
 from agents.prompting.tools import (
     ProposedChange,
@@ -20,8 +22,6 @@ from agents.prompting.tools import (
     ToolForm,
     ToolResult,
 )
-from agents.providers.exceptions import EmptyReply, ProviderBusy, StreamBroken
-from agents.providers.scripted import Script, ScriptedProvider
 from sessions.tests.factories import add_attempt
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("native")]

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from agents.flows.ending import reopen, request_end
-from agents.flows.locking import request_lock
-from agents.flows.narrating import request_build
+from agents.flows.beginning.locking import request_lock
+from agents.flows.telling.ending import reopen, request_end
+from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import play_many
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, LLMArtifact
-from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import latest_jobs
 from memory.models import MemoryBlock
 from sessions.models import State

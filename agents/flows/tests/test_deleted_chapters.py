@@ -8,10 +8,10 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from agents.calling.tests.bookkeeping import expire
-from agents.flows.replies import start_prompt
+from agents.flows.replies.starting import start_prompt
 from agents.flows.tests.playing import play, replies_are_over
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
-from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database
 from agents.running.jobs import (
     MAX_ATTEMPTS,
@@ -25,11 +25,11 @@ from agents.running.jobs import (
     requeue_expired,
 )
 from agents.running.recovery import GIVEN_UP, recover
-from sessions.access import get_chapter
-from sessions.attempts import open_prompt
+from sessions.chapter.access import get_chapter
+from sessions.chapter.stories import hide_chapter, restore_chapter
 from sessions.leases import renew_attempts
 from sessions.models import Attempt, Session, State
-from sessions.stories import hide_chapter, restore_chapter
+from sessions.play.attempts import open_prompt
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]

@@ -6,18 +6,18 @@ from unittest.mock import patch
 
 import pytest
 
-from agents.calling.call_records import calls_of
-from agents.flows.composing import answer_to, compose_start
-from agents.flows.dry_run import look_ahead
+from agents.calling.records.call_records import calls_of
+from agents.flows.replies.composing import answer_to, compose_start
+from agents.flows.replies.dry_run import look_ahead
 from agents.flows.tests.playing import play, texts_of
-from agents.modes import find_agent
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.embedded_provider import EmbeddedProvider
+from agents.llm.providers.scripted import ScriptedProvider
+from agents.modes.registry import find_agent
 from agents.prompting.agent import Agent
 from agents.prompting.layer_sources import own_pieces
 from agents.prompting.layers import Piece
 from agents.prompting.small_forms import SmallForm, examples, plain
-from agents.providers.base import ModelRequest
-from agents.providers.embedded import EmbeddedProvider
-from agents.providers.scripted import ScriptedProvider
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 
@@ -52,7 +52,7 @@ def _with_small_form(provider: ScriptedProvider) -> Iterator[None]:
         return agent and replace(agent, small=SMALL, has_reply_rules=False)
 
     provider.name = "embedded"
-    with patch("agents.modes.find_agent", find):
+    with patch("agents.modes.registry.find_agent", find):
         yield
 
 

@@ -12,6 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents.llm.providers.answers.tool_calls import (
+    LONGEST_NAME,
+    MOST_ARGUMENTS,
+    TOO_LONG,
+    arguments_text,
+)
+from agents.llm.providers.base import ToolCall
 from agents.prompting.escaping import CALLS_KEY
 from agents.prompting.forms.tolerant_xml import read_element
 from agents.prompting.forms.tool_arguments import (
@@ -21,8 +28,6 @@ from agents.prompting.forms.tool_arguments import (
     folded,
     name_meant,
 )
-from agents.providers.base import ToolCall
-from agents.providers.tool_calls import LONGEST_NAME, MOST_ARGUMENTS, TOO_LONG, arguments_text
 
 _CALLS = {folded(CALLS_KEY), "toolcalls", "functioncalls", "toolcall", "functioncall", "call"}
 _TEXTS = ("text", "content", "response", "narration", "story", "reply", "message", "answer")

@@ -9,7 +9,7 @@ reply.
 from collections.abc import Mapping
 from typing import Any
 
-from sessions.words import is_unspaced
+from sessions.language.words import is_unspaced
 
 _ELLIPSIS = "…"
 # The most characters that are removed at the end of a text.

@@ -7,7 +7,7 @@ nothing did.
 
 from typing import Any
 
-from sessions.words import words_of
+from sessions.language.words import words_of
 
 Payload = dict[str, Any]
 

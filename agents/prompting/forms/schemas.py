@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
-from agents.providers.exceptions import UnusableReply
+from agents.llm.providers.failures.call_errors import UnusableReply
 from sessions.payloads import problem_in_words, why_not_storable
 from sessions.roster import Character
 
@@ -59,7 +59,7 @@ Several = Annotated[list[EntryT], Field(max_length=14), BeforeValidator(_as_list
 
 def _any_numbers(value: object) -> list[int]:
     """Accept any value, even a wrong or a missing one, because the program checks the numbers when
-    it stores the block (`memory.sources`)."""
+    it stores the block (`memory.fold.source_numbers`)."""
     return []
 
 

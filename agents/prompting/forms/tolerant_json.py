@@ -25,8 +25,8 @@ from typing import Any, TypeVar
 from json_repair import repair_json
 
 from agents.prompting.forms.schemas import InvalidReply, Payload, Reading, check_storable
+from sessions.language.words import whole_words
 from sessions.payloads import MAX_DEPTH, scrub_payload
-from sessions.words import whole_words
 
 Check = Callable[[Payload], None]
 FoundT = TypeVar("FoundT")

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TypeVar
 
+from agents.llm.providers.answers.answer_text import AnswerText
+from agents.llm.providers.answers.tool_calls import MOST_ARGUMENTS, MOST_CALLS, TOO_MANY
+from agents.llm.providers.base import StreamPart, TextDelta, ToolCall
 from agents.prompting.forms.call_marks import (
     TOOL_FENCES,
     Found,
@@ -41,9 +44,6 @@ from agents.prompting.forms.call_shapes import (
 from agents.prompting.forms.json_scanning import LOOK_AHEAD, JsonScan
 from agents.prompting.forms.tool_arguments import ARGUMENT_KEYS
 from agents.prompting.tools import AnyTool, ToolForm
-from agents.providers.answer_text import AnswerText
-from agents.providers.base import StreamPart, TextDelta, ToolCall
-from agents.providers.tool_calls import MOST_ARGUMENTS, MOST_CALLS, TOO_MANY
 
 # The fraction by which an unfinished object has to grow before it is read again. If it were read
 # again for each piece, the time would grow with the square of the object's length.

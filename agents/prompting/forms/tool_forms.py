@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.facts.model_facts import ModelFacts
+from agents.llm.facts.model_facts import ModelFacts
 from agents.prompting.escaping import CALL_ELEMENT, CALLS_KEY
-from agents.prompting.forms.reply_forms import form_for
+from agents.prompting.forms.object_forms import form_for
 from agents.prompting.forms.schemas import without_lengths
 from agents.prompting.forms.tolerant_xml import describe_element
 from agents.prompting.layers import Layer, Piece

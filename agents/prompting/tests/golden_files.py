@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from agents.providers.base import Message
+from agents.llm.providers.base import Message
 
 FOLDER = Path(__file__).with_name("golden")
 

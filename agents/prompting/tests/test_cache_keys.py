@@ -7,7 +7,7 @@ import pytest
 from pytest_django import Settings
 
 from agents.flows.tests.playing import play
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db

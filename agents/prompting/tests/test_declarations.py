@@ -9,14 +9,14 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from agents.calling.calls import call_model
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import LLMArtifact
-from agents.modes import all_agents
+from agents.modes.registry import all_agents
 from agents.prompting.agent import Agent
 from agents.prompting.escaping import guard_elements, without_forgeries
 from agents.prompting.layer_sources import own_pieces, prompt_file, session_state
 from agents.prompting.layers import Piece, Trim
 from agents.prompting.sandwich import LayerDeclaration, Subject, compose
-from agents.providers.scripted import ScriptedProvider
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +42,7 @@ def _coach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings) 
     (tmp_path / "coach.md").write_text("You advise the writer.")
     monkeypatch.setattr("agents.prompting.prompt_files.PROMPTS_FOLDER", tmp_path)
     agents = (*all_agents(), COACH)
-    monkeypatch.setattr("agents.modes.all_agents", lambda: agents)
+    monkeypatch.setattr("agents.modes.registry.all_agents", lambda: agents)
     settings.LLM = "openai"
     settings.OPENAI_BASE_URL = "http://localhost:9/v1"
 

@@ -5,24 +5,24 @@ from collections.abc import Callable
 
 import pytest
 
-from agents.flows.composing import compose_reply
-from agents.flows.narrating import request_build
-from agents.flows.summarizing import compose_summary
-from agents.flows.tests.narrations import make_chapter_of_two_scenes, words
+from agents.flows.remembering.summarizing import compose_summary
+from agents.flows.replies.composing import compose_reply
+from agents.flows.telling.narrating import request_build
+from agents.flows.telling.tests.narrations import make_chapter_of_two_scenes, words
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.prompting.agent import Agent
 from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR
 from agents.prompting.fitting import assemble
 from agents.prompting.layer_sources import transcript_pieces
 from agents.prompting.layers import TIERS, Piece, Tier
 from agents.prompting.sandwich import Subject, compose
-from agents.providers.scripted import ScriptedProvider
 from agents.tests.declared import CHARACTERS
-from memory.stretches import Stretch, audiences_in
-from sessions.attempts import open_prompt
-from sessions.committing import commit_attempt
+from memory.blocks.stretches import Stretch, audiences_in
 from sessions.models import PERSON, CastMember, Event, Session
+from sessions.play.attempts import open_prompt
+from sessions.play.committing import commit_attempt
+from sessions.play.played_world import NewChange, store_changes
 from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
-from sessions.world import NewChange, store_changes
 
 pytestmark = pytest.mark.django_db
 

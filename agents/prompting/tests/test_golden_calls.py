@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.flows.ending import request_end
-from agents.flows.locking import request_lock
-from agents.flows.narrating import request_build
-from agents.flows.tests.narrations import make_ended_chapter, prompt_of_second_scene, words
+from agents.flows.beginning.locking import request_lock
+from agents.flows.telling.ending import request_end
+from agents.flows.telling.narrating import request_build
+from agents.flows.telling.tests.narrations import make_ended_chapter, prompt_of_second_scene, words
+from agents.llm.providers.base import Message
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.prompting.tests.golden_files import check_golden
 from agents.prompting.tests.payloads import as_xml
-from agents.providers.base import Message
-from agents.providers.scripted import Script, ScriptedProvider
 from agents.tests.replies import turn_delta, world_lock
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
 

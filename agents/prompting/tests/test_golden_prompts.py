@@ -13,7 +13,7 @@ from agents.prompting.sandwich import Subject, compose
 from agents.prompting.tests.golden_files import check_golden
 from agents.tests.declared import AGENTS, CHARACTERS
 from agents.tests.replies import turn_delta, world_lock
-from memory.corrections import write_correction
+from memory.canon.corrections import write_correction
 from memory.tests.factories import add_delta, add_lock
 from sessions.models import Session
 from sessions.tests.factories import add_prompts, make_active_chapter

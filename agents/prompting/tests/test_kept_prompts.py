@@ -11,15 +11,15 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from agents.calling.prepared_calls import prepare_call
-from agents.flows.composing import compose_reply, compose_start, read_ahead
+from agents.flows.replies.composing import compose_reply, compose_start, read_ahead
 from agents.flows.tests.playing import play, reroll
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.prompting import budget
-from agents.providers.scripted import ScriptedProvider
 from agents.tests.declared import CHARACTERS
 from agents.tests.replies import turn_delta
-from memory.corrections import write_correction
+from memory.canon.corrections import write_correction
 from memory.tests.factories import write_delta
-from sessions.access import get_chapter
+from sessions.chapter.access import get_chapter
 from sessions.models import Attempt, Session
 from sessions.tests.factories import add_prompts, make_active_chapter
 

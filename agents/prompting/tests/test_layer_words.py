@@ -2,7 +2,7 @@
 
 import re
 
-from agents.modes import all_agents
+from agents.modes.registry import all_agents
 from sessions.layer_words import layer_in_words
 
 

@@ -10,7 +10,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from agents.calling.model_access import model_name
 from agents.exceptions import PromptTooLong
-from agents.facts.model_facts import facts_of
+from agents.llm.facts.model_facts import facts_of
+from agents.llm.providers.base import Usage
 from agents.models import TokenCalibration
 from agents.prompting import budget
 from agents.prompting.budget import (
@@ -26,7 +27,6 @@ from agents.prompting.fitting import assemble
 from agents.prompting.layers import Layer, Piece, Pieces, Trim, keep_last, text_layer
 from agents.prompting.too_long import EDITABLE, NOT_EDITABLE
 from agents.prompting.weighing import weigh
-from agents.providers.base import Usage
 from agents.tests.declared import AGENTS, CHARACTERS
 
 

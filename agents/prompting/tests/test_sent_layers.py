@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.llm.providers.base import Message
 from agents.prompting.fitting import assemble
 from agents.prompting.layers import Layer, Piece, Trim, keep_last, text_layer
 from agents.prompting.sent_layers import SentLayer, join_layers, shared_characters
-from agents.providers.base import Message
 
 
 def sent(layers: list[Layer], budget: int = 100_000) -> tuple[SentLayer, ...]:

@@ -10,21 +10,21 @@ from pytest_django import Settings
 
 from agents.calling.model_access import model_facts
 from agents.calling.prepared_calls import fit_prompt
-from agents.flows.composing import compose_reply
-from agents.flows.ending import request_end
-from agents.flows.locking import request_lock
-from agents.flows.narrating import request_build
+from agents.flows.beginning.locking import request_lock
+from agents.flows.replies.composing import compose_reply
+from agents.flows.telling.ending import request_end
+from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import play
+from agents.llm.providers.base import Message, ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import LLMArtifact
-from agents.modes import agent_of
+from agents.modes.registry import agent_of
 from agents.prompting.budget import TOKENS_PER_MESSAGE, output_limit
 from agents.prompting.weighing import weigh
-from agents.providers.base import Message, ModelRequest
-from agents.providers.scripted import ScriptedProvider
 from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form
-from sessions.access import get_chapter
-from sessions.chapters import SetupChange, create_chapter, save_setup
+from sessions.chapter.access import get_chapter
+from sessions.chapter.chapters import SetupChange, create_chapter, save_setup
 from sessions.limits import TAB1_CHAR_LIMIT
 from sessions.models import Attempt, Session, State
 from testing.long_memory import CHUNK, delta_payload

@@ -5,22 +5,22 @@ When a person appears, the prompts of all characters name the person.
 
 import pytest
 
-from agents.flows.composing import compose_reply
-from agents.flows.summarizing import compose_summary, told_pieces
-from agents.modes import find_agent
+from agents.flows.remembering.summarizing import compose_summary, told_pieces
+from agents.flows.replies.composing import compose_reply
+from agents.modes.registry import find_agent
 from agents.prompting.agent import Agent
 from agents.prompting.declarations import CONTEXT_SUMMARY, NARRATOR
 from agents.prompting.layers import TIERS, Tier
 from agents.prompting.sandwich import Subject, compose
 from agents.tests.replies import turn_delta, world_lock
-from memory.stretches import Stretch, audiences_in
+from memory.blocks.stretches import Stretch, audiences_in
 from memory.tests.factories import add_delta, add_lock
-from sessions.attempts import open_prompt, open_reroll
-from sessions.committing import commit_attempt
-from sessions.events import NewEvent
 from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, THOUGHT, Attempt, Session
+from sessions.play.attempts import open_prompt, open_reroll
+from sessions.play.committing import commit_attempt
+from sessions.play.events import NewEvent
+from sessions.play.played_world import NewChange, store_changes
 from sessions.tests.factories import add_prompts, make_active_chapter
-from sessions.world import NewChange, store_changes
 
 pytestmark = pytest.mark.django_db
 

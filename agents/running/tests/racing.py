@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from memory.blocks import counting_blocks
+from memory.blocks.blocks import counting_blocks
 from memory.models import MemoryBlock
-from sessions.attempts import OpenedAttempt, open_prompt
 from sessions.models import Attempt, Session
+from sessions.play.attempts import OpenedAttempt, open_prompt
 
 
 def opening(chapter: Session, text: str, key: str) -> Callable[[], OpenedAttempt]:

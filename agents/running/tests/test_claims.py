@@ -15,11 +15,11 @@ from agents.running.claims import keep_claim
 from agents.running.database import in_database
 from agents.running.live import LiveReply
 from agents.tests.calling import LONG
-from sessions.attempts import open_prompt, start_keeping
-from sessions.breaking import stop_attempt
-from sessions.committing import commit_attempt
 from sessions.leases import renew_attempts
 from sessions.models import Attempt, Session
+from sessions.play.attempts import open_prompt, start_keeping
+from sessions.play.breaking import stop_attempt
+from sessions.play.committing import commit_attempt
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db

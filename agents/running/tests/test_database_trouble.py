@@ -13,16 +13,16 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import OperationalError, connection, connections
 
-from agents.flows import committing, reply_writing
-from agents.flows.replies import keep_reply, start_prompt
+from agents.flows.replies import finishing, writing
+from agents.flows.replies.starting import keep_reply, start_prompt
 from agents.flows.tests.playing import play, texts_of
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.running import database
 from agents.running.following import follow
 from agents.running.live import LIVE_REPLIES, ReplyEnded
-from sessions.breaking import recover_dead_attempts
 from sessions.leases import renew_attempts
 from sessions.models import Attempt, Session
+from sessions.play.breaking import recover_dead_attempts
 from sessions.tests.factories import make_active_chapter
 from sessions.tests.racing import held_elsewhere
 
@@ -74,7 +74,7 @@ def connection_lost(patch: Patch) -> list[str]:
             cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
         raise AssertionError("The connection is still there.")
 
-    return once(patch, committing, "commit_attempt", commit)
+    return once(patch, finishing, "commit_attempt", commit)
 
 
 def acknowledgement_lost(patch: Patch) -> list[str]:
@@ -91,7 +91,7 @@ def acknowledgement_lost(patch: Patch) -> list[str]:
             patched.setattr(backend, "_commit", write_and_fail)
             function(*args)
 
-    return once(patch, reply_writing, "commit_reply", commit)
+    return once(patch, writing, "commit_reply", commit)
 
 
 def lock_timeout(patch: Patch) -> list[str]:
@@ -111,7 +111,7 @@ def lock_timeout(patch: Patch) -> list[str]:
             finally:
                 wait(20_000)
 
-    return once(patch, reply_writing, "commit_reply", commit)
+    return once(patch, writing, "commit_reply", commit)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_where_it_stays_away_the_words_are_kept_and_the_turn_is_free_again(
         raise OperationalError("the server is away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(reply_writing, "commit_reply", fail)
+        patched.setattr(writing, "commit_reply", fail)
         attempt = play(chapter, key="k")
     assert attempt.is_running
     assert not LIVE_REPLIES

@@ -10,16 +10,16 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
-from agents.flows.replies import keep_reply, start_prompt, stop_reply
+from agents.flows.replies.starting import keep_reply, start_prompt, stop_reply
 from agents.flows.tests.playing import play, replies_are_over, reply_is_over, texts_of
+from agents.llm.providers.failures.call_errors import StreamBroken
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import LLMArtifact
-from agents.providers.exceptions import StreamBroken
-from agents.providers.scripted import Script, ScriptedProvider
 from agents.running import claims, following
 from agents.running.database import in_database
 from agents.running.following import follow
 from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyText
-from sessions.chapters import reset_chapter
+from sessions.chapter.chapters import reset_chapter
 from sessions.exceptions import InvalidInput
 from sessions.models import Attempt, Session
 from sessions.tests.factories import add_attempt, make_active_chapter

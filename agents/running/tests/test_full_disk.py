@@ -14,17 +14,17 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 from psycopg.errors import DiskFull
 
-from agents.flows.replies import start_prompt
+from agents.flows.replies.starting import start_prompt
 from agents.flows.tests.playing import play, reply_is_over, texts_of
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.running import claims, database
 from agents.running.database import in_database
 from agents.running.following import follow
 from agents.running.live import LIVE_REPLIES
-from agents.storage import is_disk_full
 from agents.tests.calling import LONG
-from sessions.breaking import recover_dead_attempts
 from sessions.models import Attempt, Session
+from sessions.play.breaking import recover_dead_attempts
+from sessions.storage import is_disk_full
 from sessions.tests.factories import make_active_chapter
 
 pytestmark = pytest.mark.django_db(transaction=True)

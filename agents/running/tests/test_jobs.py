@@ -9,10 +9,10 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from agents.calling.tests.bookkeeping import expire
-from agents.flows.locking import request_lock
+from agents.flows.beginning.locking import request_lock
 from agents.flows.tests.playing import play
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import (
     JOB_LEASE,
     MAX_ATTEMPTS,
@@ -24,10 +24,10 @@ from agents.running.jobs import (
     renew,
     requeue_expired,
 )
-from agents.running.places import next_due
 from agents.running.recovery import recover
 from agents.running.work import work_on
-from agents.sweeping import UNHEARD_AFTER, sweep
+from agents.running.worker_places import next_due
+from agents.worker.sweeping import UNHEARD_AFTER, sweep
 from memory.models import MemoryBlock
 from sessions.models import Attempt, Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter

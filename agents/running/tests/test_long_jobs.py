@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
-from agents.flows.narrating import request_build
-from agents.flows.tests.narrations import make_ended_chapter
+from agents.flows.telling.narrating import request_build
+from agents.flows.telling.tests.narrations import make_ended_chapter
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
-from agents.providers.scripted import Script, ScriptedProvider
 from agents.running import work
 from agents.running.work import STOPPING, work_on
 from memory.models import NarrativeDraft

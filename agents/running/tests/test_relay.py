@@ -19,9 +19,9 @@ from pytest_django import Settings
 from redis import Redis
 from redis.exceptions import RedisError
 
-from agents.flows.replies import start_prompt, stop_reply
+from agents.flows.replies.starting import start_prompt, stop_reply
 from agents.flows.tests.playing import reply_is_over
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.running import claims, following, relay
 from agents.running.following import ShownReply, follow, newest_text
 from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded, ReplyText

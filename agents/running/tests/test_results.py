@@ -15,17 +15,21 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from agents.calling.tests.bookkeeping import expire
-from agents.flows.choosing import choose_reply, edit_reply
-from agents.flows.ending import request_end
-from agents.flows.late_results import finish_with_result
+from agents.flows.remembering.late_results import finish_with_result
+from agents.flows.replies.choosing import choose_reply, edit_reply
+from agents.flows.replies.tests.trying import try_again
+from agents.flows.telling.ending import request_end
 from agents.flows.tests.playing import play, reroll
-from agents.flows.tests.trying import try_again
-from agents.mode_declarations import Mode
+from agents.llm.providers.failures.call_errors import (
+    ProviderRefused,
+    ProviderTimeout,
+    ProviderUnreachable,
+)
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job
-from agents.modes import find_mode
+from agents.modes.declaration import Mode
+from agents.modes.registry import find_mode
 from agents.prompting.forms.schemas import InvalidReply
-from agents.providers.exceptions import ProviderRefused, ProviderTimeout, ProviderUnreachable
-from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.job_kinds import JobKind
 from agents.running.jobs import MAX_ATTEMPTS, claim, fail, latest_jobs, requeue_expired
 from agents.running.recovery import recover
@@ -41,8 +45,8 @@ from agents.tests.second_mode import install
 from memory.tests.factories import add_lock
 from sessions.exceptions import WrongState
 from sessions.models import Attempt, Change, Session
+from sessions.play.played_world import NewChange, add_changes, changes_that_count
 from sessions.tests.factories import add_prompts, add_reply, make_active_chapter
-from sessions.world import NewChange, add_changes, changes_that_count
 
 pytestmark = pytest.mark.django_db
 

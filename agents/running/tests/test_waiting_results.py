@@ -6,14 +6,14 @@ import pytest
 from agents.models import Job
 from agents.running.results import waiting_results
 from agents.running.tests.finished_results import store_finished_result
-from sessions.attempts import open_prompt, open_reroll
-from sessions.breaking import fail_attempt, stop_attempt
-from sessions.committing import choose_attempt, commit_attempt, edit_reply
 from sessions.limits import MAX_RESULTS_OF_A_RUN
 from sessions.models import Attempt, Session
+from sessions.play.attempts import open_prompt, open_reroll
+from sessions.play.breaking import fail_attempt, stop_attempt
+from sessions.play.committing import choose_attempt, commit_attempt, edit_reply
+from sessions.play.played_world import store_changes, take_results
+from sessions.play.tests.test_played_world import begin, note, play, play_again, world_of
 from sessions.tests.factories import make_active_chapter
-from sessions.tests.test_world import begin, note, play, play_again, world_of
-from sessions.world import store_changes, take_results
 
 pytestmark = pytest.mark.django_db
 

@@ -12,19 +12,23 @@ from celery.signals import worker_shutting_down
 from django.db import IntegrityError, InterfaceError, OperationalError
 
 from agents.calling import objects as json_replies
-from agents.flows.locking import request_lock
-from agents.flows.narrating import request_build
-from agents.flows.tests.narrations import make_chapter_of_two_scenes, make_ended_chapter, words
+from agents.flows.beginning.locking import request_lock
+from agents.flows.telling.narrating import request_build
+from agents.flows.telling.tests.narrations import (
+    make_chapter_of_two_scenes,
+    make_ended_chapter,
+    words,
+)
 from agents.flows.tests.playing import play
+from agents.llm.providers.failures.call_errors import ProviderUnreachable, StreamBroken
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job, LLMArtifact
-from agents.prompting.forms.reply_forms import read_reply
-from agents.providers.exceptions import ProviderUnreachable, StreamBroken
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.prompting.forms.object_forms import read_reply
 from agents.running import work
 from agents.running.database import in_database
 from agents.running.jobs import cancel_jobs, queue_job, renew
 from agents.running.work import STOPPING, work_on
-from agents.tasks import stop_working
+from agents.worker.tasks import stop_working
 from memory.models import NarrativeDraft
 from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter

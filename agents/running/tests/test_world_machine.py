@@ -22,20 +22,20 @@ from hypothesis.stateful import (
 from agents.models import Job
 from agents.running.results import waiting_results
 from agents.running.tests.finished_results import store_finished_result
-from sessions.attempts import open_prompt, open_reroll, open_trial, start_keeping
-from sessions.breaking import fail_attempt, recover_dead_attempts, stop_attempt
-from sessions.committing import choose_attempt, commit_attempt, edit_reply
 from sessions.exceptions import WrongState
 from sessions.models import Attempt, Session, State
-from sessions.tests.factories import act, make_active_chapter
-from sessions.tests.weekly import few
-from sessions.world import (
+from sessions.play.attempts import open_prompt, open_reroll, open_trial, start_keeping
+from sessions.play.breaking import fail_attempt, recover_dead_attempts, stop_attempt
+from sessions.play.committing import choose_attempt, commit_attempt, edit_reply
+from sessions.play.played_world import (
     NewChange,
     changes_that_count,
     fold_world,
     store_changes,
     take_results,
 )
+from sessions.tests.factories import act, make_active_chapter
+from sessions.tests.weekly import few
 
 
 @dataclass
@@ -463,7 +463,7 @@ def test_the_world_is_that_of_a_chapter_in_which_only_the_chosen_were_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The lease is long, because the test renews no leases and a machine may be slow.
-    monkeypatch.setattr("sessions.attempts.LEASE", timedelta(hours=1))
+    monkeypatch.setattr("sessions.play.attempts.LEASE", timedelta(hours=1))
     run_state_machine_as_test(
         Play,
         settings=settings(

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from agents.providers.base import ModelRequest, ToolCall
-from agents.providers.exceptions import ProviderUnreachable
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.base import ModelRequest, ToolCall
+from agents.llm.providers.failures.call_errors import ProviderUnreachable
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.tests.replies import answer_in_form, turn_delta
 
 _KNOWN_PLACE = re.compile(r'^(place-\d+)\. "([^"]*)"', re.MULTILINE)

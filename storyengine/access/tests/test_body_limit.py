@@ -15,7 +15,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from agents.flows.tried_replies import LAYER_CHAR_LIMIT
+from agents.flows.replies.layers_to_try import LAYER_CHAR_LIMIT
 from sessions.limits import AGENT_NAME_CHAR_LIMIT, MAX_AGENTS, TAB1_CHAR_LIMIT
 from sessions.tests.factories import make_chapter
 from storyengine.access import body_limit
@@ -27,7 +27,7 @@ from storyengine.access.body_limit import (
 )
 from storyengine.access.headers import HEADERS
 from storyengine.access.tests.asgi_calls import Exchange
-from storyengine.exchange.limits import MAX_FILE_BYTES, import_command
+from storyengine.settings.import_limits import MAX_FILE_BYTES, import_command
 
 EDIT_OF_A_REPLY = reverse("pages:save-edit", args=[UUID(int=1), 8])
 IMPORTS = ("/chapters/import", "/api/session/import")

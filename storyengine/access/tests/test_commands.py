@@ -13,11 +13,11 @@ from django.conf import settings as django_settings
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from agents.embedded.status import is_coming, is_ready, read_embedded_server
-from agents.flows.locking import request_lock
+from agents.calling.servers.changing import choose_models
+from agents.flows.beginning.locking import request_lock
+from agents.llm.embedded.status import is_coming, is_ready, read_embedded_server
 from agents.models import EmbeddedServer, Job
 from agents.running.work import work_on
-from agents.servers.changing import choose_models
 from sessions.models import State
 from sessions.tests.factories import make_chapter
 from storyengine.access.listening import open_listeners
@@ -28,10 +28,11 @@ def prepare(settings: Settings, free_port: int, db: None, monkeypatch: pytest.Mo
     settings.PASSWORD = ""
     # The command must not migrate, because a migration would end the test's transaction.
     monkeypatch.setattr(
-        "storyengine.access.management.commands.prepare.call_command", lambda *args, **kwargs: None
+        "storyengine.operations.management.commands.prepare.call_command",
+        lambda *args, **kwargs: None,
     )
     # The command must not close the connection, because the test's transaction runs on it.
-    monkeypatch.setattr("agents.embedded.report.close_old_connections", lambda: None)
+    monkeypatch.setattr("agents.llm.embedded.report.close_old_connections", lambda: None)
 
 
 @pytest.mark.usefixtures("prepare")
@@ -78,7 +79,7 @@ class TestPrepare:
 
     def test_the_tables_are_brought_up_to_date(self, monkeypatch: pytest.MonkeyPatch) -> None:
         done = []
-        command = "storyengine.access.management.commands.prepare.call_command"
+        command = "storyengine.operations.management.commands.prepare.call_command"
         monkeypatch.setattr(command, lambda name, **kwargs: done.append(name))
         call_command("prepare")
         assert done == ["migrate"]

@@ -9,6 +9,7 @@ import pytest
 
 from storyengine.access import connections
 from storyengine.access.connections import Connections, raise_file_limit
+from storyengine.access.log_format import OnceAMinute
 from storyengine.access.tests.serving import (
     HALF,
     PATIENCE,
@@ -18,7 +19,6 @@ from storyengine.access.tests.serving import (
     is_answered,
     read_until,
 )
-from storyengine.operations.log_format import OnceAMinute
 from testing.program import wait_until
 
 

@@ -13,9 +13,9 @@ from django.utils.module_loading import import_string
 from pytest_django import Settings
 from redis.exceptions import RedisError
 
-from agents.embedded.exceptions import ServerFailed, WeightsUnavailable
+from agents.llm.embedded.embedded_errors import ServerFailed, WeightsUnavailable
 from storyengine.access.redaction import RedactingFormatter
-from storyengine.backups.exceptions import BackupError
+from storyengine.stack.backup_errors import BackupError
 
 SECRETS = {
     "SECRET_KEY": "secret-key-of-the-test-0123456789-0123456789-0123456789",

@@ -7,10 +7,10 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from agents.flows.tests.narrations import make_ended_chapter
+from agents.flows.telling.tests.narrations import make_ended_chapter
+from agents.llm.providers.failures.call_errors import ProviderTimeout
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import AdmittedCall, Job, ProviderConsent
-from agents.providers.exceptions import ProviderTimeout
-from agents.providers.scripted import ScriptedProvider
 from agents.tests.recorded_calls import add_call
 from sessions.models import Session
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter

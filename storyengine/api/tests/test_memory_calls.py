@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agents.calling.tests.bookkeeping import chunks_of
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.providers.scripted import ScriptedProvider
 from sessions.models import Session
 from sessions.tests.factories import add_prompts, make_active_chapter
 from storyengine.api.tests.calling import RunJobs, address, assert_problem, call

@@ -146,7 +146,7 @@ def test_a_bug_is_answered_as_a_problem_and_logged(
     def break_down(_: Any, **_how: Any) -> None:
         raise ZeroDivisionError("the words of a story")
 
-    monkeypatch.setattr("storyengine.api.chapters.read_session", break_down)
+    monkeypatch.setattr("storyengine.api.chapter_routes.read_session", break_down)
     response = Client(raise_request_exception=False).get(address(make_chapter()))
     problem = assert_problem(response, 500, "internal-error")
     assert "story" not in problem["detail"]

@@ -7,9 +7,9 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
-from agents.flows.replies import stop_reply
-from agents.providers.exceptions import StreamBroken
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.flows.replies.starting import stop_reply
+from agents.llm.providers.failures.call_errors import StreamBroken
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database
 from agents.running.following import follow
 from agents.running.live import LIVE_REPLIES, ReplyEnded, ReplyPart, ReplyText

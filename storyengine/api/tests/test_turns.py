@@ -11,15 +11,16 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from agents.llm.providers.failures.call_errors import ProviderTimeout
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import LLMArtifact
-from agents.providers.exceptions import ProviderTimeout
-from agents.providers.scripted import Script, ScriptedProvider
-from sessions.attempts import open_prompt
-from sessions.breaking import fail_attempt
-from sessions.committing import commit_attempt
-from sessions.events import NewEvent
 from sessions.limits import MAX_ATTEMPTS_OF_A_TURN
 from sessions.models import THOUGHT, Attempt, Session
+from sessions.play.attempts import open_prompt
+from sessions.play.breaking import fail_attempt
+from sessions.play.committing import commit_attempt
+from sessions.play.events import NewEvent
+from sessions.play.played_world import NewChange, store_changes
 from sessions.tests.factories import (
     act,
     add_attempt,
@@ -28,7 +29,6 @@ from sessions.tests.factories import (
     make_active_chapter,
     make_chapter,
 )
-from sessions.world import NewChange, store_changes
 from storyengine.api.tests.calling import (
     acall,
     address,

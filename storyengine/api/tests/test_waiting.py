@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.providers.scripted import ScriptedProvider
 from agents.running.jobs import claim, fail
 from sessions.models import State
 from sessions.tests.factories import make_chapter
 from storyengine.api import waiting
-from storyengine.api.reading import is_job_over
+from storyengine.api.document_reading import is_job_over
 from storyengine.api.tests.calling import in_loop
 from storyengine.api.waiting import wait_seconds
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.apps import apps
 from django.db import connection
 
-from agents.flows.tests.narrations import make_ended_chapter
+from agents.flows.telling.tests.narrations import make_ended_chapter
 from agents.models import (
     AdmittedCall,
     EmbeddedServer,

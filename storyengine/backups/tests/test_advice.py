@@ -14,7 +14,7 @@ from testing.program import free_port
 
 pytestmark = pytest.mark.processes
 
-MAKE_A_CHAPTER = "from sessions.chapters import create_chapter; create_chapter('Before')"
+MAKE_A_CHAPTER = "from sessions.chapter.chapters import create_chapter; create_chapter('Before')"
 COUNT = "from sessions.models import Session; print(Session.objects.count())"
 
 

@@ -16,11 +16,11 @@ from agents.running.heartbeats import store_heartbeat
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
 from storyengine.backups import postgresql, restoring, sqlite
-from storyengine.backups.exceptions import BackupError
 from storyengine.backups.folder import Reason, backups
 from storyengine.backups.restoring import restore
 from storyengine.backups.taking import back_up, this_store
 from storyengine.backups.tests.rows import all_rows, fill_every_table
+from storyengine.stack.backup_errors import BackupError
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

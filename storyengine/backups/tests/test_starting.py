@@ -15,8 +15,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from pytest_django import Settings
 
-from agents import storage
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
+from sessions import storage
 from sessions.models import Session
 from sessions.tests.factories import make_chapter
 from storyengine.backups import sqlite, starting
@@ -43,7 +43,7 @@ STRIDE = 23
 def _no_migration(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `prepare` run a function that does nothing in place of the migration."""
     settings.LLM, settings.PASSWORD, settings.PORT = "scripted", "", free_port()
-    command = "storyengine.access.management.commands.prepare.call_command"
+    command = "storyengine.operations.management.commands.prepare.call_command"
     monkeypatch.setattr(command, lambda *_, **__: None)
 
 

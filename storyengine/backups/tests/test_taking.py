@@ -22,7 +22,6 @@ from pytest_django import Settings
 from sessions.tests.factories import make_chapter
 from sessions.tests.racing import at_once
 from storyengine.backups import postgresql, tasks
-from storyengine.backups.exceptions import BackupError, ToolMissing
 from storyengine.backups.folder import Backup, Reason, backups, is_due, throw_away_old_ones
 from storyengine.backups.management.commands import backup as backup_command
 from storyengine.backups.taking import (
@@ -31,6 +30,7 @@ from storyengine.backups.taking import (
     back_up_if_due,
     this_store,
 )
+from storyengine.stack.backup_errors import BackupError, ToolMissing
 
 
 def lay(folder: Path, made_at: datetime, reason: str = "daily") -> Path:

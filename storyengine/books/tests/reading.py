@@ -10,7 +10,7 @@ from docx.enum.text import WD_ALIGN_PARAGRAPH
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from memory.receipts.paragraphs import Kind
+from memory.prose.receipts.paragraphs import Kind
 from storyengine.books.book import Book, blocks_of
 
 _XHTML = "{http://www.w3.org/1999/xhtml}"

@@ -3,7 +3,7 @@
 import pytest
 
 from memory.models import NarrativeDraft
-from memory.receipts.paragraphs import Kind
+from memory.prose.receipts.paragraphs import Kind
 from sessions.models import UNTITLED, Session
 from sessions.tests.factories import make_cast
 from storyengine.books.book import Book, blocks_of, book_of, make_book, readable

@@ -19,6 +19,7 @@ from storyengine.books.docx import write_docx
 from storyengine.books.epub import write_epub
 from storyengine.books.formats import FORMATS, format_named
 from storyengine.books.markdown import write_markdown
+from storyengine.books.plain_text import write_text
 from storyengine.books.tests.nasty import BOOK_ID, TEXTS, nasty_chapter, nasty_story
 from storyengine.books.tests.reading import (
     lines_in_docx,
@@ -27,7 +28,6 @@ from storyengine.books.tests.reading import (
     lines_of,
     titles_in_epub,
 )
-from storyengine.books.text import write_text
 
 BOOKS = [nasty_story(), *map(nasty_chapter, TEXTS)]
 NAMES = ["a story", *(repr(text[:24]) for text in TEXTS)]

@@ -9,13 +9,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from agents.tests.replies import turn_delta, world_lock
-from memory.corrections import write_correction
-from memory.drafts import ToldScene, choose_draft, tell, write_draft
-from memory.editing.working_copies import keep_working_copy, save_working_copy
+from memory.canon.corrections import write_correction
 from memory.models import DraftChoice, MemoryBlock, NarrativeDraft, WorkingCopy
+from memory.prose.drafts import ToldScene, choose_draft, tell, write_draft
+from memory.prose.editing.working_copies import keep_working_copy, save_working_copy
 from memory.tests.factories import add_block, add_delta, add_lock
-from sessions.access import tell_readers_apart
-from sessions.chapters import delete_chapter
+from sessions.chapter.access import tell_readers_apart
+from sessions.chapter.chapters import delete_chapter
+from sessions.language.text import as_line, scrub_reply, why_no_name
 from sessions.models import Attempt, CastMember, Session, State, Tab1Inputs, Turn
 from sessions.reply_lengths import ReplyLength
 from sessions.tests.factories import (
@@ -25,7 +26,6 @@ from sessions.tests.factories import (
     add_reply,
     make_active_chapter,
 )
-from sessions.text import as_line, scrub_reply, why_no_name
 from storyengine.exchange.exporting import export_chapter
 
 TRIED = {"layer": 2, "layer_name": "TASK", "text_before": "Answer.", "text": "Be brief."}

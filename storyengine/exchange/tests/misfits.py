@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sessions.models import Session
-from storyengine.exchange.exceptions import BadChapterFile
-from storyengine.exchange.reading import read_chapter_file
+from storyengine.exchange.file_errors import BadChapterFile
+from storyengine.exchange.file_reading import read_chapter_file
 
 Chapter = dict[str, Any]
 Change = Callable[[Chapter], None]

@@ -8,8 +8,8 @@ import pytest
 
 from memory.models import MemoryBlock, NarrativeDraft
 from sessions.models import Attempt, Event, Session, Tab1Inputs, Turn
-from storyengine.exchange.exceptions import BadChapterFile
 from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.file_errors import BadChapterFile
 from storyengine.exchange.importing import import_chapter
 from storyengine.exchange.tests.chapters import make_whole_chapter
 

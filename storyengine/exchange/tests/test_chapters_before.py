@@ -5,20 +5,20 @@ import uuid
 
 import pytest
 
-from memory.corrections import write_correction
+from memory.before.handed_on import what_holds
+from memory.before.story_so_far import write_story_so_far
+from memory.canon.corrections import write_correction
 from memory.fold.folding import fold_chapter
-from memory.fold.handing_on import what_holds
-from memory.recalling import Passage, Reader, recall
-from memory.story_so_far import write_story_so_far
+from memory.recall.recalling import Passage, Reader, recall
 from memory.tests.factories import add_delta
-from sessions.committing import edit_reply
-from sessions.models import CastMember, Session, State
-from sessions.stories import (
+from sessions.chapter.stories import (
     begin_next_chapter,
     choose_chapter,
     hide_chapter,
     restore_chapter,
 )
+from sessions.models import CastMember, Session, State
+from sessions.play.committing import edit_reply
 from sessions.tests.factories import (
     add_reply,
     add_turn,

@@ -18,21 +18,21 @@ from django.test import Client
 from django.urls import reverse
 
 from memory.models import MemoryBlock, NarrativeDraft
+from sessions.chapter.stories import begin_next_chapter, chapters_of
 from sessions.models import Event, Session, Story, Tab1Inputs, Turn
-from sessions.stories import begin_next_chapter, chapters_of
 from storyengine.access.body_limit import LARGEST_FILE
 from storyengine.exchange import importing
-from storyengine.exchange.exceptions import CHANGED, BadChapterFile, BeyondLimits
 from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.file_errors import CHANGED, BadChapterFile, BeyondLimits
 from storyengine.exchange.importing import import_chapter
-from storyengine.exchange.limits import (
+from storyengine.exchange.story_exporting import export_story
+from storyengine.exchange.tests.chapters import make_whole_chapter
+from storyengine.settings.import_limits import (
     OF_THE_OPERATOR,
     OVER_THE_NETWORK,
     Limits,
     import_command,
 )
-from storyengine.exchange.story_exporting import export_story
-from storyengine.exchange.tests.chapters import make_whole_chapter
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ from django.conf import settings
 
 from sessions.limits import PAYLOAD_CHAR_LIMIT
 from storyengine.exchange import chapter_file, file_parts
-from storyengine.exchange.limits import OF_THE_OPERATOR, OVER_THE_NETWORK, import_command
+from storyengine.settings.import_limits import OF_THE_OPERATOR, OVER_THE_NETWORK, import_command
 
 TEXT = (Path(settings.BASE_DIR) / "docs/export.md").read_text(encoding="utf-8")
 

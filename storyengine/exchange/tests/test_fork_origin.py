@@ -10,10 +10,10 @@ from pytest_django import DjangoAssertNumQueries
 from agents.calling.spending import check_budget, inherited_spending, spending_of
 from agents.exceptions import BudgetSpent
 from agents.tests.recorded_calls import add_call
-from sessions.chapters import delete_chapter, reset_chapter
-from sessions.committing import find_turn
+from sessions.chapter.chapters import delete_chapter, reset_chapter
 from sessions.exceptions import UnknownChapter
 from sessions.models import Session
+from sessions.play.committing import find_turn
 from sessions.tests.racing import at_once
 from storyengine.exchange import exporting, forking
 from storyengine.exchange import importing as file_importing

@@ -12,28 +12,28 @@ from django.db import OperationalError, connection
 from agents.models import Job
 from agents.running.recovery import recover
 from agents.running.results import ask_for_result
-from sessions import importing
-from sessions.access import get_chapter
-from sessions.chapters import delete_chapter
+from sessions.chapter import storing_imports
+from sessions.chapter.access import get_chapter
+from sessions.chapter.chapters import delete_chapter
+from sessions.chapter.stories import hide_chapter
 from sessions.exceptions import KeyReused, UnknownChapter
 from sessions.models import Session, State, Turn
-from sessions.stories import hide_chapter
+from sessions.play.played_world import NewChange, add_changes
 from sessions.tests.factories import (
     make_chapter,
 )
 from sessions.tests.racing import at_once, successes
 from sessions.tests.weekly import few
-from sessions.world import NewChange, add_changes
 from storyengine.exchange import exporting, forking
 from storyengine.exchange import importing as file_importing
 from storyengine.exchange.forking import ForkUnderWay, TooLargeToFork, fork_chapter
-from storyengine.exchange.limits import OF_THE_OPERATOR
 from storyengine.exchange.tests.chapters import (
     OWN,
     exported,
     make_whole_chapter,
 )
 from storyengine.exchange.tests.test_large_imports import counts, let_lease_run_out
+from storyengine.settings.import_limits import OF_THE_OPERATOR
 
 pytestmark = pytest.mark.django_db
 
@@ -95,7 +95,7 @@ class TestHalfAFork:
             raise SystemExit
 
         with monkeypatch.context() as patched:
-            patched.setattr(importing, "remove_in_pieces", lambda _chapter: None)
+            patched.setattr(storing_imports, "remove_in_pieces", lambda _chapter: None)
             patched.setattr(file_importing, "_unanswered", die)
             with pytest.raises(SystemExit):
                 fork_chapter(origin.pk, 4, submission_key="form")
@@ -139,8 +139,10 @@ class TestHalfAFork:
     def test_one_that_fails_leaves_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         origin = make_whole_chapter()
         before = counts()
-        monkeypatch.setattr(importing, "let_others_write", lambda _seconds: let_lease_run_out())
-        with pytest.raises(importing.ImportLost, match="Nothing was kept"):
+        monkeypatch.setattr(
+            storing_imports, "let_others_write", lambda _seconds: let_lease_run_out()
+        )
+        with pytest.raises(storing_imports.ImportLost, match="Nothing was kept"):
             fork_chapter(origin.pk, 4)
         assert counts() == before
 
@@ -154,7 +156,7 @@ def test_whichever_write_fails_the_same_form_makes_one_whole_fork(
     process that dies removes nothing."""
     origin = make_whole_chapter()
     before = counts()
-    monkeypatch.setattr(importing, "PIECE_ROWS", 5)
+    monkeypatch.setattr(storing_imports, "PIECE_ROWS", 5)
     whole = exported(fork_chapter(origin.pk, 4), *OWN)
     after = counts()
     for at in range(1, 1_000, few(4, 1)):
@@ -163,7 +165,7 @@ def test_whichever_write_fails_the_same_form_makes_one_whole_fork(
         failing = FailingWrite(at)
         with monkeypatch.context() as patched, connection.execute_wrapper(failing):
             if dies:
-                patched.setattr(importing, "remove_in_pieces", lambda _chapter: None)
+                patched.setattr(storing_imports, "remove_in_pieces", lambda _chapter: None)
             with suppress(OperationalError):
                 fork_chapter(origin.pk, 4, submission_key="form")
         assert {one.prompt_index for one in Session.objects.all()} <= {4, 10}

@@ -11,27 +11,29 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.flows.choosing import edit_reply
-from agents.flows.ending import request_end
-from agents.flows.replies import keep_reply
+from agents.flows.replies.choosing import edit_reply
+from agents.flows.replies.starting import keep_reply
+from agents.flows.replies.tests.trying import try_again
+from agents.flows.telling.ending import request_end
 from agents.flows.tests.playing import play, play_many, reroll
-from agents.flows.tests.trying import try_again
+from agents.llm.providers.base import ModelRequest
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
 from agents.prompting.layers import Tier
 from agents.prompting.sandwich import Subject, compose
-from agents.providers.base import ModelRequest
-from agents.providers.scripted import ScriptedProvider
 from agents.tests.declared import CHARACTERS
 from agents.tests.replies import answer_in_form, turn_delta, world_lock
-from memory.corrections import write_correction
+from memory.canon.corrections import write_correction
 from memory.fold.folding import fold_chapter
 from memory.models import MemoryBlock
 from memory.telling.now_view import now_view
 from memory.tests.factories import add_delta, add_lock
-from sessions.access import get_chapter
-from sessions.attempts import open_prompt
+from sessions.chapter.access import get_chapter
 from sessions.exceptions import UnknownChapter, UnknownTurn, WrongState
 from sessions.models import Attempt, Session, State
+from sessions.play.attempts import open_prompt
+from sessions.play.unfinished_attempts import pending_attempt
+from sessions.record.transcript import read_transcript
 from sessions.tests.factories import (
     add_prompts,
     add_reply,
@@ -39,12 +41,10 @@ from sessions.tests.factories import (
     make_active_chapter,
     make_chapter,
 )
-from sessions.transcript import read_transcript
-from sessions.unfinished_attempts import pending_attempt
 from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.file_reading import read_chapter_file
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.invariants import check_invariants
-from storyengine.exchange.reading import read_chapter_file
 from storyengine.exchange.tests.chapters import (
     OWN,
     add_unanswered,

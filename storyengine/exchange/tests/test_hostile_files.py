@@ -10,10 +10,10 @@ import pytest
 
 from sessions.models import Session
 from storyengine.exchange import file_parts
-from storyengine.exchange.exceptions import BadChapterFile, ChapterFileTooLarge
+from storyengine.exchange.file_errors import BadChapterFile, ChapterFileTooLarge
 from storyengine.exchange.importing import import_chapter
-from storyengine.exchange.limits import OF_THE_OPERATOR, OVER_THE_NETWORK, Limits
 from storyengine.exchange.tests.refusals import KINDS, SECRET, as_bytes, good_file, refusal
+from storyengine.settings.import_limits import OF_THE_OPERATOR, OVER_THE_NETWORK, Limits
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from storyengine.exchange.exporting import export_chapter
-from storyengine.exchange.reading import read_chapter_file
+from storyengine.exchange.file_reading import read_chapter_file
 from storyengine.exchange.tests.chapters import make_whole_chapter
 from storyengine.exchange.tests.misfits import (
     OF_MEMORY_AND_STATE,

@@ -23,18 +23,18 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from agents.flows.ending import retry_summary
-from agents.flows.memory_calls import find_memory_behind
+from agents.flows.remembering.memory_calls import find_memory_behind
+from agents.flows.telling.ending import retry_summary
 from agents.flows.tests.playing import play
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job, ProviderConsent
-from agents.providers.scripted import ScriptedProvider
 from agents.running.recovery import recover
 from memory.models import MemoryBlock, NarrativeDraft
-from sessions import importing
-from sessions.access import get_chapter
-from sessions.attempts import open_prompt
+from sessions.chapter import storing_imports
+from sessions.chapter.access import get_chapter
 from sessions.exceptions import UnknownChapter
 from sessions.models import Attempt, CastMember, Event, Session, State, Tab1Inputs, Turn
+from sessions.play.attempts import open_prompt
 from storyengine.exchange import importing as file_importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
@@ -151,10 +151,10 @@ class TestOthers:
             import_chapter(content)
         stored = [*writer.seen, 10_000]
         most = max(after - before for before, after in pairwise(stored))
-        assert most <= importing.PIECE_ROWS * 20
+        assert most <= storing_imports.PIECE_ROWS * 20
 
     def test_no_transaction_stores_more_than_a_piece(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        content = long_chapter_file(importing.PIECE_ROWS * 2)
+        content = long_chapter_file(storing_imports.PIECE_ROWS * 2)
         stored = [0]
 
         def look(_seconds: float) -> None:
@@ -163,12 +163,12 @@ class TestOthers:
             with pytest.raises(UnknownChapter):
                 get_chapter(Session.everything.get().pk)
 
-        monkeypatch.setattr(importing, "let_others_write", look)
+        monkeypatch.setattr(storing_imports, "let_others_write", look)
         import_chapter(content)
         most = max(after - before for before, after in pairwise(stored))
         # The first transaction has more rows, because it also stores the chapter's own row, its Tab
         # 1 and its cast.
-        assert most <= importing.PIECE_ROWS + 5
+        assert most <= storing_imports.PIECE_ROWS + 5
         assert len(stored) > 4
 
     def test_a_turn_with_much_in_it_is_stored_in_pieces_too(
@@ -183,24 +183,24 @@ class TestOthers:
         turn["attempts"] = [attempt] * 20
         stored = [0]
         monkeypatch.setattr(
-            importing, "let_others_write", lambda _seconds: stored.append(sum(counts()))
+            storing_imports, "let_others_write", lambda _seconds: stored.append(sum(counts()))
         )
         assert import_chapter(json.dumps(file).encode()).events.count() == 2_000
         most = max(after - before for before, after in pairwise(stored))
-        assert most <= importing.PIECE_ROWS + 5
+        assert most <= storing_imports.PIECE_ROWS + 5
 
     def test_no_garbage_is_collected_while_others_wait(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A collection looks at all objects of the file, and takes up to a second for a large
         one."""
-        content = long_chapter_file(importing.PIECE_ROWS * 2)
+        content = long_chapter_file(storing_imports.PIECE_ROWS * 2)
         # For each collection, whether others had to wait for it. The pieces are stored between the
         # first and the last of these calls.
         collections: list[bool] = []
         counts_at_pieces: list[int] = []
         monkeypatch.setattr(
-            importing,
+            storing_imports,
             "let_others_write",
             lambda _worked: counts_at_pieces.append(len(collections)),
         )
@@ -223,11 +223,11 @@ class TestOthers:
         assert not any(while_stored)
 
     def test_long_texts_make_small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(importing, "PIECE_CHARACTERS", 28)
+        monkeypatch.setattr(storing_imports, "PIECE_CHARACTERS", 28)
         events = [Event(text="x" * length) for length in (8, 8, 8, 40, 1)]
         sizes = [
             [len(event.text) for event in piece]
-            for piece in importing._pieces([event] for event in events)
+            for piece in storing_imports._pieces([event] for event in events)
         ]
         assert sizes == [[8, 8], [8], [40], [1]]
 
@@ -248,7 +248,7 @@ def half_way(before: list[int], monkeypatch: pytest.MonkeyPatch) -> Session:
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(importing, "remove_in_pieces", lambda _chapter: None)
+        patched.setattr(storing_imports, "remove_in_pieces", lambda _chapter: None)
         patched.setattr(file_importing, "_unanswered", die)
         with pytest.raises(SystemExit):
             import_chapter(content)
@@ -265,7 +265,7 @@ def look(clock: Callable[[], datetime]) -> None:
 
 
 def let_lease_run_out() -> None:
-    late = timezone.now() - importing.IMPORT_LEASE - timedelta(seconds=1)
+    late = timezone.now() - storing_imports.IMPORT_LEASE - timedelta(seconds=1)
     Session.everything.filter(state=State.IMPORTING).update(updated_at=late)
 
 
@@ -307,7 +307,7 @@ class TestHalfAnImport:
             assert Session.everything.filter(pk=half_way.pk).exists()
             # Between two pieces, a process with the right clock searches for lost imports. This
             # search must not remove the import that is running.
-            there.setattr(importing, "let_others_write", lambda _seconds: look(right))
+            there.setattr(storing_imports, "let_others_write", lambda _seconds: look(right))
             copy = import_chapter(content)
         assert Session.objects.filter(pk=copy.pk).exists()
         let_lease_run_out()
@@ -320,8 +320,10 @@ class TestHalfAnImport:
         self, before: list[int], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         content = export_chapter(Session.objects.get().pk).to_json()
-        monkeypatch.setattr(importing, "let_others_write", lambda _seconds: let_lease_run_out())
-        with pytest.raises(importing.ImportLost, match="Nothing was kept"):
+        monkeypatch.setattr(
+            storing_imports, "let_others_write", lambda _seconds: let_lease_run_out()
+        )
+        with pytest.raises(storing_imports.ImportLost, match="Nothing was kept"):
             import_chapter(content)
         assert counts() == before
 
@@ -330,13 +332,13 @@ class TestHalfAnImport:
     ) -> None:
         let_lease_run_out()
         events = half_way.events.count()
-        remove = importing.remove_in_pieces
+        remove = storing_imports.remove_in_pieces
 
         def renew_first(chapter: "QuerySet[Session]") -> None:
             Session.everything.filter(pk=half_way.pk).update(updated_at=timezone.now())
             remove(chapter)
 
-        monkeypatch.setattr(importing, "remove_in_pieces", renew_first)
+        monkeypatch.setattr(storing_imports, "remove_in_pieces", renew_first)
         recover()
         assert half_way.events.count() == events
 

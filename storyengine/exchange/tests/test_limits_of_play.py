@@ -9,34 +9,34 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.flows.committing import commit_reply
-from agents.flows.late_results import finish_with_result
-from agents.flows.replies import store_prompt
-from agents.mode_declarations import Mode
-from agents.mode_fields import save_mode_setup
+from agents.flows.remembering.late_results import finish_with_result
+from agents.flows.replies.finishing import commit_reply
+from agents.flows.replies.starting import store_prompt
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.modes import find_mode
+from agents.modes.declaration import Mode
+from agents.modes.fields import save_mode_setup
+from agents.modes.registry import find_mode
 from agents.prompting.tools import ToolArguments
-from agents.providers.scripted import ScriptedProvider
 from agents.running.job_kinds import JobKind
 from agents.running.jobs import claim
 from agents.running.results import ask_for_result
 from agents.tests.replies import world_lock
 from agents.tests.second_mode import install
-from memory.block_kinds import BlockKind
-from memory.blocks import write_own_block
+from memory.blocks.blocks import write_own_block
 from memory.fold.records import Fold
+from memory.telling.block_kinds import BlockKind
 from memory.tests.factories import add_lock
 from sessions import limits
-from sessions.attempts import open_reroll, open_trial
-from sessions.breaking import fail_attempt
-from sessions.committing import edit_reply
-from sessions.events import NewEvent
 from sessions.exceptions import ChapterError, InvalidInput
 from sessions.models import PERSON, Attempt, Session, State
 from sessions.payloads import MAX_KEYS
+from sessions.play.attempts import open_reroll, open_trial
+from sessions.play.breaking import fail_attempt
+from sessions.play.committing import edit_reply
+from sessions.play.events import NewEvent
+from sessions.play.played_world import NewChange, store_changes
 from sessions.tests.factories import act, make_chapter
-from sessions.world import NewChange, store_changes
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter
 

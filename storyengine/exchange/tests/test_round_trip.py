@@ -13,17 +13,19 @@ from django.urls import reverse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.flows.trials import read_trial
+from agents.flows.replies.trials import read_trial
 from agents.models import Job
-from memory.drafts import chosen_draft
 from memory.fold.folding import fold_chapter
 from memory.models import DraftChoice, MemoryBlock, NarrativeDraft, WorkingCopy
+from memory.prose.drafts import chosen_draft
 from memory.telling.now_view import now_view
 from memory.tests.factories import add_delta, add_lock
-from sessions.attempts import open_prompt
-from sessions.committing import reply_of
 from sessions.leases import renew_attempts
 from sessions.models import Attempt, Event, EventTerms, Session, State, Tab1Inputs, Turn
+from sessions.play.attempts import open_prompt
+from sessions.play.committing import reply_of
+from sessions.play.unfinished_attempts import attempts_set_aside, pending_attempt
+from sessions.record.transcript import read_transcript
 from sessions.tests.factories import (
     add_prompts,
     add_reply,
@@ -32,8 +34,6 @@ from sessions.tests.factories import (
     make_chapter,
 )
 from sessions.tests.weekly import few
-from sessions.transcript import read_transcript
-from sessions.unfinished_attempts import attempts_set_aside, pending_attempt
 from storyengine.exchange import exporting, importing
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter

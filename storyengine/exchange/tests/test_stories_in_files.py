@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agents.flows.ending import request_end
-from agents.flows.memory_calls import CallsNotAccepted, find_memory_behind
+from agents.flows.remembering.memory_calls import CallsNotAccepted, find_memory_behind
+from agents.flows.telling.ending import request_end
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.providers.scripted import ScriptedProvider
-from memory.changes_before import changes_before
-from memory.recalling import Reader, recall
-from memory.story_so_far import write_story_so_far
+from memory.before.changes_before import changes_before
+from memory.before.story_so_far import write_story_so_far
+from memory.recall.recalling import Reader, recall
 from memory.tests.factories import add_delta, add_lock
-from sessions.models import CastMember, Session, State, Story
-from sessions.stories import (
+from sessions.chapter.stories import (
     begin_next_chapter,
     chapters_of,
     choose_chapter,
     hide_chapter,
     rename_story,
 )
+from sessions.models import CastMember, Session, State, Story
 from sessions.tests.factories import add_prompts, add_reply, add_turn, make_active_chapter
-from storyengine.exchange.exceptions import BadChapterFile, BeyondLimits
+from storyengine.exchange.file_errors import BadChapterFile, BeyondLimits
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.story_exporting import export_story
 from storyengine.exchange.story_file import MAX_CHAPTERS

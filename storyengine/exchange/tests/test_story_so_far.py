@@ -2,13 +2,13 @@
 
 import pytest
 
-from agents.flows.composing import compose_start
+from agents.flows.replies.composing import compose_start
 from agents.tests.replies import turn_delta, world_lock
-from memory.story_so_far import write_story_so_far
+from memory.before.story_so_far import write_story_so_far
 from memory.tests.factories import add_delta, add_lock
-from sessions.access import get_chapter
+from sessions.chapter.access import get_chapter
+from sessions.chapter.stories import begin_next_chapter
 from sessions.models import Session, State
-from sessions.stories import begin_next_chapter
 from sessions.tests.factories import make_active_chapter
 from storyengine.exchange.exporting import export_chapter
 from storyengine.exchange.importing import import_chapter

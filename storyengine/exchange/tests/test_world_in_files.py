@@ -11,36 +11,36 @@ import pytest
 from pytest_django import Settings
 
 from agents.flows.tests.playing import play
-from agents.mode_declarations import Mode
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.modes import find_mode
-from agents.providers.scripted import ScriptedProvider
+from agents.modes.declaration import Mode
+from agents.modes.registry import find_mode
 from agents.running.job_kinds import JobKind
 from agents.running.results import ask_for_result, waiting_results
 from agents.running.watch import Watch
 from agents.tests.replies import world_lock
 from agents.tests.second_mode import install
 from memory.tests.factories import add_lock
-from sessions.attempts import open_prompt, open_reroll, start_keeping
-from sessions.breaking import fail_attempt
-from sessions.chance import chance
-from sessions.committing import commit_attempt
-from sessions.events import NewEvent
 from sessions.exceptions import WrongState
 from sessions.models import FIRST_NUMBER_IN_PLAY, PERSON, THOUGHT, Attempt, Change, Session
-from sessions.record import chosen_events
-from sessions.tests.factories import act, make_active_chapter
-from sessions.transcript import read_transcript
-from sessions.unfinished_attempts import broken_attempt
-from sessions.world import (
+from sessions.play.attempts import open_prompt, open_reroll, start_keeping
+from sessions.play.breaking import fail_attempt
+from sessions.play.chance import chance
+from sessions.play.committing import commit_attempt
+from sessions.play.events import NewEvent
+from sessions.play.played_world import (
     NewChange,
     changes_that_count,
     everybody_at,
     store_changes,
     take_results,
 )
-from storyengine.exchange.exceptions import BadChapterFile
+from sessions.play.unfinished_attempts import broken_attempt
+from sessions.record.chosen_events import chosen_events
+from sessions.record.transcript import read_transcript
+from sessions.tests.factories import act, make_active_chapter
 from storyengine.exchange.exporting import export_chapter
+from storyengine.exchange.file_errors import BadChapterFile
 from storyengine.exchange.forking import fork_chapter
 from storyengine.exchange.importing import import_chapter
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from storyengine.operations.log_format import JsonFormatter, TextFormatter
+from storyengine.access.log_format import JsonFormatter, TextFormatter
 from storyengine.operations.tests.reading import Written
 
 

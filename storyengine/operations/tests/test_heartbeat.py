@@ -23,8 +23,8 @@ from agents.running.heartbeats import (
 )
 from agents.running.jobs import queue_job
 from sessions.tests.factories import make_active_chapter
-from storyengine.celery import Heartbeat, app
 from storyengine.operations import heartbeat
+from storyengine.operations.celery import Heartbeat, app
 from storyengine.operations.heartbeat import HeartbeatThread
 from storyengine.operations.readiness import _ask_database
 from storyengine.operations.tests.reading import Written

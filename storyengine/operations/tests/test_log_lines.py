@@ -16,26 +16,26 @@ from pytest_django import Settings
 
 from agents.calling.consent import ConsentMissing
 from agents.exceptions import BudgetSpent, ModelNotReady
-from agents.flows.choosing import choose_reply, edit_reply
-from agents.flows.locking import request_lock
-from agents.flows.replies import start_prompt, stop_reply
+from agents.flows.beginning.locking import request_lock
+from agents.flows.replies.choosing import choose_reply, edit_reply
+from agents.flows.replies.starting import start_prompt, stop_reply
 from agents.flows.tests.playing import play, reply_is_over
-from agents.models import Job
-from agents.providers.exceptions import (
+from agents.llm.providers.failures.call_errors import (
     ProviderBusy,
     ProviderRefused,
     ProviderTimeout,
     ProviderUnreachable,
     UnusableReply,
 )
-from agents.providers.scripted import Script, ScriptedProvider
+from agents.llm.providers.scripted import Script, ScriptedProvider
+from agents.models import Job
 from agents.running.jobs import claim, postpone, queue_job
 from agents.running.recovery import recover
 from agents.running.work import work_on
 from sessions.log_lines import note, working_for
 from sessions.models import Attempt, Tab1Inputs
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter
-from storyengine.operations.log_format import JsonFormatter, LeaveOutRequests, LogFile
+from storyengine.access.log_format import JsonFormatter, LeaveOutRequests, LogFile
 from storyengine.operations.tests.reading import Written
 
 # The program logs lines about a transaction after the commit, so these tests commit real
@@ -285,9 +285,9 @@ class TestForm:
     @pytest.mark.parametrize(
         ("name", "level", "is_shown"),
         [
-            ("storyengine.operations.requests", logging.INFO, False),
-            ("storyengine.operations.requests", logging.WARNING, True),
-            ("agents.flows.replies", logging.INFO, True),
+            ("storyengine.access.requests", logging.INFO, False),
+            ("storyengine.access.requests", logging.WARNING, True),
+            ("agents.flows.replies.starting", logging.INFO, True),
         ],
     )
     def test_a_terminal_is_spared_what_every_page_asks(

@@ -12,13 +12,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import DjangoAssertNumQueries
 
 from agents.flows.tests.playing import play
+from agents.llm.providers.failures.call_errors import ProviderBusy
+from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job, ProcessHeartbeat
-from agents.providers.exceptions import ProviderBusy
-from agents.providers.scripted import Script, ScriptedProvider
 from agents.running.heartbeats import store_heartbeat
 from agents.running.jobs import queue_job
 from agents.running.recovery import recover
-from sessions.stories import hide_chapter
+from sessions.chapter.stories import hide_chapter
 from sessions.tests.factories import add_attempt, make_active_chapter
 from storyengine.operations import exposition
 from storyengine.operations.exposition import own_samples

@@ -14,14 +14,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from agents import storage
 from agents.calling.consent import grant
+from agents.calling.servers.changing import choose_models
 from agents.flows.tests.playing import play
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
-from agents.providers.scripted import ScriptedProvider
 from agents.running.heartbeats import DEAD_AFTER, store_heartbeat
 from agents.running.jobs import queue_job
-from agents.servers.changing import choose_models
+from sessions import storage
 from sessions.tests.factories import make_active_chapter
 from storyengine.operations import readiness
 from storyengine.operations.readiness import WAITS_TOO_LONG, look_at_broker

@@ -2,7 +2,7 @@
 
 import logging
 
-from storyengine.operations.log_format import OnceAMinute
+from storyengine.access.log_format import OnceAMinute
 
 REFUSED = "Exceeded concurrency limit."
 

@@ -15,9 +15,9 @@ from pytest_django import Settings
 
 from sessions.log_lines import current_ids
 from sessions.tests.factories import make_active_chapter
+from storyengine.access.log_format import REQUESTS
+from storyengine.access.requests import RequestLogMiddleware
 from storyengine.asgi import application
-from storyengine.operations.log_format import REQUESTS
-from storyengine.operations.requests import RequestLogMiddleware
 from storyengine.operations.tests.reading import Written, growth, read_metrics
 
 SECRET_WORDS = "marked-words"

@@ -9,7 +9,7 @@ import pytest
 from kombu import Connection
 from kombu.transport import filesystem
 
-import storyengine.celery  # noqa: F401 - it puts the transport in kombu's place
+import storyengine.operations.celery  # noqa: F401 - it puts the transport in kombu's place
 from agents.running.notices import count_notices
 from storyengine.stack.folder_broker import Channel, Transport
 

@@ -11,7 +11,7 @@ from kombu.common import ignore_errors
 from redis import ConnectionError as RedisConnectionError
 from redis import Redis
 
-import storyengine.celery  # noqa: F401 - it puts the transport in kombu's place
+import storyengine.operations.celery  # noqa: F401 - it puts the transport in kombu's place
 from agents.running.notices import count_notices
 from storyengine.stack.redis_broker import Transport
 from testing.program import LOOPBACK, Processes, free_port, open_processes, wait_until

@@ -14,7 +14,7 @@ from django.test import AsyncClient, Client
 from psycopg.errors import DiskFull
 from pytest_django import Settings
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from sessions.models import Attempt, Session
 from sessions.tests.factories import make_active_chapter
 from storyengine.api.tests.calling import acall, address, assert_problem, call, events_in, in_loop
@@ -83,8 +83,8 @@ def full(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bre
 def test_a_full_disk_is_said_as_that(
     full: Break, chapter: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
-    full("storyengine.tabs.replies.start_prompt")
-    full("storyengine.api.play.start_prompt")
+    full("storyengine.tabs.play.reply_streams.start_prompt")
+    full("storyengine.api.play_routes.start_prompt")
     words = {"agent_slot": "1", "submission_key": "k", "user_text": "Take <the> lamp."}
     page = async_to_sync(AsyncClient().post)(addresses.address(chapter, "prompt"), words)
     assert (page.status_code, page.get("Retry-After")) == (507, None)
@@ -122,8 +122,8 @@ def test_a_damaged_database_is_said_as_at_the_start(
     def fail(*_arguments: object, **_options: object) -> None:
         raise DatabaseError("database disk image is malformed") from cause
 
-    monkeypatch.setattr("storyengine.api.chapters.read_session", fail)
-    monkeypatch.setattr("storyengine.tabs.play.read_play", fail)
+    monkeypatch.setattr("storyengine.api.chapter_routes.read_session", fail)
+    monkeypatch.setattr("storyengine.tabs.play.play_tab.read_play", fail)
     said = (
         "The database cannot be read, and was left as it is: database disk image is malformed. "
         "If it is damaged, docs/deployment.md says how to restore a backup all the same."
@@ -142,7 +142,7 @@ def test_a_file_that_is_not_there_stays_an_error(
     def fail(*_arguments: object) -> None:
         raise FileNotFoundError(errno.ENOENT, "No such file or directory")
 
-    monkeypatch.setattr("storyengine.api.chapters.read_session", fail)
+    monkeypatch.setattr("storyengine.api.chapter_routes.read_session", fail)
     client = Client(raise_request_exception=False)
     assert_problem(client.get(address(chapter)), 500, "internal-error")
 
@@ -152,14 +152,14 @@ def test_a_file_that_is_not_there_stays_an_error(
 def test_what_may_be_a_full_disk_is_one_where_there_is_no_room(
     code: int, least_free: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agents.storage.LEAST_FREE_BYTES", least_free)
+    monkeypatch.setattr("sessions.storage.LEAST_FREE_BYTES", least_free)
     refusal = find_storage_refusal(of_sqlite(code))
     assert refusal is not None
     assert refusal.status == (507 if least_free else 503)
 
 
 def test_a_page_says_so_and_gives_the_words_back(away: Break, chapter: Session) -> None:
-    away("storyengine.tabs.replies.start_prompt")
+    away("storyengine.tabs.play.reply_streams.start_prompt")
     words = {"agent_slot": "1", "submission_key": "k", "user_text": "Take <the> lamp."}
     response = async_to_sync(AsyncClient().post)(addresses.address(chapter, "prompt"), words)
     assert response.status_code == 503
@@ -171,7 +171,7 @@ def test_a_page_says_so_and_gives_the_words_back(away: Break, chapter: Session) 
 
 
 def test_a_part_of_a_page_says_so_beside_the_form(away: Break, chapter: Session) -> None:
-    away("storyengine.tabs.play.read_play")
+    away("storyengine.tabs.play.play_tab.read_play")
     response = Client(headers={"HX-Request": "true"}).get(addresses.address(chapter, "play"))
     assert response.status_code == 503
     assert response["HX-Reswap"] == "innerHTML"
@@ -193,7 +193,7 @@ def _aget(path: str) -> Any:
 
 
 def test_the_api_answers_a_problem(away: Break, chapter: Session) -> None:
-    away("storyengine.api.chapters.read_session")
+    away("storyengine.api.chapter_routes.read_session")
     response = call("GET", address(chapter))
     assert_problem(response, 503, "database-away")
     assert response["Retry-After"] == "5"
@@ -232,7 +232,7 @@ def test_a_page_s_stream_is_asked_for_again_and_says_where_it_waits_for_room(
     provider.enqueue("I step through.")
     call("POST", address(chapter, "prompt"), {"agent_slot": 1, "user_text": "The door opens."})
     path = addresses.address(chapter, "stream", Attempt.objects.get().pk)
-    breaker(error, monkeypatch)("storyengine.tabs.replies.follow")
+    breaker(error, monkeypatch)("storyengine.tabs.play.reply_streams.follow")
 
     async def read() -> bytes:
         answer = cast(StreamingHttpResponse, await AsyncClient().get(path))
@@ -259,8 +259,8 @@ def test_a_mistake_in_a_query_stays_an_error(
     def fail(*_arguments: object) -> None:
         raise of_sqlite(sqlite3.SQLITE_ERROR)
 
-    monkeypatch.setattr("storyengine.api.chapters.read_session", fail)
-    monkeypatch.setattr("storyengine.tabs.play.read_play", fail)
+    monkeypatch.setattr("storyengine.api.chapter_routes.read_session", fail)
+    monkeypatch.setattr("storyengine.tabs.play.play_tab.read_play", fail)
     client = Client(raise_request_exception=False)
     assert_problem(client.get(address(chapter)), 500, "internal-error")
     page = client.get(addresses.address(chapter, "play"))

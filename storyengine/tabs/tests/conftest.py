@@ -2,7 +2,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from agents.providers.scripted import ScriptedProvider
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.tests.replies import turn_delta, world_lock
 from memory.tests.factories import add_delta, add_lock
 from sessions.models import Session

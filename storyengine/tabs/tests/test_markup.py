@@ -13,18 +13,18 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.calling.chapter_models import save_models
+from agents.flows.replies.tests.trying import try_again
 from agents.flows.tests.playing import play as play_a_prompt
-from agents.flows.tests.trying import try_again
 from agents.models import Job
 from agents.prompting.own_settings import OwnSettings
 from agents.tests.replies import turn_delta
-from memory.editing.working_copies import save_working_copy
 from memory.models import MemoryBlock, NarrativeDraft
-from memory.tests.told_chapters import TOLD, add_draft, make_told_chapter
-from sessions.chapters import create_chapter
-from sessions.example import fill_example
+from memory.prose.editing.working_copies import save_working_copy
+from memory.prose.tests.told_chapters import TOLD, add_draft, make_told_chapter
+from sessions.chapter.chapters import create_chapter
+from sessions.chapter.example import fill_example
+from sessions.chapter.stories import hide_chapter
 from sessions.models import Attempt, Session, State
-from sessions.stories import hide_chapter
 from sessions.tests.factories import (
     add_attempt,
     add_prompts,
@@ -32,7 +32,7 @@ from sessions.tests.factories import (
     make_active_chapter,
     make_chapter,
 )
-from storyengine.tabs.now import text_key
+from storyengine.tabs.chapter.now_pages import text_key
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import Element, all_of, read
 

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.flows.choosing import choose_reply
+from agents.flows.replies.choosing import choose_reply
 from agents.models import Job
 from agents.running.database import in_database
 from agents.running.jobs import JOB_LEASE, latest_jobs
@@ -25,9 +25,9 @@ from sessions.tests.factories import (
     make_active_chapter,
     make_chapter,
 )
-from storyengine.tabs.chapter_page import read_page
-from storyengine.tabs.chapter_signs import ChapterSigns, read_status
-from storyengine.tabs.play_page import PlayPage, read_play, read_play_status
+from storyengine.tabs.chapter.chapter_page import read_page
+from storyengine.tabs.chapter.chapter_signs import ChapterSigns, read_status
+from storyengine.tabs.play.play_page import PlayPage, read_play, read_play_status
 from storyengine.tabs.tests.addresses import address
 from storyengine.tabs.tests.reading import by_id
 
@@ -134,7 +134,7 @@ class TestPollsWithNews:
             return page
 
         Session.objects.filter(pk=chapter.pk).update(is_ending=True)
-        monkeypatch.setattr("storyengine.tabs.play.read_play_status", end_meanwhile)
+        monkeypatch.setattr("storyengine.tabs.play.play_tab.read_play_status", end_meanwhile)
         seen = {"shape": "ending", "seen": "something old"}
         answer = htmx.get(address(chapter, "play-status"), seen)
         assert answer["HX-Redirect"] == address(chapter, "play")

@@ -86,7 +86,7 @@ def test_an_error_of_the_program_is_answered_in_the_same_style(
     def fail(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("storyengine.tabs.play.read_play", fail)
+    monkeypatch.setattr("storyengine.tabs.play.play_tab.read_play", fail)
     response = Client(raise_request_exception=False).get(address(chapter, "play"))
     assert response.status_code == 500
     html = response.content.decode()

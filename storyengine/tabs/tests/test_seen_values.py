@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from sessions.access import get_chapter
+from sessions.chapter.access import get_chapter
 from sessions.models import Session, State
 from storyengine.tabs.seen_values import mark_of, values_of_narrator
 from storyengine.tabs.tests.addresses import address

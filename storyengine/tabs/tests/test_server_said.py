@@ -5,13 +5,17 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from agents.flows.locking import request_lock
-from agents.flows.narrating import request_build
+from agents.flows.beginning.locking import request_lock
+from agents.flows.replies.tests.trying import try_again
+from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import play
-from agents.flows.tests.trying import try_again
+from agents.llm.providers.failures.call_errors import (
+    ProviderError,
+    ProviderRefused,
+    ProviderTimeout,
+)
+from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import LLMArtifact, ModelTest
-from agents.providers.exceptions import ProviderError, ProviderRefused, ProviderTimeout
-from agents.providers.scripted import ScriptedProvider
 from memory.tests.factories import add_lock
 from sessions.models import Session, State
 from sessions.tests.factories import add_prompts, make_active_chapter, make_chapter

@@ -3,11 +3,11 @@
 import uuid
 from functools import partial
 
-from agents.flows.committing import key_after
-from agents.flows.going_on import _open_next, _settle
+from agents.flows.replies.finishing import key_after
+from agents.flows.replies.going_on import _open_next, _settle
 from agents.models import Job
-from sessions.breaking import INTERRUPTED, fail_attempt
 from sessions.models import Attempt
+from sessions.play.breaking import INTERRUPTED, fail_attempt
 from storyengine.tests.chapter_machine.attempts import PlaysAttempts
 from storyengine.tests.chapter_machine.expected import Try
 

@@ -12,21 +12,21 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from agents.calling.admission import give_back
 from agents.calling.prepared_calls import PreparedCall
-from agents.flows import committing, replies
-from agents.flows.acting import do_act
-from agents.flows.choosing import choose_reply, edit_reply
-from agents.flows.composing import compose_reply
+from agents.flows.replies import finishing, starting
+from agents.flows.replies.acting import do_act
+from agents.flows.replies.choosing import choose_reply, edit_reply
+from agents.flows.replies.composing import compose_reply
 from agents.models import Job
-from agents.modes import who_answers
+from agents.modes.registry import who_answers
 from agents.prompting.layers import TIERS
 from agents.running.recovery import recover
-from memory.corrections import write_correction
-from sessions.attempts import OpenedAttempt, open_reroll, open_trial
-from sessions.breaking import fail_attempt, stop_attempt
+from memory.canon.corrections import write_correction
 from sessions.exceptions import InvalidInput, WrongState
 from sessions.models import PERSON, Attempt
+from sessions.play.attempts import OpenedAttempt, open_reroll, open_trial
+from sessions.play.breaking import fail_attempt, stop_attempt
+from sessions.play.played_world import NewChange, store_changes
 from sessions.tests.factories import make_active_chapter
-from sessions.world import NewChange, store_changes
 from storyengine.tests.chapter_machine.checks import CHUNK, check_request, payload_of
 from storyengine.tests.chapter_machine.expected import (
     ASIDE,
@@ -208,7 +208,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         self, actor: int | None, words: str, who: list[int] | None, key: str
     ) -> Callable[[], OpenedAttempt]:
         return partial(
-            replies.store_prompt,
+            starting.store_prompt,
             self.pk,
             actor=actor,
             words=words,
@@ -218,7 +218,7 @@ class PlaysAttempts(RuleBasedStateMachine):
 
     def begin(self, open_attempt: Callable[[], OpenedAttempt]) -> Attempt:
         """Store an attempt, let it take its late results, and prepare the call of its model."""
-        opened, writing = replies._open_and_prepare(open_attempt, replies._prepare, compose_reply)
+        opened, writing = starting._open_and_prepare(open_attempt, starting._prepare, compose_reply)
         if isinstance(writing, Exception):
             raise writing
         if isinstance(writing, PreparedCall):
@@ -282,7 +282,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         self.store_reply(one, text)
 
     def store_reply(self, one: Try, text: str) -> None:
-        assert committing.commit_reply(one.row, text)
+        assert finishing.commit_reply(one.row, text)
         self.choose_committed(one, text)
         follows = Job.objects.filter(kind=Job.Kind.GO_ON, attempt=one.row)
         assert follows.exists() == (self.expected.acts_next(one) is not None)
@@ -301,7 +301,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         one = self.trials.pop(0)
         text = self.text(data, one.actor)
         if is_committed:
-            assert committing.commit_reply(one.row, text)
+            assert finishing.commit_reply(one.row, text)
             one.events = self.expected.outcome(one, text)
             self.expected.turns[one.turn - 1].tries.append(one)
         else:
@@ -350,7 +350,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         one = self.broken
         assert one is not None
         assert one.kept_run is not None
-        row = self.refused_unless(self.can_play, lambda: replies.keep_reply(self.pk))
+        row = self.refused_unless(self.can_play, lambda: starting.keep_reply(self.pk))
         if row:
             one.row, one.run, self.broken = row, one.kept_run, None
             self.choose_committed(one, one.kept_text)
@@ -361,7 +361,7 @@ class PlaysAttempts(RuleBasedStateMachine):
     def write_without_a_claim(self, data: st.DataObject) -> None:
         lost = data.draw(st.sampled_from(self.lost))
         assert not store_changes(lost, [NewChange(LIT, {"lamp": "late"})])
-        assert committing.commit_reply(lost, "") is None
+        assert finishing.commit_reply(lost, "") is None
 
     # The following rules are the user's changes of the latest turn and the user's rulings on canon.
 

@@ -5,17 +5,17 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from agents.flows import committing, replies
-from agents.flows.acting import do_act
-from agents.flows.composing import compose_reply
+from agents.flows.replies import finishing, starting
+from agents.flows.replies.acting import do_act
+from agents.flows.replies.composing import compose_reply
 from agents.models import Job
-from agents.modes import who_answers
+from agents.modes.registry import who_answers
 from agents.prompting.layers import TIERS, Tier
-from memory.blocks import counting_deltas
-from sessions.attempts import Writer
+from memory.blocks.blocks import counting_deltas
 from sessions.models import PERSON, Attempt, Session
+from sessions.play.attempts import Writer
+from sessions.play.played_world import NewChange, store_changes
 from sessions.tests.factories import make_active_chapter
-from sessions.world import NewChange, store_changes
 from storyengine.tests.chapter_machine.expected import (
     KEEPERS,
     Change,
@@ -144,8 +144,8 @@ def play_the_chosen(pk: uuid.UUID, expected: ExpectedChapter) -> uuid.UUID:
         sent: dict[str, Any] = {"actor": one.actor, "words": one.words, "witnesses": who}
         if not one.words:
             sent["answers"] = _answers_without_words
-        opened = partial(replies.store_prompt, other, submission_key="", **sent)
-        attempt = replies._open_and_prepare(opened, replies._prepare, compose_reply)[0].attempt
+        opened = partial(starting.store_prompt, other, submission_key="", **sent)
+        attempt = starting._open_and_prepare(opened, starting._prepare, compose_reply)[0].attempt
         for change in one.run.changes:
             if change.kind == TIDE_CAME:
                 continue
@@ -154,7 +154,7 @@ def play_the_chosen(pk: uuid.UUID, expected: ExpectedChapter) -> uuid.UUID:
             if change.kind == PERSON:
                 [new] = attempt.changes.filter(payload__name=payload["name"])
                 people[int(change.value)] = new.payload["number"]
-        assert committing.commit_reply(attempt, one.text)
+        assert finishing.commit_reply(attempt, one.text)
         rows[id(one)] = attempt
         for act in step.acts:
             do_act(other, "refuel", {"litres": act.value})

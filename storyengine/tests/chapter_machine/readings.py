@@ -6,20 +6,20 @@ import uuid
 from collections.abc import Collection
 from typing import Any
 
-from agents.flows.composing import compose_reply
-from agents.flows.summarizing import CHUNK
-from agents.modes import agent_of, compose_for, find_agent, world_now
+from agents.flows.remembering.summarizing import CHUNK
+from agents.flows.replies.composing import compose_reply
+from agents.llm.providers.base import ModelRequest
+from agents.modes.registry import agent_of, compose_for, find_agent, world_now
 from agents.prompting.layers import Layer, Tier
 from agents.prompting.sandwich import Subject
-from agents.providers.base import ModelRequest
 from agents.running.results import waiting_results
 from agents.tests.replies import turn_delta
-from memory.blocks import counting_blocks
+from memory.blocks.blocks import counting_blocks
+from memory.blocks.stretches import Stretch
 from memory.models import MemoryBlock
-from memory.stretches import Stretch
 from sessions.models import Attempt, Event, Session
-from sessions.record import committed_attempts
-from sessions.transcript import chosen_entries
+from sessions.record.chosen_events import committed_attempts
+from sessions.record.transcript import chosen_entries
 from storyengine.tests.chapter_machine.expected import MARK, key_of, marks_of, thoughts_in
 from storyengine.tests.lighthouse.state import Light
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from agents.calling.tests.bookkeeping import expire
-from agents.flows.ending import request_end, retry_summary
-from agents.flows.going_on import _settle
-from agents.flows.late_results import finish_with_result
-from agents.flows.summarizing import write_memory_deltas
+from agents.flows.remembering.late_results import finish_with_result
+from agents.flows.remembering.summarizing import write_memory_deltas
+from agents.flows.replies.going_on import _settle
+from agents.flows.telling.ending import request_end, retry_summary
+from agents.llm.providers.failures.call_errors import ProviderTimeout
 from agents.models import Job
-from agents.providers.exceptions import ProviderTimeout
 from agents.running.jobs import claim, due_jobs, give_up
 from agents.running.recovery import recover
 from agents.running.watch import Watch

@@ -1,12 +1,12 @@
 from collections.abc import Mapping, Sequence
 
-from agents.mode_declarations import Mode, Stage
+from agents.modes.declaration import Mode, Stage
 from agents.prompting.agent import Agent
 from agents.prompting.layer_sources import own_pieces, prompt_file
 from agents.prompting.layers import Piece
 from agents.prompting.sandwich import LayerDeclaration
-from sessions.attempts import Writer
 from sessions.models import Attempt, Session
+from sessions.play.attempts import Writer
 
 PILOT = Agent(
     None,

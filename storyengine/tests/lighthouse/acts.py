@@ -1,9 +1,9 @@
 """The lighthouse's act, by which the user fills the tank."""
 
-from agents.mode_declarations import Act
+from agents.modes.declaration import Act
 from agents.prompting.tools import ToolArguments
 from sessions.exceptions import InvalidInput
-from sessions.world import NewChange
+from sessions.play.played_world import NewChange
 from storyengine.tests.lighthouse.setup import TANK
 from storyengine.tests.lighthouse.state import OIL, Light
 

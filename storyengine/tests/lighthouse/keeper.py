@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from agents.mode_fields import given_of
+from agents.modes.fields import given_of
 from agents.prompting.agent import Agent
 from agents.prompting.cast_list import cast_layer
 from agents.prompting.declarations import memory_layer
@@ -16,8 +16,8 @@ from agents.prompting.layer_sources import (
 from agents.prompting.layers import Piece
 from agents.prompting.sandwich import LayerDeclaration
 from agents.prompting.tools import ToolArguments
-from sessions.attempts import Writer
 from sessions.models import Attempt, Session
+from sessions.play.attempts import Writer
 from storyengine.tests.lighthouse.narrator import NARRATOR
 from storyengine.tests.lighthouse.state import what_is_here
 from storyengine.tests.lighthouse.tools import TOOLS

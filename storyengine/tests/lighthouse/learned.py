@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from agents.prompting.memory_additions import MemoryAddition, Told
 from sessions.models import Attempt
-from sessions.world import everybody_at
+from sessions.play.played_world import everybody_at
 from storyengine.tests.lighthouse.state import LEARNED
 
 

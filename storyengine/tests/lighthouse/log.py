@@ -4,9 +4,9 @@ attempt."""
 from collections.abc import Mapping
 from typing import Any
 
-from memory.block_kinds import BlockKind
-from memory.blocks import write_own_block
+from memory.blocks.blocks import write_own_block
 from memory.fold.records import Fold, Prompts, Truth
+from memory.telling.block_kinds import BlockKind
 from memory.telling.rendering import Section
 from sessions.models import Attempt
 from storyengine.tests.lighthouse.outcome import SIGNAL

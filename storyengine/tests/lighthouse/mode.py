@@ -4,9 +4,9 @@ It uses every field of a declaration except `cues` and `elements`. A stretch of 
 somebody feels the wind or fills the tank.
 """
 
-from agents.mode_declarations import AddedLayer, Mode, Stage
+from agents.modes.declaration import AddedLayer, Mode, Stage
 from agents.prompting.sandwich import LayerDeclaration
-from memory.stretches import StretchRule
+from memory.blocks.stretches import StretchRule
 from sessions.models import Attempt
 from storyengine.tests.lighthouse.acts import REFUEL
 from storyengine.tests.lighthouse.keeper import KEEPER, Pointing, acts_next, answers, words_of

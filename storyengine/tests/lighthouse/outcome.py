@@ -4,9 +4,9 @@ bell."""
 
 from collections.abc import Iterator, Sequence
 
-from sessions.events import NewEvent
 from sessions.models import THOUGHT, Attempt, Event
-from sessions.world import text_and_changes
+from sessions.play.events import NewEvent
+from sessions.play.played_world import text_and_changes
 from storyengine.tests.lighthouse.state import RANG
 
 SIGNAL = "lighthouse.signal"

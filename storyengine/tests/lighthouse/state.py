@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agents.flows.late_results import world_at_end
-from agents.mode_declarations import HandedOn
-from agents.mode_fields import handed_on_of, setup_of
-from agents.modes import world_now, world_of
+from agents.flows.remembering.late_results import world_at_end
+from agents.modes.declaration import HandedOn
+from agents.modes.fields import handed_on_of, setup_of
+from agents.modes.registry import world_now, world_of
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import Subject
 from sessions.models import Change, Session

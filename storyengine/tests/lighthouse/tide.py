@@ -1,6 +1,6 @@
 """The tide, which a job works out beside play as a late result for the turn that asked for it."""
 
-from agents.flows.late_results import finish_with_result
+from agents.flows.remembering.late_results import finish_with_result
 from agents.models import Job
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from agents.modes import chance_of, world_of
+from agents.modes.registry import chance_of, world_of
 from agents.prompting.tools import ProposedChange, Tool, ToolArguments, ToolContext, ToolResult
 from sessions.models import PERSON, Attempt
 from storyengine.tests.lighthouse.pilot import Lookout, asks_for_the_ship

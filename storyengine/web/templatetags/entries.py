@@ -16,7 +16,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from sessions.models import Event
-from sessions.transcript import Entry
+from sessions.record.transcript import Entry
 from storyengine.web.templatetags.story_texts import isolated, of_story
 
 register = template.Library()

@@ -4,8 +4,8 @@ once."""
 from django import template
 
 from sessions.exceptions import ChapterError
-from sessions.sentences import split_sentences
-from sessions.words import whole_words
+from sessions.language.sentences import split_sentences
+from sessions.language.words import whole_words
 
 register = template.Library()
 

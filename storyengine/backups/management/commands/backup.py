@@ -3,9 +3,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from storyengine.backups.exceptions import BackupError
 from storyengine.backups.folder import Reason
 from storyengine.backups.taking import back_up, back_up_if_due
+from storyengine.stack.backup_errors import BackupError
 
 # The seconds between two checks whether a backup is due. A failed backup is tried again at the next
 # check.

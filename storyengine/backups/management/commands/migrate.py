@@ -4,15 +4,15 @@ from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import DEFAULT_DB_ALIAS, DatabaseError
 
-from agents.storage import is_disk_full
-from storyengine.backups.exceptions import (
+from sessions.storage import is_disk_full
+from storyengine.backups.taking import back_up_before_migrating
+from storyengine.stack.backup_errors import (
     DISK_IS_FULL,
     BackupError,
     FromBefore,
     ToolMissing,
     say_unreadable,
 )
-from storyengine.backups.taking import back_up_before_migrating
 
 
 class Command(migrate.Command):

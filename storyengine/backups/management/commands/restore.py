@@ -3,9 +3,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from storyengine.backups.exceptions import BackupError
 from storyengine.backups.restoring import restore
-from storyengine.stack.own_commands import own_command
+from storyengine.settings.own_commands import own_command
+from storyengine.stack.backup_errors import BackupError
 
 
 class Command(BaseCommand):

@@ -6,11 +6,11 @@ from django.db import DatabaseError
 
 from sessions.exceptions import ChapterError
 from sessions.models import Session, Story
+from storyengine.exchange.file_reading import check_size, is_story
 from storyengine.exchange.importing import import_chapter
-from storyengine.exchange.limits import OF_THE_OPERATOR
-from storyengine.exchange.reading import check_size, is_story
 from storyengine.exchange.story_importing import import_story
-from storyengine.stack.own_commands import own_command
+from storyengine.settings.import_limits import OF_THE_OPERATOR
+from storyengine.settings.own_commands import own_command
 
 
 class Command(BaseCommand):

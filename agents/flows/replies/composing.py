@@ -1,0 +1,92 @@
+"""Composes the request of an attempt's agent, as the chapter's mode declares it."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from agents.calling.model_access import as_asked, known_facts, model_name
+from agents.calling.tool_steps import with_tools
+from agents.modes.registry import agent_of, compose_for, mode_of, who_answers
+from agents.prompting.agent import Agent
+from agents.prompting.budget import read_weight_ahead, request_budget
+from agents.prompting.layers import Layer, Piece
+from agents.prompting.sandwich import Subject
+from sessions.exceptions import ChapterError, InvalidInput
+from sessions.models import Attempt, Session
+
+
+def writer_of(attempt: Attempt) -> Agent:
+    """Return the attempt's agent in the form in which its model is asked now."""
+    return as_asked(agent_of(attempt))
+
+
+def grammar_of(attempt: Attempt) -> str:
+    """Return the grammar of the answer to this attempt, or "" if its agent is asked without one."""
+    agent = writer_of(attempt)
+    return agent.small.grammar(attempt) if agent.small and agent.has_small_form else ""
+
+
+def cues_of(attempt: Attempt) -> list[str]:
+    """Return the texts at which a small model is stopped, so that it does not leave its role."""
+    return mode_of(attempt.session).cues(attempt)
+
+
+def compose_reply(attempt: Attempt) -> list[Layer]:
+    """Compose the request of an attempt from the earlier turns and from the attempt's prompt."""
+    before = attempt.turn.number if attempt.turn else None
+    pieces = mode_of(attempt.session).own_pieces(attempt)
+    subject = Subject(attempt.session, attempt.actor, before, attempt, own_pieces=pieces)
+    return _compose(writer_of(attempt), subject)
+
+
+def compose_question(
+    attempt: Attempt, agent: Agent, pieces: Mapping[str, Sequence[Piece]]
+) -> list[Layer]:
+    """Compose the request by which a tool of the attempt asks another agent. It tells no more than
+    the attempt's actor may know."""
+    before = attempt.turn.number if attempt.turn else None
+    subject = Subject(attempt.session, attempt.actor, before, attempt, own_pieces=pieces)
+    return _compose(agent, subject)
+
+
+def answer_to(chapter: Session, agent_slot: int | None, words: str = "") -> Attempt:
+    """Return the attempt that a prompt to this character would make. The attempt is not stored."""
+    writer = who_answers(chapter, agent_slot)
+    return Attempt(session=chapter, actor=writer.actor, agent=writer.agent, words=words)
+
+
+def addressed_next(chapter: Session) -> int | None:
+    """Return the member of the cast to whom the next prompt goes as far as is known: nobody, if
+    somebody answers a prompt to nobody, and else the character of the next panel."""
+    try:
+        who_answers(chapter, None)
+    except InvalidInput:
+        return chapter.next_agent_slot
+    return None
+
+
+def compose_start(chapter: Session, agent_slot: int | None) -> list[Layer]:
+    """Compose the next request to this character without the user's words, because a model can read
+    this start of the request into its cache."""
+    attempt = answer_to(chapter, agent_slot)
+    agent = writer_of(attempt)
+    return with_tools(agent, _compose(agent, Subject(chapter, attempt.actor, attempt=attempt)))
+
+
+def read_ahead(chapter: Session) -> None:
+    """Compose the next request before the GM sends a prompt, so that the parts of the request are
+    cached.
+
+    Nothing is composed if the mode refuses such a prompt.
+    """
+    with suppress(ChapterError):
+        addressed = addressed_next(chapter)
+        compose_start(chapter, addressed)
+        agent = agent_of(answer_to(chapter, addressed))
+        read_weight_ahead(model_name(agent), agent.name)
+
+
+def _compose(agent: Agent, subject: Subject) -> list[Layer]:
+    facts = known_facts(agent)
+    budget = request_budget(agent, facts)
+    return compose_for(agent, replace(subject, budget_tokens=budget), facts.tier)

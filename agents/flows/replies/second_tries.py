@@ -1,0 +1,141 @@
+"""Asks a small model once more for a reply that is none.
+
+The embedded model is asked again if its reply breaks the rules of
+agents.prompting.cleaning.reply_rules, and any small model if it declines
+(agents.prompting.cleaning.declining). Other models are not asked again, because their calls may
+cost something. The second call is a call of its own, with a record of its own, and it counts for
+the caps. If it cannot be made or breaks off, the first reply stays, unless it is a refusal: a
+refusal is never stored as a part of the story.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from agents.calling.calls import let_call_through, make_prose_call
+from agents.calling.prepared_calls import PreparedCall
+from agents.flows.replies.incoming_text import FinishedReply, ReplyReader, ShownReply
+from agents.llm.providers import embedded_provider
+from agents.llm.providers.failures.call_errors import ModelDeclined, ProviderError
+from agents.prompting.agent import Agent
+from agents.prompting.cleaning.declining import is_refusal
+from agents.prompting.cleaning.reply_rules import Asked, broken_rules
+from agents.running.database import in_database_patiently
+from agents.running.live import LiveReply
+from sessions.exceptions import ChapterError
+from sessions.models import Attempt, Event
+from sessions.record.chosen_events import chosen_events
+
+logger = logging.getLogger(__name__)
+
+# How many of the character's last replies a reply must not repeat.
+COMPARED_REPLIES = 10
+# The beginning of the note about a refusal.
+DECLINED = "The model declined as a program does"
+ONCE_MORE = "so the model is asked once more."
+
+
+async def ask_once_more(
+    call: PreparedCall, attempt: Attempt, first: FinishedReply, reader: ReplyReader, live: LiveReply
+) -> FinishedReply:
+    """Return the reply that breaks fewer rules: `first`, or the one of a second call.
+
+    If `first` breaks no rule, or if the model is not a small one, no second call is made. The
+    readers of `live` are told that the text is replaced, and why. Raises ModelDeclined if a small
+    model declines twice, or if another model declines.
+    """
+    is_embedded = call.provider.name == embedded_provider.NAME
+    is_small = is_embedded or reader.is_small
+    if is_refusal(first.text, of_small_model=is_small):
+        why = f"{DECLINED}, {ONCE_MORE}"
+        again = replace(call, step=call.step + 1)
+        second = await _second(again, why, reader, live) if is_small else None
+        return not_declined(second, reader, tries=2 if second else 1)
+    faults_of = _faults_of(call.agent, attempt, reader) if is_embedded else None
+    if faults_of is None:
+        return first
+    best, faults = first, await in_database_patiently(faults_of, first.text)
+    for _ in range(call.agent.most_tries - 1):
+        if not faults:
+            break
+        why = f"The first answer {_listed(faults)}, {ONCE_MORE}"
+        call = replace(call, step=call.step + 1)
+        another = await _second(call, why, reader, live)
+        if another is None:
+            if live.note == why:
+                live.replace(best.text, "The second answer broke off, so the first one stays.")
+            break
+        of_another = await in_database_patiently(faults_of, another.text)
+        if is_refusal(another.text) or len(of_another) > len(faults):
+            live.replace(best.text, "The second answer is no better, so the first one stays.")
+        else:
+            best, faults = another, of_another
+    return best
+
+
+def _faults_of(
+    agent: Agent, attempt: Attempt, reader: ReplyReader
+) -> Callable[[str], Sequence[str]] | None:
+    """Return the function that says what is wrong with a reply, or None if nothing is looked for.
+    It may make queries."""
+    found: list[Callable[[str], Sequence[str]]] = []
+    if agent.has_reply_rules and reader.cleaner:
+        names = (reader.cleaner.own, *reader.cleaner.others)
+        found.append(
+            lambda text: broken_rules(text, Asked(attempt.words, names, _earlier_replies(attempt)))
+        )
+    if agent.small and agent.has_small_form:
+        found.append(partial(agent.small.faults, attempt))
+    return (lambda text: [fault for one in found for fault in one(text)]) if found else None
+
+
+def not_declined(reply: FinishedReply | None, reader: ReplyReader, *, tries: int) -> FinishedReply:
+    """Return the reply, or raise ModelDeclined if it is a refusal or if there is none."""
+    if reply and not is_refusal(reply.text, of_small_model=reader.is_small or tries > 1):
+        return reply
+    twice = " twice" if tries > 1 else ""
+    raise ModelDeclined(
+        f"The model declined{twice} as a program does, so nothing of its answer was taken into the "
+        "story. Your prompt is kept: retry, put it in other words, or choose another model."
+    )
+
+
+def _earlier_replies(attempt: Attempt) -> list[str]:
+    """Return what the character said last before the turn of `attempt`."""
+    before = attempt.turn.number - 1 if attempt.turn else None
+    told = chosen_events(attempt.session, to_prompt=before)
+    own = told.filter(agent_slot=attempt.actor, role=Event.Role.AGENT).order_by("-prompt_index")
+    return list(own.values_list("text", flat=True)[:COMPARED_REPLIES])
+
+
+async def _second(
+    call: PreparedCall, why: str, reader: ReplyReader, live: LiveReply
+) -> FinishedReply | None:
+    """Return the reply of this further call, or None if the call was refused or failed. `why` is
+    told once the call is made."""
+    reader = reader.new()
+    try:
+        again = await let_call_through(call.session_id, lambda: call)
+    except (ChapterError, ProviderError) as refusal:
+        logger.warning("a reply is not asked for again: %s", type(refusal).__name__)
+        return None
+    live.replace("", why)
+    shown = ShownReply(reader, live)
+    try:
+        reply = await make_prose_call(
+            again,
+            on_text=shown.show,
+            on_restart=shown.here(),
+            is_enough=reader.is_enough,
+        )
+        reader.show_rest(live.append)
+        return reader.finish(reply)
+    except ProviderError as error:
+        logger.warning("the second try of a reply failed: %s", type(error).__name__)
+        return None
+
+
+def _listed(broken: Sequence[str]) -> str:
+    *others, last = broken
+    return f"{', '.join(others)} and {last}" if others else last

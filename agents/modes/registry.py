@@ -1,0 +1,334 @@
+"""Finds the modes that are installed, and asks a chapter's mode what the engine has to know.
+
+`settings.MODES` lists apps. Each of these apps has a module `mode`, whose `MODE` is the
+declaration. All other code reaches a mode through agents.modes.registry.
+"""
+
+import math
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import module_has_submodule
+
+from agents.llm.providers.failures.call_errors import EmptyReply
+from agents.modes.declaration import Mode, Stage
+from agents.prompting.agent import Agent, in_chapter
+from agents.prompting.declarations import ENGINE_AGENTS
+from agents.prompting.escaping import guard_elements
+from agents.prompting.layers import Layer, Tier
+from agents.prompting.sandwich import LayerDeclaration, Subject, compose
+from agents.running.job_kinds import declare_job_kind
+from memory.blocks.stretches import declare_stretches
+from memory.telling.block_kinds import declare_block_kind
+from sessions.chapter.cast import replace_cast
+from sessions.chapter.chapters import create_chapter
+from sessions.exceptions import InvalidInput, WrongState
+from sessions.language.text import is_blank
+from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT, MAX_PEOPLE, PAYLOAD_CHAR_LIMIT
+from sessions.models import DEFAULT_MODE, THOUGHT, Attempt, Change, Session
+from sessions.payloads import check_stored_size
+from sessions.play import chance
+from sessions.play.attempts import Writer
+from sessions.play.committing import find_turn
+from sessions.play.events import NewEvent, reply
+from sessions.play.played_world import NewChange, changes_that_count, fold_world
+from sessions.reply_lengths import ReplyLength
+
+# The numbers by which the limit on a character's text is multiplied.
+_LENGTH_FACTORS: Mapping[str, float] = {ReplyLength.SHORT: 0.6, ReplyLength.LONG: 2.0}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault of a declaration. agents.modes.checks reports it whenever the program starts."""
+
+    check_id: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class Loaded:
+    by_app: Mapping[str, Mode]
+    faults: tuple[Fault, ...]
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        return tuple(self.by_app.values())
+
+
+def installed() -> Loaded:
+    """Return the modes of the apps in `settings.MODES`, and the faults of their declarations."""
+    return load_modes(tuple(settings.MODES))
+
+
+def all_modes() -> tuple[Mode, ...]:
+    return installed().modes
+
+
+def modules_of_modes(name: str) -> dict[str, ModuleType]:
+    """Return the modules with this name, such as `urls`, in the apps of the modes. The keys are the
+    names of the modes."""
+    return {
+        mode.name: import_module(f"{app}.{name}")
+        for app, mode in installed().by_app.items()
+        if module_has_submodule(import_module(app), name)
+    }
+
+
+def find_mode(name: str) -> Mode | None:
+    return next((mode for mode in all_modes() if mode.name == name), None)
+
+
+def mode_of(chapter: Session) -> Mode:
+    """Return the chapter's mode. Raises WrongState if the mode is not installed."""
+    mode = find_mode(chapter.mode)
+    if mode is None:
+        raise WrongState(
+            f'This chapter is played as "{chapter.mode}", a way to play that is not installed '
+            "here. Nothing was changed; add it to MODES in the settings to go on."
+        )
+    return mode
+
+
+def has_stage(name: str, stage: Stage) -> bool:
+    """Return whether the mode has the stage. A mode that is not installed has no stage."""
+    mode = find_mode(name)
+    return mode is not None and stage in mode.stages
+
+
+def check_stage(chapter: Session, stage: Stage) -> None:
+    """Raise WrongState if the chapter's mode does not have this stage."""
+    mode = mode_of(chapter)
+    if stage not in mode.stages:
+        raise WrongState(
+            f'A chapter that is played as "{mode.title}" has no {stage}. Nothing was changed.'
+        )
+
+
+def begin_chapter(title: str = "", *, mode: str = DEFAULT_MODE) -> Session:
+    """Create a chapter of this mode. Raises InvalidInput if the mode is not installed."""
+    declared = find_mode(mode)
+    if declared is None:
+        known = ", ".join(one.name for one in all_modes())
+        raise InvalidInput(
+            f"{mode[:40]!r} is no way to play that is installed here; there is {known}. "
+            "Nothing was made."
+        )
+    chapter = create_chapter(title, mode=mode, is_in_play=Stage.LOCK not in declared.stages)
+    follow_setup(chapter, declared)
+    return chapter
+
+
+def follow_setup(chapter: Session, mode: Mode) -> None:
+    """Let the cast be the one that the mode's setup describes, so that pages show it before the
+    lock too. The chapter's row has to be locked, unless it is new."""
+    if mode.cast_of is None:
+        return
+    first, *people = mode.cast_of(chapter)
+    # The lock refuses more people than a cast can have.
+    replace_cast(chapter, first, people[:MAX_PEOPLE])
+
+
+def who_answers(chapter: Session, actor: int | None) -> Writer:
+    """Return who writes the reply to a prompt to this member of the cast. Raises InvalidInput if
+    nobody answers such a prompt."""
+    return mode_of(chapter).answers(chapter, actor)
+
+
+def world_now(chapter: Session) -> Any:
+    """Return the world after the changes of all chosen attempts and of all acts."""
+    return _fold(chapter, changes_that_count(chapter))
+
+
+def world_after(chapter: Session, number: int) -> Any:
+    """Return the world after this turn, with the acts that followed it. 0 means the world in which
+    the chapter begins. Raises UnknownTurn."""
+    if number:
+        find_turn(chapter, number)
+    return _fold(chapter, changes_that_count(chapter, before=number + 1))
+
+
+def world_of(attempt: Attempt) -> Any:
+    """Return the world before the attempt's turn, with the changes of the attempt's own run."""
+    return _fold(attempt.session, changes_that_count(attempt.session, attempt=attempt))
+
+
+def world_ahead(attempt: Attempt) -> Any:
+    """Return the world in which a prompt that is not stored yet would be answered: the present one,
+    with what the mode would change before the first step."""
+    mode = mode_of(attempt.session)
+    begun = (Change(kind=one.kind, payload=one.payload) for one in mode.begins(attempt))
+    return fold_world(world_of(attempt), begun, mode.apply_change)
+
+
+def chance_of(attempt: Attempt, name: str) -> random.Random:
+    """Return a generator of random numbers. The numbers depend on the chapter's seed, the number of
+    the attempt's turn, and the name."""
+    chapter = attempt.session
+    number = attempt.turn.number if attempt.turn else chapter.prompt_index + 1
+    return chance.chance(chapter, number, name)
+
+
+def outcome_of(attempt: Attempt, text: str) -> Sequence[NewEvent]:
+    """Return the events that the mode makes of the text.
+
+    Raises EmptyReply for an empty text if the mode has no `outcome` of its own, and InvalidInput
+    for more events than an attempt may have, or for an event that cannot be stored, such as a
+    thought without a thinker. Raises ValueError for a kind of event that the mode does not declare.
+    """
+    mode = mode_of(attempt.session)
+    if mode.outcome is reply and is_blank(text):
+        raise EmptyReply("The model acted and said nothing. Nothing was lost; try again.")
+    events = mode.outcome(attempt, text)
+    if len(events) > MAX_EVENTS_OF_AN_ATTEMPT:
+        raise InvalidInput(
+            f"The reply came to {len(events):,} events, and at most {MAX_EVENTS_OF_AN_ATTEMPT} can "
+            "be stored. Its text is kept; have it written again."
+        )
+    _check_kinds("event", (one.kind for one in events), mode.all_event_kinds)
+    if any(one.kind == THOUGHT and one.speaker is None for one in events):
+        raise InvalidInput(
+            "The reply has a thought that nobody has, because no member of the cast acts in it. "
+            "Its text is kept; have it written again."
+        )
+    for one in events:
+        check_stored_size(one.shown or {}, most=PAYLOAD_CHAR_LIMIT, label="What the reply shows")
+    return events
+
+
+def check_changes(chapter: Session, changes: Sequence[NewChange]) -> Sequence[NewChange]:
+    """Check the kinds of these changes, and return the changes. Raises ValueError if the chapter's
+    mode does not declare one of the kinds."""
+    declared = mode_of(chapter).all_change_kinds
+    _check_kinds("change", (one.kind for one in changes), declared)
+    return changes
+
+
+def all_agents() -> tuple[Agent, ...]:
+    """Return the agents of the engine and of every mode. The agents with numbers come first."""
+    return agents_of(tuple(settings.MODES))
+
+
+def agents_in(chapter: Session) -> list[Agent]:
+    """Return the agents that may work for the chapter, each with what the chapter has set for it.
+    Those of the engine come after those of the mode."""
+    mode = find_mode(chapter.mode)
+    own = mode.agents if mode else ()
+    return [in_chapter(agent, chapter) for agent in (*own, *ENGINE_AGENTS)]
+
+
+def find_agent(name: str, number: int | None = None) -> Agent | None:
+    """Return the agent with this name, or None. `number` tells the characters apart, because they
+    all have the same name."""
+    named = [agent for agent in all_agents() if agent.name == name]
+    numbered = (agent for agent in named if agent.agent_id == number)
+    return next(numbered, named[0] if named else None)
+
+
+def agent_of(attempt: Attempt) -> Agent:
+    """Return the attempt's agent with what its chapter has set for it. A character has the limit of
+    the length that the user has chosen for replies. Raises WrongState if the agent's mode is not
+    installed."""
+    agent = find_agent(attempt.agent, attempt.actor)
+    if agent is None:
+        raise WrongState(f'There is no agent "{attempt.agent}" here. Nothing was changed.')
+    agent = in_chapter(agent, attempt.session)
+    factor = _LENGTH_FACTORS.get(attempt.session.reply_length)
+    return replace(agent, length_factor=factor) if factor and agent.is_character else agent
+
+
+def layers_of(agent: Agent, chapter: Session) -> Sequence[LayerDeclaration]:
+    """Return the agent's own layers, and the layers that the chapter's mode adds to this agent."""
+    mode = find_mode(chapter.mode)
+    added = [one for one in mode.added_layers if one.agent == agent.name] if mode else []
+    if not added:
+        return agent.layers
+    layers: list[LayerDeclaration] = []
+    replaced = {one.layer.name for one in added if one.before == one.layer.name}
+    for layer in agent.layers:
+        first = layer.name not in {one.name for one in layers}
+        layers += [one.layer for one in added if first and one.before == layer.name]
+        if layer.name not in replaced:
+            layers.append(layer)
+    return layers
+
+
+def compose_for(agent: Agent, subject: Subject, tier: Tier) -> list[Layer]:
+    """Compose the layers of the agent's request about this subject."""
+    return compose(layers_of(agent, subject.chapter), subject, tier)
+
+
+@lru_cache(maxsize=16)
+def load_modes(apps: tuple[str, ...]) -> Loaded:
+    """Load the modes of these apps. An unusable mode is left out, and its fault is returned."""
+    modes: dict[str, Mode] = {}
+    faults: list[Fault] = []
+    for app in apps:
+        try:
+            mode = import_module(f"{app}.mode").MODE
+        except (ImportError, AttributeError) as error:
+            faults.append(_no_mode(app, str(error)))
+            continue
+        if not isinstance(mode, Mode):
+            faults.append(_no_mode(app, "its MODE is no Mode"))
+        elif mode.name in {one.name for one in modes.values()}:
+            faults.append(
+                Fault(
+                    "agents.E002",
+                    f'Two ways to play are called "{mode.name}"; that of {app} is left out.',
+                    "Rename one, or take it out of MODES.",
+                )
+            )
+        else:
+            modes[app] = mode
+            guard_elements(mode.elements)
+            is_remembered = Stage.MEMORY in mode.stages
+            declare_stretches(mode.name, mode.stretches if is_remembered else None)
+            for name, kind in mode.block_kinds.items():
+                declare_block_kind(name, kind)
+            faults += _declare_jobs(mode)
+    return Loaded(modes, tuple(faults))
+
+
+@lru_cache(maxsize=16)
+def agents_of(apps: tuple[str, ...]) -> tuple[Agent, ...]:
+    agents = [*ENGINE_AGENTS, *(agent for mode in load_modes(apps).modes for agent in mode.agents)]
+    agents.sort(key=lambda agent: math.inf if agent.agent_id is None else agent.agent_id)
+    return tuple(agents)
+
+
+def _fold(chapter: Session, changes: Iterable[Change]) -> Any:
+    mode = mode_of(chapter)
+    return fold_world(mode.initial_state(chapter), changes, mode.apply_change)
+
+
+def _check_kinds(what: str, kinds: Iterable[str], declared: frozenset[str]) -> None:
+    if unknown := set(kinds) - declared:
+        raise ValueError(f"{len(unknown)} kinds of {what} are not the way to play's own.")
+
+
+def _no_mode(app: str, problem: str) -> Fault:
+    return Fault(
+        "agents.E001",
+        f"MODES names {app}, which declares no way to play: {problem}.",
+        f"Its module {app}.mode must have a MODE; see docs/modes.md.",
+    )
+
+
+def _declare_jobs(mode: Mode) -> list[Fault]:
+    return [
+        Fault(
+            "agents.E006",
+            f'The kind of job "{name}" of {mode.name} is declared already.',
+            f"Begin its name with the mode's: {mode.name}.{name}.",
+        )
+        for name, kind in mode.job_kinds.items()
+        if not declare_job_kind(name, kind)
+    ]

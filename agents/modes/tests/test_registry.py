@@ -1,0 +1,279 @@
+"""Tests that modes are found only through agents.modes.registry, and that each fault in a
+declaration is reported."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pydantic import Field
+from pytest_django import Settings
+
+from agents.calling.model_access import model_name
+from agents.calling.tests.exploring import GO
+from agents.flows.replies.dry_run import look_ahead
+from agents.flows.replies.starting import keep_reply
+from agents.flows.replies.tests.trying import try_again
+from agents.flows.tests.playing import play
+from agents.llm.providers.scripted import ScriptedProvider
+from agents.models import LLMArtifact
+from agents.modes.checks import check_modes
+from agents.modes.declaration import AddedLayer, Mode
+from agents.modes.registry import all_modes, compose_for, find_agent, layers_of, load_modes, mode_of
+from agents.prompting.declarations import CONTEXT_SUMMARY
+from agents.prompting.escaping import without_forgeries
+from agents.prompting.fitting import assemble
+from agents.prompting.layer_sources import world_text
+from agents.prompting.layers import TIERS, Trim
+from agents.prompting.sandwich import LayerDeclaration, Subject
+from agents.prompting.tools import ToolArguments
+from agents.running.job_kinds import JobKind, job_kind
+from agents.tests.second_mode import NARRATOR, VOYAGER, added, install
+from memory.blocks.stretches import StretchRule
+from sessions.exceptions import InvalidInput, WrongState
+from sessions.limits import MAX_EVENTS_OF_AN_ATTEMPT
+from sessions.models import THOUGHT, Attempt, Session
+from sessions.play.events import NewEvent
+from sessions.tests.factories import make_active_chapter
+
+Install = Callable[..., None]
+
+
+async def _works(*_about: object) -> None:
+    """Do nothing, because this kind of job has no work."""
+
+
+def _gives_up(*_about: object) -> None:
+    """Do nothing, because the job began nothing that has to be undone."""
+
+
+JOB = JobKind(run=_works, give_up=_gives_up)
+
+
+@pytest.fixture
+def with_modes(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[Install]:
+    yield lambda **modes: install(monkeypatch, settings, **modes)
+    monkeypatch.undo()
+    install(monkeypatch, settings)
+
+
+def in_a_harbour(**fields: Any) -> Session:
+    chapter = make_active_chapter(**fields)
+    chapter.tab1.world_text = "A harbour."
+    chapter.tab1.save()
+    return chapter
+
+
+def faults() -> list[str | None]:
+    return [message.id for message in check_modes()]
+
+
+def test_the_modes_are_those_of_the_settings(with_modes: Install) -> None:
+    assert [mode.name for mode in all_modes()] == ["gamemaster", "explorer"]
+    with_modes(voyager=VOYAGER)
+    assert [mode.name for mode in all_modes()] == ["gamemaster", "voyager"]
+    assert all_modes()[-1] is VOYAGER
+    assert mode_of(Session(mode="voyager")) is VOYAGER
+    assert faults() == []
+
+
+def test_a_chapter_of_a_mode_that_is_not_there_is_refused_by_its_name() -> None:
+    with pytest.raises(WrongState, match='played as "voyager", a way to play that is not'):
+        mode_of(Session(mode="voyager"))
+
+
+def other(**changes: Any) -> Mode:
+    return replace(VOYAGER, **{"name": "other", "agents": (), **changes})
+
+
+def of_agent(**changes: Any) -> Mode:
+    return other(agents=(replace(NARRATOR, **changes),))
+
+
+class Renamed(ToolArguments):
+    depth: int = Field(3, alias="howDeep")
+
+
+class WithSet(ToolArguments):
+    flags: frozenset[str] = frozenset()
+
+
+class WithinIt(ToolArguments):
+    berths: list[Renamed] = []
+
+
+@pytest.mark.parametrize(
+    ("mode", "check_id"),
+    [
+        (None, "agents.E001"),
+        (replace(VOYAGER, agents=()), "agents.E002"),
+        (of_agent(), "agents.E003"),
+        (of_agent(name="memory"), "agents.E003"),
+        (of_agent(name="voyager_narrator"), "agents.E004"),
+        (of_agent(name="other.memory", agent_id=8), "agents.E004"),
+        (other(added_layers=(added(agent="nobody"),)), "agents.E005"),
+        (other(added_layers=(added(before="NOTHING"),)), "agents.E005"),
+        (other(added_layers=(added("SESSION_STATE"),)), "agents.E005"),
+        (other(added_layers=(added("NEAR_BY"), added("NEAR_BY"))), "agents.E005"),
+        (other(change_kinds=frozenset({"moved"})), "agents.E006"),
+        (other(event_kinds=frozenset({"seen"})), "agents.E006"),
+        (other(job_kinds={"summarize": JOB}), "agents.E006"),
+        (other(change_kinds=frozenset({"c" * 61})), "agents.E012"),
+        (other(event_kinds=frozenset({"e" * 41})), "agents.E012"),
+        (other(job_kinds={"j" * 41: JOB}), "agents.E012"),
+        (of_agent(name="other.goer", tools=(GO,)), "agents.E009"),
+        *((other(setup=one), "agents.E013") for one in (Renamed, WithSet, WithinIt)),
+        *((other(given=one), "agents.E013") for one in (Renamed, WithSet, WithinIt)),
+        (other(stretches=StretchRule(ended_by=frozenset({"over"}))), "agents.E010"),
+    ],
+)
+def test_a_declaration_that_cannot_be_is_named_with_a_way_out(
+    with_modes: Install, mode: Mode | None, check_id: str
+) -> None:
+    moved, seen = frozenset({"moved"}), frozenset({"seen"})
+    with_modes(voyager=replace(VOYAGER, change_kinds=moved, event_kinds=seen), other=mode)
+    messages = check_modes()
+    assert {message.id for message in messages} == {check_id}
+    assert all(message.hint for message in messages)
+
+
+def test_an_app_without_a_declaration_is_named(settings: Settings) -> None:
+    settings.MODES = ["gamemaster", "storyengine.web", "no_such_app"]
+    first, second = check_modes()
+    assert (first.id, second.id) == ("agents.E001", "agents.E001")
+    assert "storyengine.web, which declares no way to play" in first.msg
+    assert "no_such_app" in second.msg
+
+
+def test_the_mode_of_chapters_that_name_none_must_be_there(settings: Settings) -> None:
+    settings.MODES = []
+    assert faults() == ["agents.E007"]
+
+
+def test_a_variable_that_names_the_model_of_no_agent_is_remarked(settings: Settings) -> None:
+    settings.MODEL_BY_AGENT = {"AGENT_9": "m", "AGENT_10": "m", "VOYAGER_NARRATOR": "m"}
+    messages = check_modes()
+    assert [message.id for message in messages] == ["agents.W001"] * 2
+    assert "STORYENGINE_MODEL_AGENT_10" in messages[0].msg
+
+
+def test_an_agent_of_a_mode_has_its_model_by_its_name(
+    with_modes: Install, settings: Settings
+) -> None:
+    with_modes(voyager=VOYAGER)
+    settings.LLM, settings.MODEL_BY_AGENT = "openai", {"VOYAGER_NARRATOR": "teller"}
+    assert faults() == []
+    agent = find_agent("voyager.narrator")
+    assert agent is NARRATOR
+    assert model_name(agent) == "teller"
+
+
+def test_what_a_mode_declares_is_guarded_and_done(with_modes: Install) -> None:
+    mode = replace(VOYAGER, elements=frozenset({"vista"}), job_kinds={"voyager.map": JOB})
+    with_modes(voyager=mode)
+    load_modes(("gamemaster", "voyager"))
+    assert without_forgeries("<vista>") == "&lt;vista>"
+    assert job_kind("voyager.map") is JOB
+
+
+@pytest.mark.django_db
+class TestAddedLayers:
+    def test_one_stands_in_the_mode_s_own_chapters_alone(self, with_modes: Install) -> None:
+        with_modes(voyager=replace(VOYAGER, added_layers=(added(before="FORMAT"),)))
+        chapter = in_a_harbour()
+        own = [layer.name for layer in CONTEXT_SUMMARY.layers]
+        assert [layer.name for layer in layers_of(CONTEXT_SUMMARY, chapter)] == own
+        chapter.mode = "voyager"
+        names = [layer.name for layer in layers_of(CONTEXT_SUMMARY, chapter)]
+        assert names == [*own[:-1], "WHAT_IS_NEAR", "FORMAT"]
+        told = compose_for(CONTEXT_SUMMARY, Subject(chapter), "full")
+        [near] = [layer for layer in told if layer.name == "WHAT_IS_NEAR"]
+        assert [piece.text for piece in near.pieces] == ["A harbour."]
+
+    def test_one_may_have_a_limit_in_tokens_for_a_tier(self, with_modes: Install) -> None:
+        near = LayerDeclaration(
+            "WHAT_IS_NEAR", world_text, trim=Trim.DROP, most_tokens={"minimal": 1}, is_kept=True
+        )
+        layer = AddedLayer("memory", "FORMAT", near)
+        with_modes(voyager=replace(VOYAGER, added_layers=(layer,)))
+        subject = Subject(in_a_harbour(mode="voyager"))
+        for tier in TIERS:
+            told = compose_for(CONTEXT_SUMMARY, subject, tier)
+            prompt = assemble(told, budget_tokens=100_000, weight_per_token=1)
+            [sent] = [one for one in prompt.layers if one.name == "WHAT_IS_NEAR"]
+            assert (sent.kept == 0) == (tier == "minimal")
+
+
+@pytest.mark.django_db
+class TestPlay:
+    def test_a_mode_s_own_agent_writes(
+        self, with_modes: Install, provider: ScriptedProvider, client: Client
+    ) -> None:
+        committed: list[Attempt] = []
+        with_modes(voyager=replace(VOYAGER, after_commit=committed.append))
+        chapter = in_a_harbour(mode="voyager")
+        assert look_ahead(chapter, agent_slot=1, user_text="I look.").agent == NARRATOR.title
+        provider.enqueue("Masts, and gulls.")
+        attempt = play(chapter, "I look.", slot=None)
+        assert attempt.status == Attempt.Status.COMMITTED, attempt.error
+        assert (attempt.actor, attempt.agent) == (None, "voyager.narrator")
+        assert committed == [attempt]
+        messages = [message.content for message in provider.history[0].messages]
+        assert messages == ["## WORLD_TEXT\nA harbour.", "## USER_PROMPT\nI look."]
+        call = LLMArtifact.objects.get()
+        assert (call.agent, call.agent_id) == ("voyager.narrator", None)
+        page = client.get(reverse("pages:usage", args=[chapter.pk])).content.decode()
+        assert NARRATOR.title in page
+
+    def test_nothing_follows_a_trial_that_nobody_has_chosen(
+        self, with_modes: Install, provider: ScriptedProvider, settings: Settings
+    ) -> None:
+        settings.LLM = "scripted"
+        committed: list[Attempt] = []
+        with_modes(voyager=replace(VOYAGER, after_commit=committed.append))
+        chapter = in_a_harbour(mode="voyager")
+        provider.enqueue("Masts, and gulls.", "Ice, and gulls.")
+        attempt = play(chapter, "I look.", slot=None)
+        trial = try_again(chapter, "A frozen harbour.", name="WORLD_TEXT")
+        assert (trial.status, trial.agent) == (Attempt.Status.COMMITTED, NARRATOR.name)
+        assert committed == [attempt]
+
+
+@pytest.mark.django_db
+class TestOutcomes:
+    @pytest.mark.parametrize(("more", "status"), [(0, "committed"), (1, "failed")])
+    def test_an_attempt_comes_to_a_limited_number_of_events(
+        self, with_modes: Install, provider: ScriptedProvider, more: int, status: str
+    ) -> None:
+        def outcome(attempt: Attempt, text: str) -> list[NewEvent]:
+            return [NewEvent(text)] * (MAX_EVENTS_OF_AN_ATTEMPT + more)
+
+        with_modes(voyager=replace(VOYAGER, outcome=outcome))
+        provider.enqueue("A wave.")
+        chapter = make_active_chapter(mode="voyager")
+        attempt = play(chapter, "Look.", slot=None)
+        assert attempt.status == status
+        assert attempt.events.count() == (0 if more else MAX_EVENTS_OF_AN_ATTEMPT + 1)
+        if more:
+            assert attempt.partial_text == "A wave."
+            with pytest.raises(InvalidInput, match="501 events"):
+                keep_reply(chapter.pk)
+            attempt.refresh_from_db()
+            assert attempt.is_broken
+
+    def test_a_thought_that_nobody_has_breaks_the_attempt_and_says_so(
+        self, with_modes: Install, provider: ScriptedProvider
+    ) -> None:
+        def outcome(attempt: Attempt, text: str) -> list[NewEvent]:
+            return [NewEvent(text, attempt.actor, kind=THOUGHT)]
+
+        with_modes(voyager=replace(VOYAGER, outcome=outcome))
+        provider.enqueue("A wave?")
+        chapter = make_active_chapter(mode="voyager")
+        attempt = play(chapter, "Look.", slot=None)
+        assert (attempt.status, attempt.partial_text) == ("failed", "A wave?")
+        assert "a thought that nobody has" in attempt.error
+        with pytest.raises(InvalidInput, match="a thought that nobody has"):
+            keep_reply(chapter.pk)

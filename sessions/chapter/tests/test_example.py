@@ -1,0 +1,87 @@
+import pytest
+
+from sessions.chapter.access import get_chapter
+from sessions.chapter.chapters import SetupChange, create_chapter, rename_chapter, save_setup
+from sessions.chapter.example import FIRST_PROMPT, fill_example, load_example
+from sessions.exceptions import InvalidInput, WrongState
+from sessions.limits import PROMPT_CHAR_LIMIT
+from sessions.models import Session, State
+
+pytestmark = pytest.mark.django_db
+
+
+class TestLoadExample:
+    def test_it_is_whole(self) -> None:
+        title, change = load_example()
+        assert title
+        assert change.world_text
+        assert change.chapter_text
+        assert change.selected_agent_slots == [1, 2, 3]
+        assert change.agent_names is not None
+        assert change.agent_identity_text_by_slot is not None
+        assert list(change.agent_names) == list(change.agent_identity_text_by_slot)
+        assert all(change.agent_identity_text_by_slot.values())
+
+    def test_its_first_prompt_can_be_sent(self) -> None:
+        assert 0 < len(FIRST_PROMPT) <= PROMPT_CHAR_LIMIT
+
+
+class TestFillExample:
+    def test_it_fills_an_empty_tab_1(self) -> None:
+        title, change = load_example()
+        chapter = fill_example(create_chapter().pk)
+        assert chapter.title == title
+        assert chapter.tab1.world_text == change.world_text
+        assert chapter.tab1.chapter_text == change.chapter_text
+        assert chapter.agent_names == change.agent_names
+        assert chapter.agent_texts("pronouns") == change.agent_pronouns
+        assert chapter.agent_texts("public_text") == change.agent_public_text
+        assert chapter.agent_texts("identity_text") == change.agent_identity_text_by_slot
+
+    def test_it_brings_its_number_of_agents(self) -> None:
+        chapter = create_chapter()
+        save_setup(chapter.pk, SetupChange(selected_agent_slots=[1, 2, 3, 4, 5]))
+        assert fill_example(chapter.pk).selected_agent_slots == [1, 2, 3]
+
+    def test_a_title_of_the_gms_own_stays(self) -> None:
+        chapter = create_chapter()
+        rename_chapter(chapter.pk, "Mine")
+        assert fill_example(chapter.pk).title == "Mine"
+
+    def test_default_names_and_spaces_count_as_nothing_typed(self) -> None:
+        chapter = create_chapter()
+        save_setup(chapter.pk, SetupChange(world_text=" \n", agent_names={"1": "Agent Red"}))
+        assert fill_example(chapter.pk).tab1.world_text == load_example()[1].world_text
+
+    @pytest.mark.parametrize(
+        "typed",
+        [
+            SetupChange(world_text="x"),
+            SetupChange(chapter_text="x"),
+            SetupChange(agent_names={"2": "Mara"}),
+            SetupChange(agent_pronouns={"2": "he/him"}),
+            SetupChange(agent_public_text={"7": "A pilot."}),
+            SetupChange(agent_identity_text_by_slot={"1": "x"}),
+            # Character 7 is not selected. The page hides its text, but the text still counts as
+            # typed by the user.
+            SetupChange(agent_identity_text_by_slot={"7": "x"}),
+        ],
+    )
+    def test_it_is_refused_when_something_was_typed(self, typed: SetupChange) -> None:
+        chapter = save_setup(create_chapter().pk, typed)
+        with pytest.raises(InvalidInput):
+            fill_example(chapter.pk)
+        after = get_chapter(chapter.pk)
+        assert after.title == chapter.title
+        assert after.agent_names == chapter.agent_names
+        assert (after.tab1.world_text, after.tab1.chapter_text) == (
+            chapter.tab1.world_text,
+            chapter.tab1.chapter_text,
+        )
+        assert after.agent_texts("identity_text") == chapter.agent_texts("identity_text")
+
+    def test_it_is_refused_once_tab_1_is_locked(self) -> None:
+        chapter = create_chapter()
+        Session.objects.filter(pk=chapter.pk).update(state=State.ACTIVE, tab1_locked=True)
+        with pytest.raises(WrongState):
+            fill_example(chapter.pk)

@@ -1,0 +1,26 @@
+"""Reads the texts in the fields of pydantic models, by the one rule on text. A text that breaks the
+rule raises ValueError, whose words say where. A value that is no text is left to pydantic."""
+
+from sessions.language.text import as_line, seen, tidied, why_not_text
+
+
+def read_signs(value: object) -> object:
+    """Return a text of which each sign counts, in the form that is stored."""
+    if not isinstance(value, str):
+        return value
+    if problem := why_not_text(value):
+        raise ValueError(problem)
+    return tidied(value)
+
+
+def read_text(value: object) -> object:
+    """Return a text in the form that is stored. One in which nothing can be seen is empty."""
+    value = read_signs(value)
+    return seen(value) if isinstance(value, str) else value
+
+
+def read_name(value: object) -> object:
+    """Return a name as a line. One in which nothing can be seen is not empty, so that a check can
+    refuse it."""
+    value = read_signs(value)
+    return as_line(value) if isinstance(value, str) else value

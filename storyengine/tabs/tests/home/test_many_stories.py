@@ -1,0 +1,150 @@
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from memory.models import NarrativeDraft
+from memory.shelf import finding_stories as finding
+from memory.shelf.finding_stories import count_groups, count_stories, find_stories
+from memory.shelf.shelf_groups import Group
+from sessions.chapter.stories import archive_story, hide_chapter, rename_story
+from sessions.models import Session, State, Story
+from sessions.tests.factories import add_reply, add_turn, make_active_chapter, make_chapter
+from storyengine.tabs.home import shelf_page
+from storyengine.tabs.tests.reading import all_of
+
+pytestmark = [pytest.mark.django_db, pytest.mark.servers]
+
+
+@pytest.fixture(autouse=True)
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (finding, shelf_page):
+        monkeypatch.setattr(module, "COUNTED", 3)
+    monkeypatch.setattr(shelf_page, "STORIES_A_PAGE", 2)
+
+
+def played(title: str, hours_ago: int, *, of: Session | None = None, place: int = 1) -> Session:
+    """Make a chapter that was played so many hours ago, alone or in the story of another one."""
+    story = {"story": of.story, "place": place} if of else {}
+    chapter = make_active_chapter(title=title, **story)
+    at = timezone.now() - timedelta(hours=hours_ago)
+    Session.objects.filter(pk=chapter.pk).update(last_played_at=at)
+    return chapter
+
+
+def walk(client: Client, query: str = "") -> tuple[list[str], list[str]]:
+    """Follow the links to more stories from the first page on. Return the names of the stories, and
+    what each page says about its number."""
+    titles, numbers = [], []
+    address = f"/{query}"
+    while address:
+        html = client.get(address).content.decode()
+        titles += [one.words for one in all_of(html, "h2") if one.words.startswith("Tale")]
+        numbers += [one.words for one in all_of(html, "nav", "pages")]
+        more = [one for one in all_of(html, "a") if one.words == "More stories"]
+        address = f"/{more[0].attributes['href']}" if more else ""
+        assert len(numbers) < 20
+    return titles, numbers
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8])
+def test_every_story_can_be_reached(client: Client, count: int) -> None:
+    for number in range(count):
+        played(f"Tale {number}", number)
+    titles, numbers = walk(client)
+    assert titles == [f"Tale {number}" for number in range(count)]
+    assert len(numbers) == (0 if count <= 2 else (count + 1) // 2)
+
+
+def test_a_page_behind_the_last_one_shows_the_last_one(client: Client) -> None:
+    for number in range(5):
+        played(f"Tale {number}", number)
+    for page in ("3", "4", "99", "9999999", "99999999999999999999"):
+        html = client.get(f"/?page={page}").content.decode()
+        assert "Tale 4" in html
+        assert "More stories" not in html
+
+
+def test_each_count_ends_where_counting_ends(client: Client) -> None:
+    for number in range(5):
+        played(f"Tale {number}", number)
+    told = make_chapter(title="Told", state=State.ENDED)
+    NarrativeDraft.objects.create(
+        session=told, target_words=100, source_snapshot={}, chapter_text="Prose."
+    )
+    make_chapter(title="Ended", state=State.ENDED)
+    archive_story(make_chapter(title="Away").story_id, True)
+    assert count_groups() == {
+        "": 4, Group.SETTING_UP: 0, Group.IN_PLAY: 4, Group.ENDED: 1, Group.TOLD: 1,
+        Group.ARCHIVED: 1,
+    }  # fmt: skip
+    html = client.get("/").content.decode()
+    shown = {one.words for one in all_of(html, "a", "shelf-choice")}
+    assert shown == {"All 3+", "Setting up 0", "In play 3+", "Ended 1", "Told 1", "Archived 1"}
+
+
+def test_the_chapter_that_was_played_last_decides_where_its_story_stands() -> None:
+    first, second = played("First", 5), played("Second", 3)
+    played("Second of First", 1, of=first, place=2)
+    third = played("Third", 2)
+    hidden = played("Third, hidden", 0, of=third, place=2)
+    hide_chapter(hidden.pk)
+    importing = played("Second, unfinished", 0, of=second, place=2)
+    Session.objects.filter(pk=importing.pk).update(state=State.IMPORTING)
+    assert find_stories() == [first.story, third.story, second.story]
+    hide_chapter(third.pk)
+    assert find_stories() == [first.story, second.story]
+
+
+def test_stories_played_at_the_same_moment_are_each_found_once() -> None:
+    at = timezone.now()
+    first = make_active_chapter(title="First")
+    for place in (2, 3):
+        make_active_chapter(title="More", story=first.story, place=place)
+    make_active_chapter(title="Other")
+    Session.objects.update(last_played_at=at)
+    assert sorted(one.pk for one in find_stories()) == sorted(
+        Story.objects.values_list("pk", flat=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("harbour", ["Scene", "World", "Said", "Told", "Titled", "Story"]),
+        ("HARB", ["Scene", "World", "Said", "Told", "Titled", "Story"]),
+        ("a", ["Scene", "World", "Said", "Told", "Titled", "Story", "Unchosen"]),
+        ("harbour rope", ["Said"]),
+        ("harbour knot", []),
+        ("100%", ["Told"]),
+        ("har_our", []),
+        ("überfall", ["World"]),
+        ("nowhere", []),
+    ],
+)
+def test_a_search_finds_words_in_every_text(words: str, found: list[str]) -> None:
+    def chapter(name: str, **fields: str) -> Session:
+        made = make_active_chapter(title=f"{name} tale")
+        made.tab1.world_text = fields.get("world", "")
+        made.tab1.chapter_text = fields.get("scene", "")
+        made.tab1.save()
+        return made
+
+    chapter("Scene", scene="The Harbour at night.")
+    chapter("World", world="Die Harbour-Stadt. Der Überfall begann.")
+    add_turn(chapter("Said"), 1, words="We go to the harbour.", reply="I take a rope.")
+    told = chapter("Told")
+    NarrativeDraft.objects.create(
+        session=told, target_words=9, source_snapshot={}, chapter_text="A harbour, 100% calm."
+    )
+    titled = chapter("Titled")
+    Session.objects.filter(pk=titled.pk).update(title="Titled tale of the harbour")
+    rename_story(chapter("Story").story_id, "Story of a harbour")
+    unchosen = chapter("Unchosen")
+    add_turn(unchosen, 1, words="We leave.", reply="I sail.")
+    add_reply(unchosen, 1, "I see a knot at the harbour.", is_chosen=False)
+    hide_chapter(chapter("Hidden", scene="The harbour.").pk)
+    stories = find_stories(words)
+    assert {one.chapters.get().title.split()[0] for one in stories} == set(found)
+    assert len(stories) == count_stories(words, most=None) == len(found)

@@ -1,0 +1,174 @@
+from collections.abc import Callable
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from agents.calling.consent import grant, is_allowed
+from agents.exceptions import ConsentMissing
+from agents.flows.beginning.locking import request_lock
+from agents.llm.providers.scripted import ScriptedProvider
+from agents.models import Job, ProviderConsent
+from sessions.chapter.chapters import SetupChange, save_setup
+from sessions.models import Attempt, Session
+from sessions.tests.factories import add_attempt, make_cast, make_chapter
+from storyengine.tabs.tests.addresses import address
+from storyengine.tabs.tests.reading import all_of, by_id, read
+
+pytestmark = pytest.mark.django_db
+
+HOST = "models.example.com"
+
+
+@pytest.fixture
+def foreign(provider: ScriptedProvider) -> ScriptedProvider:
+    provider.host = HOST
+    return provider
+
+
+# A mark for each text of Tab 1, and the words by which people are told that the text is sent.
+TEXTS = {
+    "mark of the title": "title",
+    "mark of the world": "world",
+    "mark of the chapter": "chapter",
+    "mark of the name": "name",
+    "mark/pronouns": "pronouns",
+    "mark of what all know": "“What everybody may know”",
+    "mark of the identity": "identity",
+}
+
+
+def consent_page(client: Client, chapter: Session) -> str:
+    html = client.get("/consent/").content.decode()
+    return next(one.words for one in all_of(html, "dd"))
+
+
+def lock_dialog(client: Client, chapter: Session) -> str:
+    html = client.get(address(chapter, "world")).content.decode()
+    return by_id(html, "lock-dialog").words
+
+
+def readme(client: Client, chapter: Session) -> str:
+    text = " ".join((settings.BASE_DIR / "README.md").read_text().split())
+    return text.split("when you lock Tab 1,")[1].split(";")[0]
+
+
+@pytest.mark.parametrize("place", [consent_page, lock_dialog, readme])
+def test_the_texts_that_the_lock_sends_are_those_that_people_are_told_of(
+    client: Client,
+    foreign: ScriptedProvider,
+    run_jobs: Callable[[], int],
+    place: Callable[[Client, Session], str],
+) -> None:
+    title, world, chapter_text, name, pronouns, public, identity = TEXTS
+    draft = make_chapter(
+        title=title, agent_names={"1": name}, agent_identity_text_by_slot={"1": identity}
+    )
+    make_cast(draft, pronouns={"1": pronouns}, public_text={"1": public})
+    save_setup(draft.pk, SetupChange(world_text=world, chapter_text=chapter_text))
+    told = place(client, draft)
+    grant(HOST)
+    request_lock(draft.pk)
+    run_jobs()
+    [request] = foreign.history
+    sent = "".join(message.content for message in request.messages)
+    assert [text for text in TEXTS if text in sent] == [*TEXTS][:-1]
+    assert [text for text, words in TEXTS.items() if words in told] == [*TEXTS][:-1]
+
+
+class TestConsent:
+    def test_it_names_the_host_and_what_is_sent(
+        self, client: Client, foreign: ScriptedProvider
+    ) -> None:
+        html = client.get("/consent/").content.decode()
+        assert [one.words for one in all_of(html, "p", "host")] == [HOST]
+        for words in ("identity", "memory", "whole transcript", "Nothing has been sent"):
+            assert words in html
+
+    def test_a_model_on_this_machine_needs_none(self, client: Client) -> None:
+        html = client.get("/consent/").content.decode()
+        assert "your texts stay on this machine" in html
+        assert not all_of(html, "button")
+
+    def test_it_can_be_given_and_withdrawn(self, client: Client, foreign: ScriptedProvider) -> None:
+        client.post("/consent/allow", {"host": HOST})
+        assert is_allowed(HOST)
+        assert "Withdraw the permission" in client.get("/consent/").content.decode()
+        client.post("/consent/withdraw", {"host": HOST})
+        assert not is_allowed(HOST)
+
+    def test_only_the_configured_host_can_be_allowed(
+        self, client: Client, foreign: ScriptedProvider
+    ) -> None:
+        response = client.post("/consent/allow", {"host": "<i>elsewhere</i>"})
+        assert response.status_code == 422
+        assert "<i>" not in response.content.decode()
+        assert not ProviderConsent.objects.exists()
+
+    def test_hosts_of_before_can_be_withdrawn(
+        self, client: Client, foreign: ScriptedProvider
+    ) -> None:
+        grant(HOST)
+        foreign.host = "other.example.com"
+        html = client.get("/consent/").content.decode()
+        assert HOST in html
+        assert "not allowed yet" in html
+
+    def test_it_leads_on_to_the_chapter(
+        self, client: Client, chapter: Session, foreign: ScriptedProvider
+    ) -> None:
+        html = client.get(f"/consent/?chapter={chapter.pk}").content.decode()
+        assert address(chapter, "chapter") in {one.attributes["href"] for one in all_of(html, "a")}
+        response = client.post("/consent/allow", {"host": HOST, "chapter": str(chapter.pk)})
+        assert response["Location"] == address(chapter, "chapter")
+        withdrawn = client.post("/consent/withdraw", {"host": HOST, "chapter": str(chapter.pk)})
+        assert withdrawn["Location"] == f"/consent/?chapter={chapter.pk}"
+
+    def test_an_address_cannot_make_it_lead_elsewhere(
+        self, client: Client, foreign: ScriptedProvider
+    ) -> None:
+        response = client.get("/consent/", {"chapter": "https://evil.example/"})
+        assert "evil.example" not in response.content.decode()
+
+    def test_tab_2_leads_there_while_nothing_can_be_answered(
+        self, client: Client, chapter: Session, foreign: ScriptedProvider
+    ) -> None:
+        def links() -> set[str]:
+            html = client.get(address(chapter, "play")).content.decode()
+            return {one.attributes["href"] for one in all_of(html, "a")}
+
+        there = f"/consent/?chapter={chapter.pk}"
+        assert there in links()
+        grant(HOST)
+        assert there not in links()
+
+    def test_the_lock_leads_there_first(
+        self, client: Client, draft: Session, foreign: ScriptedProvider
+    ) -> None:
+        html = client.get(address(draft, "play")).content.decode()
+        assert f"/consent/?chapter={draft.pk}" in {
+            one.attributes["href"] for one in all_of(html, "a")
+        }
+        assert address(draft, "lock") not in {
+            one.attributes["action"] for one in all_of(html, "form")
+        }
+
+    def test_what_was_refused_leads_there_and_cannot_be_retried_before(
+        self, client: Client, chapter: Session, draft: Session, foreign: ScriptedProvider
+    ) -> None:
+        refusal = str(ConsentMissing(HOST))
+        add_attempt(chapter, status=Attempt.Status.FAILED, error=refusal)
+        draft.jobs.create(kind=Job.Kind.LOCK, key="lock", status=Job.Status.FAILED, error=refusal)
+
+        def offered(one: Session, page: str, box: str) -> list[str]:
+            html = client.get(address(one, page)).content.decode()
+            inside = [one for one in read(html) if any(up.has_class(box) for up in one.parents)]
+            return [one.words for one in inside if one.tag == "button" or one.has_class("button")]
+
+        leads = "See what would be sent"
+        for is_granted in (False, True):
+            first = "Retry" if is_granted else leads
+            assert offered(chapter, "play", "broken")[0] == first
+            assert offered(draft, "world", "message-error") == [first]
+            assert "Retry" not in offered(chapter, "play", "broken") or is_granted
+            grant(HOST)

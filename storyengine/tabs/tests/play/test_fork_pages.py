@@ -1,0 +1,271 @@
+"""Tests of the page that forks a chapter, of the fork, and of the links between the fork and its
+origin."""
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.tests.recorded_calls import add_call
+from sessions.chapter.chapters import delete_chapter
+from sessions.chapter.stories import hide_chapter
+from sessions.models import Session, State
+from sessions.play.acts import act
+from sessions.play.played_world import NewChange
+from sessions.tests.factories import add_prompts, add_reply
+from storyengine.exchange.forking import fork_chapter
+from storyengine.tabs.tests.addresses import address
+from storyengine.tabs.tests.reading import Element, all_of, by_id, get_page
+
+pytestmark = pytest.mark.django_db
+
+
+def ask(client: Client, chapter: Session, number: int) -> Any:
+    return client.get(address(chapter, "confirm-fork", number))
+
+
+def send(client: Client, chapter: Session, number: int, key: str = "form") -> Any:
+    fields = {"number": str(number), "submission_key": key}
+    return client.post(address(chapter, "fork"), fields)
+
+
+def links_to_fork(html: str) -> list[Element]:
+    return [one for one in all_of(html, "a") if "/fork/" in one.attributes.get("href", "")]
+
+
+class TestLink:
+    @pytest.mark.parametrize("name", ["play", "transcript"])
+    def test_each_turn_has_one(self, client: Client, chapter: Session, name: str) -> None:
+        links = links_to_fork(get_page(client, chapter, name))
+        assert [link.attributes["href"] for link in links] == [
+            address(chapter, "confirm-fork", number) for number in range(1, 9)
+        ]
+        assert {link.text for link in links} == {"Begin another story from here"}
+        said = "Begin another story from here, after prompt 7"
+        assert links[6].attributes["aria-label"] == said
+
+    def test_where_all_replies_are_shown_a_turn_has_one_all_the_same(
+        self, client: Client, chapter: Session
+    ) -> None:
+        add_reply(chapter, 8, "Or so.")
+        Session.objects.filter(pk=chapter.pk).update(shows_all_replies=True)
+        html = get_page(client, chapter, "play")
+        assert len(all_of(html, "div", "not-chosen")) == 1
+        links = links_to_fork(html)
+        assert len(links) == 8
+        [turn] = [one for one in links[-1].parents if one.tag == "article"]
+        assert "Or so." in turn.text
+
+    def test_it_leads_to_a_page_from_a_chapter_that_has_ended(
+        self, client: Client, chapter: Session
+    ) -> None:
+        Session.objects.filter(pk=chapter.pk).update(state=State.ENDED)
+        [link, *_] = links_to_fork(get_page(client, chapter, "play"))
+        assert client.get(link.attributes["href"]).status_code == 200
+
+
+class TestQuestion:
+    def test_it_says_what_goes_along_and_what_does_not(
+        self, client: Client, chapter: Session
+    ) -> None:
+        words = by_id(ask(client, chapter, 7).content.decode(), "main").words
+        assert "prompts 1 to 7 with every reply" in words
+        assert "Memory goes as far as prompt 7" in words
+        assert "Every secret of the characters goes along" in words
+        assert "1 later prompt with the memory of them, drafts" in words
+        early = by_id(ask(client, chapter, 1).content.decode(), "main").words
+        assert "prompt 1 with every reply" in early
+        assert "Memory does not cover any of it yet." in early
+        assert "7 later prompts" in early
+        assert "later" not in by_id(ask(client, chapter, 8).content.decode(), "main").words
+
+    def test_it_says_what_a_ruling_is(self, client: Client, chapter: Session) -> None:
+        words = by_id(ask(client, chapter, 7).content.decode(), "main").words
+        assert (
+            "your rulings by then: what you have corrected in memory, and how you have answered "
+            "its questions."
+        ) in words
+
+    def test_it_says_that_an_act_counts_and_closes_the_turn(
+        self, client: Client, chapter: Session
+    ) -> None:
+        act(chapter.pk, lambda _chapter: [NewChange("took", {"what": "rope"})])
+        words = by_id(ask(client, chapter, 8).content.decode(), "main").words
+        assert "You have acted in the world after prompt 8. That counts in the fork, too" in words
+        assert "acted" not in by_id(ask(client, chapter, 7).content.decode(), "main").words
+
+    def test_looking_at_it_changes_nothing(self, client: Client, chapter: Session) -> None:
+        ask(client, chapter, 7)
+        assert Session.everything.count() == 1
+
+    def test_each_form_has_a_key_of_its_own(self, client: Client, chapter: Session) -> None:
+        keys = {
+            all_of(ask(client, chapter, 7).content.decode(), "input", name="submission_key")[
+                0
+            ].attributes["value"]
+            for _ in range(2)
+        }
+        assert len(keys) == 2
+
+    @pytest.mark.parametrize("number", [0, 9, 10**20])
+    def test_a_prompt_that_is_not_there(
+        self, client: Client, chapter: Session, number: int
+    ) -> None:
+        assert ask(client, chapter, number).status_code == 404
+
+    def test_before_the_chapter_has_begun(self, client: Client, draft: Session) -> None:
+        response = ask(client, draft, 1)
+        assert response.status_code == 409
+        assert "has not begun" in response.content.decode()
+
+
+class TestFork:
+    def test_the_new_chapter_opens(self, client: Client, chapter: Session) -> None:
+        response = send(client, chapter, 3)
+        fork = Session.objects.exclude(pk=chapter.pk).get()
+        assert response["Location"] == address(fork, "play")
+        page = get_page(client, fork, "play")
+        assert "reply 3" in page
+        assert "reply 4" not in page
+
+    def test_htmx_is_led_there_too(self, htmx: Client, chapter: Session) -> None:
+        response = send(htmx, chapter, 3)
+        fork = Session.objects.exclude(pk=chapter.pk).get()
+        assert response["HX-Redirect"] == address(fork, "play")
+
+    def test_the_same_form_twice_leads_to_the_same(self, client: Client, chapter: Session) -> None:
+        places = {send(client, chapter, 3)["Location"] for _ in range(2)}
+        assert len(places) == 1
+        assert Session.objects.count() == 2
+
+    @pytest.mark.parametrize("number", ["", "x", "-1", "9" * 30])
+    def test_what_is_no_number_is_refused(
+        self, client: Client, chapter: Session, number: str
+    ) -> None:
+        response = client.post(address(chapter, "fork"), {"number": number})
+        assert response.status_code == 422
+        assert Session.everything.count() == 1
+
+    def test_another_sites_form_is_refused(self, chapter: Session) -> None:
+        assert send(Client(enforce_csrf_checks=True), chapter, 3).status_code == 403
+        assert Session.everything.count() == 1
+
+    def test_while_it_is_being_stored_the_form_is_told_to_wait(
+        self, client: Client, chapter: Session
+    ) -> None:
+        send(client, chapter, 3)
+        Session.objects.exclude(pk=chapter.pk).update(state=State.IMPORTING)
+        response = send(client, chapter, 3)
+        assert response.status_code == 409
+        assert "The fork is being made" in response.content.decode()
+
+
+class TestOrigin:
+    @pytest.fixture
+    def fork(self, chapter: Session) -> Session:
+        Session.objects.filter(pk=chapter.pk).update(title="The <b>Lamp</b>")
+        return fork_chapter(chapter.pk, 3)
+
+    @pytest.mark.parametrize("name", ["library", "world", "play", "draft", "usage"])
+    def test_the_fork_names_it_and_leads_to_it(
+        self, client: Client, chapter: Session, fork: Session, name: str
+    ) -> None:
+        html = self.html_of(client, fork, name)
+        [line] = [one for one in all_of(html, "p") if one.words.startswith("Fork of")]
+        assert line.words == "Fork of The <b>Lamp</b> at prompt 3"
+        [link] = [one for one in all_of(html, "a") if one.parents[-1].words == line.words]
+        assert link.attributes["href"] == address(chapter, "chapter")
+
+    @pytest.mark.parametrize("name", ["library", "play"])
+    @pytest.mark.parametrize("end", [delete_chapter, hide_chapter])
+    def test_once_it_is_gone_its_title_stays(
+        self,
+        client: Client,
+        chapter: Session,
+        fork: Session,
+        name: str,
+        end: Callable[[uuid.UUID], None],
+    ) -> None:
+        end(chapter.pk)
+        html = self.html_of(client, fork, name)
+        said = [one.words for one in all_of(html, "p") if one.words.startswith("Fork of")]
+        assert said == ["Fork of “The <b>Lamp</b>” at prompt 3"]
+        assert not all_of(html, "a", href=address(chapter, "chapter"))
+
+    def test_whoever_resets_it_is_told_that_its_forks_stay(
+        self, client: Client, chapter: Session
+    ) -> None:
+        assert "Its forks stay as they are." not in self.html_of(client, chapter, "world")
+        fork_chapter(chapter.pk, 3)
+        assert "Its forks stay as they are." in self.html_of(client, chapter, "world")
+
+    def html_of(self, client: Client, chapter: Session, name: str) -> str:
+        if name == "library":
+            return client.get("/").content.decode()
+        return get_page(client, chapter, name)
+
+    def test_what_it_saw_leads_to_the_origin_while_that_exists(
+        self, client: Client, chapter: Session, fork: Session
+    ) -> None:
+        add_prompts(fork, 1)
+        pages = {("prompt-calls", 3): "reply", ("memory-calls", 1): "memory"}
+        theirs = {
+            "reply": address(chapter, "prompt-calls", 3),
+            "memory": address(chapter, "draft"),
+        }
+        for page, text in pages.items():
+            html = client.get(address(fork, *page)).content.decode()
+            [hint] = all_of(html, "p", "hint")
+            assert hint.words == (
+                f"This {text} came with the fork; the calls stay with the chapter it came from. "
+                "Look there"
+            )
+            assert all_of(html, "a", href=theirs[text])
+        own = client.get(address(fork, "prompt-calls", 4)).content.decode()
+        assert "No model call is recorded for it." in own
+        hide_chapter(chapter.pk)
+        [hint] = all_of(client.get(address(fork, "prompt-calls", 3)).content.decode(), "p", "hint")
+        assert hint.words.endswith("the chapter it came from.")
+
+
+class TestSpending:
+    @pytest.fixture
+    def fork(self, chapter: Session) -> Session:
+        add_call(chapter, "o4-mini", input=12_000, output=345)
+        return fork_chapter(chapter.pk, 3)
+
+    def test_the_question_names_what_counts(
+        self, client: Client, chapter: Session, fork: Session
+    ) -> None:
+        words = by_id(ask(client, chapter, 3).content.decode(), "main").words
+        assert "This chapter has used 12,345 tokens, the pieces of words by which" in words
+        assert "set how much one chapter may use or cost, a fork does not start afresh." in words
+        assert "caps" not in words
+
+    def test_the_meter_has_what_was_inherited_and_the_page_says_which_part_it_is(
+        self, client: Client, chapter: Session, fork: Session
+    ) -> None:
+        add_call(chapter, "o4-mini", estimated=(20, 10))
+        fork = fork_chapter(chapter.pk, 4)
+        html = get_page(client, fork, "usage")
+        assert "12k tokens" in by_id(html, "meter").words
+        said = "About 12,375 of these tokens were used in “The Dark Lamp” before"
+        assert any(one.words.startswith(said) for one in all_of(html, "p"))
+        heads = [one.words for one in all_of(html, "th", scope="row")]
+        assert heads == ["Before the fork o4-mini", "All"]
+        cells = [one.words for one in all_of(html, "td")]
+        # The calls themselves are counted in the origin.
+        figures = ["about 12,020", "0", "about 355", "$0.01"]
+        assert cells[:8] == cells[8:] == [*figures, *["\N{EN DASH}"] * 4]
+
+    def test_a_chapter_that_is_no_fork_says_nothing_of_it(
+        self, client: Client, chapter: Session, fork: Session
+    ) -> None:
+        assert "Before the fork" not in get_page(client, chapter, "usage")
+
+    def test_the_api_tells_it_apart(self, client: Client, fork: Session) -> None:
+        listed = client.get(f"/api/session/{fork.pk}/calls").json()
+        assert listed["usage"]["input_tokens"] == 0
+        assert listed["inherited_usage"]["input_tokens"] == 12_000
