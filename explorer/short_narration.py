@@ -27,7 +27,7 @@ from explorer.short_grammar import (
     speech_in,
     things_in,
 )
-from explorer.state import in_short
+from explorer.state import in_short, world_for
 from explorer.stretch import told_stretch
 from sessions.language.stop_words import ENGLISH
 from sessions.language.words import language_of, terms_of
@@ -62,10 +62,13 @@ _AS_YOU = (
     (r"\bmine\b", "yours"),
 )
 _EXAMPLES = [
-    tuple(part.strip() for part in pair.split("\n>\n"))
-    for pair in (Path(__file__).parent / "prompts" / "short_examples.md")
-    .read_text(encoding="utf-8")
-    .split("\n===\n")
+    (question.strip(), answer.strip())
+    for question, _, answer in (
+        pair.partition("\n>\n")
+        for pair in (Path(__file__).parent / "prompts" / "short_examples.md")
+        .read_text(encoding="utf-8")
+        .split("\n===\n")
+    )
 ]
 
 
@@ -146,9 +149,10 @@ def whom_the_words_speak_to(words: str, here: Sequence[Person], last: str) -> st
 
 
 def telling_of(attempt: Attempt, world: World | None = None) -> Telling:
-    """Return what the program has decided of the attempt's turn. An attempt that is not stored has
-    changed nothing."""
-    world = world_of(attempt) if world is None else world
+    """Return what the program has decided of the attempt's turn. `world` is the one in which an
+    attempt that is not stored would be answered, if it is not that before the attempt."""
+    before = world_of(attempt)
+    world = before if world is None else world
     last = attempt.turn.number if attempt.turn else attempt.session.prompt_index + 1
     moments = told_stretch(attempt, 1).moments
     words = dict(turns_before(attempt).values_list("number", "chosen__words"))
@@ -160,7 +164,10 @@ def telling_of(attempt: Attempt, world: World | None = None) -> Telling:
             words[number], others, spoken_to.get(number - 1, "")
         )
     name = whom_the_words_speak_to(attempt.words, world.present(), spoken_to.get(last - 1, ""))
-    met = attempt.changes.filter(run_id=attempt.run_id, kind=MET).values_list("payload", flat=True)
+    found = attempt.changes.filter(run_id=attempt.run_id, kind=MET)
+    met = [payload["name"] for payload in found.values_list("payload", flat=True)]
+    known = {one.name for one in before.people.values() if one.is_discovered}
+    met += [one.name for one in world.present() if one.name not in known]
     told = _told_before(attempt, last)
     here = [number for number in told if moments[number].place == world.player_location]
     return Telling(
@@ -168,7 +175,7 @@ def telling_of(attempt: Attempt, world: World | None = None) -> Telling:
         world,
         attempt.words,
         has_arrived=moments[last - 1].place != world.player_location,
-        met=next((one["name"] for one in met), ""),
+        met=next(iter(met), ""),
         spoken_to=name,
         asked_before=[words[number] for number in words if name and spoken_to[number] == name],
         before=words.get(here[-1], "") if here else "",
@@ -256,7 +263,8 @@ def _layer(name: str, tell: Callable[[Telling], str]) -> LayerDeclaration:
     def source(subject: Subject, tier: Tier) -> list[Piece]:
         telling: Telling | None = subject.worked_out.get("explorer.telling")
         if telling is None and subject.attempt is not None:
-            telling = subject.worked_out["explorer.telling"] = telling_of(subject.attempt)
+            telling = telling_of(subject.attempt, world_for(subject))
+            subject.worked_out["explorer.telling"] = telling
         return [Piece(tell(telling))] if telling else []
 
     return plain(name, source)
@@ -340,7 +348,7 @@ def faults_of(telling: Telling, text: str) -> list[str]:
 SMALL_NARRATION = SmallForm(
     (
         plain("SYSTEM", prompt_file("explorer.short_role"), "system"),
-        *examples(*_EXAMPLES),  # type: ignore[arg-type]
+        *examples(*_EXAMPLES),
         _layer("SCENARIO", told_setting),
         _layer("WORLD_NOW", told_place_and_people),
         _layer("PLAYERS_WORDS", told_words),
@@ -351,4 +359,9 @@ SMALL_NARRATION = SmallForm(
     faults=faults,
     most_tries=MOST_TRIES,
     temperature=TEMPERATURE,
+    hears=(
+        "The small model hears little: the last paragraph of the scenario, the place with the "
+        "people and things in it, your last words there and your new ones. It hears no text that "
+        "was told before."
+    ),
 )

@@ -143,6 +143,20 @@ def test_somebody_hidden_is_met_by_the_draw_alone(embedded: ScriptedProvider) ->
     assert [one.name for one in world_of(chapter).present()] == ["Marta", "Runa"]
 
 
+def test_a_request_that_is_looked_at_is_about_the_place_and_whoever_is_met_there(
+    embedded: ScriptedProvider,
+) -> None:
+    hidden = {"name": "Tove", "is_discovered": False, "encounter_chance": 1, "location": MILL}
+    chapter = begin(TAVERN | {"people": [*TAVERN["people"], hidden]})
+    run = call(
+        "POST", address(chapter, "dry-run"), {"user_text": "I look around.", "given": {"to": MILL}}
+    )
+    [told] = [one["text"] for one in run.json()["layers"] if one["name"] == "WORLD_NOW"]
+    assert told.startswith(f"{MILL}, ")
+    assert "Now you meet Tove" in told
+    assert not world_of(chapter).people["Tove"].is_discovered
+
+
 def test_a_place_that_was_named_is_offered_below_the_turn(
     embedded: ScriptedProvider, client: Client, settings: Settings
 ) -> None:
