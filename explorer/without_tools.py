@@ -45,7 +45,7 @@ class Given(ToolArguments):
 def has_no_tools(chapter: Session) -> bool:
     """Return whether the chapter's narrator is a small model, for which the program decides the
     world."""
-    return not as_asked(in_chapter(NARRATOR_AGENT, chapter)).tools
+    return not as_asked(in_chapter(NARRATOR_AGENT, chapter), chapter).tools
 
 
 def check_given(chapter: Session, given: Mapping[str, Any]) -> None:

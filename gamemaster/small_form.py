@@ -1,30 +1,32 @@
 """The form in which the embedded model is asked for a character's reply.
 
-It reads little: who the character is, how the chapter begins, the last two beats and the new one.
-It would copy replies that it read, also what others said in them, so it is told none.
+It reads little: who the character is, how the chapter begins, and the new beat. It would answer
+earlier beats in place of the new one, and copy replies that it read, so it is told none.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
-from agents.prompting.cleaning.reply_rules import says_again
+from agents.prompting.cleaning.reply_rules import says_again, shared_terms
 from agents.prompting.layer_sources import file_piece, own_pieces, prompt_file, speaker
 from agents.prompting.layers import Piece, Tier
-from agents.prompting.letters import Letters, letters_of
+from agents.prompting.letters import letters_of
 from agents.prompting.sandwich import Subject
 from agents.prompting.small_forms import SmallForm, examples, plain
 from memory.blocks.blocks import knows
 from memory.fold.folding import fold_chapter
 from memory.fold.present import Present
-from sessions.language.languages import find_language, language_named
+from sessions.language.languages import find_language
+from sessions.language.mentions import is_named_in
 from sessions.language.sentences import split_sentences
+from sessions.language.words import terms_of
 from sessions.models import Attempt, Event, Session
 from sessions.record.chosen_events import chosen_events
 from sessions.reply_lengths import ReplyLength
 
 _MOST_OF_A_LINE, _MOST_OF_PREMISE = 300, 400
-# How many earlier beats are told, and among how many prompts before the new one they are sought.
-_BEATS, _SOUGHT = 2, 12
+# Among how many prompts before the new one the last beat is sought.
+_SOUGHT = 12
 # Among how many turns a reply must not say words again that were said.
 _COMPARED = 20
 # The labels of an identity's lines that a model may be told. It would blurt out the others, such as
@@ -36,45 +38,70 @@ _SENTENCES: Mapping[str, str] = {
     ReplyLength.NORMAL: "three",
     ReplyLength.LONG: "five",
 }
-# What stands for "you" outside of quotation marks, if the beat means the character by it.
+# A prompt with fewer terms, such as "She waits.", says little by itself.
+_MANY_TERMS = 4
+# Words before a name by which nobody is called alone.
+_TITLES = {"a", "an", "the", "mr", "mrs", "miss", "ms", "dr", "sir", "lady", "lord", "captain"}
+_QUOTED = re.compile('"[^"]*"|\u201c[^\u201d]*\u201d|\u300c[^\u300d]*\u300d')
+_YOU = re.compile(r"\byou\b", re.IGNORECASE)
+# What assistants say, and what the model falls back on in a person's mouth.
+_SERVICE = re.compile(
+    r"\bsorry\b|\bassist\b|\bafraid (?:that )?I\b"
+    r"|\b(?:can|could|may)(?:['\u2019]t|not)?(?: I)? help you",
+    re.IGNORECASE,
+)
+# What stands for "you" outside of quotation marks, if the beat means the character by it. Any other
+# "you" stays, because the verb behind it would have another form after a name.
+_WHOM = (
+    "at|to|on|with|for|towards?|from|over|above|under|beside|behind|by|against|near|in front of"
+    r"|(?!(?:as|is|was|this|unless|perhaps)\b)\w+(?:s|ed)"
+)
 _IS_MEANT = (
-    (r"\byou(?:['\u2019]re| are)\b", "{} is"),
+    (rf"\b({_WHOM}) you\b", r"\1 {}"),
+    (r"(?<!of )\byou(?:['\u2019]re| are)\b", "{} is"),
     (r"\byou(?:['\u2019]ve| have)\b", "{} has"),
     (r"\byou(?:['\u2019]ll| will)\b", "{} will"),
     (r"\byou were\b", "{} was"),
-    (r"\b(?:are you)\b", "is {}"),
-    (r"\b(?:do you)\b", "does {}"),
-    (r"\b(?:have you)\b", "has {}"),
+    (r"\bare you\b", "is {}"),
+    (r"\bdo you\b", "does {}"),
+    (r"\bhave you\b", "has {}"),
     (r"\byours?\b", "{}'s"),
-    (r"\byou(?:rself)?\b", "{}"),
+    (r"\byourself\b|\byou(?=[.,;:!?]|\Z)", "{}"),
 )
 
 
-def _question(name: str, sentences: str = "three", language: str = "") -> Piece:
-    written = f" Write all of it in {language}." if language else ""
-    return file_piece("gamemaster.small_question", name=name, sentences=sentences, language=written)
+def _question(name: str, sentences: str = "three") -> Piece:
+    return file_piece("gamemaster.small_question", name=_called(name), sentences=sentences)
+
+
+def _called(name: str) -> str:
+    """Return the first name, or the whole one if it begins with a title."""
+    first = name.partition(" ")[0]
+    return name if first.rstrip(".").casefold() in _TITLES else first
 
 
 def _example(about: str, name: str, beat: str, answer: str) -> tuple[str, str]:
     return f"{about}\n\nNow: {beat}\n\n{_question(name).text}", answer
 
 
+# Each answer takes up the thing that the prompt brings, does something with it, and hands the turn
+# back, because the model follows this order. A vivid word in one would come back in other stories.
 _EXAMPLES = (
     _example(
-        "A lock-keeper's house beside a canal, in the rain.\n\n"
-        "Oskar: lock-keeper, fifty, slow to trust. Says little. Wants his evening to himself.",
-        "Oskar",
-        "A bargeman stands outside with his cap in his hand and asks to be let through tonight.",
-        '"Tonight? You could have come an hour ago." I stay in the doorway and look at his cap. '
-        '"What are you carrying that cannot wait until the morning?"',
+        "A shop, in the afternoon.\n\n"
+        "Anna Berg: shopkeeper, 50; dry, patient. Wants: to close on time.",
+        "Anna Berg",
+        "A boy comes in, out of breath, and asks Anna Berg for a lamp.",
+        '"A lamp? At noon?" I look past the boy at the street. '
+        '"You will get one, and then you will tell me what it is for."',
     ),
     _example(
-        "A bakery, an hour before dawn.\n\n"
-        "Ilse: baker, quick, laughs at herself. Wants to be done before the others are up.",
-        "Ilse",
-        "The boy sets down the last tray and says that somebody has been at the flour.",
-        '"Whoever it was is white to the elbows, and I am not." I run one finger along the edge '
-        'of the tray. "Come here, and show me your sleeves."',
+        "A kitchen, in the evening.\n\n"
+        "Peter Holm: cook, 30; quick, careful. Wants: to keep his place.",
+        "Peter Holm",
+        "The guest pushes the plate away. Under it lies a ring.",
+        '"That is not one of ours." I leave the ring where it is and put down the tray. '
+        '"Before you ask me, ask who laid the table."',
     ),
 )
 
@@ -86,7 +113,7 @@ def _premise(subject: Subject, tier: Tier) -> list[Piece]:
     parts = [
         " ".join(told.get("Premise", ())) or _first_sentences(subject.chapter.tab1.world_text),
         _first_sentences(paragraphs[0], _MOST_OF_PREMISE),
-        *(f"Never shown: {text}" for text in told.get("Boundaries", ())),
+        *(f"Boundary: {text}" for text in told.get("Boundaries", ())),
     ]
     return [Piece("\n".join(filter(None, parts)))]
 
@@ -101,7 +128,7 @@ def _identity(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def _known(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return what the character knows beside the last beats: the newest fact and open question."""
+    """Return what the character knows of earlier turns: the newest fact and open question."""
     now = _memory(subject)
     facts = [one for one in now.canon if not one.is_in_lock][-1:]
     threads = [one for one in now.open_threads if not one.is_in_lock][-1:]
@@ -116,35 +143,36 @@ def _memory(subject: Subject) -> Present:
     return Present(folded, subject.everybody)
 
 
-def _last_beats(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the last beats that the character witnessed, with what others answered aloud."""
+def _last_beat(subject: Subject, tier: Tier) -> list[Piece]:
+    """Return the last beat that the character witnessed, if the new one says little by itself.
+    Otherwise the model would answer the last beat too."""
+    if subject.attempt and len(set(terms_of(subject.attempt.words))) >= _MANY_TERMS:
+        return []
     chapter, last = subject.chapter, subject.last_prompt
     events = chosen_events(chapter, from_prompt=max(1, last - _SOUGHT), to_prompt=last)
-    turns: dict[int, list[Event]] = {}
-    for event in events:
-        if knows(event.witnesses, subject.readers):
-            turns.setdefault(event.prompt_index, []).append(event)
-    told = [list(_told_turn(subject, turns[number])) for number in sorted(turns)[-_BEATS:]]
-    lines = [line for turn in told for line in turn]
-    return [Piece("\n".join(lines))] if lines else []
-
-
-def _told_turn(subject: Subject, events: Sequence[Event]) -> Iterator[str]:
-    chapter = subject.chapter
-    actor = next((one.agent_slot for one in events if one.role == Event.Role.AGENT), None)
-    for event in events:
-        if event.role == Event.Role.USER and event.text.strip():
-            name = "" if actor is None else chapter.character(actor).name
-            yield told_of(_first_sentences(event.text.strip()), name)
+    known = [one for one in events if knows(one.witnesses, subject.readers)]
+    beats = [one for one in known if one.role == Event.Role.USER and one.text.strip()]
+    if not beats:
+        return []
+    turn = [one for one in known if one.prompt_index == beats[-1].prompt_index]
+    actor = next((one.agent_slot for one in turn if one.role == Event.Role.AGENT), None)
+    name = "" if actor is None else chapter.character(actor).name
+    told = split_sentences(told_of(_first_sentences(beats[-1].text), name))
+    if actor != subject.slot:
+        # The model would take somebody else's "you" for its own.
+        told = [one for one in told if not _YOU.search(_QUOTED.sub("", one))]
+    return [Piece(" ".join(told))] if told else []
 
 
 def told_of(beat: str, name: str) -> str:
     """Return the beat with the name of the character in place of an English "you" that means it,
-    which is each one outside of quotation marks."""
+    which is each one outside of quotation marks. A "you" stays where the verb behind it would have
+    another form after the name."""
     parts = re.split('("[^"]*"|\u201c[^\u201d]*\u201d)', beat) if name else [beat]
+    escaped = name.replace("\\", r"\\")
     for at in range(0, len(parts) if name else 0, 2):
         for pattern, told in _IS_MEANT:
-            parts[at] = re.sub(pattern, told.format(name), parts[at], flags=re.IGNORECASE)
+            parts[at] = re.sub(pattern, told.format(escaped), parts[at], flags=re.IGNORECASE)
     return "".join(parts)
 
 
@@ -159,42 +187,37 @@ def _first_sentences(text: str, most: int = _MOST_OF_A_LINE) -> str:
 
 
 def _closing(subject: Subject, tier: Tier) -> list[Piece]:
-    language = language_of(subject.chapter)
-    name = language_named(language).name if language not in ("", "en") else ""
-    return [_question(speaker(subject), _SENTENCES[subject.chapter.reply_length], name)]
+    return [_question(speaker(subject), _SENTENCES[subject.chapter.reply_length])]
 
 
-def language_of(chapter: Session) -> str:
+def is_english(chapter: Session) -> bool:
+    """Return whether the chapter is told in English. In other languages the model goes on in
+    English, as the examples do."""
     tab1 = chapter.tab1
-    return chapter.told_language or find_language([tab1.world_text, tab1.chapter_text])
+    language = chapter.told_language or find_language([tab1.world_text, tab1.chapter_text])
+    return language.partition("-")[0] == "en"
 
 
 def grammar(attempt: Attempt) -> str:
-    """Return the grammar of a reply: words spoken aloud around one deed, which begins with "I" in
-    an English story."""
+    """Return the grammar of a reply: words spoken aloud around deeds that begin with "I"."""
     chapter = attempt.session
     letters = letters_of([attempt.words, chapter.tab1.world_text, chapter.tab1.chapter_text])
     if letters is None:
         return ""
-    is_english = language_of(chapter).partition("-")[0] == "en"
-    deed = '" I " act' if is_english else f'"{letters.gap}" sent'
     told = {
-        ReplyLength.SHORT: f"q {deed}",
-        ReplyLength.LONG: f'q {deed} "{letters.gap}" q {deed} "{letters.gap}" q',
-    }.get(ReplyLength(chapter.reply_length), f'q {deed} "{letters.gap}" q')
-    return "\n".join([f"root ::= {told}", *_rules(letters)])
-
-
-def _rules(letters: Letters) -> list[str]:
-    longest = 110 if letters.has_blanks else 40
-    least = 6 if letters.has_blanks else 2
-    opens, closes = (mark.replace('"', '\\"') for mark in (letters.opens, letters.closes))
-    return [
-        f'q ::= "{opens}" sent ("{letters.gap}" sent)? "{closes}"',
-        f"sent ::= [{letters.capital}] c{{{least},{longest}}} [{letters.ends}]",
-        f'act ::= [{letters.small}] c{{10,120}} [{letters.small}] "."',
-        f"c ::= [{letters.within}]",
-    ]
+        ReplyLength.SHORT: 'q " I " act',
+        ReplyLength.NORMAL: 'q " I " act " " q',
+        ReplyLength.LONG: 'q " I " act " " q " I " act " " q',
+    }
+    return "\n".join(
+        [
+            f"root ::= {told[ReplyLength(chapter.reply_length)]}",
+            r'q ::= "\"" sent (" " sent)? "\""',
+            f"sent ::= [{letters.capital}] c{{6,110}} [{letters.ends}]",
+            f'act ::= [{letters.small}] c{{10,120}} [{letters.small}] "."',
+            f"c ::= [{letters.within}]",
+        ]
+    )
 
 
 def faults(attempt: Attempt, text: str) -> list[str]:
@@ -203,10 +226,21 @@ def faults(attempt: Attempt, text: str) -> list[str]:
     last = (attempt.turn.number if attempt.turn else attempt.session.prompt_index + 1) - 1
     events = chosen_events(attempt.session, from_prompt=max(1, last - _COMPARED), to_prompt=last)
     earlier = events.filter(role=Event.Role.AGENT).values_list("text", flat=True)
-    found = ["says again what was said"] if any(says_again(text, one) for one in earlier) else []
-    if any(says_again(text, answer) for _, answer in _EXAMPLES):
-        found.append("has words of another story")
-    return found
+    aloud, beat = _QUOTED.findall(text), attempt.words
+    name = "" if attempt.actor is None else attempt.session.character(attempt.actor).name
+    found = {
+        "says again what was said": any(says_again(text, one) for one in earlier),
+        "has words of another story": any(says_again(text, answer) for _, answer in _EXAMPLES),
+        "tells the prompt again": says_again(text, beat),
+        "says the same twice": any(
+            says_again(one, " ".join(aloud[:at]), 3) for at, one in enumerate(aloud)
+        ),
+        "speaks as a service": any(map(_SERVICE.search, aloud)),
+        "names its own speaker": bool(name) and is_named_in(text, _called(name)),
+        "takes up nothing of the prompt": len(terms_of(beat)) >= _MANY_TERMS
+        and not shared_terms(text, beat),
+    }
+    return [fault for fault, is_found in found.items() if is_found]
 
 
 def beat_of(attempt: Attempt) -> Piece:
@@ -222,17 +256,19 @@ SMALL_FORM = SmallForm(
         plain("PREMISE", _premise),
         plain("AGENT_IDENTITY", _identity),
         plain("STRUCTURED_MEMORY", _known),
-        plain("LAST_BEATS", _last_beats),
+        plain("LAST_BEATS", _last_beat),
         plain("USER_PROMPT", own_pieces("NOW")),
         plain("YOUR_REPLY", _closing),
     ),
     output_tokens=80,
     grammar=grammar,
     faults=faults,
-    most_tries=3,
+    most_tries=4,
+    temperature=0.6,
+    suits=is_english,
     hears=(
-        "The small model hears little: who the character is, how the chapter begins, the two "
-        "prompts before yours, and the newest fact and open question of memory. It hears no "
-        "earlier reply."
+        "The small model hears little: who the character is, how the chapter begins, your "
+        "prompt, the one before if yours is short, and the newest fact and open question of "
+        "memory. It hears no earlier reply."
     ),
 )

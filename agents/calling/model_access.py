@@ -37,6 +37,7 @@ from agents.models import EmbeddedServer
 from agents.modes.registry import all_agents
 from agents.prompting.agent import Agent
 from agents.prompting.layers import Tier
+from sessions.models import Session
 
 # The sources of a number about an unknown model, in the words that pages use.
 _SETTING, _SERVER, _LIST, _DEFAULT = (
@@ -196,17 +197,18 @@ def is_small_model(agent: Agent) -> bool:
     return _facts_for(choice_of(agent)).tier == "minimal"
 
 
-def as_asked(agent: Agent) -> Agent:
+def as_asked(agent: Agent, chapter: Session) -> Agent:
     """Return the agent in the form in which its model is asked: in its small form if the model is
-    the embedded one. The function makes no query."""
+    the embedded one, and the form is for such a chapter."""
     is_embedded = (_substitute or choice_of(agent).server).name == EMBEDDED
-    return agent.in_small_form() if is_embedded else agent
+    suits = is_embedded and agent.small is not None and agent.small.suits(chapter)
+    return agent.in_small_form() if suits else agent
 
 
-def heard_by_small_model(agents: Iterable[Agent]) -> str:
+def heard_by_small_model(agents: Iterable[Agent], chapter: Session) -> str:
     """Return how much the embedded model is told as the first of these agents that it has, in a
     sentence for pages, or "" if none is asked in a small form."""
-    asked = map(as_asked, agents)
+    asked = (as_asked(one, chapter) for one in agents)
     return next((one.small.hears for one in asked if one.small and one.has_small_form), "")
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Source, Subject
 from agents.prompting.sent_layers import Role
-from sessions.models import Attempt
+from sessions.models import Attempt, Session
 
 # How the model writes, by llama.cpp's names. The penalty for repeated words is off, because it
 # would forbid a grammar's own quotation marks.
@@ -26,6 +26,10 @@ SAMPLING: Mapping[str, float] = MappingProxyType(
         "dry_allowed_length": 4,
     }
 )
+
+
+def for_each_chapter(_chapter: Session) -> bool:
+    return True
 
 
 def no_grammar(_attempt: Attempt) -> str:
@@ -45,7 +49,8 @@ class SmallForm:
     what is wrong with an answer, in words that follow "The first answer". A model is asked anew,
     one try after the other, until an answer has no fault, and at most `most_tries` times; the
     answer with the fewest faults is taken. `hears` is one sentence by which the page of play says
-    how much the model is told.
+    how much the model is told. Chapters that the form does not suit, such as those in another
+    language, get the usual request.
     """
 
     layers: tuple[LayerDeclaration, ...]
@@ -55,6 +60,7 @@ class SmallForm:
     most_tries: int = 2
     temperature: float = TEMPERATURE
     hears: str = ""
+    suits: Callable[[Session], bool] = for_each_chapter
 
 
 def plain(name: str, source: Source, role: Role = "user") -> LayerDeclaration:

@@ -17,7 +17,7 @@ from sessions.models import Attempt, Session
 
 def writer_of(attempt: Attempt) -> Agent:
     """Return the attempt's agent in the form in which its model is asked now."""
-    return as_asked(agent_of(attempt))
+    return as_asked(agent_of(attempt), attempt.session)
 
 
 def grammar_of(attempt: Attempt) -> str:

@@ -139,7 +139,7 @@ class ShownReply:
 
 
 def reader_of(attempt: Attempt) -> ReplyReader:
-    agent = as_asked(agent_of(attempt))
+    agent = as_asked(agent_of(attempt), attempt.session)
     if attempt.actor is None:
         return ReplyReader(agent, None)
     everybody = everybody_at(attempt.session, attempt=attempt)

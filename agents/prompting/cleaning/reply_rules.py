@@ -82,9 +82,10 @@ def shared_terms(reply: str, prompt: str) -> int:
     return len(set(terms_of(reply)) & set(terms_of(prompt)))
 
 
-def says_again(reply: str, earlier: str) -> bool:
-    """Return whether the reply has a run of words of the earlier one that no chance explains."""
-    return bool(_runs_of(reply, LONG_RUN_WORDS) & _runs_of(earlier, LONG_RUN_WORDS))
+def says_again(reply: str, earlier: str, words: int = LONG_RUN_WORDS) -> bool:
+    """Return whether the reply has a run of so many words of the earlier one. The usual number is
+    one that no chance explains."""
+    return bool(_runs_of(reply, words) & _runs_of(earlier, words))
 
 
 def has_speech(reply: str) -> bool:

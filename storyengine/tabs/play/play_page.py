@@ -354,7 +354,7 @@ def play_context(page: PlayPage) -> dict[str, Any]:
         "submission_key": str(uuid.uuid4()),
         "warms": page.shape == "playing" and uses_embedded(agents_in(page.chapter)),
         "notice": read_model_notice(),
-        "heard": heard_by_small_model(agents_in(page.chapter)),
+        "heard": heard_by_small_model(agents_in(page.chapter), page.chapter),
         "host": host,
         "is_allowed": is_allowed(host),
     }
