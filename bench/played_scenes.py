@@ -23,7 +23,13 @@ from agents.flows.replies.starting import store_prompt, write_to_end
 from agents.flows.replies.warmup import settle_warmup, warm_reply
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.embedded_provider import EmbeddedProvider
-from agents.prompting.cleaning.reply_rules import Asked, broken_rules, has_speech, shared_terms
+from agents.prompting.cleaning.reply_rules import (
+    Asked,
+    broken_rules,
+    has_speech,
+    says_again,
+    shared_terms,
+)
 from agents.running.database import in_database
 from sessions.chapter import starters
 from sessions.models import Attempt, Event, Session
@@ -66,29 +72,34 @@ def _read_starter(file_name: str) -> starters.Starter:
 
 
 async def play_scene(
-    scene: Scene, prompts: int, sampling: Mapping[str, Any]
+    scene: Scene, prompts: int, sampling: Mapping[str, Any], seeds: int = 1
 ) -> AsyncIterator[dict[str, Any]]:
     """Play the first `prompts` prompts of the scene, and yield a result for each of them.
 
-    `sampling` has fields of llama.cpp's API that replace those of the program. Before a prompt is
-    sent, the model has read everything before it, as after a Game Master's pause.
+    With several seeds the scene is played in as many chapters, each prompt in all of them before
+    the next one. `sampling` has fields of llama.cpp's API that replace those of the program. Before
+    a prompt is sent, the model has read everything before it, as after a Game Master's pause.
     """
-    chapter = await in_database(_begin, scene.starter)
+    chapters = [await in_database(_begin, scene.starter) for _ in range(seeds)]
     for number, one in enumerate(scene.prompts[:prompts], 1):
-        slot = scene.starter.slot_of(one.to)
-        await warm_reply(chapter.pk, slot)
-        await settle_warmup(chapter.pk, slot)
-        key = f"{scene.starter.name}-{number}"
-        store = partial(store_prompt, chapter.pk, actor=slot, words=one.prompt, submission_key=key)
-        with _sampled(key, sampling):
-            await write_to_end(store)
-        yield {
-            "scene": scene.starter.title,
-            "number": number,
-            "to": one.to,
-            "prompt": one.prompt,
-            **await in_database(_result, chapter, key, one),
-        }
+        for seed, chapter in enumerate(chapters, 1):
+            slot = scene.starter.slot_of(one.to)
+            await warm_reply(chapter.pk, slot)
+            await settle_warmup(chapter.pk, slot)
+            key = f"{scene.starter.name}-{number}" + (f"-{seed}" if seed > 1 else "")
+            store = partial(
+                store_prompt, chapter.pk, actor=slot, words=one.prompt, submission_key=key
+            )
+            with _sampled(key, sampling):
+                await write_to_end(store)
+            yield {
+                "scene": scene.starter.title,
+                "number": number,
+                "seed": seed,
+                "to": one.to,
+                "prompt": one.prompt,
+                **await in_database(_result, chapter, key, one),
+            }
 
 
 def _begin(starter: starters.Starter) -> Session:
@@ -117,10 +128,13 @@ def _result(chapter: Session, key: str, asked: ScenePrompt) -> dict[str, Any]:
     events = attempt.events.filter(role=Event.Role.AGENT)
     reply = "\n\n".join(events.values_list("text", flat=True))
     names = tuple(one.name for one in chapter.characters)
+    told = Event.objects.filter(session=chapter, role=Event.Role.AGENT)
+    earlier = told.exclude(attempt=attempt).values_list("text", flat=True)
     return {
         "reply": reply,
         "broken": broken_rules(reply, Asked(asked.prompt, names)) if reply else [FAILED],
         "has_speech": has_speech(reply),
+        "says_again": any(says_again(reply, one) for one in earlier),
         "names_a_thing": shared_terms(reply, " ".join(asked.things)) > 0,
         "calls": len(calls),
         "first_word_ms": calls[0].first_token_ms if calls else None,

@@ -1,9 +1,9 @@
 """Plays scenes on the embedded model, as a program of its own, because it needs Django's settings.
 
 The argument of python -m bench.reply_jobs is a JSON object with `scenes` (names of files),
-`prompts` (how many of each scene), `is_tuning` and `sampling`. Without names, all scenes are
-played. With `is_tuning`, those that are kept back are not. The program prints one JSON object for
-each reply. While the model starts, it prints the model's messages for people.
+`prompts` (how many of each scene), `seeds` (how often), `is_tuning` and `sampling`. Without names,
+all scenes are played. With `is_tuning`, those that are kept back are not. The program prints one
+JSON object for each reply. While the model starts, it prints the model's messages for people.
 """
 
 import asyncio
@@ -31,7 +31,8 @@ async def _play(options: dict[str, Any]) -> None:
         is_wanted = not options["scenes"] or scene.starter.name in options["scenes"]
         if not is_wanted or (options["is_tuning"] and scene.is_kept_back):
             continue
-        async for result in play_scene(scene, options["prompts"], options["sampling"]):
+        asked = options["prompts"], options["sampling"], options["seeds"]
+        async for result in play_scene(scene, *asked):
             print(json.dumps(result), flush=True)
 
 
