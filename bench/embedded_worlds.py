@@ -59,8 +59,10 @@ def play(options: argparse.Namespace, processes: Processes, results: Results) ->
 
 def figures_of(results: Results) -> list[Figure]:
     names = dict.fromkeys(one["scenario"] for one in results)
+    pressed = sum(one["is_pressed"] for one in results)
     return [
         *(_right(name, [one for one in results if one["scenario"] == name]) for name in names),
+        Figure("moves by the button below a turn whose words made none", pressed, str(pressed)),
         _none("turns without a text", [one for one in results if not one["narration"].strip()]),
         _none("texts with a tool", [one for one in results if _OF_A_TOOL.search(one["narration"])]),
         _none("texts with a sentence told before", _repeated(results)),
@@ -113,7 +115,7 @@ def _given_away(results: Results) -> Results:
     found = []
     for one in results:
         before = asked.setdefault(one["scenario"], [])
-        earlier, now = set(terms_of(" ".join(before))), set(terms_of(one["words"]))
+        earlier, now = set(terms_of(" ".join(before))), set(terms_of(one["given"]))
         told = set(terms_of(one["narration"]))
         for fact in map(set, map(terms_of, one["kept"])):
             if not fact & earlier and 2 * len(fact & told - now) >= len(fact - now):
@@ -132,7 +134,9 @@ def readable(results: Sequence[dict[str, Any]], figures: Sequence[Figure]) -> st
             "",
             f"## {one['scenario']}, turn {one['number']}",
             "",
-            f"*Here: {', '.join(one['here']) or 'nobody'}{'. WRONG: ' + wrong if wrong else ''}*",
+            f"*At {one['place']}. Here: {', '.join(one['here']) or 'nobody'}"
+            f"{'. By the button' if one['is_pressed'] else ''}"
+            f"{'. WRONG: ' + wrong if wrong else ''}*",
             "",
             f"**{one['words']}**",
             "",

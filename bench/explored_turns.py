@@ -88,12 +88,24 @@ async def explore(
         began = time.perf_counter()
         with _seeded(seed + crc32(key.encode()) % 1_000_000):
             await write_to_end(partial(store, given={"to": turn.click} if turn.click else None))
+        seconds = time.perf_counter() - began
+        result = await in_database(_result, chapter, key, turn, before)
+        result["is_pressed"] = await in_database(_is_offered, chapter, turn)
+        if result["is_pressed"]:
+            # A user presses the "Go to …?" below the turn.
+            press = partial(
+                store_prompt, chapter.pk, actor=None, words="", given={"to": turn.place}
+            )
+            with _seeded(seed):
+                await write_to_end(partial(press, submission_key=f"{key}-go"))
+            moved = await in_database(_result, chapter, f"{key}-go", turn, before)
+            result |= moved | {"narration": f"{result['narration']}\n\n{moved['narration']}"}
         yield {
             "scenario": scenario.name,
             "number": number,
             "words": turn.words or f"(to {turn.click})",
-            "seconds": time.perf_counter() - began,
-            **await in_database(_result, chapter, key, turn, before),
+            "seconds": seconds,
+            **result,
         }
 
 
@@ -141,14 +153,26 @@ def _result(chapter: "Session", key: str, turn: ExploredTurn, before: "World") -
     attempt = Attempt.objects.get(session_id=chapter.pk, submission_key=key)
     told = attempt.events.filter(role=Event.Role.AGENT).values_list("text", flat=True)
     world = _world(chapter)
+    place, here = world.player_location, [one.name for one in world.present()]
     return {
         "status": attempt.status,
         "narration": "\n\n".join(told),
         "wrong": what_is_wrong(world, turn, before.tick),
-        "here": [one.name for one in world.present()],
+        "here": here,
         "kept": [fact.content for one in world.people.values() for fact in one.kept],
+        "place": place,
+        "given": " ".join((turn.words, world.places[place].description, *here)),
         "model_calls": attempt.llm_artifacts.count(),
     }
+
+
+def _is_offered(chapter: "Session", turn: ExploredTurn) -> bool:
+    """Return whether the page offers the place to which the words were meant to lead."""
+    from explorer.without_tools import offered_places
+    from sessions.chapter.access import get_chapter
+
+    chapter, world = get_chapter(chapter.pk), _world(chapter)
+    return world.player_location != turn.place in offered_places(chapter, world)
 
 
 def what_is_wrong(world: "World", turn: ExploredTurn, tick_before: int) -> list[str]:

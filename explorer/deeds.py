@@ -39,7 +39,7 @@ _OF_OTHERS = re.compile(
 _PEOPLE = r"(?:#\d+~)+"
 _LEAD = r"(?:(?:so|then|now|next|well|ok|okay|and|finally|at last|after that|at once|\w+ly)[,\s]+)*"
 _SUBJECT = re.compile(
-    rf"{_LEAD}(?:(?P<along>{_PEOPLE}) and )?(?P<who>i|we)(?: and (?P<too>{_PEOPLE}))? "
+    rf"{_LEAD}(?:(?P<along>{_PEOPLE}) and )?(?P<who>i|we|let's|let us)(?: and (?P<too>{_PEOPLE}))? "
     r"(?:(?:\w+ly|then|just|now|all|both|also|simply) )*"
 )
 _NEXT = re.compile(
@@ -47,30 +47,32 @@ _NEXT = re.compile(
 )
 _GO = (
     r"(?:go|walk|run|head|return|hurry|travel|climb|ride|stroll|march|rush|race|sneak|creep|wander"
-    r"|come|step|slip|move|row|sail|drive|swim|cross|set (?:off|out)|make (?:my|our) way"
-    r"|climb the (?:stairs|steps|ladder)|carry (?:the|an?|my) \w+)"
+    r"|come|step|slip|move|row|sail|drive|swim|cross|duck|dash|stride|trudge|push on|off"
+    r"|set (?:off|out)|make (?:my|our) way|make(?= for )|climb the (?:stairs|steps|ladder)"
+    r"|(?:follow|take) (?:the|an?) (?:path|road|track|trail|way|lane|stairs?|steps|stairway|river"
+    r"|stream|shore|bank|corridor|passage|tunnel|bridge|ladder)|carry (?:the|an?|my) \w+)"
 )
 _HOW = (
-    r"(?: (?:back|down|up|over|out|across|off|straight|along|away|on|around|inside|outside|upstairs"
-    r"|downstairs|together|alone|again|home|at once|\w+ly))*"
+    r"(?: (?:back|down|up|in|over|out|across|off|straight|along|away|on|around|inside|outside"
+    r"|upstairs|downstairs|together|alone|again|home|at once|\w+ly))*"
 )
 _FROM = (
     rf"(?:{_HOW}(?: with {_PEOPLE}| (?:from|out of) @\d+~"
     r"| (?:up|down|along|across|over|through|past|by) (?:the|an?) \w+)?){,2}"
 )
-_TO = rf"{_FROM}{_HOW} (?:to|into|for|inside) @(?P<to>\d+)~"
+_TO = rf"{_FROM}{_HOW} (?:to|into|onto|for|inside|out (?:on|in)) @(?P<to>\d+)~"
 _AFTER = (
-    r"(?:\W*$| (?:with|to|by|through|via|again|now|alone|together|at once|as|while|so"
-    r"|because|before|along|where|in silence|in the (?:rain|dark|snow|fog)|for|without|towards?"
-    r"|\w+ly)\b.*)"
+    r"(?:\W*$| (?:with(?! my (?:eyes?|finger|gaze))|to|by|through|via|again|now|alone|together"
+    r"|at once|as|while|so|because|before|along|where|in silence|in the (?:rain|dark|snow|fog)"
+    r"|for|without|towards?|\w+ly)\b.*)"
 )
 _MOVES = tuple(
     re.compile(form + _AFTER)
     for form in (
-        rf"(?:{_GO}|leave(?: here)?){_TO}",
+        rf"(?:{_GO}|leave(?: here| @\d+~)?){_TO}",
         rf"(?:take|bring|lead) {_PEOPLE}(?: along| with me| by the hand)*{_HOW} to "
         r"@(?P<to>\d+)~",
-        r"(?:enter|visit) @(?P<to>\d+)~",
+        r"(?:enter|visit|climb) @(?P<to>\d+)~",
     )
 )
 _BACK = re.compile(
@@ -210,7 +212,7 @@ def _deeds(words: str, world: World) -> Iterator[Deed]:
         if subject is None or "?" in sentence:
             continue
         along = _names(f"{subject['along']}{subject['too']}", people)
-        if subject["who"] == "we":
+        if subject["who"] != "i":
             along = along or _companions(world)
         for clause in _NEXT.split(sentence[subject.end() :]):
             found = _deeds_of(clause, places, people, along)

@@ -1,129 +1,99 @@
 """The grammar that holds a short narration to the turn, and which texts are good.
 
-In English the grammar also says with which words sentences begin, what people do beside their
-speech, and how an answer begins that somebody keeps or does not know, because so small a model
-would have people die, strangers come in and secrets come out. In other languages only the shape is
-held.
+So small a model has people die, strangers come in, secrets come out and things be otherwise than
+they are. So in English it only chooses: the grammar has nothing but sentences that are true
+whatever the world is (explorer/prompts/short_lines.toml), with the things and wishes of the world,
+and the world's own sentences. In other languages only the shape is held.
 """
 
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import groupby
+from pathlib import Path
 
 from agents.prompting.letters import letters_of
+from sessions.language.sentences import split_sentences
 from sessions.language.stop_words import ENGLISH, STOP_WORDS
-from sessions.language.words import words_of
+from sessions.language.words import terms_of, words_of
+from world.names import parts_of
 
-# How the speaker takes the words: tells a fact, keeps one, has told it already, says what he or she
-# wants, does not know, replies to words that ask nothing, is met, or only remarks on the turn.
-Answer = Literal["tells", "keeps", "wants", "knows not", "has told", "replies", "meets", "remarks"]
+LINES = tomllib.loads(
+    (Path(__file__).parent / "prompts" / "short_lines.toml").read_text(encoding="utf-8")
+)
+_POSSESSIVES = {"he": "his", "she": "her", "they": "their"}
+_ENDS = (
+    r"(?=[.,;:!?]|$| (?:that|who|which|where|on|in|with|under|over|and|to|from|by|at|is|are"
+    r"|stands?|hangs?|goes|beside|behind|before|above|without|through|until|will|has|half)\b)"
+)
+_NO_THINGS = frozenset(LINES["unseen"]["words"].split()) | STOP_WORDS[ENGLISH]
+_THING = re.compile(
+    rf"\b(?:[Aa]n?|[Oo]ne|[Tt]he|[Ii]ts) ((?:[a-z-]+ ){{0,2}}?)([a-z]{{3,}}){_ENDS}"
+)
+_SIGHT = re.compile(
+    r"(?:an?|one|two|three|four|five|six|seven|ten|twelve|twenty|forty) (?!of\b)"
+    r"((?:[\w'-]+ ){0,3}?[\w'-]+)"
+    r"(?: (?:of|with|in|over|under|to|on|from|for|behind|above|at|by|without|full|that|who)\b.*)?",
+    re.IGNORECASE,
+)
+_SPOKEN = re.compile('"[^"]*"?|\u201c[^\u201d]*\u201d?|\u201e[^\u201c\u201d]*[\u201c\u201d]?')
+_AS_I = (
+    (r"\b(?:his|their)\b|\bher\b(?= \w)(?! (?:here|to|from|by|and|in|at|for)\b)", "my"),
+    (r"\b(?:him|her|them)self\b", "myself"),
+    (r"\b(?:he|she) is\b", "I am"),
+    (r"\b(?:he|she) has\b", "I have"),
+    (r"\b(?:he|she)\b", "I"),
+    (r"\b(?:him|her)\b", "me"),
+)
+# The most words of a text that may stand as they are in an earlier text.
+_SAME_WORDS = 4
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the grammar of a turn is made of. `speaker` is the name of whoever speaks, with
-    `pronouns`, or "" if nobody is there.
+    """What the grammar of a turn is made of. `speaker` is the name of whoever speaks, with a
+    `pronoun`, or "" if nobody is there.
 
-    `begins` says that a sentence about the place comes first, and `first_sight` is this sentence if
-    nobody has told the place yet. `things` are words for what is there. `names` may stand in
-    speech, and `narrated` outside of it. `told_lately` are the latest texts. `fact` is what the
-    speaker tells, in the words in which the world has it: so small a model turns a fact around.
+    `answer` is how the speaker takes the words: the name of the lines that are said, or "tells" for
+    a `fact`. `begins` says that a sentence about the place or the deed comes first; `first_sight`
+    is this sentence if nobody has told the place yet. `words` are the player's. `told` are the
+    texts so far.
     """
 
     speaker: str
-    pronouns: str
-    answer: Answer
+    pronoun: str
+    answer: str
     begins: bool
-    things: Sequence[str]
-    names: Sequence[str]
-    narrated: Sequence[str]
-    told_lately: str
+    words: str
+    told: str
+    place: str = ""
+    description: str = ""
+    has_arrived: bool = False
     first_sight: str = ""
     fact: str = ""
+    goals: str = ""
+    time: str = ""
 
     @property
     def tells(self) -> str:
         """The sentence that tells the fact."""
-        subject = self.pronouns.split("/")[0].casefold()
-        who = subject if subject in _POSSESSIVES else self.speaker
-        return f"{who[:1].upper()}{who[1:]} {'tell' if who == 'they' else 'tells'} you: {self.fact}"
+        who = self.pronoun if self.pronoun in _POSSESSIVES else self.speaker
+        told = to_the_player(self.fact)
+        first, _, rest = told.partition(" ")
+        if who in ("he", "she") and first in self.speaker.split():
+            told = f"{who} {rest}"
+        return f"{who[:1].upper()}{who[1:]} {'tell' if who == 'they' else 'tells'} you: {told}"
 
 
-def _each(texts: str) -> list[str]:
-    return texts.split(" | ")
+def to_the_player(fact: str) -> str:
+    return re.sub(r"\b[Tt]he player('s)?", lambda one: "your" if one[1] else "you", fact)
 
 
-_AT = _each(
-    "looks at | glances at | nods towards | points to | frowns at | looks past | keeps an eye on"
-    " | turns away from | listens to | leans towards"
-)
-_ALONE = _each(
-    "smiles a little | shrugs | says nothing for a moment | thinks for a moment | sighs"
-    " | hesitates | takes a slow breath | waits a moment | looks up | blinks | looks down"
-    " | speaks quietly | does not look up | nods slowly"
-)
-_OF_ONES_OWN = _each(
-    "wipes {} hands | shakes {} head | rubs {} eyes | lowers {} voice | folds {} hands"
-    " | looks at {} own hands | tilts {} head | lifts {} chin | clears {} throat"
-)
-_POSSESSIVES = {"he": "his", "she": "her", "they": "their"}
-_OPENERS: dict[Answer, Sequence[str]] = {
-    "keeps": _each(
-        "Why do you ask | Not now | Ask me later | You ask a lot | Some things are | Leave that"
-        " | I would rather not | What is it to you | Not here | That is nothing"
-        " | I have nothing to say | Let us talk about | You had better not ask"
-    ),
-    "knows not": _each(
-        "I do not know | I cannot tell you | I wish I knew | Nobody told me | Who knows"
-        " | I have asked myself | That is hard to say | I could not say | How should I know"
-    ),
-    "wants": _each(
-        "I want to | I only want to | I have to | I am here to | I mean to | I would like to"
-        " | All I want is to | I hope to | I came to"
-    ),
-    "has told": _each(
-        "I have told you all | You have heard it from me | There is no more to say"
-        " | You know that already | I said so before"
-    ),
-    "meets": _each(
-        "Who are you | What do you want | You startled me | Stay where you are"
-        " | So you have found me | Come closer | Speak quietly"
-    ),
-    "replies": _each(
-        "If you say so | That may be | You are kind to | Thank you | You think so | Perhaps"
-        " | You see a lot | I have to | I only want to | It is good of you to | Believe me"
-    ),
-    "remarks": _each(
-        "What do you | You should | Do you | Be careful | Have you | Why do you | Take your time"
-        " | I only want to | I still have to | You may | Tell me | Are you | All I want is to"
-    ),
-}
-_SENSES = _each("You see the | You hear the | You feel the | You smell the | You notice the")
-# No sentence says how a thing is, because it would often say the opposite of what was given.
-_DOES = _each(
-    "feels | smells | sounds | stands | hangs | lies | creaks | drips | rests | trembles | shines"
-    " | sways | waits"
-)
-_DO = [one.removesuffix("s") for one in _DOES]
-# What a small model lets happen that nobody told it of, and people it brings in.
-_UNGIVEN = frozenset(
-    {
-        *("dead", "died", "die", "dies", "kill", "killed", "kills", "blood", "breaks", "broke"),
-        *("broken", "fell", "falls", "vanished", "disappeared", "gone", "runs", "running", "ghost"),
-        *("someone", "somebody", "everyone", "everybody", "man", "woman", "men", "women", "people"),
-        *("voice", "voices", "figure", "figures", "crowd", "children", "child", "stranger"),
-        *("body", "scream", "screams", "boat", "ship"),
-    }
-)
-_NOUN_ENDS = (
-    r"[.,;:!?]|$| (?:of|that|who|which|where|on|in|with|under|over|and|to|for|from|by|at|is|are"
-    r"|stands?|hangs?|goes|beside|behind|before|above|without|through|until|will|has|half)\b"
-)
-_LETTERS, _LARGE = "a-z\u00df-\u00f6\u00f8-\u024f", "A-Z\u00c0-\u00d6\u00d8-\u00de"
-_SPOKEN = re.compile('"[^"]*"?|\u201c[^\u201d]*\u201d?|\u201e[^\u201c\u201d]*[\u201c\u201d]?')
-# The most words of a text that may stand as they are in an example or an earlier text.
-_SAME_WORDS = 4
+def replaced(text: str, pairs: Iterable[tuple[str, str]]) -> str:
+    for was, now in pairs:
+        text = re.sub(was, now, text)
+    return text
 
 
 def outside_of_speech(text: str) -> str:
@@ -134,48 +104,148 @@ def speech_in(text: str) -> str:
     return " ".join(_SPOKEN.findall(text))
 
 
-def things_in(*texts: str) -> list[str]:
-    """Return the words of these texts that look like nouns, by what follows them."""
-    found = (
-        word
-        for text in texts
-        for word in re.findall(rf"\b([a-z]{{3,}})(?={_NOUN_ENDS})", text)
-        if word not in STOP_WORDS[ENGLISH] and not word.endswith(("ly", "ing"))
-    )
-    return list(dict.fromkeys(found))
+def wish_of(goals: str) -> str:
+    """Return the first of a person's goals as this person says it after "I want to", or ""."""
+    goal = re.split(r"(?:[.;]|, and to\b)", goals.strip())[0]
+    return replaced(goal[3:], _AS_I) if re.match(r"[Tt]o \w", goal) else ""
+
+
+def things_in(text: str) -> list[str]:
+    """Return the nouns of things that a text names."""
+    return [
+        noun
+        for before, noun in dict.fromkeys(_THING.findall(text))
+        if not {noun, *before.split()} & _NO_THINGS and not noun.endswith(("ly", "ing"))
+    ]
+
+
+def sights_in(description: str) -> list[str]:
+    """Return what the description lists: the parts of its lists that name something without a
+    verb."""
+    found = []
+    lists = (re.split(r"[;,]\s*", one.strip(" .!?")) for one in split_sentences(description))
+    # Two parts that are joined by "and" are clauses.
+    lists = (one for one in lists if len(one) > 1 + one[-1].startswith("and "))
+    for part in (part for parts in lists for part in parts):
+        match = _SIGHT.fullmatch(part.removeprefix("and ").strip())
+        # A single thing whose words end like a verb's may be a whole sentence.
+        is_seen = match and match[1].split()[-1] not in _NO_THINGS
+        if match and is_seen and not re.search(r"[^s]s$|\b(?:is|has|was)\b", match[1]):
+            found.append(match[0][:1].lower() + match[0][1:])
+    return found
 
 
 def grammar_in_english(shape: Shape) -> str:
     """Return the grammar (GBNF) of a text of two or three sentences."""
-    # A small model says the same of a thing whenever it begins with the thing.
-    new = [one for one in shape.things if f"The {one} " not in shape.told_lately]
-    many = [one for one in new if one.endswith("s") and not one.endswith("ss")]
-    one = [thing for thing in new if thing not in many]
-    seen = [f"({_any_of(_SENSES)})"]
-    seen += [f'"The " ({_any_of(one)}) " " ({_any_of(_DOES)})'] if one else []
-    seen += [f'"The " ({_any_of(many)}) " " ({_any_of(_DO)})'] if many else []
-    names = [_any_of(shape.names)] if shape.names else []
-    narrated = [_any_of(shape.narrated)] if shape.narrated else []
-    lines = [
-        f"root ::= {_root(shape)}",
-        f"thing ::= {_any_of(shape.things) or 'word'}",
-        f'seen ::= ({" | ".join(seen)}) (" " w){{1,12}} "."',
-        f"act ::= {_acts(shape)}",
-        f"word ::= [{_LETTERS}]+ (['-] [{_LETTERS}]+)?",
-        f"w ::= {' | '.join(['word', *narrated])}",
-        f"said ::= {_said(shape)}",
-        f"""m ::= (" " | ", ") ({" | ".join(["word", '"I"', '"I' + "'" + '" [a-z]+', *names])})""",
-    ]
-    return "\n".join(lines)
+    parts = (choice_of([one.split() for one in part]) for part in parts_in_english(shape))
+    return "root ::= " + ' " " '.join(f"({part})" for part in parts)
 
 
-def _root(shape: Shape) -> str:
-    first = _any_of([shape.first_sight]) if shape.first_sight else "seen"
+def parts_in_english(shape: Shape) -> list[list[str]]:
+    """Return what each part of the text may be: what comes of the player's deed or is seen, what
+    the speaker does, and what the speaker says."""
+    first = [shape.first_sight] if shape.first_sight else _first(shape)
     if not shape.speaker:
-        return first if shape.first_sight else 'seen " " seen'
-    says = _any_of([f" {shape.tells}"]) if shape.fact else '" \\"" said "\\""'
-    speaks = f'{_any_of([shape.speaker])} " " act {says}'
-    return f'{first} " " {speaks}' if shape.begins else speaks
+        return [first] if shape.first_sight else [first, _seen(shape, first) or _of("still", shape)]
+    said = [] if shape.fact else LINES["said"][shape.answer]
+    says = [f'"{one}"' for one in _filled(said, shape, _things_meant(shape))]
+    says = [shape.tells] if shape.fact else says
+    return [*([first] if shape.begins else []), _acts(shape), says]
+
+
+def _first(shape: Shape) -> list[str]:
+    """Return the sentences that may come first: what comes of the deed, or what is seen."""
+    if shape.answer == "meets":
+        return _of("finds", shape)
+    if shape.has_arrived:
+        return _of("arrives", shape)
+    if not shape.speaker and speech_in(shape.words):
+        return _of("unanswered", shape)
+    deed = outside_of_speech(shape.words)
+    kind = next((name for name, form in LINES["deeds"].items() if re.search(form, deed)), "deed")
+    seen, found = _seen(shape), _of(kind, shape)
+    if kind == "look":
+        again = _filled(LINES["told"]["again"], shape, sights=_about(_told_before(shape), deed))
+        return _about(seen, deed) or again or _of("thing", shape) or [*seen, *found]
+    return [*found, *seen] if kind == "wait" else found or _of("deed", shape)
+
+
+def _of(kind: str, shape: Shape) -> list[str]:
+    return _filled(LINES["told"][kind], shape, _things_meant(shape))
+
+
+def _things_meant(shape: Shape) -> list[str]:
+    return _about(things_in(shape.description), outside_of_speech(shape.words))
+
+
+def _told_before(shape: Shape) -> list[str]:
+    """Return the parts of the description as they stand in the middle of a sentence."""
+    whole = re.findall(
+        r"\b(?:A|An|The|One|Its|Half|Somebody|Nobody) [^.]+(?=\.)", shape.description
+    )
+    return [*sights_in(shape.description), *(one[:1].lower() + one[1:] for one in whole)]
+
+
+def _seen(shape: Shape, but: Sequence[str] = ()) -> list[str]:
+    """Return sentences that tell a part of the place as it was found, each part only once."""
+    whole = split_sentences(shape.description)
+    sights = [one for one in sights_in(shape.description) if f"{one}." not in shape.told]
+    seen = [line.format(sight=one) for one in sights for line in LINES["told"]["sights"]]
+    return [one for one in (*whole, *seen) if one not in shape.told and one not in but]
+
+
+def _about(sentences: Iterable[str], words: str) -> list[str]:
+    asked = set(terms_of(words)) - set(terms_of("look see"))
+    return [one for one in sentences if asked & set(terms_of(one))]
+
+
+def _acts(shape: Shape) -> list[str]:
+    lines = LINES["acts"]
+    acts = lines["alone"] + [
+        f"{act} the {one}" for act in lines["at"] for one in things_in(shape.description)
+    ]
+    if own := _POSSESSIVES.get(shape.pronoun):
+        acts += [one.format(own=own) for one in lines["own"]]
+    return _new([f"{shape.speaker} {act}." for act in acts], shape)
+
+
+def _filled(
+    lines: Sequence[str], shape: Shape, things: Sequence[str] = (), sights: Sequence[str] = ()
+) -> list[str]:
+    """Return the lines with all that can stand in their gaps, but none that was told already."""
+    about, wish = things_in(shape.words), wish_of(shape.goals)
+    place = re.sub(r"^The ", "the ", shape.place)
+    found = [
+        line.format(thing=thing, about=topic, sight=sight, place=place, wish=wish, time=shape.time)
+        for line in lines
+        if shape.time or "{time}" not in line
+        for thing in (things if "{thing}" in line else [""])
+        for sight in (sights if "{sight}" in line else [""])
+        for topic in (about if "{about}" in line else [""])
+    ]
+    return _new(found, shape)
+
+
+def _new(texts: Sequence[str], shape: Shape) -> list[str]:
+    """Return those of the texts that were not told yet, or all if none is left."""
+    return [one for one in texts if one not in shape.told] or list(texts)
+
+
+def choice_of(texts: Sequence[list[str]]) -> str:
+    """Return the choice between these texts, each a list of words, with what they begin with in
+    common told once: a grammar of long alternatives is slow to follow."""
+    ways = []
+    for word, rest in groupby(sorted(texts), key=lambda one: one[0]):
+        after = [one[1:] for one in rest]
+        longer = [one for one in after if one]
+        end = ")?" if len(longer) < len(after) else ")"
+        tail = f' (" " ({choice_of(longer)}){end}' if longer else ""
+        ways.append(f"{_literal(word)}{tail}")
+    return " | ".join(ways)
+
+
+def _literal(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def grammar_of_script(shape: Shape, given: str) -> str:
@@ -185,79 +255,25 @@ def grammar_of_script(shape: Shape, given: str) -> str:
     if letters is None:
         return ""
     gap = f'"{letters.gap}"'
-    opens, closes = _any_of([letters.opens]), _any_of([letters.closes])
-    speaks = [_any_of([shape.speaker]), "sentence", f"{opens} sentence {closes}"]
+    opens, closes = _literal(letters.opens), _literal(letters.closes)
+    speaks = [_literal(shape.speaker), "sentence", f"{opens} sentence {closes}"]
     told = [*(["sentence"] if shape.begins else []), *(speaks if shape.speaker else ["sentence"])]
-    return "\n".join(
-        (
-            f"root ::= {f' {gap} '.join(told)}",
-            f"sentence ::= [{letters.within}]{{4,110}} [{letters.ends}]",
-        )
-    )
+    sentence = f"sentence ::= [{letters.within}]{{4,110}} [{letters.ends}]"
+    return f"root ::= {f' {gap} '.join(told)}\n{sentence}"
 
 
-def _acts(shape: Shape) -> str:
-    """Return small acts, but none of those that were told lately."""
-
-    own = _POSSESSIVES.get(shape.pronouns.split("/")[0].casefold(), "")
-    alone = (*_ALONE, *(act.format(own) for act in _OF_ONES_OWN if own))
-    at = f'({_any_of(_new(_AT, shape))}) (" you" | " the " thing)'
-    return f'({at} | {_any_of(_new(alone, shape))}) "."'
-
-
-def _new(texts: Sequence[str], shape: Shape) -> Sequence[str]:
-    """Return those of the texts that were not told lately, or all if none is left."""
-    return [one for one in texts if one not in shape.told_lately] or texts
-
-
-def _said(shape: Shape) -> str:
-    if openers := _OPENERS.get(shape.answer):
-        return f"({_any_of(_new(openers, shape))}) m{{0,14}} [.?]"
-    return f"[{_LARGE}] [{_LETTERS}]* (['-] [{_LETTERS}]+)? m{{1,18}} [.!]"
-
-
-def _any_of(texts: Iterable[str]) -> str:
-    return " | ".join(
-        '"' + one.replace("\\", "\\\\").replace('"', '\\"') + '"' for one in dict.fromkeys(texts)
-    )
-
-
-def faults_in(
-    text: str,
-    *,
-    given: str,
-    words: str,
-    absent: Iterable[str],
-    pronouns: Iterable[str],
-    copied: Iterable[str],
-    earlier: Iterable[str],
-) -> list[str]:
-    """Return what is wrong with the text, in words that follow "The first answer". `given` is the
-    request; `absent` are the names of those who are not there, `pronouns` those of whoever is
-    there, and `copied` and `earlier` are what must not be told again."""
-    told, outside = words_of(text), outside_of_speech(text)
-    named = set(re.findall(r"\w+", outside))
-    found = [f"names {one}" for one in absent if _own_words(one) & named]
-    if new := sorted((_UNGIVEN & set(told)) - set(words_of(given))):
-        found.append(f"tells of {', '.join(new)}")
-    there = {part.casefold() for one in pronouns for part in one.split("/")}
-    found += [
-        f"says {one}"
-        for one in ("he", "she")
-        if there and one not in there and one in words_of(outside)
-    ]
+def faults_in(text: str, *, words: str, absent: Iterable[str], earlier: Iterable[str]) -> list[str]:
+    """Return what is wrong with a text that a grammar held only by its shape, in words that follow
+    "The first answer". `absent` are the names of those who are not there, and `earlier` is what
+    must not be told again."""
+    told, named = words_of(text), set(words_of(outside_of_speech(text)))
+    found = [f"names {one}" for one in absent if set(parts_of(one)) & named]
     runs = _runs(told)
     if runs & _runs(words_of(words)):
         found.append("repeats the player's words")
-    if any(runs & _runs(words_of(one)) for one in copied):
-        found.append("copies an example")
     if any(runs & _runs(words_of(one)) for one in earlier):
         found.append("repeats what was told before")
     return found
-
-
-def _own_words(name: str) -> set[str]:
-    return {one for one in name.split() if one[:1].isupper() and one != "The"}
 
 
 def _runs(words: Sequence[str]) -> set[tuple[str, ...]]:

@@ -15,17 +15,20 @@ from agents.prompting.layer_sources import prompt_file
 from agents.prompting.layers import Piece, Tier
 from agents.prompting.sandwich import LayerDeclaration, Subject
 from agents.prompting.small_forms import SmallForm, examples, plain
+from explorer.deeds import asked_along
 from explorer.descriptions import things_here, told_conditions, told_thing
 from explorer.setup import Exploration, exploration_of
 from explorer.short_grammar import (
-    Answer,
+    LINES,
     Shape,
     faults_in,
     grammar_in_english,
     grammar_of_script,
     outside_of_speech,
+    replaced,
     speech_in,
-    things_in,
+    to_the_player,
+    wish_of,
 )
 from explorer.state import in_short, world_for
 from explorer.stretch import told_stretch
@@ -41,18 +44,14 @@ from world.state import Known, Person, World
 OUTPUT_TOKENS, TEMPERATURE, MOST_TRIES = 110, 0.5, 3
 # How many turns back the program looks for sentences that are told again.
 _MOST_TURNS = 40
-# Of how many turns the acts and the beginnings of answers are not taken again.
-_MOST_LATELY = 6
 _MOST_CHARACTERS = 400
 _SPEAKS = re.compile(
     r"\b(?:ask|tell|say|answer|greet|thank|whisper|call|shout|beg|warn|promise|offer|talk|speak"
     r"|reply)\b",
     re.IGNORECASE,
 )
+_SILENT = re.compile(r"\b(?:\w+ (?:nothing|no)\b|(?:not|without|n't) \w+)", re.IGNORECASE)
 _ASKS = re.compile(r"\?|\bask\b", re.IGNORECASE)
-_OF_ONESELF = re.compile(r"\b(?:you|your|yourself)\b", re.IGNORECASE)
-_OF_THEMSELVES = re.compile(r"\b(?:he|she|they)\b", re.IGNORECASE)
-_NAMES = re.compile(r"(?<=[a-z,;] )[^\W\d_a-z][\w']+(?: [^\W\d_a-z][\w']+)*")
 _AS_YOU = (
     (r"\bI am\b|\bI'm\b", "you are"),
     (r"\bI was\b", "you were"),
@@ -74,10 +73,9 @@ _EXAMPLES = [
 
 @dataclass(frozen=True)
 class Telling:
-    """What the program has decided of a turn. `before` are the player's last words at this place,
-    because a small model copies what was told after them. `is_new_place` says that nothing was told
-    here yet. `earlier` is what was told in the turns before, and `asked_before` what the player
-    said in them to whoever is spoken to now."""
+    """What the program has decided of a turn. `is_new_place` says that nothing was told here yet.
+    `earlier` is what was told in the turns before, and `asked_before` what the player said in them
+    to whoever is spoken to now."""
 
     setup: Exploration
     world: World
@@ -86,7 +84,6 @@ class Telling:
     met: str = ""
     spoken_to: str = ""
     asked_before: Sequence[str] = ()
-    before: str = ""
     is_new_place: bool = False
     earlier: Sequence[str] = ()
 
@@ -100,41 +97,52 @@ class Telling:
         return self.world.people.get(name) or next(iter(here), None)
 
     @property
-    def answer(self) -> tuple[Answer, Sequence[Known]]:
+    def answer(self) -> tuple[str, Sequence[Known]]:
         """How the speaker takes the words, and the facts that he or she tells.
 
         What somebody keeps is told when the same is asked once more, when somebody here or the
         player has a thing that it is about, or when this person is hurt or otherwise not as usual.
         """
         one = self.speaker
-        if one is None or one.name != self.spoken_to:
-            return ("meets" if self.met else "remarks"), ()
+        if self.met or one is None or one.name != self.spoken_to:
+            player = self.world.player
+            came = one and player and one.arrived_at == player.arrived_at
+            unasked = "receives" if self.has_arrived and not came else "remarks"
+            return "meets" if self.met else unasked, ()
+        told = "\n".join(self.earlier)
         if about := facts_about(one, self.words):
             asked = {fact for words in self.asked_before for fact in facts_about(one, words)}
             found = " ".join(told_thing(thing) for thing in things_here(self.world))
             earned = asked | set(facts_about(one, found)) | set(about if one.conditions else ())
             known = [fact for fact in about if fact in earned or not fact.is_kept]
-            new = [fact for fact in known if fact.content not in "\n".join(self.earlier)]
+            # The first word may be told as "he" or "she".
+            tails = {fact: to_the_player(fact.content).partition(" ")[2] for fact in known}
+            new = [fact for fact in known if tails[fact] not in told]
             return ("tells", new[-1:]) if new else ("has told" if known else "keeps", ())
+        if one.name in asked_along(self.words, self.world):
+            return "along", ()
         if not _ASKS.search(self.words):
-            return "replies", ()
-        of_oneself = _OF_ONESELF.search(speech_in(self.words)) or _OF_THEMSELVES.search(
-            outside_of_speech(self.words)
-        )
-        return ("wants" if of_oneself and one.goals else "knows not"), ()
+            words, ways = self.words.casefold(), LINES["taken"].items()
+            return next((way for way, form in ways if re.search(form, words)), "replies"), ()
+        asks, said = LINES["asked"], speech_in(self.words)
+        outside = outside_of_speech(self.words)
+        if not (re.search(asks["you"], said) or re.search(asks["them"], outside)):
+            return "knows not", ()
+        wish = wish_of(one.goals) if re.search(asks["wants"], self.words) else ""
+        return ("keeps" if not wish else "has told" if wish in told else "wants"), ()
 
 
 def facts_about(one: Person, words: str) -> list[Known]:
     """Return the facts that this person knows and the words are about."""
     own = set(terms_of(one.name))
-    asked = set(terms_of(words)) - own
+    asked = set(terms_of(speech_in(words) or _SPEAKS.sub(" ", words))) - own
     return [fact for fact in one.knowledge if asked & (set(terms_of(fact.content)) - own)]
 
 
 def whom_the_words_speak_to(words: str, here: Sequence[Person], last: str) -> str:
     """Return the name of the one of these people to whom the words speak, or "". `last` is to whom
     the words before spoke."""
-    if not (speech_in(words) or _SPEAKS.search(words)):
+    if not (speech_in(words) or _SPEAKS.search(_SILENT.sub(" ", words))):
         return ""
     said = re.findall(r"[^\W\d_]+", words.casefold())
 
@@ -169,7 +177,7 @@ def telling_of(attempt: Attempt, world: World | None = None) -> Telling:
     known = {one.name for one in before.people.values() if one.is_discovered}
     met += [one.name for one in world.present() if one.name not in known]
     told = _told_before(attempt, last)
-    here = [number for number in told if moments[number].place == world.player_location]
+    places = {moments[number].place for number in told}
     return Telling(
         exploration_of(attempt.session),
         world,
@@ -178,8 +186,7 @@ def telling_of(attempt: Attempt, world: World | None = None) -> Telling:
         met=next(iter(met), ""),
         spoken_to=name,
         asked_before=[words[number] for number in words if name and spoken_to[number] == name],
-        before=words.get(here[-1], "") if here else "",
-        is_new_place=not here,
+        is_new_place=world.player_location not in places,
         earlier=list(told.values()),
     )
 
@@ -216,8 +223,6 @@ def told_place_and_people(telling: Telling) -> str:
         lines.append(f"Things here: {in_short('; '.join(things), _MOST_CHARACTERS)}.")
     if world.player and world.player.conditions:
         lines.append(f"You: {told_conditions(world.player.conditions)}.")
-    if telling.before:
-        lines.append(f"Before: {_as_you(telling.before)}")
     return "\n".join(lines)
 
 
@@ -242,7 +247,7 @@ def _uncapitalised(text: str) -> str:
 
 def told_words(telling: Telling) -> str:
     told = _as_you(telling.words)
-    if telling.has_arrived and _OF_ONESELF.match(told) is None:
+    if telling.has_arrived and not told.startswith("You"):
         told = f"You come to {telling.world.player_location}. {told}".strip()
     return f"Now: {told or 'You wait and watch.'}"
 
@@ -251,8 +256,7 @@ def _as_you(words: str) -> str:
     """Return the player's words with "you" for "I", outside of speech."""
     parts = re.split('("[^"]*"?|\u201c[^\u201d]*\u201d?)', words.strip())
     for at in range(0, len(parts), 2):
-        for was, now in _AS_YOU:
-            parts[at] = re.sub(was, now, parts[at])
+        parts[at] = replaced(parts[at], _AS_YOU)
     told = "".join(parts).strip()
     if told and speech_in(told) == told:
         told = f"You say: {told}"
@@ -276,73 +280,51 @@ def grammar(attempt: Attempt) -> str:
 
 def grammar_for(telling: Telling) -> str:
     """Return the grammar of this narration, or "" if the story has no script that is known."""
+    shape = shape_of(telling)
+    if language := _other_language(telling):
+        return grammar_of_script(shape, language)
+    return grammar_in_english(shape)
+
+
+def shape_of(telling: Telling) -> Shape:
     world, speaker = telling.world, telling.speaker
+    here = world.places.get(world.player_location)
+    description = in_short(here.description, _MOST_CHARACTERS) if here else ""
     answer, facts = telling.answer
-    shape = Shape(
+    return Shape(
         speaker.name if speaker else "",
-        speaker.pronouns if speaker else "",
+        speaker.pronouns.split("/")[0].casefold() if speaker else "",
         answer,
-        begins=speaker is None or speaker.name != telling.spoken_to,
-        things=_things(telling),
-        told_lately="\n".join(telling.earlier[-_MOST_LATELY:]),
-        first_sight=_first_sight(telling),
+        begins=speaker is None or answer == "meets" or speaker.name != telling.spoken_to,
+        words=telling.words,
+        told="\n".join(telling.earlier),
+        place=here.name if here else "",
+        description=description,
+        has_arrived=telling.has_arrived,
+        first_sight=description if telling.is_new_place else "",
         fact=in_short(facts[0].content, _MOST_CHARACTERS) if facts else "",
-        **dict(zip(("names", "narrated"), _names(telling), strict=True)),
+        goals=speaker.goals if speaker else "",
+        time=_uncapitalised(world.narrative_time),
     )
-    given = "\n".join((told_setting(telling), *(one.description for one in world.people.values())))
-    if language_of([given]) == ENGLISH:
-        return grammar_in_english(shape)
-    return grammar_of_script(shape, given)
 
 
-def _first_sight(telling: Telling) -> str:
-    """Return how the player finds a place that no text has told yet, in the scenario's words."""
-    here = telling.world.places.get(telling.world.player_location)
-    if here is None or not telling.is_new_place:
-        return ""
-    return in_short(here.description, _MOST_CHARACTERS)
-
-
-def _things(telling: Telling) -> list[str]:
-    here = telling.world.places.get(telling.world.player_location)
-    names = [one.name.casefold() for one in things_here(telling.world)]
-    return things_in(here.description if here else "", outside_of_speech(telling.words), *names)
-
-
-def _names(telling: Telling) -> tuple[list[str], list[str]]:
-    """Return the names of the request that may stand in speech, and those that may stand outside of
-    it: nobody calls those present, and nothing else is told of those who are not."""
-    world = telling.world
-    here = {part for one in world.present() for part in (one.name, *one.name.split())}
-    known = {
-        part
-        for one in world.people.values()
-        if one.is_discovered and not one.is_player
-        for part in (one.name, *one.name.split())
-        if not part[:1].islower()
-    }
-    inside = set(_NAMES.findall(f"{told_setting(telling)} {told_place_and_people(telling)}"))
-    large = (inside | known | set(world.places)) - {"The", "I", "Now", "Here"}
-    elsewhere = set(world.places) - {world.player_location}
-    return sorted(large - here), sorted(large - (known - here) - elsewhere)
+def _other_language(telling: Telling) -> str:
+    """Return text in the story's language if this is not English, else ""."""
+    people = telling.world.people.values()
+    given = "\n".join((told_setting(telling), *(one.description for one in people)))
+    return "" if language_of([given]) == ENGLISH else given
 
 
 def faults(attempt: Attempt, text: str) -> list[str]:
-    return faults_of(telling_of(attempt), text)
+    telling = telling_of(attempt)
+    # In English the grammar has no text with a fault.
+    return faults_of(telling, text) if _other_language(telling) else []
 
 
 def faults_of(telling: Telling, text: str) -> list[str]:
-    people = telling.world.people.values()
-    here = telling.world.present()
-    return faults_in(
-        text,
-        given="\n".join((told_setting(telling), told_place_and_people(telling), telling.words)),
-        words=telling.words,
-        absent=[one.name for one in people if not one.is_player and one not in here],
-        pronouns=[one.pronouns for one in here],
-        copied=[answer for _, answer in _EXAMPLES],
-        earlier=telling.earlier,
-    )
+    people, here = telling.world.people.values(), telling.world.present()
+    absent = [one.name for one in people if not one.is_player and one not in here]
+    return faults_in(text, words=telling.words, absent=absent, earlier=telling.earlier)
 
 
 SMALL_NARRATION = SmallForm(

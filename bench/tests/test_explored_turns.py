@@ -33,6 +33,7 @@ def test_the_turns_name_places_and_people_of_their_scenarios() -> None:
 def test_the_figures_find_a_sentence_a_tool_and_a_secret() -> None:
     fact = "The chain was cut half through before the flood."
     turn = {"scenario": "mill", "wrong": [], "kept": [fact], "seconds": 1.0, "model_calls": 1}
+    turn |= {"is_pressed": False}
     texts = [
         ("I ask Runa about the wheel.", "The wheel trembles under the chain."),
         ("I wait.", "The wheel trembles under the chain. advanceTime"),
@@ -40,7 +41,7 @@ def test_the_figures_find_a_sentence_a_tool_and_a_secret() -> None:
         ("I ask Runa about the chain.", '"The chain was cut half through before the flood."'),
     ]
     results = [
-        turn | {"number": number, "words": words, "narration": text}
+        turn | {"number": number, "words": words, "given": words, "narration": text}
         for number, (words, text) in enumerate(texts, 1)
     ]
     failed = {one.name: one.value for one in figures_of(results) if one.passed is False}
