@@ -7,6 +7,7 @@ earlier beats in place of the new one, and copy replies that it read, so it is t
 import re
 from collections.abc import Mapping
 
+from agents.prompting.cleaning.declining import is_refusal
 from agents.prompting.cleaning.reply_rules import says_again, shared_terms
 from agents.prompting.layer_sources import file_piece, own_pieces, prompt_file, speaker
 from agents.prompting.layers import Piece, Tier
@@ -41,7 +42,21 @@ _SENTENCES: Mapping[str, str] = {
 # A prompt with fewer terms, such as "She waits.", says little by itself.
 _MANY_TERMS = 4
 # Words before a name by which nobody is called alone.
-_TITLES = {"a", "an", "the", "mr", "mrs", "miss", "ms", "dr", "sir", "lady", "lord", "captain"}
+_TITLES = {
+    "a",
+    "an",
+    "the",
+    "agent",
+    "mr",
+    "mrs",
+    "miss",
+    "ms",
+    "dr",
+    "sir",
+    "lady",
+    "lord",
+    "captain",
+}
 _QUOTED = re.compile('"[^"]*"|\u201c[^\u201d]*\u201d|\u300c[^\u300d]*\u300d')
 _YOU = re.compile(r"\byou\b", re.IGNORECASE)
 # What assistants say, and what the model falls back on in a person's mouth.
@@ -236,6 +251,8 @@ def faults(attempt: Attempt, text: str) -> list[str]:
             says_again(one, " ".join(aloud[:at]), 3) for at, one in enumerate(aloud)
         ),
         "speaks as a service": any(map(_SERVICE.search, aloud)),
+        # Such a reply is worse than any other, so it has both faults.
+        "declines": any(is_refusal(one) for words in aloud for one in split_sentences(words)),
         "names its own speaker": bool(name) and is_named_in(text, _called(name)),
         "takes up nothing of the prompt": len(terms_of(beat)) >= _MANY_TERMS
         and not shared_terms(text, beat),

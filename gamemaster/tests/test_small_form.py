@@ -99,6 +99,15 @@ class TestTheRequest:
         play(chapter, "The tide table falls from its nail.")
         assert texts_of(chapter)[-1] == new
 
+    def test_a_refusal_is_taken_after_any_other_reply(
+        self, chapter: Session, provider: ScriptedProvider
+    ) -> None:
+        poor = '"It is late." I put on my coat and go down to the quay.'
+        declined = "\"Well, I'm sorry, but I can't help you with that.\" I look at the table."
+        provider.enqueue(poor, *[declined] * 3)
+        play(chapter, "The tide table falls from its nail.")
+        assert texts_of(chapter)[-1] == poor
+
 
 @pytest.mark.parametrize(
     ("beat", "told"),
