@@ -26,6 +26,11 @@ from sessions.tests.factories import add_prompts, make_active_chapter
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture(autouse=True)
+def _small_window(settings: Any) -> None:
+    settings.LLM, settings.MODEL = "openai", "llama-3.2-3b-instruct"
+
+
 @pytest.fixture
 def chapter() -> Session:
     chapter = make_active_chapter()

@@ -30,6 +30,8 @@ VARIABLES = {
     "process_map_medium": {"here": "Play, as Agent 1", "prompts": "9"},
     "gamemaster.protocol_character": {},
     "gamemaster.process_map_character": {},
+    "gamemaster.small_system": {},
+    "gamemaster.small_question": {"name": "Mara", "sentences": "three"},
     "gamemaster.your_reply": {"character_name": "Mara", "length": "Write two lines."},
     "gamemaster.your_reply_minimal": {"character_name": "Mara", "length": "Write two lines."},
     "reply_continue": {},

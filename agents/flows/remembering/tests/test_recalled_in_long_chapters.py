@@ -65,15 +65,16 @@ def chapter() -> Session:
     return chapter
 
 
-SMALL = {"medium": ("openai", 8_192, 16_000), "minimal": ("embedded", 6_000, 16_000)}
+UNKNOWN, SMALL_MODEL = "a-model-nobody-knows", "llama-3.2-3b-instruct"
+SMALL = {"medium": (UNKNOWN, 8_192, 16_000), "minimal": (SMALL_MODEL, 6_000, 16_000)}
 # In a large window, memory gives way only if it has more tokens than it may have.
-ALL = {**SMALL, "full": ("openai", 128_000, 3_000)}
+ALL = {**SMALL, "full": (UNKNOWN, 128_000, 3_000)}
 
 
 @pytest.fixture(params=ALL.values(), ids=list(ALL))
 def _window(request: pytest.FixtureRequest, settings: Settings) -> None:
-    settings.LLM, settings.CONTEXT_WINDOW, settings.MEMORY_TOKENS = request.param
-    settings.MODEL, settings.MODEL_BY_AGENT = "a-model-nobody-knows", {}
+    settings.MODEL, settings.CONTEXT_WINDOW, settings.MEMORY_TOKENS = request.param
+    settings.LLM, settings.MODEL_BY_AGENT = "openai", {}
     settings.MAX_OUTPUT = 1_000
 
 

@@ -36,13 +36,18 @@ pytestmark = pytest.mark.django_db
 MODELS = [
     ("openai", "gpt-5.2", "full"),
     ("openai", "nobody-knows", "medium"),
-    ("embedded", "", "minimal"),
+    ("openai", "llama-3.2-3b-instruct", "minimal"),
 ]
 NAME = "RECALLED_PASSAGES"
 BUDGET = 100_000
 SECRET = "sapphire"
 ASKED = "Who hid the brooch under the floor?"
 TOLD = "2) The widow hides a brooch under the floor.\n\nMara: I see it glitter."
+
+
+@pytest.fixture(autouse=True)
+def _small_model(settings: Settings) -> None:
+    settings.LLM, settings.MODEL, _ = MODELS[-1]
 
 
 @pytest.fixture(params=MODELS, ids=[tier for *_, tier in MODELS])

@@ -12,6 +12,7 @@ from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import AdmittedCall, LLMArtifact
 from agents.running.following import follow
 from agents.running.live import ReplyText
+from gamemaster.small_form import SMALL_FORM
 from sessions.models import Attempt, Session
 from sessions.play.breaking import fail_without_text
 from sessions.tests.factories import make_active_chapter
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.django_db
 
 PROMPT = "The lamp over the quay goes out."
 CAUGHT = "I stay within the boundaries that the GM has set for me."
+TRIES = SMALL_FORM.most_tries
 GOOD = "I strike a match and hold it up to the lamp. “Who is there?”"
 
 
@@ -81,18 +83,23 @@ def test_a_good_reply_and_a_reply_of_another_model_are_not_asked_for_again(
     assert LLMArtifact.objects.count() == 2
 
 
-def test_the_model_is_asked_only_once_more(chapter: Session, provider: ScriptedProvider) -> None:
-    provider.enqueue(CAUGHT, "I keep to the boundaries of my own small room.", GOOD)
+def test_the_model_is_asked_only_as_often_as_its_form_allows(
+    chapter: Session, provider: ScriptedProvider
+) -> None:
+    provider.enqueue(*[CAUGHT] * TRIES, GOOD)
     play(chapter, PROMPT)
-    assert texts_of(chapter)[-1] == "I keep to the boundaries of my own small room."
+    assert texts_of(chapter)[-1] == CAUGHT
+    assert LLMArtifact.objects.count() == TRIES
 
 
 def test_a_second_reply_that_breaks_more_rules_is_left_out(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
-    provider.enqueue("I stay within the boundaries of this place, always.", "The GM, the scenario.")
+    worse = "The GM, the scenario."
+    first = "I stay within the boundaries of this place, always."
+    provider.enqueue(first, *[worse] * (TRIES - 1))
     parts = read_parts(chapter)
-    assert texts_of(chapter)[-1] == "I stay within the boundaries of this place, always."
+    assert texts_of(chapter)[-1] == first
     assert parts[-1].text == texts_of(chapter)[-1]
     assert parts[-1].note == "The second answer is no better, so the first one stays."
 
@@ -121,11 +128,10 @@ def test_a_character_may_not_say_the_same_again(
     chapter: Session, provider: ScriptedProvider
 ) -> None:
     other = "I open the door a hand's width and look out. “Nobody is here.”"
-    provider.enqueue(GOOD, GOOD, other, GOOD)
+    provider.enqueue(GOOD, GOOD, other)
     play(chapter, PROMPT)
     play(chapter, "Somebody knocks at the door.")
-    play(chapter, "Somebody knocks at the door again.", slot=2)
-    assert texts_of(chapter)[1::2] == [GOOD, other, GOOD]
+    assert texts_of(chapter)[1::2] == [GOOD, other]
 
 
 REFUSAL = "I'm sorry, but I can't help with that."
@@ -180,7 +186,7 @@ class TestARefusal:
     def test_a_reply_that_breaks_a_rule_stays_if_the_second_one_is_a_refusal(
         self, chapter: Session, provider: ScriptedProvider
     ) -> None:
-        provider.enqueue(CAUGHT, f"{REFUSAL} {REFUSAL} {REFUSAL}")
+        provider.enqueue(CAUGHT, *[f"{REFUSAL} {REFUSAL} {REFUSAL}"] * (TRIES - 1))
         play(chapter, PROMPT)
         assert texts_of(chapter) == [PROMPT, CAUGHT]
 

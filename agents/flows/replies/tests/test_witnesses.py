@@ -64,7 +64,7 @@ SCENE_OVER = "scene_over"
 MODELS = [
     ("openai", "gpt-5.2", "full"),
     ("openai", "nobody-knows", "medium"),
-    ("embedded", "", "minimal"),
+    ("openai", "llama-3.2-3b-instruct", "minimal"),
 ]
 
 
