@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agents.calling.answers_by_call import ask_for_call
 from agents.calling.calls import Reply, call_model
-from agents.calling.model_access import is_small_model, tier_of
+from agents.calling.model_access import model_of
 from agents.calling.prepared_calls import Compose
 from agents.flows.remembering.late_results import finish_with_result
 from agents.llm.providers.failures.call_errors import ModelDeclined, ProviderError
@@ -148,7 +148,7 @@ async def _simulate(job: Job, attempt: Attempt, played: ToldStretch, one: Unseen
     about = {"OUT_OF_SIGHT": [Piece(told)]}
     summary = in_chapter(SUMMARY_AGENT, chapter)
     # A small model would take minutes for a talk.
-    if not one.is_full or await in_database(is_small_model, summary):
+    if not one.is_full or model_of(summary).is_small:
         told_there = await _tell(job, summary, _composing(summary, attempt, about))
         return result | {"events": [summed_up(told_there, one)]}
     dialogue, reporter = in_chapter(DIALOGUE_AGENT, chapter), in_chapter(REPORT_AGENT, chapter)
@@ -167,7 +167,7 @@ async def _simulate(job: Job, attempt: Attempt, played: ToldStretch, one: Unseen
 async def _tell(job: Job, agent: Agent, compose: Compose) -> str:
     """Return what the agent tells. Raises ModelDeclined for a refusal, because what people at the
     place do becomes a part of the world."""
-    is_small = await in_database(is_small_model, agent)
+    is_small = model_of(agent).is_small
 
     def check(reply: Reply) -> None:
         if is_refusal(reply.text, of_small_model=is_small):
@@ -182,7 +182,7 @@ async def _tell(job: Job, agent: Agent, compose: Compose) -> str:
 def _composing(agent: Agent, attempt: Attempt, pieces: dict[str, list[Piece]]) -> Any:
     def compose() -> list[Layer]:
         subject = Subject(attempt.session, attempt=attempt, own_pieces=pieces)
-        return compose_for(agent, subject, tier_of(agent))
+        return compose_for(agent, subject, model_of(agent).tier)
 
     return compose
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from agents.calling.model_access import is_small_model
+from agents.calling.model_access import model_of
 from agents.modes.registry import agent_of, world_of
 from agents.prompting.tools import (
     ProposedChange,
@@ -101,7 +101,7 @@ def readable(attempt: Attempt) -> dict[str, Any]:
     people are offered at this turn, how many changes of the run the world has already, how many
     more people can join the cast, and what was worked out of what happened out of sight."""
     world: World = world_of(attempt)
-    is_small = is_small_model(agent_of(attempt))
+    is_small = model_of(agent_of(attempt)).is_small
     steps = attempt.changes.filter(run_id=attempt.run_id, step__gt=0)
     # A small model is asked nothing within a turn, so that nothing is compared with these.
     until, worked_out = ({}, {}) if is_small else _out_of_sight(attempt, attempt.run_id)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agents.calling.model_access import as_asked
+from agents.calling.model_access import model_of
 from agents.modes.fields import given_of
 from agents.modes.registry import mode_of, world_now, world_of
 from agents.prompting.agent import in_chapter
@@ -45,7 +45,7 @@ class Given(ToolArguments):
 def has_no_tools(chapter: Session) -> bool:
     """Return whether the chapter's narrator is a small model, for which the program decides the
     world."""
-    return not as_asked(in_chapter(NARRATOR_AGENT, chapter), chapter).tools
+    return not model_of(in_chapter(NARRATOR_AGENT, chapter), chapter).agent.tools
 
 
 def check_given(chapter: Session, given: Mapping[str, Any]) -> None:

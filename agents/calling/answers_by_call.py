@@ -8,9 +8,9 @@ from functools import partial
 from typing import Generic
 
 from agents.calling.calls import Reply, in_accepted_form, let_call_through, make_call
-from agents.calling.model_access import facts_without_window, is_small_model
+from agents.calling.model_access import model_of, read_model
 from agents.calling.objects import NotInForm, repair_layers
-from agents.calling.prepared_calls import Compose, prepare_call
+from agents.calling.prepared_calls import Compose, PreparedCall, prepare_call
 from agents.exceptions import PromptTooLong
 from agents.llm.providers.failures.call_errors import ContextOverflow
 from agents.prompting.agent import Agent
@@ -79,20 +79,22 @@ class _Asking(Generic[ArgumentsT]):
     async def _ask(self, compose: Compose) -> ArgumentsT:
         # A small model is held to lengths, because it would otherwise write up to its limit.
         schema = without_lengths(self.tool.schema.parameters)
-        if is_small_model(self.agent):
+        if model_of(self.agent).is_small:
             schema = json_schema_for(self.tool.arguments, tight=True)
-        prepare = partial(
-            prepare_call,
-            self.agent,
-            self.session_id,
-            compose,
-            json_schema=None if self._is_native else schema,
-            tools=[self.tool.schema] if self._is_native else (),
-            tool_choice="required" if self._is_native else "",
-            attempt_id=self.attempt_id,
-            job_id=self.job_id,
-            step=self.step,
-        )
+
+        def prepare() -> PreparedCall:
+            return prepare_call(
+                read_model(self.agent),
+                self.session_id,
+                compose,
+                json_schema=None if self._is_native else schema,
+                tools=[self.tool.schema] if self._is_native else (),
+                tool_choice="required" if self._is_native else "",
+                attempt_id=self.attempt_id,
+                job_id=self.job_id,
+                step=self.step,
+            )
+
         call = await let_call_through(self.session_id, prepare)
         await make_call(call, validate=self._read)
         assert self._arguments is not None, "A checked answer has arguments."
@@ -119,7 +121,7 @@ class _Asking(Generic[ArgumentsT]):
 
     @property
     def _is_native(self) -> bool:
-        return facts_without_window(self.agent).tools
+        return model_of(self.agent).facts.tools
 
     def _read(self, reply: Reply) -> None:
         """Check the answer. Raises InvalidReply, so that the record of the call says what is

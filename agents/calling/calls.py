@@ -9,14 +9,13 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeVar
 
 from agents.calling.admission import admit, check_rate, give_back
-from agents.calling.consent import check_consent
+from agents.calling.consent import check_host
+from agents.calling.model_access import read_model
 from agents.calling.prepared_calls import Compose, PreparedCall, prepare_call
 from agents.calling.records.recording import Outcome, recorded
-from agents.calling.servers.choices import choice_of
 from agents.calling.spending import check_budget, check_price
 from agents.llm.providers import embedded_provider
 from agents.llm.providers.base import Finished, Restart, TextDelta, ToolCall
@@ -80,15 +79,16 @@ async def call_model(
 ) -> Reply:
     """Check, prepare and count a call, and make it; see `let_through`, `make_call` and, for an
     answer that is read by people, `make_prose_call`."""
-    prepare = partial(
-        prepare_call,
-        agent,
-        session_id,
-        compose,
-        json_schema=json_schema,
-        output_tokens=output_tokens,
-        job_id=job_id,
-    )
+
+    def prepare() -> PreparedCall:
+        return prepare_call(
+            read_model(agent),
+            session_id,
+            compose,
+            json_schema=json_schema,
+            output_tokens=output_tokens,
+            job_id=job_id,
+        )
 
     async def ask() -> Reply:
         call = await let_call_through(session_id, prepare)
@@ -200,9 +200,8 @@ async def make_prose_call(
     def check(reply: Reply) -> None:
         if reply.tool_calls or reply.problem:
             names = ", ".join(one.name or "?" for one in reply.tool_calls) or "a broken one"
-            logger.warning(
-                "agent %s wrote calls of tools, which were left out: %s", call.agent.label, names
-            )
+            label = call.model.agent.label
+            logger.warning("agent %s wrote calls of tools, which were left out: %s", label, names)
             if not reply.text.strip():
                 raise UnusableReply(ONLY_CALLS)
         if validate is not None:
@@ -227,7 +226,7 @@ async def warm_model(agent: Agent, session_id: uuid.UUID, compose: Compose) -> N
     """
 
     def prepare() -> PreparedCall:
-        call = prepare_call(agent, session_id, compose, output_tokens=1)
+        call = prepare_call(read_model(agent), session_id, compose, output_tokens=1)
         # The provider is asked and not the settings, because the user may have chosen a server that
         # charges for each request.
         if call.provider.name != embedded_provider.NAME:
@@ -249,8 +248,9 @@ def check_allowed(session_id: uuid.UUID, agent: Agent) -> None:
 
     Raises ConsentMissing, RateLimited or BudgetSpent.
     """
-    check_consent(agent)
-    check_price(choice_of(agent))
+    model = read_model(agent)
+    check_host(model.host)
+    check_price(model.choice)
     check_rate(session_id)
     check_budget(session_id)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from django.db import transaction
 from django.utils import timezone
 
-from agents.calling.model_access import known_facts_at
+from agents.calling.model_access import model_at
 from agents.calling.servers.changing import MODEL_CHAR_LIMIT
 from agents.calling.servers.choices import (
     EMBEDDED,
@@ -82,7 +82,7 @@ def _checked(agent: Agent, own: OwnSettings) -> OwnSettings:
             "Nothing was changed. Choose another server for it on the page Models first."
         )
     chosen = replace(before, model=model or before.model)
-    facts = known_facts_at(chosen)
+    facts = model_at(agent, chosen).as_known().facts
     _check_sampling(chosen.model, own, facts)
     if own.output_tokens is not None:
         _check_between(

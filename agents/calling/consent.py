@@ -1,6 +1,6 @@
 """Stores the hosts to which the GM allows texts to be sent. Calls to any other host are refused."""
 
-from agents.calling.model_access import host_for, provider_hosts
+from agents.calling.model_access import provider_hosts, read_model
 from agents.calling.servers.choices import environment_server, refresh_choices, server_from
 from agents.exceptions import ConsentMissing
 from agents.models import ModelServer, ProviderConsent
@@ -22,8 +22,7 @@ __all__ = [
 
 def check_consent(agent: Agent) -> None:
     """Raise ConsentMissing if the agent's texts would be sent to a host that is not allowed."""
-    refresh_choices()
-    check_host(host_for(agent))
+    check_host(read_model(agent).host)
 
 
 def check_host(host: str) -> None:

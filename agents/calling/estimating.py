@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from agents.calling.model_access import model_facts
+from agents.calling.model_access import AgentModel
 from agents.calling.servers.caps import how_to_raise_dollars, how_to_raise_tokens, present_caps
-from agents.calling.servers.choices import choice_of
 from agents.calling.spending import spending_of
-from agents.llm.facts.prices import price_of
-from agents.prompting.agent import Agent
 from sessions.models import Session
 
 
@@ -40,22 +37,15 @@ class CallsEstimate:
 
 
 def estimate_calls(
-    chapter: Session, agent: Agent, *, calls: int, read: int, written: int
+    chapter: Session, model: AgentModel, *, calls: int, read: int, written: int
 ) -> CallsEstimate:
     """Return the estimate for this number of calls. `read` and `written` are the tokens of all
-    calls together.
-
-    Raises ModelNotReady while the window of the embedded model is not known.
-    """
-    # The facts are read before the model's name, because reading the facts finds out which embedded
-    # model runs.
-    facts = model_facts(agent)
-    choice = choice_of(agent)
-    hidden = agent.reasoning_tokens * calls if facts.reasons else 0
-    price = price_of(choice.model, choice.server.address)
+    calls together."""
+    hidden = model.agent.reasoning_tokens * calls if model.facts.reasons else 0
+    price = model.price
     dollars = price.of({"input": read, "output": written}) if price else None
     return CallsEstimate(
-        model=choice.model,
+        model=model.name,
         calls=calls,
         input_tokens=read,
         output_tokens=written,

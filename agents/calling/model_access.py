@@ -15,6 +15,7 @@ from agents.calling.servers.choices import (
     Server,
     choice_of,
     refresh_choices,
+    uses_embedded,
     with_served_model,
 )
 from agents.calling.servers.keys import key_for
@@ -27,8 +28,9 @@ from agents.llm.embedded.status import (
     is_ready,
     read_embedded_server,
 )
-from agents.llm.facts.hosted_models import find_listed
+from agents.llm.facts.hosted_models import Price, find_listed
 from agents.llm.facts.model_facts import ModelFacts, facts_of, with_window
+from agents.llm.facts.prices import price_of
 from agents.llm.facts.reported_windows import read_report
 from agents.llm.providers.base import Provider
 from agents.llm.providers.embedded_provider import EmbeddedProvider
@@ -36,6 +38,7 @@ from agents.llm.providers.openai_compatible import OpenAICompatibleProvider
 from agents.models import EmbeddedServer
 from agents.modes.registry import all_agents
 from agents.prompting.agent import Agent
+from agents.prompting.budget import read_weight_per_token
 from agents.prompting.layers import Tier
 from sessions.models import Session
 
@@ -63,53 +66,114 @@ def provider_at(server: Server) -> Provider:
     return _openai_provider(server.address, key_for(server), server.provider, title)
 
 
-def is_on_its_way(agent: Agent) -> bool:
-    """Return whether the agent's model is the embedded one, and is being fetched or loaded. The
-    function makes a query only for this model."""
-    if choice_of(agent).server.name != EMBEDDED or _substitute is not None:
-        return False
-    server = read_embedded_server()
-    return is_coming(server) and not is_ready(server)
+@dataclass(frozen=True)
+class AgentModel:
+    """An agent and its model, resolved once for a call and handed on.
+
+    `agent` is in the form in which the model is asked. The window in `facts` may be another one;
+    `as_known` and `when_ready` return the same object with the window that is known now.
+    """
+
+    agent: Agent
+    choice: Choice
+    facts: ModelFacts
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.choice.model
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the model needs the shortest requests and shapes with the lowest limits."""
+        return self.facts.tier == "minimal"
+
+    @property
+    def tier(self) -> Tier:
+        """The tier for the window that is known now. It may be read by a query."""
+        return self.as_known().facts.tier
+
+    @property
+    def host(self) -> str:
+        """The host to which the agent's texts are sent, or "" if they stay on this machine."""
+        return self.choice.server.host if _substitute is None else _substitute.host
+
+    @property
+    def weight_per_token(self) -> float:
+        """The weight per token of the agent's requests. It may be read by a query."""
+        return read_weight_per_token(self.name, self.agent.name)
+
+    @property
+    def price(self) -> Price | None:
+        return price_of(self.name, self.choice.server.address)
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """Whether the model is the embedded one, and is being fetched or loaded. A query is made
+        only for this model."""
+        if not self._is_embedded:
+            return False
+        server = read_embedded_server()
+        return is_coming(server) and not is_ready(server)
+
+    def when_ready(self) -> "AgentModel":
+        """Return the same with the window that the server reports, if this report has priority over
+        the other sources. Raises ModelNotReady while the window of the embedded model is not
+        known."""
+        if self._is_embedded:
+            # The row of the embedded server is read before the model's name, because the server may
+            # now run another model.
+            window = _ready_server().context_window
+            now = replace(self, choice=with_served_model(self.choice))
+            facts = facts_of(now.name)
+            return replace(now, facts=replace(facts, context_window=window, is_window_told=True))
+        reported = _reported_window(self.choice, self.facts)
+        if reported is None:
+            return self
+        return replace(self, facts=with_window(self.facts, reported, is_told=True))
+
+    def as_known(self) -> "AgentModel":
+        """Return the same with the window that is known now, even if the embedded model is not
+        ready."""
+        try:
+            return self.when_ready()
+        except ModelNotReady:
+            return self
+
+    @property
+    def _is_embedded(self) -> bool:
+        return self.choice.server.name == EMBEDDED and _substitute is None
 
 
-def host_for(agent: Agent) -> str:
-    """Return the host to which the agent's texts are sent, or "" if they stay on this machine."""
-    return _substitute.host if _substitute is not None else choice_of(agent).server.host
+def read_model(agent: Agent, chapter: Session | None = None) -> AgentModel:
+    """Return the agent's model by the choices as they are stored now. They are read by one query at
+    the beginning of each call, so that server, model and facts come from one choice."""
+    refresh_choices()
+    return model_of(agent, chapter)
+
+
+def model_of(agent: Agent, chapter: Session | None = None) -> AgentModel:
+    """Return the agent's model, as this process last read the choices and the embedded server. With
+    `chapter`, the agent has its small form if its model is the embedded one and the form is for
+    such a chapter. The function makes no query."""
+    choice = choice_of(agent)
+    is_embedded = (_substitute or choice.server).name == EMBEDDED
+    if is_embedded and chapter is not None and agent.small and agent.small.suits(chapter):
+        agent = agent.in_small_form()
+    return model_at(agent, choice)
+
+
+def model_at(agent: Agent, choice: Choice) -> AgentModel:
+    """Return the chosen model for this agent, which may use another one now."""
+    return AgentModel(agent, choice, _facts_for(choice))
 
 
 def provider_hosts(agents: Sequence[Agent] | None = None) -> list[str]:
     """Return the hosts to which the texts of these agents are sent, or of all, without this
     machine."""
-    hosts = dict.fromkeys(host_for(agent) for agent in (all_agents() if agents is None else agents))
+    agents = all_agents() if agents is None else agents
+    hosts = dict.fromkeys(model_of(agent).host for agent in agents)
     return [host for host in hosts if host]
-
-
-def model_name(agent: Agent) -> str:
-    """Return the name of the agent's model, as this process last read the choices and the embedded
-    server. The function makes no query."""
-    return choice_of(agent).model
-
-
-def model_facts(agent: Agent) -> ModelFacts:
-    """Return the facts of the agent's model.
-
-    The facts have the window that the server reports, if this report has priority over the other
-    sources. Raises ModelNotReady while the window of the embedded model is not known.
-    """
-    return facts_at(choice_of(agent))
-
-
-def facts_at(choice: Choice) -> ModelFacts:
-    """Return the facts of the chosen model. Raises ModelNotReady."""
-    if choice.server.name == EMBEDDED and _substitute is None:
-        # The row of the embedded server is read before the model's name, because the server may now
-        # run another model.
-        window = _ready_server().context_window
-        facts = facts_of(with_served_model(choice).model)
-        return replace(facts, context_window=window, is_window_told=True)
-    facts = _facts_for(choice)
-    reported = _reported_window(choice, facts)
-    return facts if reported is None else with_window(facts, reported, is_told=True)
 
 
 def models_worth_asking_about(agents: Iterable[Agent]) -> dict[Server, list[str]]:
@@ -159,56 +223,10 @@ def unknown_models(agents: Sequence[Agent] | None = None) -> list[UnknownModels]
     return [replace(models, names=tuple(names)) for models, names in names_of.items()]
 
 
-def facts_without_window(agent: Agent) -> ModelFacts:
-    """Return what the agent's model can do, without the forms of answers that its server refuses.
-    The window may be another one. The function makes no query."""
-    return _facts_for(choice_of(agent))
-
-
-def known_facts(agent: Agent) -> ModelFacts:
-    """Return the facts of the agent's model that are known now.
-
-    Unlike `model_facts`, this function does not raise ModelNotReady while the embedded model is not
-    ready.
-    """
-    return known_facts_at(choice_of(agent))
-
-
-def known_facts_at(choice: Choice) -> ModelFacts:
-    """Return the facts of the chosen model that are known now."""
-    try:
-        return facts_at(choice)
-    except ModelNotReady:
-        return _facts_for(choice)
-
-
-def tier_of(agent: Agent) -> Tier:
-    """Return the tier of the agent's model. This function may make a query."""
-    return known_facts(agent).tier
-
-
-def is_small_model(agent: Agent) -> bool:
-    """Return whether the agent's model needs the shortest requests and shapes with the lowest
-    limits.
-
-    This function makes no query, because the answer depends on the model's name and not on its
-    window.
-    """
-    return _facts_for(choice_of(agent)).tier == "minimal"
-
-
-def as_asked(agent: Agent, chapter: Session) -> Agent:
-    """Return the agent in the form in which its model is asked: in its small form if the model is
-    the embedded one, and the form is for such a chapter."""
-    is_embedded = (_substitute or choice_of(agent).server).name == EMBEDDED
-    suits = is_embedded and agent.small is not None and agent.small.suits(chapter)
-    return agent.in_small_form() if suits else agent
-
-
 def heard_by_small_model(agents: Iterable[Agent], chapter: Session) -> str:
     """Return how much the embedded model is told as the first of these agents that it has, in a
     sentence for pages, or "" if none is asked in a small form."""
-    asked = (as_asked(one, chapter) for one in agents)
+    asked = [model_of(agent, chapter).agent for agent in agents]
     return next((one.small.hears for one in asked if one.small and one.has_small_form), "")
 
 
@@ -217,9 +235,9 @@ def provider_label(agents: Sequence[Agent] | None = None) -> str:
     them: "o4-mini at api.openai.com"."""
     refresh_choices()
     agents = all_agents() if agents is None else agents
-    if any(choice_of(agent).server.name == EMBEDDED for agent in agents):
+    if uses_embedded(agents):
         read_embedded_server()
-    models = list(dict.fromkeys(_title(model_name(agent)) for agent in agents))
+    models = list(dict.fromkeys(_title(choice_of(agent).model) for agent in agents))
     named = " and ".join(models) if len(models) < 3 else f"{len(models)} models"
     hosts = provider_hosts(agents)
     if len(hosts) > 1:

@@ -17,9 +17,9 @@ from django.utils import timezone
 
 from agents.calling.admission import Admission, Reservation, admit, end_reservation
 from agents.calling.consent import check_host
-from agents.calling.model_access import facts_at, provider_at
+from agents.calling.model_access import provider_at, read_model
 from agents.calling.reported_usage import believed, possible_tokens
-from agents.calling.servers.choices import Choice, choice_of, refresh_choices, with_served_model
+from agents.calling.servers.choices import Choice
 from agents.calling.servers.refused_fields import note_refused_fields, refused_fields
 from agents.calling.spending import check_budget, check_budget_of_tests, check_price
 from agents.llm.providers.base import (
@@ -94,8 +94,8 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
     Raises ConsentMissing, PriceUnknown, RateLimited, BudgetSpent and KeysUnreadable, and sends
     nothing then.
     """
-    refresh_choices()
-    choice = choice_of(agent)
+    model = read_model(agent)
+    choice = model.choice
     check_price(choice)
     check_budget_of_tests()
     if chapter is not None:
@@ -105,7 +105,8 @@ def try_model(agent: Agent, chapter: Session | None = None) -> TestResult:
     try:
         provider = provider_at(choice.server)
         check_host(provider.host)
-        facts, choice = facts_at(choice), with_served_model(choice)
+        model = model.when_ready()
+        choice, facts = model.choice, model.facts
         request = ModelRequest(
             model=choice.model,
             messages=(Message("user", "Answer with the one word: Ready."),),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from agents.calling.calls import Reply, call_model
-from agents.calling.model_access import facts_without_window, is_small_model
+from agents.calling.model_access import model_of
 from agents.calling.prepared_calls import Compose
 from agents.exceptions import PromptTooLong
 from agents.llm.providers.failures.call_errors import ContextOverflow, UnusableReply
@@ -45,13 +45,13 @@ class NotInForm(UnusableReply):
 
 def format_pieces(agent: Agent, shape: type[Shape]) -> list[Piece]:
     """Return the pieces of the layer FORMAT, which reminds the model of the form of its answer."""
-    reminder = format_reminder(facts_without_window(agent), shape)
+    reminder = format_reminder(model_of(agent).facts, shape)
     return [Piece(reminder, has_elements=True)] if reminder else []
 
 
 def form_of(agent: Agent) -> Form:
     """Return the form in which the agent's model should answer now."""
-    return form_for(facts_without_window(agent))
+    return form_for(model_of(agent).facts)
 
 
 async def call_for_json(
@@ -100,7 +100,7 @@ async def call_for_json(
             logger.warning("a reply of agent %s had to be mended: %s", agent.label, remark)
         payload = cast(Payload, end_at_words(readings[-1].payload, json_schema))
         # The record of the call keeps what came.
-        return without_restatements(payload) if is_small_model(agent) else payload
+        return without_restatements(payload) if model_of(agent).is_small else payload
 
     try:
         return await ask(compose, is_last_try=False)

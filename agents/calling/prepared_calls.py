@@ -10,15 +10,12 @@ from typing import Any, Literal
 
 from agents.calling.admission import Admission, Reservation
 from agents.calling.consent import check_host
-from agents.calling.model_access import facts_at, model_name, provider_at
+from agents.calling.model_access import AgentModel, provider_at
 from agents.calling.reported_usage import PossibleTokens, possible_tokens
-from agents.calling.servers.choices import choice_of, refresh_choices, with_served_model
 from agents.calling.servers.refused_fields import refused_fields, takes_json_object
 from agents.calling.spending import check_price
-from agents.llm.facts.model_facts import ModelFacts
 from agents.llm.providers.base import ModelRequest, Provider, ToolSchema
-from agents.prompting.agent import Agent
-from agents.prompting.budget import output_limit, read_weight_per_token, request_budget
+from agents.prompting.budget import output_limit, request_budget
 from agents.prompting.fitting import AssembledPrompt, assemble
 from agents.prompting.forms.object_forms import form_for
 from agents.prompting.layers import Layer
@@ -33,7 +30,7 @@ Compose = Callable[[], Sequence[Layer]]
 class PreparedCall:
     """A call that is composed but not sent yet."""
 
-    agent: Agent
+    model: AgentModel
     session_id: uuid.UUID
     # The function that has composed the layers. A continuation composes them again.
     compose: Compose
@@ -45,18 +42,14 @@ class PreparedCall:
     attempt_id: uuid.UUID | None = None
     job_id: uuid.UUID | None = None
     step: int = 1
-    # The address of the server, and the window for which the request was composed.
-    address: str = ""
-    window: int = 0
     # Set by `let_through`. None for a call that is not to be sent, such as that of a dry run.
     admission: Admission | None = None
 
     @property
     def estimated_read(self) -> int:
         """The estimated number of tokens of the request, with its tools."""
-        weight_per_token = read_weight_per_token(self.request.model, self.agent.name)
         tokens = sum(layer.tokens for layer in self.prompt.layers)
-        tokens += math.ceil(weight_of(self.request.tools) / weight_per_token)
+        tokens += math.ceil(weight_of(self.request.tools) / self.model.weight_per_token)
         return min(tokens, self.possible.read)
 
     @property
@@ -66,7 +59,7 @@ class PreparedCall:
 
 
 def prepare_call(
-    agent: Agent,
+    model: AgentModel,
     session_id: uuid.UUID,
     compose: Compose,
     *,
@@ -80,7 +73,7 @@ def prepare_call(
     job_id: uuid.UUID | None = None,
     step: int = 1,
 ) -> PreparedCall:
-    """Compose a call, and fit its layers into the window of the agent's model.
+    """Compose a call, and fit its layers into the window of the model.
 
     `output_tokens` lowers the output limit of this call below the agent's own limit. `stop` has the
     words at which a small model is stopped, and `grammar` is that of an agent in its small form.
@@ -89,20 +82,18 @@ def prepare_call(
     ModelNotReady, ConsentMissing, or another ChapterError that `compose` raises. The caller must
     call `let_through` before it sends the call.
     """
-    # The rows are read at the beginning of the call, and provider, model and facts come from one
-    # choice, because another thread may change the choice at any moment. The host of the very
-    # provider that is called is checked.
-    refresh_choices()
-    choice = choice_of(agent)
-    provider = provider_at(choice.server)
+    # The host of the very provider that is called is checked.
+    server = model.choice.server
+    provider = provider_at(server)
     check_host(provider.host)
-    check_price(choice)
-    facts = facts_at(choice)
-    refused = refused_fields(choice.server.address, choice.model)
+    check_price(model.choice)
+    model = model.when_ready()
+    agent, facts = model.agent, model.facts
+    refused = refused_fields(server.address, model.name)
     limit = output_limit(agent, facts)
-    prompt = fit_prompt(agent, facts, compose, beside=weight_of(tools))
+    prompt = fit_prompt(model, compose, beside=weight_of(tools))
     request = ModelRequest(
-        model=with_served_model(choice).model,
+        model=model.name,
         messages=prompt.messages,
         max_output_tokens=limit if output_tokens is None else min(limit, output_tokens),
         json_schema=json_schema if facts.json_schema else None,
@@ -113,32 +104,19 @@ def prepare_call(
         tool_choice=tool_choice,
         cache_key=hashlib.sha256(f"{session_id} {agent.label}".encode()).hexdigest()[:32],
         left_out=refused,
-        **_how_to_write(agent, facts, stop, grammar),
+        **_how_to_write(model, stop, grammar),
     )
     window = facts.context_window if facts.is_window_told else None
     possible = possible_tokens(request, weight=prompt.weight, window=window)
     return PreparedCall(
-        agent,
-        session_id,
-        compose,
-        provider,
-        request,
-        prompt,
-        possible,
-        attempt_id,
-        job_id,
-        step,
-        choice.server.address,
-        facts.context_window,
+        model, session_id, compose, provider, request, prompt, possible, attempt_id, job_id, step
     )
 
 
-def _how_to_write(
-    agent: Agent, facts: ModelFacts, cues: Sequence[str], grammar: str
-) -> dict[str, Any]:
+def _how_to_write(model: AgentModel, cues: Sequence[str], grammar: str) -> dict[str, Any]:
     """Return the fields of a request that say how the model writes, as far as the model takes
     them."""
-    own, stops = agent.own, _stops(agent, facts, cues)
+    agent, facts, own, stops = model.agent, model.facts, model.agent.own, _stops(model, cues)
     fields: dict[str, Any] = {
         "token_parameter": facts.token_parameter,
         "reasoning_effort": agent.reasoning_effort if facts.reasoning_effort else "",
@@ -156,24 +134,22 @@ def _how_to_write(
     return fields
 
 
-def _stops(agent: Agent, facts: ModelFacts, cues: Sequence[str]) -> list[str]:
+def _stops(model: AgentModel, cues: Sequence[str]) -> list[str]:
     """Return the texts at which the model is stopped: those that the chapter has set, and for a
     small model the cues at which it leaves its role."""
-    own = agent.own.stop if facts.accepts_stop else ()
-    return [*own, *(cues if facts.tier == "minimal" else ())]
+    own = model.agent.own.stop if model.facts.accepts_stop else ()
+    return [*own, *(cues if model.is_small else ())]
 
 
-def fit_prompt(
-    agent: Agent, facts: ModelFacts, compose: Compose, *, beside: float = 0
-) -> AssembledPrompt:
+def fit_prompt(model: AgentModel, compose: Compose, *, beside: float = 0) -> AssembledPrompt:
     """Compose the request, and fit it into the window without sending it. Raises PromptTooLong if
     the request cannot fit.
 
     `beside` is the weight of everything that is sent outside of the messages. The weight of the
     result includes this weight.
     """
-    weight_per_token = read_weight_per_token(model_name(agent), agent.name)
-    budget = request_budget(agent, facts)
+    weight_per_token = model.weight_per_token
+    budget = request_budget(model.agent, model.facts)
     prompt = assemble(
         compose(),
         budget_tokens=budget - math.ceil(beside / weight_per_token),

@@ -19,8 +19,8 @@ from django.db import Error as DatabaseError
 
 from agents.calling.answers_by_call import ask_for_call
 from agents.calling.calls import OnText, Reply, in_accepted_form, let_call_through, make_call
-from agents.calling.model_access import facts_without_window
-from agents.calling.prepared_calls import Compose, prepare_call
+from agents.calling.model_access import model_of, read_model
+from agents.calling.prepared_calls import Compose, PreparedCall, prepare_call
 from agents.llm.providers.answers.tool_calls import own_id
 from agents.llm.providers.base import ToolCall
 from agents.llm.providers.failures.call_errors import EmptyReply, OnlyThoughts, ProviderError
@@ -192,18 +192,20 @@ class ToolWriting:
             # The server may have refused the form. The steps of a reply have one form.
             self._form = _form_of(self.agent)
         is_native, is_json = self._form == "native", self._form == "json"
-        prepare = partial(
-            prepare_call,
-            self.agent,
-            self.session_id,
-            self._layers,
-            json_schema=answer_schema(self._callable(number)) if is_json else None,
-            stop=self.stop,
-            tools=[tool.schema for tool in self.agent.tools] if is_native else (),
-            attempt_id=self.attempt_id,
-            job_id=self.job_id,
-            step=number,
-        )
+
+        def prepare() -> PreparedCall:
+            return prepare_call(
+                read_model(self.agent),
+                self.session_id,
+                self._layers,
+                json_schema=answer_schema(self._callable(number)) if is_json else None,
+                stop=self.stop,
+                tools=[tool.schema for tool in self.agent.tools] if is_native else (),
+                attempt_id=self.attempt_id,
+                job_id=self.job_id,
+                step=number,
+            )
+
         answer = AnswerReader(self.agent.tools, self._form)
         show = _Shown(self._parts, on_text)
         begin, go_back = len(self._parts), here() if here else None
@@ -364,7 +366,7 @@ def with_tools(agent: Agent, layers: Sequence[Layer]) -> list[Layer]:
 
 
 def _form_of(agent: Agent) -> ToolForm:
-    return tool_form_for(facts_without_window(agent), agent.tool_form)
+    return tool_form_for(model_of(agent).facts, agent.tool_form)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from agents.flows.replies import incoming_text
+from agents.calling.model_access import AgentModel
 from agents.llm.providers.base import ToolCall
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from explorer.tests.playing import (
@@ -495,7 +495,7 @@ class TestAnAnswerThatDeclines:
     def test_a_small_narrator_is_asked_once_more(
         self, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: True)
+        monkeypatch.setattr(AgentModel, "is_small", True)
         chapter = begin()
         scripted.enqueue(self.REFUSAL, calls("", move("the landing")), "The bell hangs still.")
         play(chapter, "I go down.")
@@ -506,7 +506,7 @@ class TestAnAnswerThatDeclines:
     def test_the_attempt_fails_then_and_changes_nothing(
         self, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, is_small: bool
     ) -> None:
-        monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: is_small)
+        monkeypatch.setattr(AgentModel, "is_small", is_small)
         chapter = begin()
         before = world_of(chapter).player_location
         scripted.enqueue(*[self.REFUSAL] * (2 if is_small else 1))

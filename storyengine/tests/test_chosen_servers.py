@@ -18,6 +18,7 @@ from pytest_django import Settings
 from agents.calling import prepared_calls
 from agents.calling.calls import check_allowed
 from agents.calling.consent import grant
+from agents.calling.model_access import read_model
 from agents.calling.model_test import try_model
 from agents.calling.records.usage import inherited_usage, usage_by_agent
 from agents.calling.servers import choices
@@ -191,7 +192,7 @@ class TestServersThatChange:
             monkeypatch.setattr(choices, "_stored", {})
 
         monkeypatch.setattr(prepared_calls, "check_host", check_and_change)
-        call = prepared_calls.prepare_call(CHARACTERS[1], chapter.pk, lambda: [])
+        call = prepared_calls.prepare_call(read_model(CHARACTERS[1]), chapter.pk, lambda: [])
         assert call.request.model == "first"
 
 

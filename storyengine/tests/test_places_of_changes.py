@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.calling.calls import Reply
+from agents.calling.model_access import AgentModel, model_of
 from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says
-from agents.flows.replies import incoming_text
 from agents.flows.replies.incoming_text import ReplyReader
 from agents.llm.providers.failures.call_errors import EmptyReply, ProviderTimeout
 from agents.llm.providers.scripted import Script, ScriptedProvider
@@ -48,7 +48,7 @@ def places(chapter: Session, number: int = 1) -> list[int]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: True)
+    monkeypatch.setattr(AgentModel, "is_small", True)
 
 
 class TestInPlay:
@@ -123,7 +123,7 @@ class TestInPlay:
         monkeypatch: pytest.MonkeyPatch,
         is_small: bool,
     ) -> None:
-        monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: is_small)
+        monkeypatch.setattr(AgentModel, "is_small", is_small)
         heading = "## YOUR_REPLY\n\n" if is_small else ""
         broken = Script("It is still and", error=ProviderTimeout("Too slow."))
         provider.enqueue(rings(f"{heading}I pull."), broken)
@@ -186,10 +186,10 @@ def test_what_is_counted_is_the_beginning_of_the_finished_text(
     said = ["\n\n".join(one for one in steps[:at] if one) for at in range(1, len(steps) + 1)]
     said = [one.lstrip() for one in said]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(incoming_text, "is_small_model", lambda _agent: is_small)
+        patch.setattr(AgentModel, "is_small", is_small)
 
         def reader() -> ReplyReader:
-            return ReplyReader(KEEPER, ReplyCleaner(OWN, [OTHER], is_small, (2, 3)))
+            return ReplyReader(model_of(KEEPER), ReplyCleaner(OWN, [OTHER], is_small, (2, 3)))
 
         def finished(text: str) -> str:
             return reader().finish(Reply(scrub_reply(text), was_cut=False)).text.rstrip()

@@ -174,8 +174,8 @@ def _record(call: PreparedCall, outcome: Outcome) -> None:
             attempt_id=call.attempt_id,
             job_id=call.job_id,
             step=call.step,
-            agent=call.agent.name,
-            agent_id=call.agent.agent_id,
+            agent=call.model.agent.name,
+            agent_id=call.model.agent.agent_id,
             provider=call.provider.name,
             model=call.request.model,
             input_hash=input_hash,
@@ -194,7 +194,7 @@ def _record(call: PreparedCall, outcome: Outcome) -> None:
         add_to_spending(artifact)
         end_reservation(call.admission)
         if outcome.usage is not None:
-            calibrate(call.request.model, call.agent.name, call.prompt.weight, outcome.usage)
+            calibrate(call.request.model, call.model.agent.name, call.prompt.weight, outcome.usage)
 
 
 def _learn(call: PreparedCall, outcome: Outcome) -> None:
@@ -203,11 +203,12 @@ def _learn(call: PreparedCall, outcome: Outcome) -> None:
 
     The embedded model, which has no address, refuses a field only for its value, such as a grammar.
     """
-    if outcome.refused and call.address:
-        note_refused_fields(call.address, call.request.model, outcome.refused)
-    if outcome.window is not None and outcome.window < call.window:
+    address = call.model.choice.server.address
+    if outcome.refused and address:
+        note_refused_fields(address, call.request.model, outcome.refused)
+    if outcome.window is not None and outcome.window < call.model.facts.context_window:
         report = WindowReport(outcome.window)
-        store_reports(call.address, {call.request.model: report})
+        store_reports(address, {call.request.model: report})
 
 
 def _sent_options(request: ModelRequest, refused: frozenset[str]) -> dict[str, Any]:
@@ -229,7 +230,7 @@ def _note(call: PreparedCall, outcome: Outcome) -> None:
     note(
         logger,
         "model call",
-        agent=call.agent.label,
+        agent=call.model.agent.label,
         model=call.request.model,
         outcome=outcome.in_a_word,
         failure=outcome.failure,
@@ -241,7 +242,7 @@ def _note(call: PreparedCall, outcome: Outcome) -> None:
         job_id=call.job_id,
         **_token_counts(outcome.usage),
     )
-    agent = str(call.agent.label)
+    agent = str(call.model.agent.label)
     counts.model_calls.labels(agent, outcome.in_a_word).inc()
     for way in ("input", "output", "cached"):
         counts.tokens.labels(agent, way).inc(_token_counts(outcome.usage).get(way, 0))
@@ -274,7 +275,7 @@ def _estimated_counts(call: PreparedCall, outcome: Outcome) -> dict[str, int]:
     """
     if outcome.usage is not None or not outcome.may_cost:
         return {}
-    weight_per_token = read_weight_per_token(call.request.model, call.agent.name)
+    weight_per_token = read_weight_per_token(call.request.model, call.model.agent.name)
     written = weigh(outcome.text) + sum(weigh(one.arguments) for one in outcome.tool_calls)
     return {
         "estimated_input": call.estimated_read,

@@ -7,11 +7,11 @@ page that names a model, so that a choice counts everywhere without a restart.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from django.conf import settings
 from django.db.models import CharField, Value
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, JSONObject
 
 from agents.calling.servers.caps import NO_CAPS, Caps, hold_caps
 from agents.calling.servers.refused_fields import hold_refused_fields, stored_refusals
@@ -64,8 +64,6 @@ class Choice:
     variable: str = ""
 
 
-# The kinds of rows that one query reads.
-_CHOICE, _SERVER, _CAPS, _REFUSED = 1, 0, 2, 3
 _Stored = dict[str, tuple[Server, str]]
 # The rows as this process last read them. The whole object is replaced, so that no thread sees a
 # part of the old rows and a part of the new ones.
@@ -79,39 +77,39 @@ def refresh_choices() -> None:
     servers refuse from the database, by one query. A choice of a server that another process has
     just removed does not count."""
     global _stored, _addresses
-    of_server = ("server__name", "server__title", "server__address")
-    chosen = ModelChoice.objects.exclude(server__is_removed=True).values_list(
-        Value(_CHOICE), "agent", "builtin", "model", *of_server
+    of_server = {name: f"server__{name}" for name in ("name", "title", "address")}
+    chosen = ModelChoice.objects.exclude(server__is_removed=True)
+    dollars = Cast("dollars", CharField(max_length=40))
+    tables: dict[str, tuple[Any, dict[str, Any]]] = {
+        "choice": (chosen, {"agent": "agent", "builtin": "builtin", "model": "model", **of_server}),
+        "server": (ModelServer.objects, {name: name for name in of_server}),
+        "caps": (SpendingCap.objects, {"dollars": dollars, "tokens": "tokens"}),
+        "refused": (stored_refusals(), {name: name for name in ("server", "model", "field")}),
+    }
+    first, *others = (
+        rows.order_by().values_list(Value(kind), JSONObject(**fields))
+        for kind, (rows, fields) in tables.items()
     )
-    added = ModelServer.objects.order_by().values_list(
-        Value(_SERVER), Value(""), Value(""), Value(""), "name", "title", "address"
-    )
-    caps = SpendingCap.objects.order_by().values_list(
-        Value(_CAPS),
-        *(Cast(name, CharField(max_length=40)) for name in ("dollars", "tokens")),
-        *(Value("") for _ in range(4)),
-    )
-    no_more = (Value("") for _ in range(3))
-    refused = stored_refusals().values_list(Value(_REFUSED), "server", "model", "field", *no_more)
-    stored, addresses, capped, fields = {}, {}, NO_CAPS, []
-    rows = chosen.union(added, caps, refused, all=True)
-    for kind, agent, builtin, model, name, title, address in rows:
-        if kind == _REFUSED:
-            fields.append((agent, builtin, model))
-            continue
-        if kind == _CAPS:
-            # SQLite drops the zeros at the end of a number.
-            dollars = Decimal(agent).quantize(Decimal("0.01")) if agent else None
-            capped = Caps(dollars, int(builtin) if builtin else None)
-            continue
-        server = Server(name, title, address) if name else _builtin_server(builtin)
-        if kind == _CHOICE:
-            stored[agent] = (server, model)
-        else:
-            addresses[server.provider] = address
-    _stored, _addresses = stored, addresses
-    hold_caps(capped)
-    hold_refused_fields(fields)
+    found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in tables}
+    for kind, row in first.union(*others, all=True):
+        found[kind].append(row)
+    _stored = {row["agent"]: (_chosen_server(row), row["model"]) for row in found["choice"]}
+    servers = [_chosen_server(row) for row in found["server"]]
+    _addresses = {server.provider: server.address for server in servers}
+    hold_caps(_caps(found["caps"][0]) if found["caps"] else NO_CAPS)
+    hold_refused_fields((row["server"], row["model"], row["field"]) for row in found["refused"])
+
+
+def _chosen_server(row: dict[str, Any]) -> Server:
+    if row["name"]:
+        return Server(row["name"], row["title"], row["address"])
+    return _builtin_server(row["builtin"])
+
+
+def _caps(row: dict[str, Any]) -> Caps:
+    # SQLite drops the zeros at the end of a number.
+    dollars = Decimal(row["dollars"]).quantize(Decimal("0.01")) if row["dollars"] else None
+    return Caps(dollars, row["tokens"])
 
 
 def address_of_provider(name: str) -> str:
@@ -157,6 +155,12 @@ def uses_embedded(agents: Iterable[Agent]) -> bool:
     """Return whether any of these agents uses the embedded model, as this process last read the
     choices."""
     return any(choice_of(agent).server.name == EMBEDDED for agent in agents)
+
+
+def may_use_embedded() -> bool:
+    """Return whether any agent can use the embedded model, as this process last read the choices.
+    It is so for an environment that names this model, even if each agent has another choice."""
+    return settings.LLM == EMBEDDED or any(one.name == EMBEDDED for one, _ in _stored.values())
 
 
 def choice_of_environment(agent: Agent) -> Choice:

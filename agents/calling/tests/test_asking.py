@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from agents.calling.asking_windows import ask_servers
 from agents.calling.chapter_models import save_models
 from agents.calling.consent import grant
-from agents.calling.model_access import model_facts
+from agents.calling.model_access import model_of
 from agents.calling.servers.changing import add_server, choose_models
 from agents.calling.servers.keys import paste_key
 from agents.llm.facts import reported_windows
@@ -77,9 +77,9 @@ def test_what_it_says_is_what_prompts_are_fitted_to(
     entry = {"id": MODEL, "max_model_len": 12_288}
     with model_server({"GET /v1/models": {"data": [entry]}}) as server:
         settings.OPENAI_BASE_URL = server.base_url
-        assert model_facts(CHARACTERS[1]).context_window == 8_192
+        assert model_of(CHARACTERS[1]).when_ready().facts.context_window == 8_192
         ask_servers()
-    assert model_facts(CHARACTERS[1]).context_window == 12_288
+    assert model_of(CHARACTERS[1]).when_ready().facts.context_window == 12_288
 
 
 class TestWhenItIsAsked:
@@ -208,7 +208,7 @@ class TestServersOfTheUser:
             (mine.address, "sk-of-mine", ["unknown-8", "unknown-9"]),
             (HERE, "", [MODEL]),
         ]
-        assert model_facts(NARRATOR).context_window == 20_480
+        assert model_of(NARRATOR).when_ready().facts.context_window == 20_480
         ask_servers()
         assert len(asked) == 2
 
@@ -230,7 +230,7 @@ class TestServersOfTheUser:
         chapter = save_models(make_active_chapter().pk, {"AGENT_9": OwnSettings(model="own")})
         ask_servers()
         assert asked == [(HERE, "", [MODEL, "own"])]
-        assert model_facts(in_chapter(NARRATOR, chapter)).context_window == 20_480
+        assert model_of(in_chapter(NARRATOR, chapter)).when_ready().facts.context_window == 20_480
 
     def test_an_unusable_file_of_keys_keeps_no_other_server_from_being_asked(
         self, asked: list[tuple[str, str, list[str]]], tmp_path: Path
@@ -255,7 +255,7 @@ class TestServersOfTheUser:
         add_server("Mine", "http://127.0.0.1:1/v1")
         choose_models({"AGENT_9": ("mine", "unknown-9")})
         ask_servers()
-        assert model_facts(NARRATOR).context_window == 20_480
+        assert model_of(NARRATOR).when_ready().facts.context_window == 20_480
 
 
 class TestWhatIsKept:
@@ -294,7 +294,7 @@ def test_a_prompt_does_not_ask_the_database_each_time(
 ) -> None:
     with django_assert_num_queries(1):
         for _ in range(3):
-            model_facts(CHARACTERS[1])
+            model_of(CHARACTERS[1]).when_ready()
 
 
 class TestWorker:

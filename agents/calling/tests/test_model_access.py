@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,9 +10,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from agents.calling import model_access
 from agents.calling.model_access import (
-    is_small_model,
-    model_facts,
-    model_name,
+    model_of,
     provider_at,
     provider_label,
     unknown_models,
@@ -110,15 +109,12 @@ class TestStandIn:
         assert TokenCalibration.objects.get().model == "embedded:smollm2-135m"
 
     def test_its_facts_are_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        asked: list[str] = []
-
-        def note(model: str) -> object:
-            asked.append(model)
-            return facts_of(model)
-
-        monkeypatch.setattr(model_access, "facts_of", note)
-        model_facts(CHARACTERS[1])
-        assert asked == ["embedded:smollm2-135m"]
+        own = replace(facts_of("o4-mini"), max_output=77)
+        facts = {"embedded:smollm2-135m": own}
+        monkeypatch.setattr(
+            model_access, "facts_of", lambda name, *_: facts.get(name, facts_of(name))
+        )
+        assert model_of(CHARACTERS[1]).when_ready().facts.max_output == 77
 
     def test_streaming_code_asks_no_database_for_the_name(
         self, django_assert_num_queries: DjangoAssertNumQueries
@@ -126,7 +122,7 @@ class TestStandIn:
         provider_at(choice_of(CHARACTERS[1]).server)
 
         async def ask() -> tuple[str, bool]:
-            return model_name(CHARACTERS[1]), is_small_model(CHARACTERS[1])
+            return model_of(CHARACTERS[1]).name, model_of(CHARACTERS[1]).is_small
 
         with django_assert_num_queries(0):
             assert asyncio.run(ask()) == ("embedded:smollm2-135m", True)
@@ -135,14 +131,14 @@ class TestStandIn:
         provider_at(choice_of(CHARACTERS[1]).server)
         EmbeddedServer.objects.update(model=QWEN)
         provider_at(choice_of(CHARACTERS[1]).server)
-        assert model_name(CHARACTERS[1]) == f"embedded:{QWEN}"
+        assert model_of(CHARACTERS[1]).name == f"embedded:{QWEN}"
 
     def test_when_nothing_runs_the_model_that_was_asked_for_is_named(self) -> None:
         provider_at(choice_of(CHARACTERS[1]).server)
         EmbeddedServer.objects.all().delete()
         with pytest.raises(ModelNotReady):
             provider_at(choice_of(CHARACTERS[1]).server)
-        assert model_name(CHARACTERS[1]) == f"embedded:{QWEN}"
+        assert model_of(CHARACTERS[1]).name == f"embedded:{QWEN}"
 
 
 @pytest.mark.django_db
@@ -190,7 +186,7 @@ class TestWindow:
     ) -> None:
         hosted.MODEL, hosted.OPENAI_BASE_URL, hosted.CONTEXT_WINDOW = model, base_url, setting
         store_reports(hosted.OPENAI_BASE_URL, {model: report})
-        facts = model_facts(CHARACTERS[1])
+        facts = model_of(CHARACTERS[1]).when_ready().facts
         assert (facts.context_window, facts.is_window_told) == (window, is_told)
         assert facts.max_output == facts_of(model).max_output
 
@@ -199,7 +195,7 @@ class TestWindow:
     ) -> None:
         hosted.MODEL = "gpt-4o"
         with django_assert_num_queries(0):
-            model_facts(CHARACTERS[1])
+            model_of(CHARACTERS[1]).when_ready()
 
 
 @pytest.mark.django_db
@@ -238,7 +234,7 @@ class TestUnknownModels:
             setattr(hosted, name, value)
         store_reports(hosted.OPENAI_BASE_URL, {hosted.MODEL: report})
         [models] = unknown_models()
-        facts = model_facts(CHARACTERS[1])
+        facts = model_of(CHARACTERS[1]).when_ready().facts
         assert models.named == hosted.MODEL
         assert (models.context_window, models.max_output) == (
             facts.context_window,

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from agents.calling.answers_by_call import ask_for_call
 from agents.calling.calls import call_model
-from agents.calling.model_access import facts_without_window, substitute_provider
+from agents.calling.model_access import model_of, substitute_provider
 from agents.calling.servers.changing import add_server, choose_models, remove_server
 from agents.calling.servers.choices import ALL, ENVIRONMENT
 from agents.calling.servers.refused_fields import note_refused_fields, refused_fields
@@ -165,9 +165,9 @@ def test_whoever_chooses_the_model_anew_asks_for_all_again(settings: Settings) -
     model = MODELS["native"]
     for name in (model, "another"):
         note_refused_fields(settings.OPENAI_BASE_URL, name, {"tools", "temperature"})
-    assert not facts_without_window(explorer()).tools
+    assert not model_of(explorer()).facts.tools
     choose_models({ALL: (ENVIRONMENT, model)})
-    assert facts_without_window(explorer()).tools
+    assert model_of(explorer()).facts.tools
     assert refused_fields(settings.OPENAI_BASE_URL, model) == frozenset()
     assert refused_fields(settings.OPENAI_BASE_URL, "another") == {"tools", "temperature"}
 

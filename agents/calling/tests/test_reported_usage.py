@@ -8,7 +8,7 @@ from asgiref.sync import async_to_sync
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.calling.model_access import model_facts, substitute_provider
+from agents.calling.model_access import model_of, substitute_provider
 from agents.calling.reported_usage import believed, possible_tokens
 from agents.calling.spending import check_budget, spending_of
 from agents.flows.replies.starting import start_prompt
@@ -189,7 +189,7 @@ class TestAReply:
         answer = says("Yes.", usage={"prompt_tokens": 8_193, "completion_tokens": 2})
         self.play(chapter, answer, beat="\N{FOX FACE}" * 1_200)
         call = LLMArtifact.objects.get()
-        assert model_facts(CHARACTERS[1]).context_window == 8_192
+        assert model_of(CHARACTERS[1]).when_ready().facts.context_window == 8_192
         assert bool(call.token_counts) == is_kept
 
     def test_the_truth_is_kept(self, chapter: Session) -> None:

@@ -16,6 +16,7 @@ from pytest_django import Settings
 
 from agents.calling import admission
 from agents.calling.admission import Admission
+from agents.calling.model_access import model_of
 from agents.calling.prepared_calls import prepare_call
 from agents.calling.tests.exploring import (
     LOOK,
@@ -94,9 +95,9 @@ class TestCaps:
             world.write(explorer(long))
         assert LLMArtifact.objects.get().estimated_input > 1_500
         prepared = prepare_call(
-            explorer(long), world.chapter.pk, world._compose, tools=[long.schema]
+            model_of(explorer(long)), world.chapter.pk, world._compose, tools=[long.schema]
         )
-        plain = prepare_call(explorer(long), world.chapter.pk, world._compose)
+        plain = prepare_call(model_of(explorer(long)), world.chapter.pk, world._compose)
         assert prepared.prompt.weight > plain.prompt.weight + 3_000
         assert prepared.possible.read > plain.possible.read + 3_000
         huge = replace(long, description="Long. " * 100_000)

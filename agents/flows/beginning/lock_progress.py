@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
 
-from agents.calling.model_access import is_small_model, model_name
+from agents.calling.model_access import model_of
 from agents.models import Job, LLMArtifact
 from agents.prompting.agent import in_chapter
-from agents.prompting.budget import read_weight_per_token
 from agents.prompting.declarations import WORLD_SUMMARY
 from agents.prompting.forms.object_forms import read_unfinished
 from agents.prompting.forms.schemas import WorldChapterLock
@@ -55,9 +54,9 @@ def read_lock_progress(job: Job) -> LockProgress | None:
     if job.status != Job.Status.RUNNING or not text.strip():
         return None
     agent = in_chapter(WORLD_SUMMARY, job.session)
-    model = model_name(agent)
-    per_token = read_weight_per_token(model, agent.name)
-    weight = _expected_weight(job.pk, model, is_small_model(agent))
+    model = model_of(agent)
+    per_token = model.weight_per_token
+    weight = _expected_weight(job.pk, model.name, model.is_small)
     expected = _two_figures(weight / per_token)
     payload = read_unfinished(text, WorldChapterLock)
     return LockProgress(round(weigh(text) / per_token), expected, readable_lock(payload))

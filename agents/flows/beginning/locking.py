@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from agents.calling.calls import check_allowed
-from agents.calling.model_access import is_small_model, tier_of
+from agents.calling.model_access import model_of
 from agents.calling.objects import call_for_json, format_pieces
 from agents.flows.beginning.next_chapter import hand_on
 from agents.flows.replies.finishing import commit_written
@@ -91,7 +91,7 @@ async def write_world_memory(job: Job, watch: Watch) -> None:
         job.session_id,
         lambda: _compose(chapter),
         WorldChapterLock,
-        json_schema=lock_schema_for(tight=is_small_model(agent)),
+        json_schema=lock_schema_for(tight=model_of(agent).is_small),
         watch=watch,
         job_id=job.pk,
     )
@@ -121,7 +121,7 @@ def _store(job: Job, payload: dict[str, Any]) -> None:
 def _compose(chapter: Session) -> list[Layer]:
     agent = in_chapter(WORLD_SUMMARY, chapter)
     pieces = {"FORMAT": format_pieces(agent, WorldChapterLock)}
-    return compose_for(agent, Subject(chapter, own_pieces=pieces), tier_of(agent))
+    return compose_for(agent, Subject(chapter, own_pieces=pieces), model_of(agent).tier)
 
 
 declare_job_kind(

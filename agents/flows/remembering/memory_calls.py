@@ -14,7 +14,7 @@ from functools import partial
 from django.conf import settings
 
 from agents.calling.estimating import CallsEstimate, estimate_calls
-from agents.calling.model_access import model_facts, model_name
+from agents.calling.model_access import model_of
 from agents.calling.prepared_calls import fit_prompt
 from agents.exceptions import ModelNotReady, PromptTooLong
 from agents.flows.remembering.summarizing import CHUNK, compose_summary
@@ -26,7 +26,6 @@ from agents.prompting.budget import (
     TOKENS_PER_MESSAGE,
     input_budget,
     output_limit,
-    read_weight_per_token,
 )
 from agents.prompting.declarations import CONTEXT_SUMMARY
 from agents.prompting.weighing import weigh
@@ -142,7 +141,7 @@ def _seconds_of_a_call(chapter: Session) -> int | None:
         "agent", "model", "error", "duration_ms"
     )[:_CALLS_LOOKED_AT]
     agent = in_chapter(CONTEXT_SUMMARY, chapter)
-    alike = (agent.name, model_name(agent), "")
+    alike = (agent.name, model_of(agent).name, "")
     took = [milliseconds for *kind, milliseconds in latest if tuple(kind) == alike]
     return round(statistics.median(took) / 1_000) if took else None
 
@@ -155,8 +154,8 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     until the window is full.
     """
     agent = in_chapter(CONTEXT_SUMMARY, chapter)
-    facts = model_facts(agent)
-    weight_per_token = read_weight_per_token(model_name(agent), agent.name)
+    model = model_of(agent).when_ready()
+    facts, weight_per_token = model.facts, model.weight_per_token
     audiences = audiences_of(chapter, stretches)
     # A stretch that has only thoughts has no audience and needs no call.
     told = [stretch for stretch, found in zip(stretches, audiences, strict=True) if found]
@@ -166,7 +165,7 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
         for audience, weight in _told_weights(chapter, stretch).items()
     }
     longest = max(sizes, key=lambda call: sizes[call])
-    prompt = fit_prompt(agent, facts, partial(compose_summary, chapter, *longest))
+    prompt = fit_prompt(model, partial(compose_summary, chapter, *longest))
     tokens = {layer.name: layer.tokens for layer in prompt.layers}
     [memory] = [layer for layer in agent.layers if layer.is_memory]
     known, chunk = tokens.get(memory.name, 0), tokens[CHUNK]
@@ -177,7 +176,7 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
     read = calls * (beside + sum(min(size, chunk) for size in sizes.values()) / len(sizes))
     read += sum(max(known, min(most, known + at * growth)) for at in range(calls))
     written = calls * _DELTA_WEIGHT / weight_per_token
-    return estimate_calls(chapter, agent, calls=calls, read=round(read), written=round(written))
+    return estimate_calls(chapter, model, calls=calls, read=round(read), written=round(written))
 
 
 def _told_weights(chapter: Session, stretch: Stretch) -> dict[Audience, float]:

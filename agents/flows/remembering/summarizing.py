@@ -12,7 +12,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from agents.calling.model_access import is_small_model, tier_of
+from agents.calling.model_access import model_of
 from agents.calling.objects import call_for_json, format_pieces
 from agents.exceptions import ConsentMissing
 from agents.flows.remembering.memory_results import addition_of, store_brought
@@ -175,7 +175,7 @@ async def _tell(
             stretch.last,
             chapter.characters,
             told=prompts,
-            tight=is_small_model(agent),
+            tight=model_of(agent).is_small,
             shape=shape,
         ),
         watch=watch,
@@ -339,7 +339,7 @@ def compose_summary(
         own_pieces=pieces,
     )
     pieces[CHUNK] = told_pieces(chapter, stretch, audience, last_attempt, subject.everybody)
-    return compose_for(agent, subject, tier_of(agent))
+    return compose_for(agent, subject, model_of(agent).tier)
 
 
 def told_pieces(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from agents.calling.model_access import as_asked, known_facts, model_name
+from agents.calling.model_access import AgentModel, model_of
 from agents.calling.tool_steps import with_tools
 from agents.modes.registry import agent_of, compose_for, mode_of, who_answers
 from agents.prompting.agent import Agent
@@ -15,14 +15,13 @@ from sessions.exceptions import ChapterError, InvalidInput
 from sessions.models import Attempt, Session
 
 
-def writer_of(attempt: Attempt) -> Agent:
-    """Return the attempt's agent in the form in which its model is asked now."""
-    return as_asked(agent_of(attempt), attempt.session)
+def writer_of(attempt: Attempt) -> AgentModel:
+    """Return the attempt's agent and its model, as this process last read the choices."""
+    return model_of(agent_of(attempt), attempt.session)
 
 
-def grammar_of(attempt: Attempt) -> str:
+def grammar_of(attempt: Attempt, agent: Agent) -> str:
     """Return the grammar of the answer to this attempt, or "" if its agent is asked without one."""
-    agent = writer_of(attempt)
     return agent.small.grammar(attempt) if agent.small and agent.has_small_form else ""
 
 
@@ -31,12 +30,13 @@ def cues_of(attempt: Attempt) -> list[str]:
     return mode_of(attempt.session).cues(attempt)
 
 
-def compose_reply(attempt: Attempt) -> list[Layer]:
-    """Compose the request of an attempt from the earlier turns and from the attempt's prompt."""
+def compose_reply(attempt: Attempt, model: AgentModel | None = None) -> list[Layer]:
+    """Compose the request of an attempt from the earlier turns and from the attempt's prompt.
+    `model` is the agent's model if it is resolved already."""
     before = attempt.turn.number if attempt.turn else None
     pieces = mode_of(attempt.session).own_pieces(attempt)
     subject = Subject(attempt.session, attempt.actor, before, attempt, own_pieces=pieces)
-    return _compose(writer_of(attempt), subject)
+    return _compose(model or writer_of(attempt), subject)
 
 
 def compose_question(
@@ -46,7 +46,7 @@ def compose_question(
     the attempt's actor may know."""
     before = attempt.turn.number if attempt.turn else None
     subject = Subject(attempt.session, attempt.actor, before, attempt, own_pieces=pieces)
-    return _compose(agent, subject)
+    return _compose(model_of(agent), subject)
 
 
 def answer_to(chapter: Session, agent_slot: int | None, words: str = "") -> Attempt:
@@ -69,8 +69,9 @@ def compose_start(chapter: Session, agent_slot: int | None) -> list[Layer]:
     """Compose the next request to this character without the user's words, because a model can read
     this start of the request into its cache."""
     attempt = answer_to(chapter, agent_slot)
-    agent = writer_of(attempt)
-    return with_tools(agent, _compose(agent, Subject(chapter, attempt.actor, attempt=attempt)))
+    model = writer_of(attempt)
+    layers = _compose(model, Subject(chapter, attempt.actor, attempt=attempt))
+    return with_tools(model.agent, layers)
 
 
 def read_ahead(chapter: Session) -> None:
@@ -82,11 +83,11 @@ def read_ahead(chapter: Session) -> None:
     with suppress(ChapterError):
         addressed = addressed_next(chapter)
         compose_start(chapter, addressed)
-        agent = agent_of(answer_to(chapter, addressed))
-        read_weight_ahead(model_name(agent), agent.name)
+        model = writer_of(answer_to(chapter, addressed))
+        read_weight_ahead(model.name, model.agent.name)
 
 
-def _compose(agent: Agent, subject: Subject) -> list[Layer]:
-    facts = known_facts(agent)
-    budget = request_budget(agent, facts)
-    return compose_for(agent, replace(subject, budget_tokens=budget), facts.tier)
+def _compose(model: AgentModel, subject: Subject) -> list[Layer]:
+    model = model.as_known()
+    budget = request_budget(model.agent, model.facts)
+    return compose_for(model.agent, replace(subject, budget_tokens=budget), model.facts.tier)

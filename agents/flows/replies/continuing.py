@@ -97,7 +97,7 @@ def _prepare(call: PreparedCall, before: str) -> PreparedCall:
     wrote = Layer("REPLY_SO_FAR", (Piece(before.rstrip()),), role="assistant", has_heading=False)
     ask = text_layer("CONTINUE", render_prompt("reply_continue"), has_heading=False)
     prepared = prepare_call(
-        call.agent,
+        call.model,
         call.session_id,
         lambda: [*call.compose(), wrote, ask],
         attempt_id=call.attempt_id,

@@ -5,18 +5,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
-from agents.calling.model_access import known_facts, model_name
+from agents.calling.model_access import AgentModel
 from agents.calling.prepared_calls import fit_prompt
 from agents.calling.records.call_records import CallRecord, agent_label, shared_with_latest_call
-from agents.calling.servers.choices import choice_of
 from agents.calling.tool_steps import with_tools
 from agents.exceptions import PromptTooLong
 from agents.flows.replies.composing import answer_to, compose_reply, writer_of
 from agents.llm.facts.hosted_models import Price
-from agents.llm.facts.prices import FREE, price_of
+from agents.llm.facts.prices import FREE
 from agents.modes.fields import given_to_store
-from agents.prompting.agent import Agent
-from agents.prompting.budget import output_limit, read_weight_per_token, request_budget
+from agents.prompting.budget import output_limit, request_budget
 from agents.prompting.fitting import AssembledPrompt, assemble
 from agents.prompting.layers import Layer, Tier
 from agents.prompting.sent_layers import SentLayer, characters_of
@@ -96,19 +94,19 @@ def look_ahead(
     attempt = answer_to(chapter, agent_slot, text)
     check_cast(chapter, attempt.actor, witnesses)
     attempt.given = given_to_store(chapter.pk, given)
-    agent = writer_of(attempt)
-    model, facts = model_name(agent), known_facts(agent)
+    model = writer_of(attempt).as_known()
+    agent, facts = model.agent, model.facts
     limit = output_limit(agent, facts)
-    layers = with_tools(agent, compose_reply(attempt))
+    layers = with_tools(agent, compose_reply(attempt, model))
     too_long = ""
     try:
-        prompt = fit_prompt(agent, facts, lambda: layers)
+        prompt = fit_prompt(model, lambda: layers)
     except PromptTooLong as error:
-        prompt, too_long = _untrimmed(layers, agent), str(error)
+        prompt, too_long = _untrimmed(layers, model), str(error)
     shared, previous = shared_with_latest_call(chapter, agent, prompt.messages)
     return DryRun(
         agent=agent_label(chapter, agent.name, agent.agent_id),
-        model=model,
+        model=model.name,
         tier="small" if agent.has_small_form else facts.tier,
         budget_tokens=request_budget(agent, facts),
         layers=prompt.layers,
@@ -117,13 +115,13 @@ def look_ahead(
         shared_characters=shared,
         previous=previous,
         output_limit=limit,
-        price=price_of(model, choice_of(agent).server.address),
+        price=model.price,
     )
 
 
-def _untrimmed(layers: Sequence[Layer], agent: Agent) -> AssembledPrompt:
+def _untrimmed(layers: Sequence[Layer], model: AgentModel) -> AssembledPrompt:
     return assemble(
         layers,
         budget_tokens=_ROOM_FOR_ALL,
-        weight_per_token=read_weight_per_token(model_name(agent), agent.name),
+        weight_per_token=model.weight_per_token,
     )

@@ -5,10 +5,9 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 from agents.calling.calls import Reply
-from agents.calling.model_access import as_asked, is_small_model
+from agents.calling.model_access import AgentModel, model_of
 from agents.llm.providers.failures.call_errors import EmptyReply
 from agents.modes.registry import agent_of
-from agents.prompting.agent import Agent
 from agents.prompting.cleaning.plain_prose import end_at_sentence, without_heading
 from agents.prompting.cleaning.reply_cleaning import ReplyCleaner
 from agents.running.live import LiveReply
@@ -31,12 +30,12 @@ class FinishedReply:
 class ReplyReader:
     """Reads the text of one reply. `cleaner` is a new one, or None if nobody of the cast acts."""
 
-    agent: Agent
+    model: AgentModel
     cleaner: ReplyCleaner | None
 
     @property
     def is_small(self) -> bool:
-        return is_small_model(self.agent)
+        return self.model.is_small
 
     @property
     def has_ended(self) -> bool:
@@ -64,7 +63,7 @@ class ReplyReader:
 
     def new(self) -> "ReplyReader":
         """Return a reader for another reply of the same character."""
-        return ReplyReader(self.agent, self.cleaner and self.cleaner.new())
+        return ReplyReader(self.model, self.cleaner and self.cleaner.new())
 
     def new_front(self) -> ReplyCleaner:
         """Return a cleaner for the beginning of a continuation, where the model may write its own
@@ -139,13 +138,13 @@ class ShownReply:
 
 
 def reader_of(attempt: Attempt) -> ReplyReader:
-    agent = as_asked(agent_of(attempt), attempt.session)
+    model = model_of(agent_of(attempt), attempt.session)
     if attempt.actor is None:
-        return ReplyReader(agent, None)
+        return ReplyReader(model, None)
     everybody = everybody_at(attempt.session, attempt=attempt)
     others = [one.name for one in everybody if one.number != attempt.actor]
     own = attempt.session.character(attempt.actor).name
     number = attempt.turn.number if attempt.turn else attempt.session.prompt_index + 1
     # The first prompt has the number with which lists begin.
     numbers = [one for one in (number, number + 1) if one > 1]
-    return ReplyReader(agent, ReplyCleaner(own, others, is_small_model(agent), numbers))
+    return ReplyReader(model, ReplyCleaner(own, others, model.is_small, numbers))

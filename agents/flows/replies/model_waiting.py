@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from agents.calling.model_access import is_on_its_way
-from agents.prompting.agent import Agent
+from agents.calling.model_access import AgentModel
 from agents.running.database import in_database
 
 Prepared = TypeVar("Prepared")
@@ -21,14 +20,14 @@ LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Later(Generic[Prepared]):
-    """Something that is prepared once the agent's model is there."""
+    """Something that is prepared once the model is there."""
 
-    agent: Agent
+    model: AgentModel
     prepare: Callable[[], Prepared]
 
     async def when_ready(self) -> Prepared:
         """Wait until the model is there, or until it is clear that it does not come. Then prepare,
         which raises ModelNotReady if the model did not come."""
-        while await in_database(is_on_its_way, self.agent):
+        while await in_database(lambda: self.model.is_on_its_way):
             await asyncio.sleep(LOOK_SECONDS)
         return await in_database(self.prepare)

@@ -52,11 +52,11 @@ async def ask_once_more(
         again = replace(call, step=call.step + 1)
         second = await _second(again, why, reader, live) if is_small else None
         return not_declined(second, reader, tries=2 if second else 1)
-    faults_of = _faults_of(call.agent, attempt, reader) if is_embedded else None
+    faults_of = _faults_of(call.model.agent, attempt, reader) if is_embedded else None
     if faults_of is None:
         return first
     best, faults = first, await in_database_patiently(faults_of, first.text)
-    for _ in range(call.agent.most_tries - 1):
+    for _ in range(call.model.agent.most_tries - 1):
         if not faults:
             break
         why = f"The first answer {_listed(faults)}, {ONCE_MORE}"

@@ -11,7 +11,6 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 
 from agents.calling.calls import let_through
-from agents.calling.model_access import is_on_its_way
 from agents.calling.prepared_calls import PreparedCall, prepare_call
 from agents.calling.servers.choices import refresh_choices
 from agents.calling.tool_steps import ToolWriting
@@ -30,7 +29,7 @@ from agents.flows.replies.model_waiting import Later
 from agents.flows.replies.warmup import warm_next_reply
 from agents.flows.replies.writing import Begun, Writing, write_reply
 from agents.modes.fields import given_to_store, keep_fields
-from agents.modes.registry import agent_of, check_changes, mode_of, who_answers
+from agents.modes.registry import check_changes, mode_of, who_answers
 from agents.prompting.layers import Layer
 from agents.running.database import in_database
 from agents.running.live import LIVE_REPLIES, LiveReply
@@ -281,8 +280,8 @@ def _open_and_prepare(
         take_waiting_results(attempt)
         _store_first_changes(attempt)
         begin = partial(_begin_writing, attempt, prepare, compose_step)
-        if is_on_its_way(agent := agent_of(attempt)):
-            return opened, Later(agent, begin)
+        if (model := writer_of(attempt)).is_on_its_way:
+            return opened, Later(model, begin)
         return opened, begin()
     except DatabaseError:
         fail_attempt(attempt, error=INTERRUPTED, partial_text="")
@@ -292,7 +291,7 @@ def _open_and_prepare(
 
 
 def _begin_writing(attempt: Attempt, prepare: Prepare, compose_step: ComposeStep) -> Writing:
-    if writer_of(attempt).tools:
+    if writer_of(attempt).agent.tools:
         return _in_steps(attempt, compose_step)
     return let_through(attempt.session_id, partial(prepare, attempt))
 
@@ -304,19 +303,20 @@ def _store_first_changes(attempt: Attempt) -> None:
 
 
 def _prepare(attempt: Attempt) -> PreparedCall:
+    model = writer_of(attempt)
     return prepare_call(
-        writer_of(attempt),
+        model,
         attempt.session_id,
-        partial(compose_reply, attempt),
+        partial(compose_reply, attempt, model),
         stop=cues_of(attempt),
-        grammar=grammar_of(attempt),
+        grammar=grammar_of(attempt, model.agent),
         attempt_id=attempt.pk,
     )
 
 
 def _in_steps(attempt: Attempt, compose: ComposeStep) -> ToolWriting:
     return ToolWriting(
-        writer_of(attempt),
+        writer_of(attempt).agent,
         attempt.session_id,
         partial(compose, attempt),
         partial(mode_of(attempt.session).readable, attempt),

@@ -258,12 +258,13 @@ def _prepare(
 ) -> PreparedCall:
     """Prepare the call of a trial. If `attempt_id` is None, the trial is not stored yet, and
     `attempt` is the attempt from which it is made."""
+    model = writer_of(attempt)
     return prepare_call(
-        writer_of(attempt),
+        model,
         attempt.session_id,
         lambda: layers,
         stop=cues_of(attempt),
-        grammar=grammar_of(attempt),
+        grammar=grammar_of(attempt, model.agent),
         attempt_id=attempt_id,
     )
 

@@ -19,11 +19,10 @@ from django.db.models.signals import post_delete
 from django.dispatch import receiver
 
 from agents.calling.calls import warm_model
-from agents.calling.servers.choices import uses_embedded
+from agents.calling.servers.choices import may_use_embedded
 from agents.flows.replies.composing import addressed_next, answer_to, compose_start, writer_of
 from agents.llm.providers.failures.call_errors import ProviderError
 from agents.models import Job
-from agents.modes.registry import all_agents
 from agents.prompting.layers import Layer
 from agents.running.database import in_database
 from agents.running.unforeseen import traceback_of
@@ -51,7 +50,7 @@ _warming: _Warming | None = None
 async def warm_next_reply(session_id: uuid.UUID) -> None:
     """Warm up the model for whoever answers a prompt that addresses nobody, or else for the
     character whose panel comes next. Raises no error."""
-    if uses_embedded(all_agents()):
+    if may_use_embedded():
         with _losing_no_more_than_a_head_start():
             await warm_reply(session_id, await in_database(_addressed_next, session_id))
 
@@ -70,7 +69,7 @@ async def warm_reply(session_id: uuid.UUID, agent_slot: int | None) -> None:
     """Start to warm up the model for this character, or for whoever answers a prompt to nobody, and
     stop any other warm-up."""
     global _warming
-    if not uses_embedded(all_agents()) or _is_warming(session_id, agent_slot):
+    if not may_use_embedded() or _is_warming(session_id, agent_slot):
         return
     if _warming is not None:
         _warming.task.cancel()
@@ -131,8 +130,8 @@ def _losing_no_more_than_a_head_start() -> Iterator[None]:
 
 async def _warm(session_id: uuid.UUID, agent_slot: int | None) -> None:
     with _losing_no_more_than_a_head_start():
-        agent = await in_database(lambda: writer_of(answer_to(get_chapter(session_id), agent_slot)))
-        await warm_model(agent, session_id, lambda: _compose_start(session_id, agent_slot))
+        model = await in_database(lambda: writer_of(answer_to(get_chapter(session_id), agent_slot)))
+        await warm_model(model.agent, session_id, lambda: _compose_start(session_id, agent_slot))
 
 
 def _compose_start(session_id: uuid.UUID, agent_slot: int | None) -> Sequence[Layer]:

@@ -1,13 +1,13 @@
 """Estimates the calls of a build. Their requests are composed but not sent."""
 
 from agents.calling.estimating import CallsEstimate, estimate_calls
-from agents.calling.model_access import model_facts, model_name
+from agents.calling.model_access import AgentModel, model_of
 from agents.flows.telling.narrating import plan_build, read_inputs
 from agents.flows.telling.scene_requests import SCENE_BEFORE, TRANSCRIPT, Material, fit_scene
 from agents.flows.telling.scenes import Scene
 from agents.models import Job
 from agents.prompting.agent import in_chapter
-from agents.prompting.budget import TOKENS_PER_MESSAGE, read_weight_per_token
+from agents.prompting.budget import TOKENS_PER_MESSAGE
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.layer_sources import transcript_weights
 from sessions.exceptions import WrongState
@@ -28,14 +28,12 @@ def estimate_build(chapter: Session) -> CallsEstimate:
     """
     if chapter.state != State.ENDED:
         raise WrongState("What a build will take can be said once the chapter is ended.")
-    # The facts are read first, because reading them finds out which embedded model runs.
-    agent = in_chapter(NARRATOR, chapter)
-    model_facts(agent)
-    read, written, calls = _weigh_build(chapter, model_name(agent))
-    return estimate_calls(chapter, agent, calls=calls, read=read, written=written)
+    model = model_of(in_chapter(NARRATOR, chapter)).when_ready()
+    read, written, calls = _weigh_build(chapter, model)
+    return estimate_calls(chapter, model, calls=calls, read=read, written=written)
 
 
-def _weigh_build(chapter: Session, model: str) -> tuple[int, int, int]:
+def _weigh_build(chapter: Session, model: AgentModel) -> tuple[int, int, int]:
     """Return the tokens of the requests of all unfinished scenes, those of their texts, and the
     number of these scenes.
 
@@ -54,7 +52,7 @@ def _weigh_build(chapter: Session, model: str) -> tuple[int, int, int]:
     left = scenes[len(job.finished_scenes) :]
     if not left:
         return 0, 0, 0
-    weight_per_token = read_weight_per_token(model, NARRATOR.name)
+    weight_per_token = model.weight_per_token
     sizes = [sum(weights[scene.first - 1 : scene.last]) / weight_per_token for scene in left]
     longest = max(sizes)
     number = len(job.finished_scenes) + sizes.index(longest) + 1

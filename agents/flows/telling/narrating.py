@@ -15,7 +15,7 @@ from typing import Any
 from django.db import transaction
 
 from agents.calling.calls import Reply, Validate, call_model, check_allowed
-from agents.calling.model_access import is_small_model, model_facts, model_name
+from agents.calling.model_access import model_of
 from agents.calling.objects import NotInForm
 from agents.exceptions import BudgetSpent, PromptTooLong, RateLimited
 from agents.flows.remembering.memory_calls import check_calls_accepted
@@ -32,12 +32,11 @@ from agents.flows.telling.scenes import (
     Scene,
     plan_scenes,
 )
-from agents.llm.facts.model_facts import facts_of
 from agents.models import Job
 from agents.modes.declaration import Stage
 from agents.modes.registry import check_stage
 from agents.prompting.agent import Agent, in_chapter
-from agents.prompting.budget import input_budget, output_limit, read_weight_per_token
+from agents.prompting.budget import input_budget, output_limit
 from agents.prompting.cleaning.declining import is_refusal
 from agents.prompting.cleaning.plain_prose import as_prose, end_at_sentence, repeats, why_no_prose
 from agents.prompting.declarations import NARRATOR
@@ -206,11 +205,11 @@ async def write_scene(
 def _clean(agent: Agent, text: str) -> str:
     """Return the text without the marks that a small model writes although nobody asked for them.
     Any other model writes headings and emphasis because the user wants them, so its text stays."""
-    return as_prose(text) if is_small_model(agent) else text.strip("\n")
+    return as_prose(text) if model_of(agent).is_small else text.strip("\n")
 
 
 def _is_refusal(agent: Agent, text: str) -> bool:
-    return is_refusal(text, of_small_model=is_small_model(agent))
+    return is_refusal(text, of_small_model=model_of(agent).is_small)
 
 
 def _is_done(text: str) -> bool:
@@ -281,10 +280,10 @@ class _Caller:
             on_restart=partial(self.watch.show, self.watch.text),
             # A small model does not end its text by itself. Its text is ended when it is long
             # enough.
-            is_enough=is_enough if is_small_model(agent) else None,
+            is_enough=is_enough if model_of(agent).is_small else None,
             validate=validate,
             # A reasoning model keeps its own limit, because hidden reasoning counts as output.
-            output_tokens=None if facts_of(model_name(agent)).reasons else room,
+            output_tokens=None if model_of(agent).facts.reasons else room,
             job_id=self.job.pk,
         )
         return reply.text, reply.was_cut
@@ -319,8 +318,8 @@ def plan_build(chapter: Session, weights: Sequence[float], target_words: int) ->
     """Divide the chapter into scenes that the narrator's model can write. `weights` has the weight
     of each prompt."""
     agent = in_chapter(NARRATOR, chapter)
-    facts = model_facts(agent)
-    weight_per_token = read_weight_per_token(model_name(agent), agent.name)
+    model = model_of(agent).when_ready()
+    facts, weight_per_token = model.facts, model.weight_per_token
     limit = output_limit(agent, facts)
     # If the model's limit is lower than the agent's limit, hidden reasoning and prose are both
     # reduced in proportion.

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from agents.calling.calls import check_allowed
 from agents.calling.estimating import CallsEstimate, estimate_calls
+from agents.calling.model_access import model_of
 from agents.flows.telling.narrating import (
     give_up,
     read_inputs,
@@ -130,7 +131,8 @@ def estimate_rebuild(chapter: Session, draft_id: uuid.UUID, number: int) -> Call
     read = sum(layer.tokens for layer in prompt.layers) + TOKENS_PER_MESSAGE * len(prompt.layers)
     told = material.scenes[number - 1]
     written = round(told.target_words * material.tokens_per_word(told))
-    return estimate_calls(chapter, material.narrator, calls=1, read=read, written=written)
+    model = model_of(material.narrator).when_ready()
+    return estimate_calls(chapter, model, calls=1, read=read, written=written)
 
 
 async def write_narrative(job: Job, watch: Watch) -> None:

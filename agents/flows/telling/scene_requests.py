@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from agents.calling.model_access import model_facts, model_name, tier_of
+from agents.calling.model_access import model_of
 from agents.calling.prepared_calls import fit_prompt
 from agents.flows.telling.scenes import Scene, tokens_per_word
 from agents.models import Job
 from agents.modes.registry import compose_for
 from agents.prompting.agent import Agent, in_chapter
-from agents.prompting.budget import read_weight_per_token
 from agents.prompting.cleaning.plain_prose import end_at_sentence, last_sentences, last_words
 from agents.prompting.declarations import NARRATOR
 from agents.prompting.fitting import AssembledPrompt
@@ -69,8 +68,7 @@ class Material:
     def tokens_per_word(self, scene: Scene) -> float:
         """Return how many tokens the narrator's model needs for a word of this scene."""
         played = "\n".join(piece.text for piece in self.transcript_of(scene))
-        agent = self.narrator
-        return tokens_per_word(played, read_weight_per_token(model_name(agent), agent.name))
+        return tokens_per_word(played, model_of(self.narrator).weight_per_token)
 
 
 def fit_scenes(job: Job, material: Material) -> list[AssembledPrompt]:
@@ -92,7 +90,7 @@ def fit_scene(
     job: Job, material: Material, number: int, finished: list[str], *, after: str = ""
 ) -> AssembledPrompt:
     layers = partial(scene_layers, job, material, number, finished, after=after)
-    return fit_prompt(material.narrator, model_facts(material.narrator), layers)
+    return fit_prompt(model_of(material.narrator).when_ready(), layers)
 
 
 def scene_layers(
@@ -124,12 +122,12 @@ def scene_layers(
             target_words=target,
         )
     # A small model does not get the start of the scene after, because it would tell it again.
-    if after and tier_of(material.narrator) != "minimal":
+    if after and not model_of(material.narrator).is_small:
         pieces[SCENE_AFTER] = [Piece(without_cues(_beginning(after), cast))]
         task = f"{task}\n\n{render_prompt('narrator_before_next')}"
     pieces["TASK"] = [Piece(task)]
     subject = Subject(material.chapter, own_pieces=pieces)
-    return compose_for(material.narrator, subject, tier_of(material.narrator))
+    return compose_for(material.narrator, subject, model_of(material.narrator).tier)
 
 
 def length_as_asked(words: int, text: str) -> str:

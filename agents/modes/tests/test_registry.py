@@ -11,7 +11,7 @@ from django.urls import reverse
 from pydantic import Field
 from pytest_django import Settings
 
-from agents.calling.model_access import model_name
+from agents.calling.model_access import model_of
 from agents.calling.tests.exploring import GO
 from agents.flows.replies.dry_run import look_ahead
 from agents.flows.replies.starting import keep_reply
@@ -167,7 +167,7 @@ def test_an_agent_of_a_mode_has_its_model_by_its_name(
     assert faults() == []
     agent = find_agent("voyager.narrator")
     assert agent is NARRATOR
-    assert model_name(agent) == "teller"
+    assert model_of(agent).name == "teller"
 
 
 def test_what_a_mode_declares_is_guarded_and_done(with_modes: Install) -> None:

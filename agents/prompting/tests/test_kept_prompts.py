@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
+from agents.calling.model_access import read_model
 from agents.calling.prepared_calls import prepare_call
 from agents.flows.replies.composing import compose_reply, compose_start, read_ahead
 from agents.flows.tests.playing import play, reroll
@@ -87,7 +88,9 @@ def test_what_was_read_ahead_is_not_asked_for_again(
     slot = chapter.next_agent_slot
     attempt = Attempt(session=chapter, actor=slot, words="The stairs are wet.")
     with django_assert_num_queries(1):
-        call = prepare_call(CHARACTERS[slot], chapter.pk, lambda: compose_reply(attempt))
+        call = prepare_call(
+            read_model(CHARACTERS[slot]), chapter.pk, lambda: compose_reply(attempt)
+        )
     assert "The stairs are wet." in call.request.messages[-1].content
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
-from agents.calling.model_access import model_name
+from agents.calling.model_access import model_of
 from agents.exceptions import PromptTooLong
 from agents.llm.facts.model_facts import facts_of
 from agents.llm.providers.base import Usage
@@ -377,10 +377,10 @@ def test_each_agent_has_its_default_model_and_the_environment_s_choice(
 ) -> None:
     settings.LLM, settings.MODEL = "openai", ""  # type: ignore[attr-defined]
     settings.MODEL_BY_AGENT = {}  # type: ignore[attr-defined]
-    assert [model_name(AGENTS[n]) for n in range(10)] == ["o4-mini"] * 9 + ["gpt-5.2"]
+    assert [model_of(AGENTS[n]).name for n in range(10)] == ["o4-mini"] * 9 + ["gpt-5.2"]
     settings.MODEL = "local"  # type: ignore[attr-defined]
     settings.MODEL_BY_AGENT["AGENT_9"] = "writer"  # type: ignore[attr-defined]
-    assert (model_name(AGENTS[8]), model_name(AGENTS[9])) == ("local", "writer")
+    assert (model_of(AGENTS[8]).name, model_of(AGENTS[9]).name) == ("local", "writer")
 
 
 def test_an_agent_without_a_number_has_its_model_by_its_name(
@@ -390,9 +390,9 @@ def test_an_agent_without_a_number_has_its_model_by_its_name(
     settings.LLM, settings.MODEL = "openai", "local"  # type: ignore[attr-defined]
     chosen = {"AGENT_9": "writer", "EXPLORER": "no agent's"}
     settings.MODEL_BY_AGENT = chosen  # type: ignore[attr-defined]
-    assert model_name(teller) == "local"
+    assert model_of(teller).name == "local"
     chosen["EXPLORER_NARRATOR"] = "teller"
-    assert model_name(teller) == "teller"
+    assert model_of(teller).name == "teller"
 
 
 def test_reasoning_models_get_room_to_think_and_no_temperature() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from pytest_django import Settings
 
-from agents.calling.model_access import model_facts
+from agents.calling.model_access import model_of
 from agents.calling.prepared_calls import fit_prompt
 from agents.flows.beginning.locking import request_lock
 from agents.flows.replies.composing import compose_reply
@@ -80,7 +80,7 @@ def _model(request: pytest.FixtureRequest, small_window: None, settings: Setting
 @pytest.fixture
 def chapter(_model: None, provider: ScriptedProvider, run_jobs: Callable[[], int]) -> Session:
     provider.fallback = answer
-    assert model_facts(CHARACTERS[SLOTS[0]]).context_window == WINDOW
+    assert model_of(CHARACTERS[SLOTS[0]]).when_ready().facts.context_window == WINDOW
     chapter = create_chapter()
     change = SetupChange(
         world_text=filling(8),
@@ -103,11 +103,10 @@ def tokens_of(messages: tuple[Message, ...]) -> float:
 
 def compose_next(chapter: Session, slot: int, words: str) -> None:
     """Compose the next prompt for this character, and check that it fits."""
-    facts = model_facts(CHARACTERS[slot])
     attempt = Attempt(session=chapter, actor=slot, words=words)
-    agent = agent_of(attempt)
-    prompt = fit_prompt(agent, facts, lambda: compose_reply(attempt))
-    assert tokens_of(prompt.messages) + output_limit(agent, facts) <= WINDOW
+    model = model_of(agent_of(attempt)).when_ready()
+    prompt = fit_prompt(model, lambda: compose_reply(attempt))
+    assert tokens_of(prompt.messages) + output_limit(model.agent, model.facts) <= WINDOW
     told = "\n".join(message.content for message in prompt.messages)
     assert filling(slot) in told
     assert words in told

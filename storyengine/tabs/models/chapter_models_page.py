@@ -17,7 +17,7 @@ from agents.calling.chapter_models import (
     most_output_tokens,
     save_models,
 )
-from agents.calling.model_access import known_facts
+from agents.calling.model_access import model_of
 from agents.calling.model_test import TestResult, try_model
 from agents.calling.offered_models import names_at
 from agents.calling.servers.changing import MODEL_CHAR_LIMIT
@@ -96,7 +96,7 @@ def _with_given(agent: Agent, own: OwnSettings) -> OwnSettings:
     changed, server = agent.own, choice_of(agent).server.name
     if own.model and server != EMBEDDED:
         changed = replace(changed, model=own.model, server=server)
-    facts = known_facts(replace(agent, own=changed))
+    facts = model_of(replace(agent, own=changed)).facts
     if own.temperature is not None and facts.accepts_temperature:
         changed = replace(changed, temperature=own.temperature)
     return changed
@@ -161,7 +161,7 @@ def _page(
         "roles": roles,
         "seen_for_all": form_mark(sorted(settings.items())),
         "is_any_set": any(own.as_stored() for own in settings.values()),
-        "takes_temperature": any(known_facts(agent).accepts_temperature for agent in agents),
+        "takes_temperature": any(model_of(agent).facts.accepts_temperature for agent in agents),
         "each": each,
         "are_together": any(len(one["role"].agents) > 1 for one in roles),
         "servers": servers,
@@ -176,7 +176,7 @@ def _page(
 
 def _entry(role: Role, tested: str, result: TestResult | None) -> dict[str, Any]:
     agent, choice = role.agents[0], role.choice
-    facts, own = known_facts(agent), agent.own
+    facts, own = model_of(agent).as_known().facts, agent.own
     return {
         "role": role,
         "seen": form_mark((role.keys, own)),

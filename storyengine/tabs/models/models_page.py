@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.calling.consent import granted_hosts
-from agents.calling.model_access import known_facts
+from agents.calling.model_access import model_of
 from agents.calling.model_test import TestResult, try_model
 from agents.calling.offered_models import find_servers, names_at
 from agents.calling.servers.addresses import ADDRESS_CHAR_LIMIT, PRESETS
@@ -48,7 +48,6 @@ from agents.calling.servers.keys import (
 from agents.calling.servers.roles import Role, all_roles, role_with
 from agents.exceptions import ConsentMissing
 from agents.llm.embedded.status import describe, is_alive, is_ready, read_embedded_server
-from agents.llm.facts.prices import price_of
 from agents.llm.providers.base_urls import lacks_version
 from agents.llm.providers.model_lists import Listing
 from agents.llm.providers.windows import address_of
@@ -206,12 +205,12 @@ def _picked(added: dict[str, Any] | None) -> dict[str, str]:
 
 
 def _role_entry(role: Role, tested: str | None, result: TestResult | None) -> dict[str, Any]:
-    agent, choice = role.agents[0], role.choice
+    model, choice = model_of(role.agents[0]).as_known(), role.choice
     return {
         "role": role,
         "seen": form_mark((role.keys, _as_chosen(choice))),
-        "facts": known_facts(agent),
-        "price": price_of(choice.model, choice.server.address),
+        "facts": model.facts,
+        "price": model.price,
         "is_embedded": choice.server.name == EMBEDDED,
         "is_local": not choice.server.host,
         "result": result if tested == role.key else None,

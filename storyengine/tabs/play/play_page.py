@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from agents.calling.consent import is_allowed, provider_host
-from agents.calling.model_access import heard_by_small_model, is_on_its_way
+from agents.calling.model_access import heard_by_small_model, model_of
 from agents.calling.servers.choices import uses_embedded
 from agents.flows.remembering.memory_calls import MemoryBehind, find_memory_behind
 from agents.flows.replies.what_is_read import WhatIsRead, what_is_read
@@ -112,7 +112,7 @@ class PlayPage:
     @cached_property
     def is_model_coming(self) -> bool:
         """Whether the running reply waits until the embedded model is there."""
-        return self.running is not None and is_on_its_way(agent_of(self.running.attempt))
+        return self.running is not None and model_of(agent_of(self.running.attempt)).is_on_its_way
 
     @cached_property
     def reading(self) -> WhatIsRead | None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from agents.calling.model_access import known_facts
+from agents.calling.model_access import model_of
 from agents.calling.prepared_calls import fit_prompt
 from agents.flows.beginning.from_starters import begin_starter, open_starter, start_play
 from agents.flows.replies.composing import answer_to, compose_reply
@@ -106,7 +106,7 @@ def test_the_first_prompt_of_a_starter_is_short(starter: Starter, settings: Sett
     chapter = begin_starter(starter.name)
     attempt = answer_to(chapter, chapter.next_agent_slot, starter.next.prompt)
     agent = agent_of(attempt)
-    prompt = fit_prompt(agent, known_facts(agent), lambda: compose_reply(attempt))
+    prompt = fit_prompt(model_of(agent).as_known(), lambda: compose_reply(attempt))
     assert not any(layer.dropped or layer.shortened for layer in prompt.layers)
     assert characters_of(prompt.messages) <= MOST_CHARACTERS
 

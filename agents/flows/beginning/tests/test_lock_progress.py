@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.calling.model_access import model_name
+from agents.calling.model_access import model_of
 from agents.flows.beginning.lock_progress import read_lock_progress
 from agents.models import Job, LLMArtifact
 from agents.prompting.declarations import WORLD_SUMMARY
@@ -18,7 +18,7 @@ from sessions.models import Session, State
 from sessions.tests.factories import make_chapter
 
 JSON = json.dumps(world_lock(["Mara ünd", 'Tom "the elder"', "A\\B"]))
-MODEL = model_name(WORLD_SUMMARY)
+MODEL = model_of(WORLD_SUMMARY).name
 XML = (
     "<world_chapter_lock><world><genre>gothic</genre><tone>quiet</tone>"
     "<rules_of_reality><item>the sea takes one name a year</item></rules_of_reality></world>"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from pytest_django import Settings
 
-from agents.calling.model_access import tier_of
+from agents.calling.model_access import model_of
 from agents.flows.replies.composing import compose_reply, compose_start
 from agents.flows.replies.dry_run import look_ahead
 from agents.flows.replies.tests.trying import try_again
@@ -54,7 +54,7 @@ def _small_model(settings: Settings) -> None:
 def tier(request: pytest.FixtureRequest, settings: Settings) -> str:
     settings.LLM, settings.MODEL, tier = request.param
     settings.MODEL_BY_AGENT = {}
-    assert tier_of(CHARACTERS[1]) == tier
+    assert model_of(CHARACTERS[1]).tier == tier
     return str(tier)
 
 

@@ -7,8 +7,8 @@ from asgiref.sync import async_to_sync
 from django.db.models import QuerySet
 from pytest_django import Settings
 
+from agents.calling.model_access import AgentModel
 from agents.calling.records.stored_prompts import read_messages
-from agents.flows.replies import incoming_text
 from agents.flows.replies.starting import keep_reply, start_prompt, stop_reply
 from agents.flows.replies.tests.trying import try_again
 from agents.flows.tests.playing import play, reply_is_over, texts_of
@@ -31,7 +31,7 @@ def chapter() -> Session:
 
 @pytest.fixture(autouse=True)
 def _is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: False)
+    monkeypatch.setattr(AgentModel, "is_small", False)
 
 
 def calls() -> QuerySet[LLMArtifact]:

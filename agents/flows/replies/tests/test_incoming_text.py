@@ -4,7 +4,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
-from agents.flows.replies import incoming_text
+from agents.calling.model_access import AgentModel
 from agents.flows.replies.starting import start_prompt
 from agents.flows.tests.playing import play, reply_is_over, reroll, texts_of
 from agents.llm.providers.failures.call_errors import StreamBroken
@@ -28,7 +28,7 @@ def chapter() -> Session:
 def test_a_reply_ends_where_somebody_else_speaks_and_its_record_keeps_what_came(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: False)
+    monkeypatch.setattr(AgentModel, "is_small", False)
     provider.enqueue(CAME)
     attempt = play(chapter)
     assert texts_of(chapter) == ["The door opens.", KEPT]
@@ -39,7 +39,7 @@ def test_a_reply_ends_where_somebody_else_speaks_and_its_record_keeps_what_came(
 def test_a_small_model_is_stopped_there(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: True)
+    monkeypatch.setattr(AgentModel, "is_small", True)
     provider.enqueue(CAME)
     assert play(chapter).ended_before == "Tom"
     assert texts_of(chapter)[-1] == KEPT
@@ -119,7 +119,7 @@ def test_a_small_model_that_was_cut_is_not_continued(
     kept: str,
     was_cut: bool,
 ) -> None:
-    monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: True)
+    monkeypatch.setattr(AgentModel, "is_small", True)
     provider.enqueue(Script(text, was_cut=True))
     assert play(chapter).was_cut is was_cut
     assert texts_of(chapter)[-1] == kept

@@ -8,7 +8,7 @@ from asgiref.sync import async_to_sync
 from django.utils import timezone
 from pytest_django import Settings
 
-from agents.calling.model_access import is_on_its_way
+from agents.calling.model_access import AgentModel, model_of
 from agents.exceptions import ModelNotReady
 from agents.flows.replies.starting import start_prompt, stop_reply
 from agents.flows.tests.playing import play, replies_are_over, texts_of
@@ -31,10 +31,8 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Return what is seen of the model at each look. After the last one it is there."""
     seen: list[bool] = []
     monkeypatch.setattr("agents.flows.replies.model_waiting.LOOK_SECONDS", 0)
-    for module in ("replies", "model_waiting"):
-        monkeypatch.setattr(
-            f"agents.flows.{module}.is_on_its_way", lambda _agent: bool(seen) and seen.pop(0)
-        )
+    look = property(lambda _model: bool(seen) and seen.pop(0))
+    monkeypatch.setattr(AgentModel, "is_on_its_way", look)
     return seen
 
 
@@ -99,6 +97,6 @@ def test_a_model_is_on_its_way_while_its_process_fetches_or_loads_it(
         ("failed", False),
     ):
         EmbeddedServer.objects.update(phase=phase)
-        assert is_on_its_way(agent) is is_coming
+        assert model_of(agent).is_on_its_way is is_coming
     EmbeddedServer.objects.all().delete()
-    assert not is_on_its_way(agent)
+    assert not model_of(agent).is_on_its_way

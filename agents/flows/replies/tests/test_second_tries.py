@@ -4,7 +4,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
-from agents.flows.replies import incoming_text
+from agents.calling.model_access import AgentModel
 from agents.flows.replies.starting import start_prompt
 from agents.flows.tests.playing import play, reply_is_over, texts_of
 from agents.llm.providers.failures.call_errors import StreamBroken
@@ -199,7 +199,7 @@ class TestARefusal:
     def test_another_small_model_is_asked_once_more_too(
         self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: True)
+        monkeypatch.setattr(AgentModel, "is_small", True)
         provider.name = "openai"
         provider.enqueue(CAUGHT, REFUSAL, GOOD)
         play(chapter, PROMPT)
@@ -209,7 +209,7 @@ class TestARefusal:
     def test_another_model_s_reply_fails_only_if_nobody_else_would_say_it(
         self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: False)
+        monkeypatch.setattr(AgentModel, "is_small", False)
         provider.name = "openai"
         provider.enqueue(REFUSAL, "I'm sorry, but I can't assist with that request.")
         assert play(chapter, PROMPT).status == Attempt.Status.COMMITTED

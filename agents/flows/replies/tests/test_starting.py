@@ -9,9 +9,10 @@ from asgiref.sync import async_to_sync
 from django.db import OperationalError, connection
 
 from agents.calling.consent import grant
+from agents.calling.model_access import AgentModel
 from agents.calling.records.stored_prompts import read_messages
 from agents.flows.remembering.summarizing import queue_due_summary
-from agents.flows.replies import finishing, incoming_text, starting
+from agents.flows.replies import finishing, starting
 from agents.flows.replies.starting import start_prompt
 from agents.flows.tests.playing import play, play_many, replies_are_over, reroll, texts_of
 from agents.llm.providers.failures.call_errors import (
@@ -138,7 +139,7 @@ def test_a_prompt_whose_call_cannot_be_prepared_waits_for_a_retry(
 class TestASmallModel:
     @pytest.fixture(autouse=True)
     def _is_small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: True)
+        monkeypatch.setattr(AgentModel, "is_small", True)
 
     def told(self, chapter: Session, provider: ScriptedProvider, script: Script) -> str:
         provider.enqueue(script)

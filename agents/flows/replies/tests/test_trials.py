@@ -8,9 +8,9 @@ import pytest
 from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
+from agents.calling.model_access import AgentModel
 from agents.calling.records.call_records import calls_behind_prompt, read_sent_prompt
 from agents.exceptions import ConsentMissing, PromptTooLong
-from agents.flows.replies import incoming_text
 from agents.flows.replies.choosing import edit_reply
 from agents.flows.replies.layers_to_try import LAYER_CHAR_LIMIT, read_reply
 from agents.flows.replies.tests.trying import (
@@ -158,7 +158,7 @@ class TestRunning:
     def test_a_small_models_half_sentence_is_ended_as_in_play(
         self, chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(incoming_text, "is_small_model", lambda _agent: True)
+        monkeypatch.setattr(AgentModel, "is_small", True)
         provider.enqueue(Script("I run to the quay and call for the priest. I fall", was_cut=True))
         attempt = try_again(chapter)
         trial = read_trial(chapter.pk, attempt.pk)

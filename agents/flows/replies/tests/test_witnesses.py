@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from agents.calling.model_access import substitute_provider, tier_of
+from agents.calling.model_access import model_of, substitute_provider
 from agents.calling.tests.bookkeeping import expire
 from agents.flows.remembering.memory_calls import find_memory_behind
 from agents.flows.remembering.summarizing import queue_due_summary, write_memory_deltas
@@ -125,7 +125,7 @@ def test_a_word_for_two_of_three_reaches_no_prompt_of_the_third(
 ) -> None:
     settings.LLM, settings.MODEL = llm, model
     settings.MODEL_BY_AGENT = {}
-    assert tier_of(CHARACTERS[1]) == tier
+    assert model_of(CHARACTERS[1]).tier == tier
     play(chapter, "It begins.", slot=3)
     play(chapter, f"She shows it: {SECRET}.", slot=1, witnesses=[2])
     assert chapter.attempts.latest("submitted_at").witnesses == [1, 2]

@@ -3,7 +3,7 @@
 import pytest
 from pytest_django import Settings
 
-from agents.calling.model_access import tier_of
+from agents.calling.model_access import model_of
 from agents.flows.replies.layers_to_try import read_reply
 from agents.flows.replies.tests.test_witnesses import MODELS, RunJobs, marks_of, sent
 from agents.flows.replies.tests.test_witnesses import chapter as chapter
@@ -35,7 +35,7 @@ def test_a_word_for_two_of_three_reaches_no_trial_of_the_third(
     slot: int,
 ) -> None:
     settings.LLM, settings.MODEL, settings.MODEL_BY_AGENT = llm, model, {}
-    assert tier_of(CHARACTERS[slot]) == tier
+    assert model_of(CHARACTERS[slot]).tier == tier
     for number in range(1, 21):
         words = {2: f"She shows it: {REMEMBERED}.", 20: f"He whispers: {RECENT}."}.get(number)
         play(chapter, words or f"Beat {number}.", slot=1, witnesses=[2] if words else None)

@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
+from agents.calling.model_access import AgentModel
 from agents.exceptions import BudgetSpent, ConsentMissing
 from agents.flows.telling.ending import reopen
 from agents.flows.telling.narrating import cancel_build, request_build
@@ -103,7 +104,7 @@ def test_a_small_model_is_not_told_how_the_next_scene_begins(
     run_jobs: RunJobs,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("agents.flows.telling.scene_requests.tier_of", lambda agent: "minimal")
+    monkeypatch.setattr(AgentModel, "is_small", True)
     provider.enqueue(AGAIN)
     request_rebuild(draft.session_id, draft.pk, 1)
     run_jobs()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agents.calling.model_access import model_of
 from agents.calling.prepared_calls import prepare_call
 from agents.flows.tests.playing import play
 from agents.llm.facts.model_facts import (
@@ -160,7 +161,7 @@ def test_all_agents_but_the_narrator_ask_for_a_low_effort_where_it_is_taken(
     settings.OPENAI_BASE_URL = "http://localhost:9/v1"
     chapter, layer = make_active_chapter(), text_layer("USER_PROMPT", "Go on.")
     for agent in AGENTS.values():
-        call = prepare_call(agent, chapter.pk, lambda: [layer])
+        call = prepare_call(model_of(agent), chapter.pk, lambda: [layer])
         assert call.request.reasoning_effort == ("" if agent is NARRATOR else sent)
 
 
