@@ -12,7 +12,7 @@ from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import AdmittedCall, LLMArtifact
 from agents.running.following import follow
 from agents.running.live import ReplyText
-from gamemaster.small_form import SMALL_FORM
+from agents.tests.declared import CHARACTERS
 from sessions.models import Attempt, Session
 from sessions.play.breaking import fail_without_text
 from sessions.tests.factories import make_active_chapter
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 PROMPT = "The lamp over the quay goes out."
 CAUGHT = "I stay within the boundaries that the GM has set for me."
-TRIES = SMALL_FORM.most_tries
+TRIES = CHARACTERS[1].in_small_form().most_tries
 GOOD = "I strike a match and hold it up to the lamp. “Who is there?”"
 
 
