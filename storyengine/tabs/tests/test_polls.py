@@ -106,7 +106,7 @@ class TestPollsWithNews:
 
             return await in_database(count)
 
-        for module in ("play", "chapter", "world"):
+        for module in ("play.play_tab", "chapter.chapter_tab", "setup.setup_tab"):
             monkeypatch.setattr(f"storyengine.tabs.{module}.in_database", counting)
         return counts
 

@@ -111,7 +111,7 @@ class TestReadingAhead:
         async def note(session_id: uuid.UUID) -> None:
             chapters.append(session_id)
 
-        for module in ("tabs.library", "api.chapters"):
+        for module in ("tabs.home.home_page", "api.chapter_routes"):
             monkeypatch.setattr(f"storyengine.{module}.warm_next_reply", note)
         return chapters
 
