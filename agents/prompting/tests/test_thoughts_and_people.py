@@ -4,6 +4,7 @@ When a person appears, the prompts of all characters name the person.
 """
 
 import pytest
+from pytest_django import Settings
 
 from agents.flows.remembering.summarizing import compose_summary, told_pieces
 from agents.flows.replies.composing import compose_reply
@@ -31,7 +32,8 @@ AGENTS: list[Agent] = [*CHARACTERS.values(), CONTEXT_SUMMARY, NARRATOR]
 
 
 @pytest.fixture
-def chapter() -> Session:
+def chapter(settings: Settings) -> Session:
+    settings.LLM, settings.MODEL = "openai", "gpt-4o"
     chapter = make_active_chapter()
     add_lock(chapter, world_lock())
     return chapter

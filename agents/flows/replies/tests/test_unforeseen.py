@@ -87,7 +87,7 @@ def failing_preparation(patch: Patch, provider: ScriptedProvider, error: Excepti
 
 
 def failing_choice(patch: Patch, provider: ScriptedProvider, error: Exception) -> None:
-    patch.setattr(starting, "agent_of", raising(error))
+    patch.setattr(starting, "writer_of", raising(error))
 
 
 Break = Callable[[Patch, ScriptedProvider, Exception], None]
