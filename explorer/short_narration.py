@@ -2,7 +2,8 @@
 which grammar.
 
 The program has decided everything before: who moves, who is met, whom the words speak to, and
-whether this person tells what he or she knows. The model only finds the words.
+whether this person tells what he or she knows. The model only finds the words, and in English it
+only chooses among sentences (explorer.short_grammar).
 """
 
 import re
@@ -343,7 +344,7 @@ SMALL_NARRATION = SmallForm(
     temperature=TEMPERATURE,
     hears=(
         "The small model hears little: the last paragraph of the scenario, the place with the "
-        "people and things in it, your last words there and your new ones. It hears no text that "
-        "was told before."
+        "people and things in it, and your new words. It hears neither your words before them nor "
+        "a text that was told."
     ),
 )

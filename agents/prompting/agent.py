@@ -53,7 +53,7 @@ class Agent:
     # or long replies.
     length_factor: float = 1.0
     # True if the agent speaks as one person in the story, so that the rules of
-    # agents.prompting.cleaning.reply_rules apply. The embedded model is asked once more for a reply
+    # agents.prompting.cleaning.reply_rules apply. The embedded model is asked again for a reply
     # that breaks one of them.
     has_reply_rules: bool = False
     # The form in which the embedded model is asked; None for the usual request. The next field is

@@ -1,11 +1,12 @@
-"""Asks a small model once more for a reply that is none.
+"""Asks a small model again for a reply that is none.
 
 The embedded model is asked again if its reply breaks the rules of
-agents.prompting.cleaning.reply_rules, and any small model if it declines
+agents.prompting.cleaning.reply_rules or has a fault that the agent's small form names, as often as
+this form allows. Any small model is asked once more if it declines
 (agents.prompting.cleaning.declining). Other models are not asked again, because their calls may
-cost something. The second call is a call of its own, with a record of its own, and it counts for
-the caps. If it cannot be made or breaks off, the first reply stays, unless it is a refusal: a
-refusal is never stored as a part of the story.
+cost something. Each further call has a record of its own, and counts for the caps. If a further
+call cannot be made or breaks off, the best reply so far stays, unless it is a refusal: a refusal is
+never stored as a part of the story.
 """
 
 import logging
@@ -39,9 +40,9 @@ ONCE_MORE = "so the model is asked once more."
 async def ask_once_more(
     call: PreparedCall, attempt: Attempt, first: FinishedReply, reader: ReplyReader, live: LiveReply
 ) -> FinishedReply:
-    """Return the reply that breaks fewer rules: `first`, or the one of a second call.
+    """Return the reply that has the fewest faults: `first`, or the one of a further call.
 
-    If `first` breaks no rule, or if the model is not a small one, no second call is made. The
+    If `first` has no fault, or if the model is not a small one, no further call is made. The
     readers of `live` are told that the text is replaced, and why. Raises ModelDeclined if a small
     model declines twice, or if another model declines.
     """
