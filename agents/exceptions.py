@@ -37,8 +37,8 @@ class BudgetSpent(ChapterError):
 
 
 class BudgetReserved(RateLimited):
-    """Calls that are being made may cost what is left of a cap. Where a job waits at the cap on
-    calls in a minute, it waits here too."""
+    """The calls that are being made may use up the rest of a cap. A job waits after this refusal,
+    as it does after RateLimited."""
 
     title = "Rest of the budget reserved"
 
@@ -60,7 +60,7 @@ class BadSetup(InvalidInput):
         self.problems = problems
         place, problem = problems[0]
         where = place_in_words(place) or "the setup"
-        # A whole sentence says by itself what was kept.
+        # A message that is a whole sentence already says what was kept.
         kept = "" if problem.endswith(".") else ". Nothing was changed."
         super().__init__(f"{where}: {problem}{kept}")
 

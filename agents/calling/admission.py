@@ -90,9 +90,9 @@ def admit(
     """Count a call, and reserve what it may cost. Only if spending is capped, this takes more than
     one statement.
 
-    Calls that were admitted before and are still being made count with what they have reserved. So
-    of several calls at once only one can pass a cap on spending, by what this one costs.
-    `check_spending` is `check_budget` for the chapter if it is not given. Raises RateLimited,
+    A call that was admitted before and is still being made counts with the tokens that it has
+    reserved. So of several calls at once only one can exceed a cap on spending, and only by its own
+    cost. `check_spending` is `check_budget` for the chapter if it is not given. Raises RateLimited,
     BudgetSpent and BudgetReserved, and counts and reserves nothing then.
     """
     _delete_given_back()
@@ -110,15 +110,15 @@ def admit(
 
 
 def give_back(admission: Admission | None) -> None:
-    """Note that a call is over. If it was never sent, it no longer counts."""
+    """Note that a call is over. A call that was never sent no longer counts."""
     if admission is not None and not admission.was_sent:
         with _giving_back:
             _given_back.append(admission.row)
 
 
 def end_reservation(admission: Admission | None) -> None:
-    """Stop reserving what a call may cost. The caller stores in the same transaction what the call
-    has cost."""
+    """End the reservation of a call's tokens. In the same transaction, the caller stores the tokens
+    that the call has used."""
     if admission is not None:
         AdmittedCall.objects.filter(pk=admission.row).update(reserved_until=None)
 
@@ -139,9 +139,10 @@ def _delete_given_back() -> None:
 
 
 def _reserved_before(session_id: uuid.UUID, row: int) -> dict[str, Counter[str]]:
-    """Return what the chapter's calls that were admitted before this row have reserved, in the form
-    of `used_by_model`. Whoever adds the same from the records of calls has to read them
-    afterwards, because a call ends its reservation in the transaction that stores its record."""
+    """Return the tokens that the chapter's earlier calls have reserved, in the form of
+    `used_by_model`. Earlier calls were admitted before this row. A caller that adds the tokens of
+    the records of calls has to read the records afterwards, because a call ends its reservation in
+    the transaction that stores its record."""
     rows = AdmittedCall.objects.filter(
         session_id=session_id, pk__lt=row, reserved_until__gt=Now()
     ).values_list("provider", "model", "reserved_read", "reserved_written")
@@ -156,7 +157,7 @@ def _add_row(session_id: uuid.UUID, reservation: Reservation) -> int:
     """Add the row of a call, and return its key. Raises RateLimited if a cap is reached."""
     row = _add_below_caps(session_id, reservation)
     while row is None:
-        # The number is read again only for the message.
+        # The number of calls is read again only for the message.
         _refuse_at_caps(*_count(session_id))
         # Since the refusal, an earlier call has become too old, so that there is room again.
         row = _add_below_caps(session_id, reservation)

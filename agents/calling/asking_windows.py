@@ -1,5 +1,5 @@
-"""Asks the servers in use for the windows of their models. Only those models are asked about for
-which the server's report has priority over settings and files."""
+"""Asks the servers in use for the windows of their models. A server is asked only about the models
+for which its report has priority over settings and files."""
 
 import asyncio
 import logging
@@ -75,7 +75,8 @@ class _Asked:
 
 
 async def _ask_all(asked: Sequence[_Asked]) -> list[dict[str, WindowReport | None]]:
-    """Ask all servers at the same time, so that one that does not answer keeps nobody waiting."""
+    """Ask all servers at the same time, so that a server that does not answer delays no other
+    server."""
     return await asyncio.gather(
         *(ask_windows(one.server.address, one.key, one.models) for one in asked)
     )

@@ -55,7 +55,8 @@ class Reply:
     # The tool calls in the form of the server's protocol, or else in the text. None of them has
     # been run.
     tool_calls: tuple[ToolCall, ...] = ()
-    # The text with all that stands in it, and what of it could not be read (`AnswerEnd.problem`).
+    # The text before tool calls were taken out of it, and the reason why a part of it could not be
+    # read (`AnswerEnd.problem`).
     written: str = ""
     problem: str = ""
 
@@ -191,10 +192,10 @@ async def make_prose_call(
     is_enough: IsEnough | None = None,
     validate: Validate | None = None,
 ) -> Reply:
-    """Make a call whose answer is read by people, by `make_call`. A tool call in it is left out,
-    because nobody was offered a tool; the call's artifact keeps it.
+    """Make a call whose answer is read by people, by `make_call`. A tool call in the answer is left
+    out, because the model was offered no tool; the artifact keeps the tool call.
 
-    Raises UnusableReply if there is nothing else in the answer.
+    Raises UnusableReply if the answer has nothing but tool calls.
     """
 
     def check(reply: Reply) -> None:

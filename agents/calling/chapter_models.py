@@ -37,9 +37,9 @@ MOST_STOPS, STOP_CHAR_LIMIT = 4, 100
 
 def save_models(session_id: uuid.UUID, changes: Mapping[str, OwnSettings]) -> Session:
     """Store the settings of each agent that `changes` names by its key, in place of its earlier
-    ones. Either all are stored or none is. Raises InvalidInput.
+    settings. Either all settings are stored or none. Raises InvalidInput.
 
-    The server of `OwnSettings` is not read: a model is one of the agent's present server.
+    The server of `OwnSettings` is not read: a stored model belongs to the agent's present server.
     """
     refresh_choices()
     with transaction.atomic():
@@ -52,7 +52,8 @@ def save_models(session_id: uuid.UUID, changes: Mapping[str, OwnSettings]) -> Se
                 raise InvalidInput("This chapter has no agent with this name. Nothing was changed.")
             own = _checked(agents[key], own)
             fields = own.as_stored()
-            # What the server has refused may have been a value that is another one now.
+            # The server may have refused a field only because of its value, which may be another
+            # value now.
             choice = choice_of(replace(agents[key], own=own))
             forget_refused_fields(choice.server.address, choice.model)
             stored.pop(key, None)
@@ -118,7 +119,7 @@ def _check_sampling(model: str, own: OwnSettings, facts: ModelFacts) -> None:
 
 
 def _check_between(label: str, value: float, least: float, most: float) -> None:
-    # No number that is not a number is between two others.
+    # This condition also refuses NaN, because NaN is between no two numbers.
     if not least <= value <= most:
         raise InvalidInput(
             f"{label} must be {least:,g} to {most:,} for this model. Nothing was changed."

@@ -32,8 +32,8 @@ def check_host(host: str) -> None:
 
 
 def provider_host() -> str:
-    """Return the host about which pages ask: the first one in use that is not allowed, or else the
-    first one, or "" if all texts stay on this machine."""
+    """Return the host about which pages ask: the first host in use that is not allowed, or else the
+    first host in use, or "" if all texts stay on this machine."""
     refresh_choices()
     hosts = provider_hosts()
     if len(hosts) < 2:
@@ -43,7 +43,7 @@ def provider_host() -> str:
 
 
 def hosts_to_allow() -> list[str]:
-    """Return the hosts in use, and those of the servers that could be used."""
+    """Return the hosts in use, and the hosts of the servers that could be used."""
     rows = ModelServer.objects.filter(is_removed=False).order_by("name")
     servers = [environment_server(), *map(server_from, rows)]
     hosts = [*provider_hosts(), *(server.host for server in servers)]

@@ -117,9 +117,9 @@ class AgentModel:
         return is_coming(server) and not is_ready(server)
 
     def when_ready(self) -> "AgentModel":
-        """Return the same with the window that the server reports, if this report has priority over
-        the other sources. Raises ModelNotReady while the window of the embedded model is not
-        known."""
+        """Return the same object with the window that the server reports, if this report has
+        priority over the other sources. Raises ModelNotReady while the window of the embedded model
+        is not known."""
         if self._is_embedded:
             # The row of the embedded server is read before the model's name, because the server may
             # now run another model.
@@ -133,8 +133,8 @@ class AgentModel:
         return replace(self, facts=with_window(self.facts, reported, is_told=True))
 
     def as_known(self) -> "AgentModel":
-        """Return the same with the window that is known now, even if the embedded model is not
-        ready."""
+        """Return the same object with the window that is known now, even if the embedded model is
+        not ready."""
         try:
             return self.when_ready()
         except ModelNotReady:
@@ -146,7 +146,7 @@ class AgentModel:
 
 
 def read_model(agent: Agent, chapter: Session | None = None) -> AgentModel:
-    """Return the agent's model by the choices as they are stored now. They are read by one query at
+    """Return the agent's model by the choices that are stored now. One query reads the choices at
     the beginning of each call, so that server, model and facts come from one choice."""
     refresh_choices()
     return model_of(agent, chapter)
@@ -164,13 +164,13 @@ def model_of(agent: Agent, chapter: Session | None = None) -> AgentModel:
 
 
 def model_at(agent: Agent, choice: Choice) -> AgentModel:
-    """Return the chosen model for this agent, which may use another one now."""
+    """Return the model of this choice for this agent, even if the agent uses another model now."""
     return AgentModel(agent, choice, _facts_for(choice))
 
 
 def provider_hosts(agents: Sequence[Agent] | None = None) -> list[str]:
-    """Return the hosts to which the texts of these agents are sent, or of all, without this
-    machine."""
+    """Return the hosts to which the texts of these agents, or of all agents, are sent. This machine
+    is not among the hosts."""
     agents = all_agents() if agents is None else agents
     hosts = dict.fromkeys(model_of(agent).host for agent in agents)
     return [host for host in hosts if host]
@@ -224,14 +224,14 @@ def unknown_models(agents: Sequence[Agent] | None = None) -> list[UnknownModels]
 
 
 def heard_by_small_model(agents: Iterable[Agent], chapter: Session) -> str:
-    """Return how much the embedded model is told as the first of these agents that it has, in a
-    sentence for pages, or "" if none is asked in a small form."""
+    """Return a sentence for pages about how much the embedded model is told, or "" if none of these
+    agents is asked in a small form. If several are, the sentence is about the first of them."""
     asked = [model_of(agent, chapter).agent for agent in agents]
     return next((one.small.hears for one in asked if one.small and one.has_small_form), "")
 
 
 def provider_label(agents: Sequence[Agent] | None = None) -> str:
-    """Return the names of the models of these agents, or of all, and their place, as pages show
+    """Return the names and the place of the models of these agents, or of all agents, as pages show
     them: "o4-mini at api.openai.com"."""
     refresh_choices()
     agents = all_agents() if agents is None else agents

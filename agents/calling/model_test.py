@@ -51,7 +51,7 @@ _TESTS = uuid.UUID(int=0)
 @dataclass(frozen=True)
 class TestResult:
     """What a test found. `said` is the beginning of the model's words. If the model did not answer,
-    `problem` is a sentence, and `server_said` what the server said of it."""
+    `problem` is a sentence of the program, and `server_said` has the words of the server."""
 
     __test__ = False
 
@@ -73,7 +73,8 @@ class _Heard:
     text: str = ""
     usage: Usage | None = None
     first_seconds: float | None = None
-    # True if the provider may charge for the call. It may do so even if it reported no tokens.
+    # True if the provider may charge for the call. The provider may charge even if it reported no
+    # tokens.
     may_cost: bool = True
     # The fields of the request that the server refused.
     refused: frozenset[str] = frozenset()
@@ -169,8 +170,8 @@ async def _ask(provider: Provider, request: ModelRequest, started: float, heard:
 
 
 def _record(record: ModelTest, request: ModelRequest, heard: _Heard, admission: Admission) -> None:
-    """Store the test with its tokens, which are estimated if the server reported none that can be
-    true. Delete records that are older than a month."""
+    """Store the test with its tokens. The tokens are estimated if the server reported no numbers
+    that can be true. Delete records that are older than a month."""
     weight = _weight_of(request)
     possible = possible_tokens(request, weight=weight, window=None)
     usage = believed(heard.usage, possible)

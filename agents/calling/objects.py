@@ -36,7 +36,7 @@ NOT_USABLE = (
 class NotInForm(UnusableReply):
     """The answer was not in the form that the request asked for, even after a repair.
 
-    The message tells the user what happened. The record of the call has what the check said.
+    The message tells the user what happened. The record of the call has the words of the check.
     """
 
     def __init__(self, message: str = NOT_USABLE) -> None:
@@ -66,9 +66,9 @@ async def call_for_json(
 ) -> Payload:
     """Return the object that the model wrote, after at most one repair.
 
-    If the schema cut off a text, the text is shortened to its last complete word. What a small
-    model says twice in the object is left out once. Raises NotInForm if the repair failed too or
-    did not fit into the window. Raises the errors of `call_model`.
+    If the schema cut off a text, the text is shortened to its last complete word. If a small model
+    says something twice in the object, one of the two is left out. Raises NotInForm if the repair
+    failed too or did not fit into the window. Raises the errors of `call_model`.
     """
     answers: list[str] = []
 
@@ -99,7 +99,7 @@ async def call_for_json(
         if remark := readings[-1].remark:
             logger.warning("a reply of agent %s had to be mended: %s", agent.label, remark)
         payload = cast(Payload, end_at_words(readings[-1].payload, json_schema))
-        # The record of the call keeps what came.
+        # The record of the call keeps the original answer.
         return without_restatements(payload) if model_of(agent).is_small else payload
 
     try:

@@ -82,7 +82,7 @@ def prepare_call(
     ModelNotReady, ConsentMissing, or another ChapterError that `compose` raises. The caller must
     call `let_through` before it sends the call.
     """
-    # The host of the very provider that is called is checked.
+    # The consent is checked for the host of the very provider that will be called.
     server = model.choice.server
     provider = provider_at(server)
     check_host(provider.host)
@@ -135,8 +135,8 @@ def _how_to_write(model: AgentModel, cues: Sequence[str], grammar: str) -> dict[
 
 
 def _stops(model: AgentModel, cues: Sequence[str]) -> list[str]:
-    """Return the texts at which the model is stopped: those that the chapter has set, and for a
-    small model the cues at which it leaves its role."""
+    """Return the texts at which the model is stopped: the stop sequences that the chapter has set,
+    and for a small model also the cues at which it leaves its role."""
     own = model.agent.own.stop if model.facts.accepts_stop else ()
     return [*own, *(cues if model.is_small else ())]
 

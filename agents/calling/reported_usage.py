@@ -8,8 +8,8 @@ from agents.llm.providers.base import ModelRequest, Usage
 
 # The most tokens that a server may add to the messages, such as its chat template or a date.
 _ADDED_TOKENS = 1_000
-# A token has at most one word of a text with blanks. These fractions of the words, and of the
-# characters that are no ASCII, are fewer tokens than any text can have.
+# A token has at most one word of a text with blanks. So no text has fewer tokens than these
+# fractions of its words and of its characters that are not ASCII.
 _LEAST_OF_WORDS, _LEAST_OF_OTHERS = 0.5, 0.125
 # A server may exceed its output limit by this factor and by this number of tokens. Some servers
 # count the marks at the end of a reply, or check the limit only now and then.
@@ -31,8 +31,9 @@ def possible_tokens(request: ModelRequest, *, weight: float, window: int | None)
     of its request.
 
     Each token has at least one byte, and a text has at most as many bytes as its weight. So the
-    tokens have a bound even if the window is not known and `window` is None. A server that counts
-    only what it has not read before, or nothing, reports fewer than the least.
+    tokens have a bound even if the window is not known and `window` is None. If a server counts
+    only the text that it has not read before, or counts nothing, its report is below the lower
+    bound.
     """
     schema = json.dumps(request.json_schema) if request.json_schema else ""
     read = math.ceil(weight) + len(schema) + _ADDED_TOKENS
@@ -42,7 +43,8 @@ def possible_tokens(request: ModelRequest, *, weight: float, window: int | None)
 
 
 def told_too_few(usage: Usage | None, possible: PossibleTokens) -> int:
-    """Return the reported number of tokens that were read if the request must have more, or 0."""
+    """Return the reported number of tokens that were read, if the request must have more tokens
+    than that. Otherwise return 0."""
     if usage is None or not 0 < usage.input_tokens < possible.least_read:
         return 0
     as_least = replace(usage, input_tokens=possible.least_read)

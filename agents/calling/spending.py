@@ -82,8 +82,8 @@ _DAY = timedelta(days=1)
 Used = Mapping[str, Mapping[str, int]]
 
 
-# What stands between a model and its server in `used_by_model`, if the user has added the server.
-# No name of a model has this character.
+# The sign between a model and its server in the keys of `used_by_model`, if the user has added the
+# server. No name of a model has this character.
 _AT = "\n"
 
 
@@ -93,8 +93,8 @@ def price_at(model: str, provider: str) -> Price | None:
 
 
 def split_model(used: str) -> tuple[str, str]:
-    """Return the model and the server, by its name in the records of calls, of a key of
-    `used_by_model`. The server is "" for the environment's server and the embedded model."""
+    """Split a key of `used_by_model` into the model and the server. The server has its name in the
+    records of calls; the name is "" for the environment's server and the embedded model."""
     model, _, provider = used.partition(_AT)
     return model, provider
 
@@ -184,8 +184,8 @@ def _price(used: Used) -> Spending:
 
 
 def uncapped_models(agents: Sequence[Agent] | None = None) -> list[str]:
-    """Return the models of these agents, or of all, whose calls no cap can stop: those without a
-    known price, if only dollars are capped."""
+    """Return the models of these agents, or of all agents, whose calls no cap can stop. If only
+    dollars are capped, these are the models without a known price."""
     caps = present_caps()
     if caps.dollars is None or caps.tokens is not None:
         return []
@@ -196,8 +196,9 @@ def uncapped_models(agents: Sequence[Agent] | None = None) -> list[str]:
 
 
 def check_price(choice: Choice) -> None:
-    """Raise PriceUnknown if the user has chosen a model whose calls the cap in dollars cannot
-    stop. For a model that the environment names, pages only say so."""
+    """Raise PriceUnknown if the user has chosen a model whose calls the cap in dollars cannot stop.
+    If the environment names the model, nothing is raised, and pages only say that the cap cannot
+    stop it."""
     caps = present_caps()
     is_stored = choice.source in ("chapter", "agent", "all")
     if caps.dollars is None or caps.tokens is not None or not is_stored or not choice.server.host:
@@ -214,15 +215,15 @@ def check_price(choice: Choice) -> None:
 def check_budget(session_id: uuid.UUID, read_reserved: Callable[[], Used] = dict) -> None:
     """Raise BudgetSpent if the chapter has reached a cap, as this process last read the caps.
 
-    `read_reserved` returns what calls that are being made may use. Raises BudgetReserved if the
-    chapter reaches a cap together with them. Without a cap nothing is read.
+    `read_reserved` returns the tokens that the running calls have reserved. Raises BudgetReserved
+    if the chapter reaches a cap together with the running calls. Without a cap nothing is read.
     """
     _check_caps(partial(spending_of, session_id), read_reserved, "This chapter has", "it")
 
 
 def check_budget_of_tests(read_reserved: Callable[[], Used] = dict) -> None:
     """Raise BudgetSpent if the tests of the last day have cost as much as a chapter may, and
-    BudgetReserved if they may have done so once the running ones have ended."""
+    BudgetReserved if the running tests may bring the cost that high."""
     _check_caps(spending_of_tests, read_reserved, "The tests of models within a day have", "they")
 
 
@@ -236,8 +237,8 @@ def _check_caps(
     dollars, tokens = caps.dollars, caps.tokens
     if not dollars and not tokens:
         return
-    # What is reserved is read first. A call that ends between the two queries counts twice then.
-    # In the other order it would count in neither.
+    # The reserved tokens are read first. Then a call that ends between the two queries counts
+    # twice. In the other order such a call would not count at all.
     reserved = _price(read_reserved())
     spent = read_spending()
     if dollars and spent.dollars >= dollars:

@@ -148,9 +148,9 @@ class ToolWriting:
         """Write the reply and return the text of all steps.
 
         The reply ends when the model calls no more tools or has no steps left. A model that only
-        repeats calls would go on so: it has one step left, or none if it has said something.
-        `here` is called at the beginning of each step. If the text of the step turns out to be
-        hidden reasoning, the function that it returned takes the shown text back.
+        repeats its calls would never end. So it gets one more step, or none if it has already
+        written text. `here` is called at the beginning of each step. If the text of the step turns
+        out to be hidden reasoning, the function that it returned takes the shown text back.
         `on_step` is awaited at the end of each step, before the next request is composed, so that
         the caller can store the changes of the step. Raises the errors of `call_model`, but only
         after `on_step` was given all complete steps.
@@ -189,7 +189,8 @@ class ToolWriting:
 
     async def _ask(self, number: int, on_text: OnText | None, here: Here | None) -> Reply:
         if not self._said:
-            # The server may have refused the form. The steps of a reply have one form.
+            # The form is chosen before the first step, because the server may have refused an
+            # earlier form. All steps of a reply have the same form.
             self._form = _form_of(self.agent)
         is_native, is_json = self._form == "native", self._form == "json"
 
@@ -223,7 +224,7 @@ class ToolWriting:
         call = await let_call_through(self.session_id, prepare)
         reply = await make_call(call, on_text=take, on_restart=restart, answer=answer)
         if is_native:
-            # A call in the text has no id, and its result is told by an id.
+            # A call that was written in the text has no id, but its result needs one.
             called = tuple(
                 replace(one, call_id=one.call_id or own_id(at))
                 for at, one in enumerate(reply.tool_calls)
@@ -237,8 +238,8 @@ class ToolWriting:
         return [*with_tools(self.agent, self.compose()), *self._said]
 
     def _callable(self, number: int) -> Sequence[Tool]:
-        """Return the tools that an answer in JSON may call. The last one calls nothing, if calls
-        were made before it."""
+        """Return the tools that an answer in JSON may call. There are none in the last step, unless
+        it is the first step too."""
         return () if number == self._last_step > 1 else self.agent.tools
 
     async def _run_all(self, calls: Sequence[ToolCall], number: int) -> tuple[CallRun, ...]:
@@ -294,8 +295,8 @@ class ToolWriting:
     async def _answer_for(
         self, tool: Tool, arguments: ToolArguments, context: ToolContext, number: int
     ) -> tuple[bool, ToolArguments | None]:
-        """Return whether the tool asks a question, and the answer. The answer is None if none came
-        that can be used, because the tool can then go on without one."""
+        """Return whether the tool asks a question, and the answer. The answer is None if no usable
+        answer came, because the tool can go on without an answer."""
         compose = self.compose_question
         if tool.asks is None or compose is None:
             return False, None
@@ -327,7 +328,8 @@ class ToolWriting:
         """Return the agent with what the chapter has set for it."""
         agent = find_agent(name)
         if agent is None or agent.name == self.agent.name:
-            # The records of calls tell the calls of the reply apart by their agent.
+            # In the records of calls, the calls of the reply and the questions differ only by their
+            # agent.
             raise ValueError("A tool asks an agent that there is, and not the one who calls it.")
         return in_chapter(agent, get_chapter(self.session_id))
 

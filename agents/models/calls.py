@@ -55,7 +55,7 @@ class LLMArtifact(AppendOnly):
     tool_calls = models.JSONField(
         default=list, blank=True, help_text="The server's own tool calls in the reply"
     )
-    # Why the call failed, in words of ours, and what the server or the model itself said of it.
+    # Why the call failed: in the program's words, and in the words of the server or the model.
     error = models.TextField(blank=True)
     server_said = models.TextField(blank=True, default="")
     first_token_ms = models.PositiveIntegerField(null=True, blank=True)
@@ -75,14 +75,15 @@ class LLMArtifact(AppendOnly):
 
 class SpentTokens(models.Model):
     """The tokens that all calls of a chapter to one model of one server have used. The row is the
-    sum over the artifacts of the calls, so that a cap need not read them."""
+    sum over the artifacts of the calls, so that a check of a cap need not read the artifacts."""
 
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, related_name="spent_tokens", db_index=False
     )
     provider = models.CharField(max_length=40)
     model = models.CharField(max_length=200)
-    # The tokens that providers reported. The cached tokens are part of those that were read.
+    # The tokens that providers reported. The cached tokens are also counted among the tokens that
+    # were read.
     read = models.BigIntegerField(default=0)
     cached = models.BigIntegerField(default=0)
     written = models.BigIntegerField(default=0)
@@ -103,7 +104,7 @@ class SpentTokens(models.Model):
 
 
 class PromptText(AppendOnly):
-    """A text that requests have. A chapter stores it once, however many requests have it."""
+    """A text of the chapter's requests. It is stored once, however many requests contain it."""
 
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, related_name="prompt_texts", db_index=False
@@ -121,8 +122,8 @@ class PromptText(AppendOnly):
 
 
 class AdmittedCall(models.Model):
-    """A call that was allowed. The caps on calls in a minute count these rows, and the caps on
-    spending count what the calls that are being made have reserved.
+    """A call that was allowed. The caps on calls in a minute count these rows. The caps on spending
+    count the tokens that the rows have reserved.
 
     A row stays for some minutes after its chapter was deleted, so that a deletion does not reset
     the count.

@@ -24,9 +24,10 @@ class Job(models.Model):
         LOCK = "lock"
         SUMMARIZE = "summarize"
         NARRATE = "narrate"
-        # The kind of job in which somebody acts without a prompt.
+        # The kind of job that writes an attempt without a prompt.
         GO_ON = "go_on"
-        # A late result that a summary has brought. Such a job is stored when it is done already.
+        # A late result that a summary has brought. A job of this kind is already done when it is
+        # stored.
         MEMORY_RESULT = "memory_result"
 
     class Status(models.TextChoices):
@@ -39,12 +40,12 @@ class Job(models.Model):
         VOID = "void"
 
     class Queue(models.TextChoices):
-        """The classes of work, by what waits for it, the most urgent first. Each has a queue of
-        this name at the broker."""
+        """The classes of work, the most urgent first. A class says who waits for the work. The
+        broker has a queue of this name for each class."""
 
-        # Somebody looks at the page until this is done.
+        # A person waits for this work.
         PERSON = "person"
-        # Nobody waits for this yet.
+        # Nobody waits for this work yet.
         MEMORY = "memory"
         # A narration of a whole chapter.
         LONG = "long"
@@ -56,10 +57,10 @@ class Job(models.Model):
     key = models.CharField(max_length=100)
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
     queue = models.CharField(max_length=10, choices=Queue, default=Queue.MEMORY)
-    # A summary or a narration names the attempt at the last turn that it tells. A job for a late
-    # result names the attempt that asked for the result, or at which the stretch of its summary
-    # ends. A job GO_ON names the attempt after which
-    # somebody acts.
+    # The attempt to which the job belongs. For a summary or a narration, this is the attempt at the
+    # last turn that the job tells. For a late result, it is the attempt that asked for the result,
+    # or the attempt at the end of the summary's stretch. For a job GO_ON, it is the attempt after
+    # which somebody acts.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, null=True, blank=True, related_name="jobs"
     )
@@ -74,7 +75,7 @@ class Job(models.Model):
     # The message of the latest try's error. The GM sees the message while the job waits for another
     # try, and after the last try.
     error = models.TextField(blank=True)
-    # What the server or the model itself said of that error. `error` has only words of ours.
+    # The words of the server or the model about this error. `error` has only words of the program.
     server_said = models.TextField(blank=True, default="")
     # The kind of the refusal, such as "budget-spent". "" unless the engine refused a call.
     refusal = models.CharField(max_length=40, blank=True)
@@ -100,7 +101,7 @@ class Job(models.Model):
     result = models.JSONField(null=True, blank=True)
     # The text so far. A page shows it while it grows.
     partial_text = models.TextField(blank=True)
-    # The inputs of a narration. A later build with the same inputs can continue it.
+    # The inputs of a narration. A later build with the same inputs can continue this narration.
     inputs = models.JSONField(default=dict, blank=True)
     # The id of the request that asked for the job, for the log.
     request_id = models.CharField(max_length=64, blank=True, default="")

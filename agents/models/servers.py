@@ -11,7 +11,7 @@ from sessions.limits import AGENT_CHAR_LIMIT
 
 
 class ProviderConsent(models.Model):
-    """The GM's consent to send texts to this host. Deleting the row withdraws the consent."""
+    """The GM's consent to send texts to this host. The consent is withdrawn by deleting the row."""
 
     host = models.CharField(max_length=253, primary_key=True)
     granted_at = models.DateTimeField(default=timezone.now)
@@ -51,7 +51,7 @@ class ModelChoice(models.Model):
 
 
 class SpendingCap(models.Model):
-    """The caps on what a chapter may cost, in one row, as the user has stored them."""
+    """The user's caps on the cost of a chapter. The table has one row."""
 
     name = models.CharField(max_length=20, primary_key=True, default="default")
     dollars = models.DecimalField(max_digits=12, decimal_places=2, null=True, blank=True)
@@ -101,7 +101,7 @@ class EmbeddedServer(models.Model):
     # The time of the latest renewal. The process that runs the model renews the row every few
     # seconds, so an old time means that this process has ended.
     alive_at = models.DateTimeField(default=timezone.now)
-    # How long ago that was. Only `read_embedded_server` asks the database for it.
+    # The age of `updated_at` by the clock of the database. Only `read_embedded_server` sets it.
     age: timedelta
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What is declared of an agent, the engine's own or a mode's."""
+"""The declaration of an agent of the engine or of a mode."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -60,7 +60,7 @@ class Agent:
     # True once the agent has this form (see `in_small_form`).
     small: SmallForm | None = None
     has_small_form: bool = False
-    # What the chapter has set for which the agent works (see `in_chapter`).
+    # The settings of the chapter for which the agent works (see `in_chapter`).
     own: OwnSettings = NOTHING_SET
 
     @property
@@ -69,7 +69,8 @@ class Agent:
         return self.own.output_tokens or round(self.output_tokens * self.length_factor)
 
     def in_small_form(self) -> "Agent":
-        """Return the agent as the embedded model is asked. It has no tools then."""
+        """Return the agent in the form in which the embedded model is asked. In this form the agent
+        has no tools."""
         if self.small is None:
             return self
         return replace(
@@ -101,6 +102,6 @@ class Agent:
 
 
 def in_chapter(agent: Agent, chapter: Session) -> Agent:
-    """Return the agent with what the chapter has set for it."""
+    """Return the agent with the chapter's settings for it."""
     stored = chapter.model_settings.get(agent.model_setting)
     return replace(agent, own=OwnSettings.from_stored(stored)) if stored else agent

@@ -20,10 +20,11 @@ TOKENS_PER_MESSAGE = 8
 # enough to correct the estimate.
 _KEPT = 0.75
 # A report of fewer tokens than this fraction of the estimate is doubtful: many servers count only
-# what they have not read before. Doubtful reports are believed once so many in a row agree, up to
-# this fraction, because then the texts have changed.
+# the text that they have not read before. If _ENOUGH_DOUBTFUL doubtful reports in a row agree
+# within the fraction _AGREE, they are believed, because then the texts have changed.
 _DOUBTFUL, _AGREE, _ENOUGH_DOUBTFUL = 0.8, 0.1, 3
-# No text has a higher weight per token. A server that reports so few tokens has not counted all.
+# No text has a higher weight per token. A server whose report would mean a higher weight has not
+# counted all tokens.
 _MOST_WEIGHT_PER_TOKEN = 12.0
 # A server that cuts a request to its window reports about as many tokens as the window has. A
 # window is a power of two from this one on.
@@ -36,8 +37,8 @@ _weight_per_token: dict[tuple[str, str], tuple[float, float]] = {}
 # The weights per token of the latest doubtful reports.
 _doubted: dict[tuple[str, str], list[float]] = {}
 # A process uses the number that it has for this many seconds, although other processes may have
-# stored a newer one. At the end of a reply the shorter time applies. So a newer number is read
-# then, and the next prompt need not wait for it.
+# stored a newer one. The shorter time applies at the end of a reply, so that a newer number is read
+# before the next prompt comes.
 _HELD_SECONDS = 600.0
 _FRESH_SECONDS = 60.0
 
@@ -101,8 +102,8 @@ def was_cut(tokens: int, expected: float) -> bool:
 
 
 def _is_doubtful(model: str, agent: str, reported: float, known: float) -> bool:
-    """Return whether a report means fewer tokens than the agent's weight per token lets expect, and
-    no reports before it agree with it."""
+    """Return whether a report has far fewer tokens than the agent's weight per token lets expect,
+    and the reports before it do not agree with it."""
     if known >= reported * _DOUBTFUL:
         _doubted.pop((model, agent), None)
         return False
@@ -135,8 +136,8 @@ def _hold(model: str, agent: str, weight_per_token: float) -> None:
 def output_limit(agent: Agent, facts: ModelFacts) -> int:
     """Return the most tokens that the agent may write, hidden reasoning included.
 
-    The result is at most half of the window. A limit that the chapter has set replaces those of the
-    agent and of its kind.
+    The result is at most half of the window. A limit that the chapter has set replaces the limits
+    of the agent and of its kind.
     """
     wanted = agent.text_tokens + (agent.reasoning_tokens if facts.reasons else 0)
     tighter = 0
@@ -157,7 +158,7 @@ def input_budget(facts: ModelFacts, reserved_output: int) -> int:
 
 
 def request_budget(agent: Agent, facts: ModelFacts) -> int:
-    """Return the most tokens that a request of this agent may have: what the window leaves, and no
-    more than the agent ever reads."""
+    """Return the most tokens that a request of this agent may have: the room that the window
+    leaves, but at most `Agent.most_read`."""
     budget = input_budget(facts, output_limit(agent, facts))
     return min(budget, agent.most_read or budget)

@@ -37,5 +37,6 @@ def _line(one: Character, with_slots: bool) -> str:
     slot = f", slot {one.slot}" if with_slots and one.slot else ""
     pronouns = f" ({one.pronouns})" if one.pronouns else ""
     known = f": {one.public_text}" if one.public_text else ""
-    # The texts of older files may have line feeds, and a line of its own could pass for a member.
+    # The texts of older files may have line feeds. The words after a line feed could pass for
+    # another member of the cast.
     return " ".join(f"- {one.name}{slot}{pronouns}{known}".split())

@@ -106,7 +106,7 @@ def _guard_heading(found: re.Match[str]) -> str:
 
 
 def _guard_element(found: re.Match[str]) -> str:
-    # The tag is also compared as it was written, because `as_read` may take a sign at the end of
-    # the tag's name for a letter of the name.
+    # The tag is also compared as it was written, because `as_read` may read a sign behind the tag's
+    # name as a letter of the name.
     tag, element = found["tag"], _element_pattern()
     return "&lt;" if element.match(as_read(tag)) or element.match(tag) else found[0]

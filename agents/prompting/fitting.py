@@ -107,7 +107,7 @@ class _Fitted:
         return standing
 
     def with_layer(self, layer: Layer, place: int) -> "_Fitted":
-        """Return the layers with another one at this place, unless it has no pieces."""
+        """Return the layers with `layer` added at this place, unless it has no pieces."""
         if not layer.pieces:
             return self
         added = _Stages(layer, layer, layer)
@@ -127,8 +127,8 @@ def _fit(
     *,
     kept_free: int = 0,
 ) -> _Fitted:
-    """Fit the layers into the budget, of which so many tokens are kept free. Raises PromptTooLong
-    if pieces that must stay do not fit."""
+    """Fit the layers into the budget, without using the tokens that are kept free. Raises
+    PromptTooLong if pieces that must stay do not fit."""
     grains = [
         layer.grain * min(_limit(layer), budget_tokens) * weight_per_token for layer in originals
     ]
@@ -148,7 +148,8 @@ def _fit(
             held = 0 if is_last_resort else limited[at].holds * budget_tokens * weight_per_token
             room = max(available - others, held)
             if limited[at].weight > room:
-                # The whole layer is trimmed anew, because what its trimming needs is known already.
+                # The whole layer is trimmed anew, because the values that its trimming needs are
+                # known already.
                 fitted[at] = _trim(originals[at], room, grains[at])
             total = others + fitted[at].weight
     if total > available:

@@ -116,7 +116,7 @@ def session_state(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def present_memory(subject: Subject, tier: Tier) -> Pieces:
-    """Return the fold. For a large window, add the unchanged text of the lock."""
+    """Return the pieces of the fold. For a large window, add the unchanged text of the lock."""
     return _memory(subject, Detail(tier), _present_fold(subject), tag=_MEMORY)
 
 
@@ -314,8 +314,8 @@ def _witnessed_by(subject: Subject) -> Perceived:
 
 
 def _context_fits(subject: Subject, start: int) -> bool:
-    """Return whether the context that begins with prompt `start` surely fits, whatever the length
-    of the other layers."""
+    """Return whether the context that begins with prompt `start` surely fits, however long the
+    other layers are."""
     if subject.budget_tokens is None:
         return False
     weight = sum(piece.weight for piece in _pieces_from(subject, start))

@@ -39,11 +39,11 @@ class Piece:
     `text` and `brief` are escaped, so that nothing in them imitates a part of the request.
     `has_elements` says that the engine wrote the text and has escaped the words of others in it.
     `has_calls` says that the text explains the forms of tool calls, or that the model itself wrote
-    the calls in it. If `heads` is not 0, the piece is the heading of so many pieces after it, and
-    is dropped with the last of them. `block` and `place` are the words by which a record names the
-    piece if it was left out, such as "Prompts 1-7" and "event 2". Only pieces of memory and of the
-    transcript have a `block`. `prompt` is the number of the turn that the piece tells, or 0.
-    `recorded_at` is the place of the piece's line in the record of its layer, or None.
+    the calls in it. If `heads` is not 0, the piece is the heading of this many pieces after it, and
+    is dropped with the last of these pieces. `block` and `place` are the words by which a record
+    names the piece if it was left out, such as "Prompts 1-7" and "event 2". Only pieces of memory
+    and of the transcript have a `block`. `prompt` is the number of the turn that the piece tells,
+    or 0. `recorded_at` is the place of the piece's line in the record of its layer, or None.
     """
 
     text: str
@@ -83,10 +83,11 @@ IN, OUT = "In: ", "Out: "
 class Pieces(tuple[Piece, ...]):
     """The pieces of a layer.
 
-    What trimming has to know of them is worked out once, because many requests have the same
-    memory, of which a long chapter has thousands of pieces. `gone` are the pieces that were dropped
-    from them. `record` says in a line for each text that a source could have told why it is told or
-    not. Such a line begins with `IN` or `OUT`, and may end with the reason in brackets.
+    The values that trimming needs are worked out once, because many requests have the same memory,
+    and the memory of a long chapter has thousands of pieces. `gone` are the pieces that were
+    dropped. `record` has a line for each text that the source could have told; the line says why
+    the text is told or not. Such a line begins with `IN` or `OUT`, and may end with the reason in
+    brackets.
     """
 
     gone: tuple[Piece, ...] = ()
@@ -109,8 +110,9 @@ class Pieces(tuple[Piece, ...]):
 
     @cached_property
     def order(self) -> list[int]:
-        """The places of the pieces that may be trimmed, in the order in which they give way: those
-        of the lowest rank first, and the oldest of equal ones. Headings are not among them."""
+        """The places of the pieces that may be trimmed, in the order in which they give way: the
+        pieces of the lowest rank first, and of equal rank the oldest first. Headings are not among
+        them."""
         places = (at for at, piece in enumerate(self) if not (piece.heads or piece.must_stay))
         return sorted(places, key=lambda at: self[at].rank)
 
@@ -129,8 +131,9 @@ class Pieces(tuple[Piece, ...]):
 
     @cached_property
     def _goes_at(self) -> list[int]:
-        """For each piece, how many pieces of the order are dropped once it is gone. A heading goes
-        with the last of the pieces under it. The number is too high for a piece that must stay."""
+        """For each piece, the number of pieces of the order that are dropped by the time this piece
+        is dropped. A heading is dropped with the last piece under it. A piece that must stay has a
+        number that is never reached."""
         goes_at = [len(self.order) + 1] * len(self)
         for dropped, at in enumerate(self.order, 1):
             goes_at[at] = dropped
@@ -141,8 +144,8 @@ class Pieces(tuple[Piece, ...]):
 
     @cached_property
     def _freed(self) -> tuple[list[float], list[int]]:
-        """The weight and the number of the pieces that are gone, for each number of pieces of the
-        order that may be dropped."""
+        """For each number of dropped pieces of the order: the weight and the number of all pieces
+        that are gone then, headings included."""
         weights, counts = [0.0] * (len(self.order) + 2), [0] * (len(self.order) + 2)
         for piece, dropped in zip(self, self._goes_at, strict=True):
             weights[dropped] += piece.weight
@@ -154,7 +157,8 @@ class Pieces(tuple[Piece, ...]):
         return {}
 
     def with_others(self, others: Mapping[int, Piece]) -> "Pieces":
-        """Return the pieces with others at some places, which have the same ranks as those."""
+        """Return the pieces, with other pieces in the place of some of them. The other pieces have
+        the same ranks."""
         changed = list(self)
         for at, piece in others.items():
             changed[at] = piece
@@ -164,14 +168,15 @@ class Pieces(tuple[Piece, ...]):
 
     def count_to_free(self, excess: float, separator: int) -> int:
         """Return how many pieces of the order have to be dropped, so that the layer loses a weight
-        of `excess`, or all of them. Each separator has the weight `separator`."""
+        of `excess`. If the layer cannot lose so much, this is the number of all pieces of the
+        order. Each separator has the weight `separator`."""
         weights, counts = self._freed
         numbers = range(len(self.order))
         return bisect_left(numbers, excess, key=lambda n: weights[n] + counts[n] * separator)
 
     def without_first(self, count: int) -> "Pieces":
         """Return the pieces without the first `count` pieces of the order, and without the headings
-        of which all pieces were dropped."""
+        under which all pieces were dropped."""
         shorter = self._shorter.get(count)
         if shorter is None:
             both = list(zip(self, self._goes_at, strict=True))
@@ -201,11 +206,11 @@ class Search:
     """The search for the pieces of a layer, after the other layers were fitted.
 
     `find` gets the pieces that stand in the request, whole or shortened, and the weight that the
-    layer may have. `least_tokens` are kept free for the layer, whatever is found, so that the other
-    layers of a long chapter are the same for every prompt. If more is free, the layer may have up
-    to `most_tokens`, and up to `most_if_all_stays` if no piece of memory or of the transcript had
-    to give way. `is_needed` says that something is not in the other layers even before they are
-    fitted. Otherwise there is a search only if such a piece had to give way.
+    layer may have. `least_tokens` are kept free for the layer, even if nothing is found, so that
+    the other layers of a long chapter are the same for every prompt. If more is free, the layer may
+    have up to `most_tokens`, and up to `most_if_all_stays` if no piece of memory or of the
+    transcript had to give way. `is_needed` says that something is not in the other layers even
+    before they are fitted. Otherwise there is a search only if such a piece had to give way.
     """
 
     find: Callable[[Sequence[Piece], float], Sequence[Piece]]
@@ -220,12 +225,12 @@ class Layer:
     """A named part of a request.
 
     Layers with a lower `gives_way` are trimmed first. Pieces are dropped in groups of `step`,
-    because prefix caches work better if a layer changes seldom. With a `grain`, as much is dropped
-    as makes up a multiple of this fraction of its room, for the same reason. `most_tokens` limits
-    the layer to a number of tokens, even if there is room for more. `holds` is the fraction of the
-    budget that the layer keeps until all layers that give way after it have been trimmed too. A
-    layer with a `search` gets its pieces when the others are fitted. A layer with a `record` is
-    kept in the record of the request even if it has no pieces.
+    because prefix caches work better if a layer changes seldom. With a `grain`, the dropped weight
+    is rounded up to a multiple of this fraction of the layer's room, for the same reason.
+    `most_tokens` limits the layer to a number of tokens, even if there is room for more. `holds` is
+    the fraction of the budget that the layer keeps until all layers that give way after it have
+    been trimmed too. A layer with a `search` gets its pieces when the others are fitted. A layer
+    with a `record` is kept in the record of the request even if it has no pieces.
     """
 
     name: str

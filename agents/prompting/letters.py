@@ -17,7 +17,7 @@ _WITH_HAN = {"HIRAGANA": _HAN, "KATAKANA": _HAN, "KATAKANA-HIRAGANA": _HAN, "IDE
 _WITHOUT_STOPS = frozenset({"THAI", "LAO"})
 # Georgian writes sentences without its capital letters.
 _WITHOUT_CAPITALS = frozenset({"GEORGIAN"})
-# A run of capital letters that is shorter stands among small ones, as in Latin Extended-A.
+# A shorter run of capital letters stands among small letters, as in Latin Extended-A.
 _LEAST_RUN = 7
 # The signs at the end of a sentence and within it, beside the usual ones.
 _OWN_ENDS = {
@@ -40,8 +40,8 @@ _OWN_WITHIN = {
 }
 # Blank, marks within a sentence, digits, and the two joiners that some scripts write.
 _WITHIN = " 0-9,;'\u2019\u2013\u2014\u200c\u200d-"
-# The code points among which letters are sought: without those that no story needs, such as the
-# letters of phonetics. Each further range of a class makes a grammar slower.
+# The code points among which letters are sought. Letters that no story needs, such as those of
+# phonetics, are left out, because each further range of a class makes a grammar slower.
 _SOUGHT = (range(0x250), range(0x300, 0x1C80), range(0x1E00, 0x2000), range(0xAC00, 0xD800))
 
 

@@ -1,7 +1,8 @@
-"""What a mode asks agent 8 for beside the keys of a delta, such as what the people have learned.
+"""The keys for which a mode asks agent 8 beside the keys of a delta, for example for the facts that
+people have learned.
 
-The added keys never make a delta unusable: an entry of them that does not fit is left out. They are
-no part of memory. What they bring becomes a late result, which changes the mode's world.
+The added keys never make a delta unusable: an added entry that does not fit is left out. The added
+keys are no part of memory. Their content becomes a late result, which changes the mode's world.
 """
 
 import json
@@ -43,11 +44,11 @@ class MemoryAddition:
     """The declaration of the keys that a mode adds to the answer of agent 8.
 
     Each field of the model `fields` is a key, which has a default and no alias, and is best a list
-    of entries. `prompt` names the prompt file that says what the keys are for. `brings` turns what
-    came into the payload of one change of the kind `change_kind`, or returns None if it brings
-    nothing. It is called with the chosen attempt at the last turn of the stretch, and drops
-    everybody whom the mode does not know or who was not there. The change is a late result: the
-    next run that begins takes it, if the attempt is chosen then.
+    of entries. `prompt` names the prompt file that says what the keys are for. `brings` turns the
+    content of the keys into the payload of one change of the kind `change_kind`, or returns None if
+    there is nothing to change. It is called with the chosen attempt at the last turn of the
+    stretch, and drops everybody whom the mode does not know or who was not there. The change is a
+    late result: the next run that begins takes it, if the attempt is chosen then.
     """
 
     fields: type[BaseModel]
@@ -94,8 +95,8 @@ def _default_of(info: FieldInfo) -> Callable[[object], Any]:
 
 
 def _without_misfits(said: Payload, problems: Sequence[ErrorDetails]) -> Payload:
-    """Return the fields without the entries of lists, or else the whole fields, that have a
-    problem."""
+    """Return the fields without the parts that have a problem: without the entry, if the field is a
+    list, and otherwise without the whole field."""
     kept = dict(said)
     misfits: dict[str, set[int]] = {}
     for problem in problems:

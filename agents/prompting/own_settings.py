@@ -1,7 +1,7 @@
-"""What a chapter has set for an agent: a model, and how the model writes.
+"""The settings of a chapter for an agent: a model, and how the model writes.
 
-The settings are stored with the chapter (`Session.model_settings`). An agent that works for a
-chapter carries them.
+The settings are stored with the chapter (`Session.model_settings`). An agent that works for the
+chapter carries its settings.
 """
 
 from dataclasses import dataclass
@@ -10,11 +10,12 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class OwnSettings:
-    """A chapter's settings for an agent. What is not set stays as it is for all chapters.
+    """A chapter's settings for an agent. A setting that the chapter lacks is the same as for all
+    chapters.
 
     `model` counts only while the agent uses the server with the name `server`, because another
-    server has other models. `output_tokens` limits the text. A reasoning model may write its hidden
-    reasoning beside it.
+    server has other models. `output_tokens` limits the text. A reasoning model may write hidden
+    reasoning in addition.
     """
 
     server: str = ""

@@ -1,5 +1,5 @@
-"""The layer of passages that are found again, because the rest of the request no longer has
-them."""
+"""The layer of passages of the chapter that fit the prompt and that the other layers of the request
+do not have."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -18,18 +18,18 @@ from memory.telling.session_state import ELEMENTS_OF_NOW, StateLine, heading_of
 from sessions.models import Session
 
 _NAME = "RECALLED_PASSAGES"
-# The parts of the budget that passages have at least and at most, and the most tokens by tier. What
-# is kept free takes lines from memory, and what memory leaves free when it gives way is usually
-# enough for more. A small model reads the passages anew with every prompt, so that it gets few.
+# The fractions of the budget that passages have at least and at most, and the most tokens by tier.
+# The tokens that are kept free cost lines of memory. When memory gives way, it usually leaves more
+# room than that. A small model gets few passages, because it reads them anew with every prompt.
 _LEAST_SHARE, _MOST_SHARE = 0.03, 0.1
 _MOST_TOKENS: dict[Tier, int] = {"full": 1_500, "medium": 700, "minimal": 400}
-# The most tokens while memory is told whole, so that little has to be found again. No cache keeps
-# passages, so that they cost as much as ten times their length of memory.
+# The most tokens while memory is told whole. Little has to be found again then, and passages are
+# expensive: no cache keeps them, so a passage costs as much as memory of ten times its length.
 _MOST_IF_ALL_STAYS = 220
-# The most passages, and the part of the best one's score that every other one needs.
+# The most passages, and the fraction of the best passage's score that every other passage needs.
 _MOST_PASSAGES, _LEAST_OF_BEST = 16, 0.4
-# The most lines of memory that say how things stand, and the part of the room that they fill before
-# anything else: a character must know first of all what holds now.
+# The most lines of memory that say how things stand, and the fraction of the room that these lines
+# may fill before any other passage, because a character must first of all know what holds now.
 _MOST_OF_NOW, _SHARE_OF_NOW = 12, 0.5
 _MEMORY, _EARLIER = "memory", "earlier_chapter"
 
@@ -37,10 +37,9 @@ _MEMORY, _EARLIER = "memory", "earlier_chapter"
 def _search(subject: Subject, tier: Tier) -> Search:
     """Return the search for the passages that the words of the attempt are about.
 
-    The turns before the recent context are never in the other layers, and neither are those of the
-    chapters before. A request without words, such
-    as the start that a model reads ahead, has no passages, but keeps their room free, so that it
-    begins as the request with words will.
+    The other layers never have the turns before the recent context, nor the turns of earlier
+    chapters. A request without words, such as the start that a model reads ahead, has no passages,
+    but keeps their room free, so that it begins in the same way as the later request with words.
     """
     start, _ = context_start(subject, tier)
     budget, most = subject.budget_tokens or 0, _MOST_TOKENS[tier]
@@ -58,11 +57,11 @@ def _search(subject: Subject, tier: Tier) -> Search:
 def _find(
     subject: Subject, tier: Tier, start: int, standing: Sequence[Piece], room: float
 ) -> list[Piece]:
-    """Return the passages that are not among the `standing` pieces and fit the room. The prompts
-    from `start` on may be among these pieces.
+    """Return the passages that are not among the `standing` pieces and fit the room. The pieces may
+    have the prompts from `start` on.
 
     Turns are told as the context would tell them, and whole. Lines of memory are told as memory
-    tells them. If there is not enough room, the best ones stay.
+    tells them. If there is not enough room, the best passages stay.
     """
     words = subject.attempt.words if subject.attempt else ""
     if not words:
@@ -150,7 +149,7 @@ class _OfChapter:
         (self._lines if self._newest_is_line else self._turns).pop()
 
     def pieces(self) -> list[Piece]:
-        """Return the lines of memory, and then the turns, both in the order of the story."""
+        """Return the lines of memory, and then the turns, each in the order of the story."""
         memory = [Piece(self._memory(), has_elements=True)] if self._lines else []
         return [*memory, *map(Piece, self._told())]
 
@@ -177,8 +176,8 @@ class _OfChapter:
 
 
 def _place(line: StateLine) -> tuple[int, tuple[int, int]]:
-    """Return the place of a line among others, as in memory: the lock, then what happened, then how
-    things stand."""
+    """Return the key by which lines are ordered, as in memory: lines of the lock, then lines about
+    events, then lines that say how things stand."""
     if line.under:
         return 1, line.under
     return (2 if line.prompt else 0), (line.prompt, 0)

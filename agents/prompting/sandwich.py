@@ -36,8 +36,8 @@ class Subject:
 
     `budget_tokens` is the most tokens of the whole request, for sources that need this number.
     `own_pieces` has, by the name of a layer, the pieces that belong to only this request.
-    `worked_out` has what the sources of a mode have worked out for several layers of this request,
-    such as the world, by names of the mode's own.
+    `worked_out` has values that the sources of a mode work out once for several layers of this
+    request, such as the world, under names of the mode's own.
     """
 
     chapter: Session
@@ -152,8 +152,8 @@ class LayerDeclaration:
 
 
 def compose(declared: Sequence[LayerDeclaration], subject: Subject, tier: Tier) -> list[Layer]:
-    """Return the layers that have pieces, may get them or say why they have none, in the order in
-    which they are declared."""
+    """Return the layers in the order in which they are declared. Left out are layers without
+    pieces, unless a search may find pieces for them or their record says why they have none."""
     layers = (_layer(one, subject, tier) for one in declared if tier in one.tiers)
     return [layer for layer in layers if layer.pieces or layer.search or layer.record]
 

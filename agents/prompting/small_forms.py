@@ -1,8 +1,8 @@
 """The form in which an agent is asked if its model is the embedded one.
 
-So small a model copies what stands in a long request, speaks for everybody and forgets where it is.
-It writes far better from one plain question after a few examples of other stories, if a grammar
-holds the shape of the answer. The form is the fourth tier of requests; no other model gets it.
+A model as small as this copies parts of a long request, speaks for everybody and loses the thread.
+It writes far better from one plain question after a few examples of other stories, with a grammar
+that fixes the shape of the answer. The form is the fourth tier of requests; no other model gets it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +64,7 @@ class SmallForm:
 
 
 def plain(name: str, source: Source, role: Role = "user") -> LayerDeclaration:
-    """Return a layer without a heading, because the message is to read as one plain question."""
+    """Return a layer without a heading, because the message is to look like one plain question."""
     return LayerDeclaration(name, source, role=role, has_heading=False)
 
 

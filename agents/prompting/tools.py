@@ -24,7 +24,7 @@ from sessions.limits import CHANGE_NAME_CHAR_LIMIT
 # as a JSON object, or as XML in the text.
 ToolForm = Literal["native", "json", "xml"]
 
-# The most questions that one tool call asks, each of which is a call of a model.
+# The most questions that one tool call may ask. Each question is a call of a model.
 MOST_QUESTIONS = 2
 
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{CHANGE_NAME_CHAR_LIMIT - 1}}}")
@@ -58,7 +58,7 @@ class ProposedChange:
 class ToolContext:
     """All data that a tool may know.
 
-    `reader` is the slot of the character for whom the tool reads, or None for the narrator.
+    `reader` is the slot of the character for whom the tool reads, or None if the narrator acts.
     `readable` is the data that this character or narrator may know at this step. `changes` are the
     changes that earlier tool calls of this run proposed. `answers` are the answers to the questions
     of `Tool.asks`, in order: each an instance of the arguments of its AnswerTool, or None if the
@@ -79,7 +79,8 @@ class ToolContext:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """The result of a tool call. The model reads `sentence`, with text of others escaped."""
+    """The result of a tool call. The model reads `sentence`. The texts of other authors in it are
+    escaped."""
 
     sentence: str
     changes: tuple[ProposedChange, ...] = ()
@@ -126,7 +127,7 @@ class Tool:
     changes of the kinds in `change_kinds`. `asks` is called before it, with the same arguments, and
     returns a question to a model or None. It is called again with the answer in its context, until
     it returns None or MOST_QUESTIONS have been asked. `run` then finds the answers in its context,
-    and has to manage without those that did not come.
+    and has to manage without an answer that did not come.
     """
 
     name: str

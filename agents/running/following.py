@@ -1,8 +1,8 @@
 """Follows a reply that is being written, by this process or by another one.
 
-A follower gets the text of the reply, the changes of each step between the texts, and the end. What
-another process writes is read from the attempt's row, which has the text of a second ago, and where
-the broker is a Redis also from the words that the other process relays.
+A follower gets the text of the reply, the changes of each step between the texts, and the end. The
+reply of another process is read from the attempt's row, whose text is up to a second old. Where the
+broker is a Redis, its words are also read as the other process relays them.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ from sessions.play.breaking import recover_dead_attempts
 
 # The seconds between two reads of the row of a reply of another process.
 POLL_SECONDS = 0.5
-# The row is a second older than the relayed words. So long after the last words a row with another
-# text is older than they are.
+# The text in the row is up to a second older than the relayed words. So if the row has another text
+# within these seconds after the last relayed words, the words are newer than the row.
 _FRESH_SECONDS = 2.5
 
 
@@ -53,8 +53,8 @@ async def follow(
 
 @dataclass
 class ShownReply:
-    """What a follower of another process's reply has been shown: the text, and the steps whose
-    changes were told."""
+    """The state of one follower of another process's reply: the text that it has been shown, and
+    the steps whose changes it has been told."""
 
     text: str | None = None
     _told: set[tuple[uuid.UUID | None, int]] = field(default_factory=set)
@@ -62,8 +62,8 @@ class ShownReply:
     def bring_to(
         self, text: str, steps: Sequence[StepChanges], run_id: uuid.UUID, note: str = ""
     ) -> Iterator[ReplyText | StepChanges]:
-        """Yield what makes this text of what was shown. The changes of a step come at their place
-        in the text, so they wait until the text before them has come."""
+        """Yield the parts by which the shown text becomes this text. The changes of a step come at
+        their place in the text, so they wait until the text before them has come."""
         for step in steps:
             key = (run_id, step.step)
             if key in self._told or step.after_chars > len(text):
@@ -85,8 +85,8 @@ class ShownReply:
 
 
 def newest_text(in_row: str, relayed: str | None, *, is_fresh: bool) -> str:
-    """Return the newest text of a reply. Of two texts of which one begins with the other, it is the
-    longer one. If they differ otherwise, the text was replaced: the relayed one is newer as long as
+    """Return the newest text of a reply. If one text begins with the other, the longer text is the
+    newest. Otherwise the text was replaced, and the relayed text counts as the newer one as long as
     its words are fresh."""
     if relayed is None or in_row.startswith(relayed):
         return in_row
@@ -109,7 +109,7 @@ class _Elsewhere:
         self.attempt, self.steps = attempt, steps
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for relayed words, for at most so long. Return whether the row has to be read."""
+        """Wait for relayed words, at most for this time. Return whether the row has to be read."""
         if not is_relayed():
             await asyncio.sleep(seconds)
             return True
@@ -123,7 +123,7 @@ class _Elsewhere:
         return must_read_row
 
     def new_parts(self) -> Iterator[ReplyText | StepChanges]:
-        """Yield what the reader has not been shown yet."""
+        """Yield the parts of the reply that the reader has not been shown yet."""
         if self.attempt.status == Attempt.Status.COMMITTED:
             return
         relayed = self._reader.relayed if self._reader else None

@@ -1,5 +1,6 @@
-"""The heartbeats of workers, and of web processes on a database server. Each process renews a row,
-which also has the counts of its work, and what other processes compare with their own.
+"""The heartbeats of workers, and of web processes on a database server. Each process renews a row.
+The row also has the counts of the process's work, and values that other processes compare with
+their own.
 
 The clock of the database measures heartbeats, because the clocks of several machines may differ by
 more than the time between two heartbeats.
@@ -50,8 +51,8 @@ def store_heartbeat(
 
 
 def key_fingerprint() -> str:
-    """Return a few digits that differ if SECRET_KEY differs. They are so few that nobody can find a
-    weak key by them."""
+    """Return a few digits of a hash of SECRET_KEY, by which processes notice different keys. There
+    are so few digits that nobody can find a weak key by them."""
     return salted_hmac("storyengine.heartbeats", "", algorithm="sha256").hexdigest()[:_DIGITS]
 
 
@@ -80,7 +81,7 @@ def since_heartbeat_of(name: str) -> timedelta | None:
 
 
 def is_alive(age: timedelta | None) -> bool:
-    """Return whether a process lives whose latest heartbeat is so old."""
+    """Return whether a process counts as alive if its latest heartbeat is this old."""
     return age is not None and abs(age) < DEAD_AFTER
 
 
@@ -111,5 +112,6 @@ def others_alive(name: str = "") -> list[ProcessHeartbeat]:
 
 
 def _within(pause: timedelta) -> Q:
-    """Return a condition that is true of rows whose heartbeat is at most so far from now."""
+    """Return a condition that is true of rows whose heartbeat is at most this time away from
+    now."""
     return Q(beat_at__range=(from_now(-pause), from_now(pause)))

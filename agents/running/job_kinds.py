@@ -13,7 +13,8 @@ class JobKind:
     """A kind of job. `run` does the work of a job, and `give_up` settles a failure. Without
     `give_up` the job fails.
 
-    `queue` is the class of its jobs, unless who queues a job knows that somebody waits for it.
+    `queue` is the usual class of its jobs. The code that queues a job can name another class, for
+    example because a person waits for the job.
     """
 
     run: Callable[[Job, Watch], Awaitable[None]]

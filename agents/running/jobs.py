@@ -92,7 +92,7 @@ def queue_job(
 
 def claim(job_id: uuid.UUID, *, queues: Collection[str] = Job.Queue.values) -> Job | None:
     """Claim a due job. Returns None if the job is not due, if it has to wait for other jobs, or if
-    its class is none of `queues`."""
+    `queues` does not have its class."""
     token = uuid.uuid4()
     now = timezone.now()
     claimed = (
@@ -316,7 +316,7 @@ def requeue_expired(session_id: uuid.UUID | None = None) -> Expired:
     back. If a page asks for one chapter, somebody waits for its memory.
     """
     now = timezone.now()
-    # In no order, so that the database goes by the index of statuses.
+    # The query has no order, so that the database uses the index of statuses.
     expired = Job.objects.filter(has_chapter(), ran_out(), status=Job.Status.RUNNING).order_by()
     if session_id is not None:
         expired = expired.filter(session_id=session_id)
@@ -361,7 +361,7 @@ def latest_jobs(chapter: Session) -> dict[str, Job]:
         to_prompt_index__gte=covered,
         attempt__chosen_for__isnull=False,
     )
-    # Each turn may also leave jobs of other kinds. Only the newest of each kind matters.
+    # Each turn may also leave jobs of other kinds. Only the newest job of each kind matters.
     kinds = chapter.jobs.exclude(kind=Job.Kind.SUMMARIZE).order_by().values("kind")
     newest = Q(created_at__in=kinds.annotate(at=Max("created_at")).values("at"))
     for job in light.filter(recent | ~Q(kind=Job.Kind.SUMMARIZE) & newest).order_by("created_at"):

@@ -103,7 +103,7 @@ class LiveReply:
     # The end of the reply, if this process committed it. Any other end of the reply is read from
     # the row of the attempt.
     committed: ReplyEnded | None = None
-    # Why the text was replaced last, and how often it was replaced.
+    # The reason why the text was last replaced, and how often it was replaced.
     note: str = ""
     _replaced: int = 0
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -128,8 +128,8 @@ class LiveReply:
         return len(self.parts)
 
     def go_back(self, place: int, note: str) -> None:
-        """Take back all text after this place, which an earlier `place` was. The changes before it
-        stay."""
+        """Take back all text after this place. `place` is a value that the property `place` had
+        earlier. The changes before the place stay."""
         self.parts = self.parts[:place]
         self.note = note
         self._replaced += 1

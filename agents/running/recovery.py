@@ -86,8 +86,8 @@ def give_notice_of_due_jobs() -> bool:
     """Give notice of the oldest due jobs of each class. Return whether all notices succeeded.
 
     No more notices wait at the broker than all workers have threads, because a worker that ends a
-    job finds the next one itself. If the broker does not say how many wait, one more is sent. A job
-    that gets two notices is still done only once.
+    job finds the next one itself. If the broker does not say how many notices wait, one more is
+    sent. A job that gets two notices is still done only once.
     """
     most = max(1, count_living_workers()) * settings.CELERY_WORKER_CONCURRENCY
     waiting = count_notices()
@@ -106,7 +106,7 @@ def _free_from_summaries(session_id: uuid.UUID | None) -> int:
         kind=Job.Kind.SUMMARIZE,
         status__in=(Job.Status.QUEUED, Job.Status.RUNNING),
     )
-    # In no order, so that the database goes by the index of states.
+    # The query has no order, so that the database uses the index of states.
     stuck = Session.objects.filter(~Exists(live), state=State.SUMMARIZING).order_by()
     if session_id is not None:
         stuck = stuck.filter(pk=session_id)

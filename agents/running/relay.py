@@ -1,9 +1,9 @@
 """Carries the words of replies between processes through Redis, where the broker is a Redis.
 
 The process that writes a reply adds each piece of it to a stream, which is named by the run. A
-process that follows the reply reads the stream. Redis may lose everything at any moment: the text
-is also in the attempt's row, a second old at most, and what ends a reply is the row alone. So an
-error of Redis is only logged.
+process that follows the reply reads the stream. Redis may lose everything at any moment, because
+the attempt's row also has the text, at most a second old, and only the row says that a reply has
+ended. So an error of Redis is only logged.
 """
 
 import asyncio
@@ -25,13 +25,14 @@ from agents.running.live import LiveReply, ReplyText
 
 logger = logging.getLogger(__name__)
 
-# The seconds between two additions to a stream. What a model writes meanwhile is one addition.
+# The seconds between two additions to a stream. All that a model writes meanwhile becomes one
+# addition.
 _BATCH_SECONDS = 0.02
 # The seconds for which a stream is kept after the last addition, and after its end.
 _KEPT_SECONDS, _KEPT_AFTER_END_SECONDS = 900, 30
 # The seconds after which a connection that failed is tried again.
 _RETRY_SECONDS = 5.0
-# The most seconds for which Redis is waited for. A reader waits for a piece at most a second.
+# The most seconds of waiting for an answer of Redis. A reader waits for a piece at most a second.
 _TIMEOUT_SECONDS = 3.0
 _STOPS = "storyengine:stops"
 _ERRORS = (RedisError, OSError)
@@ -79,7 +80,7 @@ async def _add_pieces(redis: "Redis", name: str, live: LiveReply) -> None:
                 length += len(part.text)
             await _add(redis, name, piece, kept_seconds=_KEPT_SECONDS)
             await asyncio.sleep(_BATCH_SECONDS)
-    # The last addition says that the row tells the end.
+    # The last addition tells the readers to look for the end in the row.
     await _add(redis, name, {}, kept_seconds=_KEPT_AFTER_END_SECONDS)
 
 
@@ -93,14 +94,15 @@ async def _add(redis: "Redis", name: str, piece: dict[str, Any], *, kept_seconds
 
 @dataclass
 class RelayedText:
-    """The text of a run, as far as its pieces have come. `text` is None before the first one, and
-    after a piece is missing."""
+    """The text of a run, as far as its pieces have come. `text` is None before the first piece has
+    come, and once a piece is missing."""
 
     text: str | None = None
     note: str = ""
 
     def take(self, piece: dict[str, Any]) -> bool:
-        """Add a piece. Return whether the row has to be read, because the piece has no text."""
+        """Add a piece. Return whether the row has to be read, which is so if the piece has no
+        text."""
         if "text" not in piece:
             return True
         if piece["is_restart"]:
@@ -121,8 +123,8 @@ class RelayReader:
     _redis: "Redis | None" = None
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for further pieces for at most so long, and take them. Return whether the row has to
-        be read. Without Redis, wait for the whole time."""
+        """Wait for further pieces, at most for this time, and take them. Return whether the row has
+        to be read. Without Redis, wait for the whole time."""
         until = asyncio.get_running_loop().time() + seconds
         try:
             if self._redis is None:

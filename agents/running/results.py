@@ -27,9 +27,9 @@ MOST_VOID = 20
 def ask_for_result(attempt: Attempt, kind: str, result_kind: str) -> Job:
     """Queue a job of this kind that works out a result for a committed attempt.
 
-    The job gets no other data than the attempt, so that a copy of the chapter can ask for the
-    result again. If the attempt already has such a job, this job is returned. A job that was
-    cancelled or failed is queued again.
+    The job gets only the attempt as its data, so that a copy of the chapter can ask for the result
+    again. If the attempt already has such a job, this job is returned. A job that was cancelled or
+    failed is queued again.
     """
     assert attempt.turn is not None, "Only a committed attempt asks for a result."
     asked = Job.objects.filter(attempt=attempt, kind=kind, result_kind=result_kind).first()

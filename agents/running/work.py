@@ -59,8 +59,8 @@ class TookTooLong(ProviderError):
 
 
 def work_on(job_id: uuid.UUID) -> bool:
-    """Do the job if it is due and this worker has a place for it. Return whether that was so. If
-    the job fails, its flow settles the failure, and no error is raised.
+    """Do the job if it is due and this worker has a place for it. Return whether the job was done.
+    If the job fails, its flow settles the failure, and no error is raised.
 
     If the worker has to end first, the job is queued again. Raises DatabaseError if the job could
     not be claimed.

@@ -2,8 +2,8 @@
 it takes next.
 
 A job that nobody waits for never holds the last of several threads, and long writing holds at most
-half of them. So a worker can always begin what a person waits for, unless persons hold all its
-threads.
+half of them. So a worker can always begin a job for which a person waits, unless all its threads
+already hold such jobs.
 """
 
 import sys
@@ -77,10 +77,10 @@ def claim_place(job_id: uuid.UUID) -> Job | None:
 
 
 def claim_next() -> Job | None:
-    """Claim the job that this worker should do next, as `claim_place` does."""
+    """Find the job that this worker should do next, and claim it by `claim_place`."""
     tried = set[uuid.UUID]()
-    # Another thread or another worker may be faster. A job that is still due after that is left to
-    # the sweep.
+    # Another thread or another worker may be faster. If these tries find no job, the sweep begins
+    # the jobs that are still due.
     while due := [job_id for job_id in next_due() if job_id not in tried]:
         for job_id in due:
             if job_id not in AT_WORK and (job := claim_place(job_id)):
@@ -103,10 +103,12 @@ def leave_place(job_id: uuid.UUID) -> None:
 
 
 def next_due(*, most: int | None = None, after: timedelta | None = None) -> list[uuid.UUID]:
-    """Return at most `most` due jobs that this worker has places for: first what persons wait for,
-    and then the oldest first, so that neither memory nor long writing keeps the other waiting.
+    """Return at most `most` due jobs for which this worker has places. The jobs for which persons
+    wait come first, and then the oldest jobs, so that neither memory nor long writing keeps the
+    other waiting.
 
-    They have been due for the time `after`, or for a pause if nobody waits for them.
+    The jobs have been due for at least the time `after`. Jobs for which nobody waits have been due
+    for at least the pause.
     """
     held, found = _held(), list[uuid.UUID]()
     for key, queue in sorted(_candidates(held, most, after)):
@@ -119,8 +121,8 @@ def next_due(*, most: int | None = None, after: timedelta | None = None) -> list
 def _candidates(
     held: Collection[str], most: int | None, after: timedelta | None
 ) -> Iterator[tuple[tuple[bool, datetime, uuid.UUID], str]]:
-    """Yield the oldest due jobs of each class that has places, as many as it has, each with what
-    orders it among all classes."""
+    """Yield the oldest due jobs of each class, as many as the class has places. Each job comes with
+    the key that orders it among the jobs of all classes."""
     for queue in Job.Queue.values:
         room = _own.room(queue, held)
         room = room if most is None else min(room, most)
@@ -129,7 +131,7 @@ def _candidates(
         is_unhurried = queue != Job.Queue.PERSON
         pause = after if after is not None else (_PAUSE if is_unhurried else timedelta(0))
         due = due_jobs().filter(queue=queue, run_after__lte=from_now(-pause)).order_by("run_after")
-        # Another thread of this worker may be about to claim one of them.
+        # Another thread of this worker may be about to claim one of these jobs.
         due = due.exclude(pk__in=list(AT_WORK))
         for job_id, run_after in due.values_list("pk", "run_after")[:room]:
             yield (is_unhurried, run_after, job_id), queue

@@ -11,16 +11,16 @@ from agents.models import Job, LLMArtifact
 from memory.models import NarrativeDraft
 
 KEPT_AFTER_END = timedelta(days=30)
-# Each sweep looks at so many jobs, and the next sweep of the process goes on behind the last one of
-# them. So a sweep costs the same however many jobs there are.
+# The number of jobs that one sweep looks at. The next sweep of the process goes on behind the last
+# of these jobs. So a sweep costs the same however many jobs there are.
 LOOKED_AT = 500
 _BEFORE_ALL = uuid.UUID(int=0)
 _looked_until = _BEFORE_ALL
 
 
 def remove_old_jobs() -> int:
-    """Remove those of the next LOOKED_AT jobs that ended long ago and that nothing refers to.
-    Return their number."""
+    """Look at the next LOOKED_AT jobs, and remove the jobs that ended long ago and that nothing
+    refers to. Return the number of removed jobs."""
     global _looked_until
     after = Job.objects.filter(pk__gt=_looked_until).order_by("pk")
     keys = list(after.values_list("pk", flat=True)[:LOOKED_AT])
@@ -40,9 +40,9 @@ def remove_old_jobs() -> int:
 def _removable() -> "QuerySet[Job]":
     """Return the jobs that can be removed.
 
-    A job stays if it has a call or a draft; if it has a late result, which a run may still take and
-    an export has; if it is the newest one of its kind in its chapter, which pages show; and if it
-    is a failed summary, which may be tried again.
+    A job stays if it has a call or a draft, or if it has a late result, because a run may still
+    take the result and an export has it. The newest job of each kind in a chapter stays, because
+    pages show it, and so does a failed summary, because it may be tried again.
     """
     newer = Job.objects.filter(
         session=OuterRef("session"), kind=OuterRef("kind"), created_at__gt=OuterRef("created_at")

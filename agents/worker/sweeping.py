@@ -29,13 +29,13 @@ logger = logging.getLogger(__name__)
 SWEEP_SECONDS = 15.0
 # The seconds between two looks for overlooked jobs.
 LOOK_SECONDS = 3.0
-# The lease of the worker that sweeps, which renews it with each sweep. After this time without a
-# renewal, the next worker that asks takes its place.
+# The lease of the worker that sweeps, which renews it with each sweep. If the lease was not renewed
+# for this time, the next worker that asks takes over.
 SWEEP_LEASE = timedelta(seconds=40)
 # A job that has been due for this time counts as overlooked: its notice was lost or never given, or
-# came to a worker that had no place for the job. A worker that has one then does the job. The time
-# is shorter than the pause between two sweeps, so that the jobs that a sweep has queued again are
-# done before the next one.
+# came to a worker that had no place for the job. A worker that has a place then does the job. The
+# time is shorter than the pause between two sweeps, so that the jobs that a sweep has queued again
+# are done before the next one.
 UNHEARD_AFTER = timedelta(seconds=5)
 # The most seconds that a worker waits at its end for each job that its sweep has begun, until the
 # job is given back.
@@ -46,7 +46,7 @@ def sweep(worker: str = "") -> bool:
     """Settle the work that dead processes left behind, give notice of due jobs, and remove chapters
     that were deleted a day ago and jobs that ended a month ago. Return False if a notice failed.
 
-    If a worker is named, it does this only if no other worker has the lease of the sweep.
+    If a worker is named, nothing is done while another worker has the lease of the sweep.
     """
     were_noticed = True
     if not worker or _has_lease(worker):
@@ -61,7 +61,8 @@ def sweep(worker: str = "") -> bool:
 
 
 def _has_lease(worker: str) -> bool:
-    """Take or renew the lease. A worker that is started again under its name has its old lease."""
+    """Take or renew the lease. A worker that is started again under the same name still has its old
+    lease."""
     lease = {"holder": worker, "lease_until": from_now(SWEEP_LEASE)}
     free = SweepLease.objects.filter(ran_out() | Q(holder=worker))
     return bool(free.update(**lease)) or SweepLease.objects.get_or_create(defaults=lease)[1]

@@ -11,7 +11,8 @@ from agents.running.work import STOPPING, work_on, work_on_next
 
 
 @shared_task(
-    # The name that notices have. It does not say where the task stands.
+    # The name of the task in notices. The name does not depend on the module in which the task
+    # stands.
     name="agents.tasks.run_job",
     # The task may be repeated after this error, which means that the job was not claimed.
     autoretry_for=(DatabaseError,),

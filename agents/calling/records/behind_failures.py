@@ -1,5 +1,5 @@
-"""Says what the engine's check said of an answer that could not be used. Pages show it on request,
-beside a message in words of ours."""
+"""Finds the words with which the engine's check refused an answer. Pages show these words on
+request, beside the program's own message."""
 
 from agents.calling.objects import NotInForm
 from agents.models import Job

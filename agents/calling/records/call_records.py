@@ -138,7 +138,8 @@ class SentPrompt:
 
 
 def agent_label(chapter: Session, name: str, agent_id: int | None) -> str:
-    """Return "2 Mara" for a character, or what writers call another agent, as "Memory"."""
+    """Return the number and the name of a character, such as "2 Mara". Return a plain name for any
+    other agent, such as "Memory"."""
     if agent_id in SLOTS:
         return f"{agent_id} {chapter.character(agent_id).name}"
     agent = find_agent(name, agent_id)
@@ -151,7 +152,7 @@ def calls_of(chapter: Session) -> QuerySet[LLMArtifact]:
 
 
 def calls_behind_prompt(chapter: Session, prompt_index: int) -> CallsBehind:
-    """Return all calls for this prompt, including those of retries, re-rolls and trials."""
+    """Return all calls for this prompt, including the calls of retries, re-rolls and trials."""
     turn = find_turn(chapter, prompt_index)
     calls = calls_of(chapter).filter(attempt__turn=turn).select_related("attempt")
     artifacts = _oldest_first(calls)

@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 
 # The error in the record of a call that was stopped by the GM or by the end of the program.
 STOPPED = "Stopped before the end."
-# So many characters are kept of what was taken off an answer.
+# The most characters that are kept of the text that was taken off an answer.
 MOST_TAKEN_OFF = 20_000
 
 
@@ -64,7 +64,7 @@ class Outcome:
     # The usage that the provider reported. None without a report, or if the report cannot be true.
     usage: Usage | None = None
     error: str = ""
-    # What the server or the model itself said of the error.
+    # The words of the server or the model about the error.
     server_said: str = ""
     # The name of the error's class, which is shown only in the log.
     failure: str = ""
@@ -74,10 +74,12 @@ class Outcome:
     window: int | None = None
     started: float = field(default_factory=time.perf_counter)
     first_token_ms: int | None = None
-    # What was taken off the answer, and how many characters it has, even those that are not kept.
+    # The text that was taken off the answer, and its number of characters, including the characters
+    # that are not kept.
     taken_off: list[str] = field(default_factory=list)
     taken_off_length: int = 0
-    # True if the provider may charge for the call. It may do so even if it reported no tokens.
+    # True if the provider may charge for the call. The provider may charge even if it reported no
+    # tokens.
     may_cost: bool = True
 
     @property
@@ -155,12 +157,12 @@ async def recorded(call: PreparedCall) -> AsyncGenerator["Outcome"]:
 
 
 def _record(call: PreparedCall, outcome: Outcome) -> None:
-    """Store the call's artifact unless its chapter was reset meanwhile, and what the server told of
-    its model. A deleted chapter gets the artifact too, because it may be brought back, and the call
-    has cost what it cost."""
+    """Store the call's artifact, unless its chapter was reset meanwhile, and what the server told
+    of its model. A deleted chapter gets the artifact too, because the chapter may be brought back
+    and the call has cost something."""
     now = time.perf_counter()
     # The texts are prepared before the transaction, so that other writers need not wait for this
-    # work. A text that is already stored is not prepared. It will still be stored in the
+    # work. A text that is already stored is not prepared. Such a text cannot disappear before the
     # transaction, because stored texts are deleted only together with their chapter.
     layers, texts = pack_layers(call.session_id, call.prompt.layers)
     input_hash = hash_messages(call.request.messages)
@@ -212,7 +214,7 @@ def _learn(call: PreparedCall, outcome: Outcome) -> None:
 
 
 def _sent_options(request: ModelRequest, refused: frozenset[str]) -> dict[str, Any]:
-    """Return how the model was asked to write, as far as something was said of it."""
+    """Return how the model was asked to write. The result has only the options that were sent."""
     left_out = request.left_out | refused
     options = {
         "max_output_tokens": request.max_output_tokens,

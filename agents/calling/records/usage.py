@@ -95,7 +95,7 @@ def usage_of(artifacts: QuerySet[LLMArtifact]) -> Usage:
 
 
 def usage_by_agent(chapter: Session) -> list[AgentUsage]:
-    """Return the usage of each agent by each of its models, in the order of agents."""
+    """Return the usage of each model by each agent, in the order of the agents."""
     rows: QuerySet[Any, Any] = (
         chapter.llm_artifacts.annotate(outcome=OUTCOME)
         .values("agent", "agent_id", "model", "provider")

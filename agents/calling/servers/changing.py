@@ -66,8 +66,8 @@ def add_server(title: str, address: str) -> Server:
             raise InvalidInput("There is a server with this name already. Nothing was added.")
         if ModelServer.objects.count() >= _MOST_SERVERS:
             raise InvalidInput(f"At most {_MOST_SERVERS} servers can be kept. Nothing was added.")
-        # Somebody else may add the same name at this moment. The name stays with the address of
-        # who came first.
+        # Another request may add the same name at this moment. The name stays with the address that
+        # was stored first.
         row, _ = ModelServer.objects.update_or_create(
             name=name,
             defaults={"title": title, "is_removed": False},
@@ -84,8 +84,8 @@ def remove_server(name: str) -> None:
     if name in (EMBEDDED, ENVIRONMENT):
         raise InvalidInput(f"{server.title} is always there. Nothing was removed.")
     if not any(one.address == server.address != "" for one in all_servers() if one.name != name):
-        # A pasted key belongs to the address, which another server may have as well. If the file of
-        # keys cannot be used, no key is sent, and the page says so.
+        # A pasted key belongs to the address, and another server may have the same address. If the
+        # file of keys cannot be used, no key is sent, and the page says so.
         with suppress(KeysUnreadable):
             forget_key(server)
     with transaction.atomic():
@@ -96,8 +96,8 @@ def remove_server(name: str) -> None:
 
 
 def choose_models(choices: dict[str, tuple[str, str] | None]) -> None:
-    """Store a server and a model for each key of an agent, or for all agents (""). None takes the
-    choice back. Either all choices are stored or none is. Raises InvalidInput."""
+    """Store a server and a model for each key of an agent, or for all agents (""). None removes a
+    choice. Either all choices are stored or none. Raises InvalidInput."""
     known = {agent.model_setting for agent in all_agents()} | {ALL}
     with transaction.atomic():
         for key, chosen in choices.items():
@@ -107,14 +107,16 @@ def choose_models(choices: dict[str, tuple[str, str] | None]) -> None:
                 ModelChoice.objects.filter(agent=key).delete()
                 continue
             ModelChoice.objects.update_or_create(agent=key, defaults=_fields(*chosen))
-            # The server may have been changed, so that whoever chooses its model anew asks for all.
+            # A new choice of the model forgets all refused fields, because the server may have been
+            # changed.
             forget_refused_fields(find_server(chosen[0]).address, chosen[1].strip())
     refresh_choices()
 
 
 def save_caps(caps: Caps) -> None:
-    """Store the caps on what a chapter may cost, in place of earlier ones. None stores no cap, so
-    that the environment's counts. Raises InvalidInput for a cap above the environment's."""
+    """Store the caps on what a chapter may cost, in place of the stored caps. With None, no cap is
+    stored, and the cap of the environment counts. Raises InvalidInput for a cap that is higher than
+    the cap of the environment."""
     own = caps_of_environment()
     if caps.dollars is not None:
         highest = own.dollars or HIGHEST_DOLLARS

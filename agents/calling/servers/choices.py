@@ -20,12 +20,12 @@ from agents.llm.providers.http_clients import host_of
 from agents.models import ModelChoice, ModelServer, SpendingCap
 from agents.prompting.agent import Agent
 
-# The names of the two servers that are no rows.
+# The names of the two servers that have no row.
 EMBEDDED, ENVIRONMENT = "embedded", "environment"
-# The key of the choice for all agents that have none of their own.
+# The key of the choice for all agents without a choice of their own.
 ALL = ""
-# The name of the environment's server in the records of calls. The preset OpenAI has the same name,
-# so its own name in the records is another, which no server can have.
+# The name of the environment's server in the records of calls. The preset OpenAI has this name too.
+# So it has another name in the records, which no server can have.
 ENVIRONMENT_PROVIDER = "openai"
 _ADDED_OPENAI = "added:openai"
 
@@ -139,15 +139,15 @@ def choice_without_chapter(agent: Agent) -> Choice:
 
 
 def choice_for_all() -> Choice | None:
-    """Return the choice for all agents that have none of their own, as this process last read the
+    """Return the choice for all agents without a choice of their own, as this process last read the
     choices, or None."""
     stored = _stored.get(ALL)
     return None if stored is None else _with_model(*stored, "all")
 
 
 def choice_without_own(agent: Agent) -> Choice:
-    """Return what counts for the agent if nothing is chosen for it alone, as this process last read
-    the choices."""
+    """Return the choice that counts for the agent if nothing is chosen for this agent alone, as
+    this process last read the choices."""
     return choice_for_all() or choice_of_environment(agent)
 
 
@@ -159,12 +159,12 @@ def uses_embedded(agents: Iterable[Agent]) -> bool:
 
 def may_use_embedded() -> bool:
     """Return whether any agent can use the embedded model, as this process last read the choices.
-    It is so for an environment that names this model, even if each agent has another choice."""
+    An agent can use it if the environment names it, even if every agent has another choice."""
     return settings.LLM == EMBEDDED or any(one.name == EMBEDDED for one, _ in _stored.values())
 
 
 def choice_of_environment(agent: Agent) -> Choice:
-    """Return what counts for the agent without a choice on the page."""
+    """Return the choice that counts for the agent if nothing is chosen on the page Models."""
     if settings.LLM == "embedded":
         return _with_model(embedded_server(), "", "environment")
     own = settings.MODEL_BY_AGENT.get(agent.model_setting, "")
@@ -208,7 +208,8 @@ def _with_model(server: Server, model: str, source: Source) -> Choice:
 
 
 def with_served_model(choice: Choice) -> Choice:
-    """Return the choice with the embedded model that runs now, as this process last read it."""
+    """Return the choice with the embedded model that runs now, as this process last read the row of
+    the embedded server."""
     if choice.server.name != EMBEDDED:
         return choice
     return replace(choice, model=f"embedded:{served_model()}")

@@ -1,8 +1,8 @@
 """The keys of servers. A key is kept with the one address to which it may go, and is looked up only
 for a call of this address.
 
-Pasted keys are in one file of the data folder. They are never in the database, and so in no backup
-and no export.
+Pasted keys are in one file of the data folder. Pasted keys are never in the database, so no backup
+and no export has them.
 """
 
 import fcntl
@@ -85,7 +85,7 @@ def why_no_pasting(server: Server) -> str:
 
 
 def paste_key(server: Server, key: str) -> None:
-    """Keep a key for the server's address, in place of an earlier one. Raises InvalidInput and
+    """Keep a key for the server's address, in place of an earlier key. Raises InvalidInput and
     KeysUnreadable."""
     key = key.strip()
     if reason := why_no_pasting(server):
@@ -140,8 +140,8 @@ def _file() -> Path:
 
 @contextmanager
 def _locked() -> Iterator[None]:
-    """Let only one process change the file at a time, so that no change is lost. The lock is on the
-    data folder, because the file itself is replaced."""
+    """Let only one process change the file at a time, so that no change is lost. The data folder is
+    locked and not the file, because the file is replaced."""
     folder = os.open(settings.DATA_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -176,7 +176,7 @@ def _read() -> dict[str, str]:
 
 
 def _write(keys: dict[str, str]) -> None:
-    """Replace the file as a whole: a reader sees the old keys or the new ones."""
+    """Replace the file as a whole, so that a reader sees either the old keys or the new keys."""
     path = _file()
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

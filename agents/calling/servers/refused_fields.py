@@ -15,7 +15,8 @@ from agents.models import RefusedField
 
 _Key = tuple[str, str]
 
-# A server may be updated, and a refusal may have been read into words that only mention the field.
+# A row counts only for this time, because a server may be updated, and because words that only
+# mention the field may have been taken for a refusal.
 _LASTS = timedelta(days=1)
 
 # The fields as this process last read them, by server and model. The whole object is replaced.
@@ -57,7 +58,8 @@ def note_refused_fields(address: str, model: str, fields: Iterable[str]) -> None
 
 
 def forget_refused_fields(address: str, model: str | None = None) -> None:
-    """Let the fields be sent again: those of one model of the server, or of all its models."""
+    """Let the refused fields be sent again: the fields of one model of the server, or of all its
+    models."""
     server, name = _key(address, model or "")
     rows = RefusedField.objects.filter(server=server)
     (rows if model is None else rows.filter(model=name)).delete()
@@ -75,8 +77,8 @@ def facts_without_refused(facts: ModelFacts, refused: frozenset[str]) -> ModelFa
 
 
 def takes_json_object(refused: frozenset[str]) -> bool:
-    """Return whether the server may take the form of a JSON object, which has no schema. It is
-    asked for only after the server has refused a schema."""
+    """Return whether the server may take the form of a JSON object, which has no schema. This form
+    is asked for only after the server has refused a schema."""
     return JSON_SCHEMA in refused and RESPONSE_FORMAT not in refused
 
 

@@ -16,9 +16,9 @@ from agents.modes.registry import agents_in, all_agents, all_modes
 from agents.prompting.agent import Agent
 from sessions.models import Session
 
-# What writers call the agents of the engine.
+# Plain names for the agents of the engine, as pages show them.
 TITLES_FOR_WRITERS = {"world_lock": "The beginning", "memory": "Memory", "narrator": "Narrator"}
-# What these agents do, as the end of a sentence.
+# The work of these agents, as the end of a sentence.
 _WORK_FOR_WRITERS = {
     "world_lock": "reads your world before play",
     "memory": "writes down what happened",
@@ -28,8 +28,9 @@ _WORK_FOR_WRITERS = {
 
 @dataclass(frozen=True)
 class Role:
-    """Agents of one name with the same choice. `before` is what counts if nothing is set for the
-    role on the page that shows it. `person` is the name of the only character, in a chapter."""
+    """Agents of one name with the same choice. `before` is the choice that counts if nothing is set
+    for the role on the page that shows the role. `person` is the name of the only character with
+    this role, if the page is about one chapter."""
 
     agents: tuple[Agent, ...]
     choice: Choice
@@ -55,8 +56,8 @@ class Role:
 
     @property
     def numbers(self) -> str:
-        """The numbers of the agents in words, and what they do. Of an agent without a number, the
-        way to play that has it."""
+        """The numbers of the agents in words, and their work. For an agent without a number, its
+        way to play stands in place of the number."""
         first, last = self.agents[0], self.agents[-1]
         if first is not last:
             work = ", who answer in play" if first.is_character else ""
@@ -75,7 +76,8 @@ def all_roles(*, each: bool = False) -> list[Role]:
 
 
 def roles_in(chapter: Session, *, each: bool = False) -> list[Role]:
-    """Return the roles of the agents that may work for the chapter, with what it has set."""
+    """Return the roles of the agents that may work for the chapter, with the settings of the
+    chapter."""
     playing = {one.slot: one.name for one in chapter.characters}
     agents = [one for one in agents_in(chapter) if not one.is_character or one.agent_id in playing]
     return [

@@ -67,8 +67,8 @@ def _open(name: str, title: str) -> tuple[Session, Starter]:
 
 
 def _play(chapter: Session, starter: Starter) -> Session:
-    """Store the lock and the turns of the starter as an agent's lock and as played turns are
-    stored."""
+    """Store the lock and the turns of the starter in the same way as the lock of an agent and turns
+    that were played."""
     session_id = chapter.pk
     move(
         Session.objects.filter(pk=session_id),

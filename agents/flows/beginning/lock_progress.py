@@ -15,12 +15,12 @@ from agents.prompting.forms.schemas import WorldChapterLock
 from agents.prompting.weighing import weigh
 from memory.telling.rendering import Section, readable_lock
 
-# The weights of a lock that are expected until some locks have been written here. A small model
-# is bound to short texts and lists.
+# The weights that a lock is expected to have until this installation has written some locks. A
+# small model is bound to short texts and lists.
 _USUAL_WEIGHT, _USUAL_WEIGHT_OF_SMALL_MODEL = 3_200.0, 2_400.0
 # The number of earlier locks of which the median is taken.
 _EARLIER_LOCKS = 5
-# A page tells a screen reader of this many steps.
+# The number of steps of which a page tells a screen reader.
 _STEPS = 4
 
 
@@ -48,7 +48,7 @@ class LockProgress:
 def read_lock_progress(job: Job) -> LockProgress | None:
     """Return the progress of this lock, or None while no model writes it.
 
-    The text of a try that broke off stays with the job, and is no progress.
+    If a try broke off, its text stays with the job, but does not count as progress.
     """
     text = job.partial_text
     if job.status != Job.Status.RUNNING or not text.strip():
@@ -70,8 +70,8 @@ def _two_figures(number: float) -> int:
 
 @lru_cache(maxsize=64)
 def _expected_weight(job_id: uuid.UUID, model: str, is_small: bool) -> float:
-    """Return the weight that the lock of this job will have about. It is found once for each job,
-    because pages ask for it every two seconds."""
+    """Return the approximate weight that the lock of this job will have. The weight is worked out
+    once for each job, because pages ask for it every two seconds."""
     written = LLMArtifact.objects.filter(agent=WORLD_SUMMARY.name, model=model, error="")
     texts = written.order_by("-created_at").values_list("raw_output_ref", flat=True)
     earlier = [weigh(text) for text in texts[:_EARLIER_LOCKS] if text]

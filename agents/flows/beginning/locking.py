@@ -1,5 +1,5 @@
-"""Locks Tab 1. Agent 0 writes the first memory block from Tab 1, the program adds what the chapter
-knows of the one before it, and then play begins."""
+"""Locks Tab 1. Agent 0 writes the first memory block from Tab 1, the program adds the memory of the
+chapter before, and then play begins."""
 
 import uuid
 from typing import Any
@@ -41,8 +41,8 @@ _LOCKED_ALREADY = "This chapter was started already; Tab 1 is locked."
 
 @transaction.atomic
 def lock_without_a_model(session_id: uuid.UUID) -> None:
-    """Lock Tab 1, and store the cast and the first memory that the mode makes of its setup, and the
-    first turn if the mode has an opening.
+    """Lock Tab 1, and store the cast and the first memory that the mode makes of its setup. If the
+    mode has an opening, it is stored as the first turn.
 
     No model is called. Raises InvalidInput if there is nothing to play, and WrongState if Tab 1 is
     locked already.

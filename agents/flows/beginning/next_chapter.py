@@ -45,9 +45,10 @@ def begin_next(story_id: uuid.UUID) -> Session:
 
 @transaction.atomic
 def reset_and_hand_on(session_id: uuid.UUID) -> Session:
-    """Reset the chapter. What the mode hands on to it from the chapter before is there again. One
-    that is in play from its beginning remembers the chapter before. The setup of a first chapter
-    stays if it is the chapter's world, from which the program writes the lock."""
+    """Reset the chapter, and hand on to it again what the mode hands on from the chapter before. A
+    chapter that is in play from its beginning also gets the memory of the chapter before again. A
+    first chapter keeps its setup if the setup is its world, from which the program writes the
+    lock."""
     setup = get_chapter(session_id).tab1.mode_setup
     chapter = reset_chapter(session_id)
     before, mode = chapter_before(chapter), find_mode(chapter.mode)
@@ -74,14 +75,14 @@ def _go_on_from(before: Session, chapter: Session) -> None:
 
 
 def hand_on(chapter: Session) -> None:
-    """Write what the chapter knows of the chapter before at its lock."""
+    """Store, at the lock of a chapter, the memory and the world of the chapter before."""
     write_story_so_far(chapter)
     _hand_on_world(chapter)
 
 
 @transaction.atomic
 def renew(session_id: uuid.UUID) -> Session:
-    """Bring what the chapter knows of the chapter before up to date. Raises the errors of
+    """Store the memory and the world of the chapter before as they are now. Raises the errors of
     `renew_story_so_far`."""
     _hand_on_world(renew_story_so_far(session_id))
     return get_chapter(session_id)
@@ -103,8 +104,8 @@ def _begun(chapter: Session) -> Session:
 
 
 def _hand_on_world(chapter: Session) -> None:
-    """Store the world that the mode hands on now. An error of the mode is logged, and the world
-    stays that was handed on before."""
+    """Store the world that the mode hands on now. If the mode raises an error, the error is logged,
+    and the world that was handed on earlier stays."""
     before, mode = chapter_before(chapter), find_mode(chapter.mode)
     if before is None or mode is None:
         return

@@ -1,6 +1,6 @@
 """Late results in play. A job ends with a result, and a later run takes the results that wait. When
-a prompt is stored, missing results are asked for, and the mode can add other work that the turn
-before lacks."""
+a prompt is stored, the missing results are asked for, and the mode can ask for other work that the
+turn before should have brought."""
 
 import logging
 from collections.abc import Mapping
@@ -34,7 +34,8 @@ def finish_with_result(job: Job, payload: Mapping[str, Any]) -> bool:
 
 
 def why_never(chapter: Session, kind: str, result: Any) -> str:
-    """Return why no run could store this result as a change of the kind, or "" if one can."""
+    """Return the reason why no run could store this result as a change of the kind, or "" if a run
+    can store it."""
     if kind not in mode_of(chapter).all_change_kinds:
         return "The way to play has no such change of its world."
     no_object = "What was worked out is no JSON object that can be stored."

@@ -1,8 +1,8 @@
 """Asks the GM to accept the calls by which memory catches up when it is far behind.
 
 Memory is far behind after an import, or after summaries that failed for a long time. When the GM
-has accepted the calls, one of them is made after each prompt. The calls that are then left are made
-when the chapter ends.
+has accepted the calls, one of them is made after each prompt. The calls that are left at the end of
+the chapter are made when it ends.
 """
 
 import math
@@ -59,9 +59,9 @@ class MemoryBehind:
     """The memory that is missing, and the calls that the GM has not accepted yet.
 
     The prompts `first` to `last` are missing in memory. `latest` is the stretch after these prompts
-    if only the end of the chapter asks for it. `estimate` is None if the model's window is not
-    known or too small. `seconds` is the usual duration of one call, or None if this model has made
-    no such call lately.
+    if only the end of the chapter needs this stretch. `estimate` is None if the model's window is
+    not known or too small. `seconds` is the usual duration of one call, or None if this model has
+    made no such call lately.
     """
 
     first: int
@@ -180,7 +180,8 @@ def _estimate(chapter: Session, stretches: list[Stretch]) -> CallsEstimate:
 
 
 def _told_weights(chapter: Session, stretch: Stretch) -> dict[Audience, float]:
-    """Return, for each audience, the weight of the events that it is told, by one query."""
+    """Return, for each audience, the weight of the events that the audience is told. Makes one
+    query."""
     events = chosen_events(chapter, from_prompt=stretch.first, to_prompt=stretch.last)
     weights: dict[Audience, float] = defaultdict(float)
     for text, witnesses in events.values_list("text", "witnesses"):

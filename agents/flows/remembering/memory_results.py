@@ -19,14 +19,14 @@ logger = logging.getLogger(__name__)
 
 
 def addition_of(chapter: Session) -> MemoryAddition | None:
-    """Return what the chapter's mode asks agent 8 for beside the keys of a delta."""
+    """Return the keys for which the chapter's mode asks agent 8 beside the keys of a delta."""
     mode = find_mode(chapter.mode)
     return mode.memory_addition if mode else None
 
 
 def store_brought(summary: Job, deltas: Sequence[Mapping[str, Any]]) -> None:
-    """Store what the deltas of this summary bring as a late result that is finished. `deltas` are
-    its `finished_deltas`.
+    """Store the added keys of this summary's deltas as a finished late result. `deltas` are the
+    `finished_deltas` of the job.
 
     Call this function in the transaction that stores the deltas. An error of the mode is only
     logged, because it must not cost the memory.
@@ -64,14 +64,14 @@ def _told(
             addition.fields.model_validate(one["added"]),
         )
         for one in deltas
-        # A mode that had nothing to add stored no such keys.
+        # If the mode had nothing to add, the delta has no such keys.
         if "added" in one
     ]
 
 
 def _store(attempt: Attempt, kind: str, payload: Mapping[str, Any]) -> None:
-    """Store the result as the result of a job that is done, so that the next run takes it. A result
-    that no run could store is void, and says why."""
+    """Store the result with a new job that is already done, so that the next run takes the result.
+    If no run could store the result, it becomes void, and the job's `error` has the reason."""
     assert attempt.turn is not None, "A stretch ends with a committed attempt."
     reason = why_never(attempt.session, kind, payload)
     Job.objects.get_or_create(

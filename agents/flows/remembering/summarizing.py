@@ -255,7 +255,7 @@ def _store(job: Job) -> None:
     if Turn.objects.filter(chosen=job.attempt).exists():
         settle_memory(job.session_id)
     else:
-        # The attempt is not chosen any more, so no further summary is queued here. The next prompt
+        # Another attempt is chosen by now, so no further summary is queued here. The next prompt
         # asks for the missing memory.
         end_summarizing(job.session_id)
 

@@ -37,7 +37,8 @@ class Setback:
 
 
 def find_setback(chapter: Session, jobs: dict[str, Job]) -> Setback | None:
-    """Return the memory that could not be written, if the user has to know of it, or else None.
+    """Return the memory block that could not be written, or None if there is none of which the user
+    has to know.
 
     `jobs` come from `latest_jobs`.
     """

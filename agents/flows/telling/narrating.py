@@ -73,10 +73,10 @@ RATE_TRIES, RATE_PAUSE_SECONDS = 5, 15.0
 _AROUND_DONE = " \n\t.*_\"'"
 # The fewest words that the narrator is asked to add to a scene.
 LEAST_CONTINUED = 80
-# A scene that has this fraction of its target length is not continued.
+# A scene that has at least this fraction of its target length is not continued.
 ENOUGH = 0.92
-# A scene that was cut is not continued if it has this fraction of its target length, because a
-# small model may never end a scene by itself.
+# A scene that was cut is not continued if it has at least this fraction of its target length,
+# because a small model may never end a scene by itself.
 MORE_THAN_ENOUGH = 1.15
 
 
@@ -218,8 +218,9 @@ def _is_done(text: str) -> bool:
 
 
 def _without_done(text: str) -> tuple[str, bool]:
-    """Return the text without the line by which the narrator says that nothing is left to tell, and
-    whether there was such a line at the end. A person of the story may say "Done." there."""
+    """Remove the last line if the narrator says in it that nothing is left to tell. Return the
+    text, and whether there was such a line. A last line in which a person of the story says "Done."
+    stays."""
     told, _, last = text.rstrip().rpartition("\n")
     return (told, True) if last.strip(" \t.*_") == DONE_WORD else (text, False)
 
@@ -278,8 +279,8 @@ class _Caller:
             lambda: layers,
             on_text=self.watch.add,
             on_restart=partial(self.watch.show, self.watch.text),
-            # A small model does not end its text by itself. Its text is ended when it is long
-            # enough.
+            # A small model does not end its text by itself. So the call is ended when its text is
+            # long enough.
             is_enough=is_enough if model_of(agent).is_small else None,
             validate=validate,
             # A reasoning model keeps its own limit, because hidden reasoning counts as output.

@@ -109,7 +109,7 @@ def request_rebuild(
         refusal="A scene is written again from an ended session.",
     )
     attempt = latest_turn(chapter).chosen
-    # One scene is no long writing, and its reader waits for it.
+    # A single scene is short, and a person waits for it. So its job does not count as long writing.
     job = queue_job(session_id, Job.Kind.NARRATE, key, queue=Job.Queue.PERSON, attempt=attempt)
     job.inputs, job.scenes = _inputs(chapter, draft, scene), _scenes(draft)
     job.save(update_fields=["inputs", "scenes"])

@@ -121,7 +121,8 @@ def scene_layers(
             scene_count=str(count),
             target_words=target,
         )
-    # A small model does not get the start of the scene after, because it would tell it again.
+    # A small model does not get the start of the scene after, because it would tell this start
+    # again.
     if after and not model_of(material.narrator).is_small:
         pieces[SCENE_AFTER] = [Piece(without_cues(_beginning(after), cast))]
         task = f"{task}\n\n{render_prompt('narrator_before_next')}"
@@ -132,7 +133,8 @@ def scene_layers(
 
 def length_as_asked(words: int, text: str) -> str:
     """Return how many words the narrator is asked for. If the text is of a script without blanks,
-    the number of characters stands before it, because models count those of them."""
+    the number of characters stands before the number of words, because models count such texts in
+    characters."""
     if not is_mostly_unspaced(text):
         return str(words)
     characters = words * sum(map(len, text.split())) / max(count_words(text), 1)
@@ -164,7 +166,8 @@ def continuation(text: str, missing_words: int) -> list[Layer]:
 
 
 def _told(text: str) -> tuple[Piece, ...]:
-    """Return a piece for each paragraph of the text, and one for its ending, which must stay."""
+    """Return a piece for each paragraph of the text, and a last piece for the ending of the text,
+    which must stay."""
     ending = _ending(text)
     earlier = text.removesuffix(ending).rstrip()
     paragraphs = earlier.split("\n\n") if earlier else []

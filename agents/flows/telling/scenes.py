@@ -12,8 +12,9 @@ from sessions.language.words import count_words
 
 # The number of tokens in a word of English prose. The true number is usually lower.
 TOKENS_PER_WORD = 1.6
-# The estimate of a text's tokens is meant to be too high. By this fraction of it, a word of English
-# has fewer tokens than TOKENS_PER_WORD, and a word of another script what it needs.
+# The estimate of a text's tokens is meant to be too high. The estimate is multiplied by this
+# fraction. Then a word of English has fewer tokens than TOKENS_PER_WORD, and a word of another
+# script has about the tokens that it needs.
 _ESTIMATED = 0.7
 # The fewest words of a scene. A shorter scene would read like notes, so it is joined with the next.
 MIN_SCENE_WORDS = 250
@@ -37,7 +38,7 @@ class NarratorLimits:
 
 
 def tokens_per_word(text: str, weight_per_token: float) -> float:
-    """Return how many tokens a word costs in the script of this text. In many scripts it costs
+    """Return how many tokens a word costs in the script of this text. In many scripts, a word costs
     more than a word of English."""
     estimated = _ESTIMATED * weigh(text) / weight_per_token
     return max(TOKENS_PER_WORD, estimated / max(count_words(text), 1))
@@ -76,7 +77,7 @@ def plan_scenes(
         for span in _split(chunk, fits):
             joined = (spans[-1][0], span[1]) if spans else span
             is_short = bool(spans) and words_of(*spans[-1]) < MIN_SCENE_WORDS
-            # The narrator is told no thoughts. So a span that has only thoughts is joined with its
+            # The narrator gets no thoughts. So a span that has only thoughts is joined with its
             # neighbour.
             is_empty = bool(spans) and not (told(*span) and told(*spans[-1]))
             if is_empty or (is_short and fits(*joined)):

@@ -45,7 +45,7 @@ _TAIL = (
     r"(?:,? (?:here|any ?more|any further|further|right now|at this time|at the moment|today"
     r"|for you|as requested|with you|either))*"
 )
-# A person would tell a reason of the story here.
+# In these words, a person would name a reason that belongs to the story.
 _NO_REASON = (
     r"(?=$|,? (?:as|because|since) (?:it|this|that|they|doing)\b|,? but\b"
     r"| (?:that|which) (?:involv|contain|violat|depict|goes|asks))"
@@ -54,7 +54,7 @@ _EXPLICIT = (
     r"(?:explicit|sexual(?:ly)?|graphic|violent|violence|harmful|inappropriate|illegal|offensive"
     r"|unethical|dangerous|nsfw|adult|hateful)"
 )
-# What only a program says.
+# Words that only a program says.
 _OF_A_PROGRAM = re.compile(
     "|".join(
         (
@@ -72,7 +72,7 @@ _OF_A_PROGRAM = re.compile(
             r"(?:content|material|activit\w+|acts|themes?|scenarios?|scenes|information|topics?)\b",
             rf"\bi(?:'m| am) (?:programmed|designed|trained) to {_WORDS.format(2)}(?:assist|provide"
             r"|follow|help|avoid)\b",
-            # Other languages.
+            # Such words in other languages.
             r"\bals (?:eine? )?(?:ki-\w+|sprachmodell|ki kann ich (?:\w+ ){0,3}nicht\b)",
             r"\ben tant qu(?:e |')(?:une? )?(?:modèle de langage|ia,? je ne peux pas"
             r"|intelligence artificielle,? je ne peux pas)",
@@ -93,7 +93,7 @@ _DO_THAT = (
     r"|engag(?:e|ing) (?:in|with)|participat(?:e|ing) in|provid(?:e|ing)|generat(?:e|ing)"
     r"|fulfil(?:l|ling)?|continu(?:e|ing)(?: with)?) (?:that|this)"
 )
-# A refusal without a reason, as a whole sentence. The first one is that of programs alone.
+# A refusal without a reason, as a whole sentence. Only programs say the first of these sentences.
 _I_CANNOT = rf"{_SORRY}*+i(?: really| simply| just)?(?: |(?='m)){_CANNOT}"
 _ASSISTS = re.compile(rf"{_I_CANNOT} assist(?:ing)?(?: you)?(?: (?:with|in) {_THAT})?{_TAIL}")
 _BARE = re.compile(
@@ -108,7 +108,7 @@ _BARE = re.compile(
     r"|не могу (?:с этим )?помочь(?: с этим)?)"  # noqa: RUF001
     r"|.{0,12}我(?:无法|不能)(?:协助|满足|提供|继续|回答|帮助)(?:您|你)?的?(?:这个|该|此)?(?:请求|要求|内容)?"
 )
-# What stands beside a refusal and tells nothing either.
+# Words beside a refusal that tell nothing of the story either.
 _FILLING = re.compile(
     rf"{_SORRY}++|(?:is there|let me know|please|let's|if you|feel free|how (?:can|may) i"
     r"|what (?:else )?(?:can|would)|thank you|i(?:'m| am) here to|i(?:'d| would) be (?:happy|glad)"
@@ -130,7 +130,8 @@ _MAY_BE = re.compile(
     r"|sprachmodell|\bki\b|nicht|\bia\b|modèle|ne peux|modelo|modello|no puedo|não posso|non posso"
     r"|языковая|не могу|语言模型|助手|言語モデル|无法|不能"
 )
-# Looser than the rest: a model that is asked once more for such a reply loses nothing.
+# These words are looser than the patterns above, because nothing is lost if a model is asked once
+# more.
 _LOOKS_SO = re.compile(
     r"\b(?:can't|cannot|can not|unable to) assist\b|\bas an ai\b|\blanguage model\b"
     r"|\b(?:user|system)'?s? prompt\b|\bmy (?:own )?terms of service\b"
@@ -140,9 +141,10 @@ _LOOKS_SO = re.compile(
 def is_refusal(text: str, *, of_small_model: bool = True) -> bool:
     """Return whether a model declines in this reply.
 
-    The reply of a small model is a refusal if anything outside of speech is what only a program
-    says, or if all of it is a refusal without a reason. Any other model may mean a person by it, so
-    that its reply is a refusal only if all of it is one, and nobody but a program would say so.
+    The reply of a small model is a refusal if any words outside of speech are words that only a
+    program says, or if the whole reply is a refusal without a reason. Any other model may write
+    such words for a person of the story. So its reply is a refusal only if the whole reply consists
+    of words that only a program says.
     """
     if not _MAY_BE.search(text.translate(_MARKS).casefold()):
         return False

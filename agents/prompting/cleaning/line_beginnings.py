@@ -1,6 +1,6 @@
 """Reads the signs, the marks and the name at the beginning of a line, as far as the line has come.
 
-agents.prompting.cleaning.speaker_labels says which of them make the label of a speaker.
+agents.prompting.cleaning.speaker_labels says which beginnings are the label of a speaker.
 """
 
 from collections.abc import Container
@@ -13,7 +13,7 @@ COLONS = frozenset(
 )
 DASHES = "-\N{EN DASH}\N{EM DASH}\N{HORIZONTAL BAR}\N{HYPHEN}\N{MINUS SIGN}"
 _HYPHENS = "-\N{HYPHEN}\N{MINUS SIGN}"
-# The marks that a model may put around a name, with those that close them.
+# The marks that a model may put in front of a name, each with the mark that closes it.
 WIDE_BRACKETS = {"【": "】", "［": "］"}  # noqa: RUF001
 BRACKETS = {"[": "]", "<": ">"} | WIDE_BRACKETS
 PARENTHESES = {"(": ")", "（": "）"}  # noqa: RUF001
@@ -121,8 +121,8 @@ class Line:
         return opening
 
     def close(self, closing: list[str]) -> None:
-        """Pass over the marks that close those in front, and leave in `closing` those that are
-        still to come."""
+        """Pass over the marks that close the marks in front. `closing` keeps the closing marks that
+        are still to come."""
         if closing and closing[0] in BRACKETS.values():
             self.blanks()
         while closing and self.take(closing[0]):
@@ -146,8 +146,8 @@ class Line:
         return written
 
     def asides(self, *, without: str) -> str:
-        """Pass over a number, and over words in marks, and return them. Marks that stand around
-        the name are none."""
+        """Pass over a number, and over words in marks, and return them. Marks around the name are
+        not counted as marks of an aside."""
         start = self.at
         for _ in range(2):
             before = self.at

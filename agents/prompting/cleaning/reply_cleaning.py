@@ -18,19 +18,19 @@ from dataclasses import dataclass, field
 from agents.prompting.cleaning.line_beginnings import Unclear, lead_of
 from agents.prompting.cleaning.speaker_labels import Label, LabelReader, Place
 
-# The marks that open a quotation, with those that close it.
+# The marks that open a quotation, each with the marks that close it.
 _QUOTATIONS = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "「": "」", "『": "』"}
 
 
 @dataclass
 class ReplyCleaner:
     """The cleaner of one reply of the character `own`. `others` are the other names of the cast.
-    `is_small` says that a small model writes the reply. `numbers` are those that the transcript may
-    give to the prompt and to the next one. If the text `continues` a reply, only the own name in
-    front is removed.
+    `is_small` says that a small model writes the reply. `numbers` are the numbers that the
+    transcript may give to the prompt and to the next prompt. If the text `continues` a reply, only
+    the own name in front is removed.
 
-    `take` returns the text that is clear by now, and `end` the rest. `ended_before` says who it is
-    whose line ended the reply, or is "".
+    `take` returns the text that is clear by now, and `end` returns the rest. `ended_before` names
+    the speaker at whose line the reply was ended, or is "".
     """
 
     own: str
@@ -48,8 +48,8 @@ class ReplyCleaner:
     # True until the first words of the reply are clear.
     _is_first: bool = field(default=True, init=False)
     _drops_space: bool = field(default=False, init=False)
-    # The last sign that was kept and is no space, and what the line before began with if it may
-    # belong to a list (see Place).
+    # The last sign that was kept and is no space. The next field says with what the line before
+    # began, if this line may belong to a list (see Place).
     _last: str = field(default="", init=False)
     _listed: str = field(default="", init=False)
     # The marks that close the open quotation, or "".
@@ -69,7 +69,7 @@ class ReplyCleaner:
         return ReplyCleaner(self.own, self.others, self.is_small, self.numbers, self.continues)
 
     def clean(self, text: str) -> tuple[str, str]:
-        """Return the cleaned text of a whole reply, and who it is whose line ended it."""
+        """Return the cleaned text of a whole reply, and the speaker at whose line it was ended."""
         cleaner = self.new()
         clean = cleaner.take(text) + cleaner.end()
         return clean.rstrip() if cleaner.ended_before else clean, cleaner.ended_before
@@ -81,7 +81,7 @@ class ReplyCleaner:
         while at < len(piece) and not self.ended_before:
             end = at
             if self._is_within_line:
-                # No label can begin before the next line, so the rest of this one is clear.
+                # No label can begin before the next line, so the rest of this line is clear.
                 feed = piece.find("\n", at)
                 end = len(piece) if feed < 0 else feed
             clear.append(self._pass(piece[at:end]) if end > at else self._read(piece[at]))
@@ -127,7 +127,8 @@ class ReplyCleaner:
         if label is None or (is_entry and not label.is_own):
             return self._pass_line(line, label)
         if label.is_own:
-            # The line feeds before the own name are left out, because it begins the reply.
+            # The line feeds before the own name are left out, because the reply begins behind the
+            # name.
             self._space = "" if self._is_first else self._space
             self._is_first, self._drops_space, self._is_line_start = False, True, False
             return self.take(line[label.length :])
@@ -135,7 +136,7 @@ class ReplyCleaner:
         return ""
 
     def _pass_line(self, line: str, entry: Label | None) -> str:
-        """Return a beginning of a line that is no label, or only an entry of a list."""
+        """Return the beginning of a line, which is no label or only an entry of a list."""
         head, feed, below = line.partition("\n")
         lead = lead_of(head)
         clear = self._pass(head)

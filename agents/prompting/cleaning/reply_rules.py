@@ -48,7 +48,8 @@ _NAME_BEGINS = rf"(?<![^\W{UNSPACED}])"
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked: the prompt, the names of the cast, and what the character said before."""
+    """The data with which a reply is compared: the prompt, the names of the cast, and the
+    character's earlier replies."""
 
     prompt: str
     names: Sequence[str] = ()
@@ -58,7 +59,7 @@ class Asked:
 def broken_rules(reply: str, asked: Asked) -> list[str]:
     """Return the names of the rules that the reply breaks.
 
-    The rules about words are English, so that a reply in another language is held only to those
+    The rules about words are English, so that a reply in another language is held only to the rules
     about names, length and repetitions.
     """
     broken = [name for name, words in _WORDS.items() if words.search(reply)]
@@ -83,8 +84,8 @@ def shared_terms(reply: str, prompt: str) -> int:
 
 
 def says_again(reply: str, earlier: str, words: int = LONG_RUN_WORDS) -> bool:
-    """Return whether the reply has a run of so many words of the earlier one. The usual number is
-    one that no chance explains."""
+    """Return whether the reply has a run of this many words of the earlier text. A run of the
+    default number of words does not happen by chance."""
     return bool(_runs_of(reply, words) & _runs_of(earlier, words))
 
 

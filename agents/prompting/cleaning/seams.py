@@ -2,8 +2,8 @@
 
 A cut text may end within a word, and models begin the continuation of half a word in different
 ways. So the half word is left out of the text before the model is asked to continue, and the first
-word of the continuation is a whole word. Words of the text that the continuation begins with are
-told once.
+word of the continuation is a whole word. If the continuation begins with the last words of the
+text, these words are told once.
 """
 
 import re
@@ -12,16 +12,17 @@ from dataclasses import dataclass, field
 from sessions.language.sentences import BLANKLESS_ENDS, WORD_ENDS
 from sessions.language.words import UNSPACED, is_unspaced
 
-# A word with the signs beside it, or one character of a script without blanks.
+# A word with the signs beside it, or a single character of a script without blanks.
 _TOKEN = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _HALF_WORD = re.compile(rf"[^\s{UNSPACED}]+\Z")
 # The fewest words and characters at the beginning of a continuation that count as a repetition of
-# the end of the text. Fewer may stand twice on purpose.
+# the end of the text. A shorter repetition may be meant.
 _LEAST_WORDS, _LEAST_CHARACTERS = 2, 4
-# No word is longer than so many characters. So no more are held back as a word, and a text without
-# blanks is not read again with every piece.
+# No word is longer than this number of characters. So no more characters are held back as one word,
+# and a text without blanks is not read again with every piece.
 _LONGEST_WORD = 200
-# At most so many characters at the beginning of a continuation are held back as a repetition.
+# The most characters at the beginning of a continuation that are held back as a possible
+# repetition.
 _LONGEST_REPETITION = 4_000
 _DOT_SIGNS = " .\u2026"
 _DOTS = re.compile(r"\A\s*(?:\u2026|\.\.\.)[ \t]*")
@@ -79,7 +80,7 @@ class Seam:
             return piece
         self._held += piece
         text = self._without_dots()
-        # Dots alone may still become those that stand for the words before.
+        # If only dots have come, they may still turn out to stand for the words before.
         words = _whole_tokens(text) if text.strip(_DOT_SIGNS) else []
         is_short = len(self._held) < _LONGEST_REPETITION
         if is_short and (not words or self._may_go_on_repeating(words)):
@@ -117,7 +118,7 @@ class Seam:
     def _may_go_on_repeating(self, words: list[str]) -> bool:
         """Return whether the text has these words somewhere, and at least one more after them.
 
-        The words begin with those of the call before, which are not compared again.
+        The words begin with the words of the previous call, which are not compared again.
         """
         for count in range(self._read, len(words)):
             told, word = self._told[count:], words[count]

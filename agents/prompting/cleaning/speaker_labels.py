@@ -1,7 +1,7 @@
 """Reads the label of a speaker at the beginning of a line, such as "Tom:", "**Tom** —" or "[Tom]".
 
 A reader gets the beginning of a line, and more of it each time. It raises Unclear until the line
-shows whether it begins with a label. What it answers then depends on nothing that follows.
+shows whether it begins with a label. The answer then depends on nothing that follows.
 
 A colon after a name makes a label. Without a colon a name has to be marked as a label in another
 way, because prose begins its lines with names too: by brackets, by bold signs or a heading and a
@@ -28,10 +28,11 @@ from agents.prompting.cleaning.line_beginnings import (
 from sessions.language.speaker_marks import NO_MEMBERS, sign_as_read
 from sessions.roster import SLOTS, default_name
 
-# A line that is no label by here is none, so that the text that waits for it is bounded.
+# The most characters of a label. The limit bounds the text that is held back for a possible label.
 _LONGEST_LABEL = 200
 _BOLD = ("**", "__")
-# After these a name on a line of its own belongs to the sentence before it, as under a letter.
+# After these signs, a name on a line of its own belongs to the sentence before it, like the
+# signature under a letter.
 _GOES_ON = COLONS | set(",;、") | set(DASHES)
 # Words that may begin or end a name and name nobody by themselves.
 _IDLE = frozenset({"a", "an", "the", "der", "die", "das", "le", "la", "el"})
@@ -39,7 +40,7 @@ _DEFAULT_NAMES = frozenset(map(default_name, SLOTS))
 _ARTICLE = "The "
 # A model that answers as this role means itself.
 _ANSWERS = "Assistant"
-# In stories, the words of a machine stand behind this role in brackets.
+# In stories, words of a machine may stand behind the name of this role in brackets.
 _MACHINE = "System"
 # The word that a small model writes as if it were the name of the character.
 _SELF = "I"
@@ -49,7 +50,7 @@ class Speaker(Enum):
     OWN = "own"
     OTHER = "other"
     ROLE = "role"
-    # A small model that calls the character by `_SELF`.
+    # The spelling `_SELF`, by which a small model may call the character.
     SELF = "self"
 
 
@@ -67,8 +68,8 @@ class Label:
 @dataclass(frozen=True)
 class Place:
     """Where a line begins. `last` is the last sign before the line, "" if there is none. `listed`
-    says with what the line before it began, if both may belong to a list: with a lead, or with a
-    label that is an entry (":")."""
+    says with what the line before began, if both lines may belong to a list: the kinds of the signs
+    of its lead, or ":" for a label that is an entry."""
 
     is_first: bool = True
     has_gap: bool = True
@@ -76,8 +77,8 @@ class Place:
     listed: str = ""
 
     def is_entry(self, lead: str) -> bool:
-        """Return whether a label with this lead is an entry of a list that the person reads out or
-        makes, and not the beginning of somebody's words."""
+        """Return whether a label with this lead is an entry of a list, which the person reads out
+        or makes, and not the beginning of another person's words."""
         if lead and not _is_heading(lead):
             return self.last in COLONS or self.listed == lead
         return not self.has_gap and (self.last in COLONS or self.listed == ":")
@@ -105,10 +106,11 @@ class _Front:
 
 
 class LabelReader:
-    """Reads labels with the names of `own` and of `others`, and of the roles that are no members.
+    """Reads labels with the names of `own` and of `others`, and of the roles that are not in the
+    cast, such as the Game Master.
 
-    `numbers` are those with which the Game Master's words may begin in the transcript. A reader of
-    a text that `continues` a reply knows only the own name and its colon.
+    `numbers` are the numbers with which the Game Master's words may begin in the transcript. A
+    reader of a text that `continues` a reply knows only the own name and its colon.
     """
 
     def __init__(
@@ -183,7 +185,7 @@ class LabelReader:
     def _read(self, line: Line, front: "_Front", spelling: _Spelling, place: Place) -> Label | None:
         label: Label | None
         if place.is_first and spelling.written.startswith(_ARTICLE):
-            # Many replies begin with this word. They are shown at once.
+            # Many replies begin with this word, and need not be held back.
             return None
         lead, opening = front.lead, front.opening
         written = line.name(spelling.read)
@@ -192,7 +194,7 @@ class LabelReader:
         closing = [MARKS[mark] for mark in reversed(opening)]
         is_own = spelling.speaker in (Speaker.OWN, Speaker.SELF)
         is_own = is_own or (spelling.written == _ANSWERS and place.is_first)
-        # What a person does is told in emphasis. Beside the own name it is kept.
+        # A person's actions are told in emphasis. Beside the own name they are kept.
         no_asides = f"{opening}*_" if is_own else opening
         aside = "" if spelling.speaker is Speaker.SELF else line.asides(without=no_asides)
         line.close(closing)
@@ -304,7 +306,8 @@ def _as_read(name: str) -> str:
 
 
 def _parts(name: str) -> list[str]:
-    """Return the first and the last word of a name, by which a model may call its bearer."""
+    """Return the first and the last word of a name, by either of which a model may call the
+    person."""
     words = name.split()
     if len(words) < 2 or name in _DEFAULT_NAMES:
         return []

@@ -1,7 +1,7 @@
 """Knows the marks between which models write tool calls, and what may begin at a place in a text.
 
-Each decision looks at no more than LOOK_AHEAD signs. As long as they have not arrived, it may be
-open.
+Each decision looks at no more than LOOK_AHEAD signs. As long as these signs have not arrived, the
+decision may be left open.
 """
 
 import re
@@ -29,7 +29,7 @@ class Found:
 
 _BAR = "[|\N{FULLWIDTH VERTICAL LINE}]"
 _WORDS = r"[\w\N{LOWER ONE EIGHTH BLOCK} -]"
-# The words of a mark without what stands between them, such as "toolcallsbegin".
+# The words of a mark without the signs between them, such as "toolcallsbegin".
 _MARK_WORDS = re.compile(
     r"(?:longcat|dsml)?(?:start|end|begin)?(?:tool|function)s?"
     r"(?:calls?|use|code|request|sep|prefix|suffix)(?:section|argument)?s?(?:begin|start|end|sep)?"
@@ -88,7 +88,7 @@ _HEAD = re.compile(r"(?P<name>[A-Za-z][\w.:/-]{0,99})(?=\s*(?:\{|\[(?:ARGS|CALL_
 _HEAD_SO_FAR = re.compile(
     r"[A-Za-z][\w.:/-]{0,99}\s*\[?(?:[A-Z_]*)|[A-Za-z][\w.:/-]{0,99}\s*`{0,2}"
 )
-# The letters with which a mark begins, by which a text that cannot become one is let through.
+# The letters with which a mark may begin. Text that cannot become a mark is let through.
 _BEGINNINGS = (
     "tool", "function", "invoke", "pythontag", "startfunction", "startaction", "endfunction",
     "endaction", "antml", "minimax", "action", "plugin", "pythonst", "pythonend",
@@ -107,7 +107,8 @@ def letters(text: str) -> str:
 def find_here(
     window: str, tools: Iterable[str], *, is_whole: bool, within: bool, in_fence: bool
 ) -> Found | Literal["open"] | None:
-    """Return what begins the window, or None if these are words, or "open" if more is needed.
+    """Return the mark or the call with which the window begins. Return None if it begins with words
+    of the story, and "open" if more of the text is needed.
 
     `is_whole` says that nothing follows the window. `within` is True behind a mark or in a fence,
     where names and separators may stand.
@@ -165,7 +166,8 @@ def is_name(word: str, tools: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=32)
 def call_starts(tools: frozenset[str]) -> re.Pattern[str]:
-    """Return the pattern of what may begin a call at a place in words."""
+    """Return the pattern of the signs and words with which a call may begin within words of the
+    story."""
     names = "|".join([*sorted(_spellings(tools)), "print"])
     code = rf"|(?<![\w.])(?:(?:default_api|functions|tools)\.)?(?:{names})\(" if tools else ""
     known = "|".join(sorted(_spellings(tools)))
@@ -266,7 +268,7 @@ def _named(window: str, tools: frozenset[str]) -> tuple[Found | None, bool]:
 
 
 def _head(window: str) -> tuple[Found | None, bool]:
-    """Return the name that stands before the arguments of a call."""
+    """Return the name before the arguments of a call."""
     if head := _HEAD.match(window):
         return Found("name", head[0], head["name"]), False
     return None, bool(_HEAD_SO_FAR.fullmatch(window))
@@ -295,7 +297,8 @@ def _fence(
 def _code(window: str, names: frozenset[str], *, within: bool) -> tuple[Found | None, bool]:
     if code := _CODE.match(window):
         is_call = code["name"] in _spellings(names) or within
-        # Without tools, no name is known. A story has no list of arguments of such a name.
+        # Without tools, no name is known. But no words of a story look like this name with a list
+        # of arguments.
         is_call = is_call or bool(not names and window[0] == "[" and _UNKNOWN_CODE.match(window))
         return (Found("code", "", code["name"]) if is_call else None), False
     if not (so_far := _CODE_SO_FAR.fullmatch(window)):

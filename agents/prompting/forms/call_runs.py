@@ -1,4 +1,5 @@
-"""Gathers what may be one tool call or several, up to the sign or the tag that closes it."""
+"""Gathers the text of one possible tool call or several, up to the sign or the tag that closes
+it."""
 
 import re
 from dataclasses import dataclass, field
@@ -6,19 +7,19 @@ from dataclasses import dataclass, field
 from agents.prompting.forms.call_marks import Found
 from agents.prompting.forms.call_shapes import Said
 
-# The most signs of a call in Python, and of something unreadable between two marks.
+# The most signs of a call in Python, and of unreadable text between two marks.
 LONGEST_CODE = 4_000
 _CODE_SIGN = re.compile(r"[()\[\]{}\"']|\\(?:.|\Z)", re.DOTALL)
 
 
 @dataclass
 class Run:
-    """What may be one call or several, with the marks around them."""
+    """The text of one possible call or several, with the marks around it."""
 
     raw: list[str] = field(default_factory=list)
     said: list[Said] = field(default_factory=list)
-    # The name that stands before the arguments, and the words of it that are no name if nothing
-    # follows.
+    # The name before the arguments, and the words of the text that are no name if no arguments
+    # follow.
     name: str = ""
     loose: list[str] = field(default_factory=list)
     mark: str = ""
@@ -51,7 +52,7 @@ class Code:
         sign = _CODE_SIGN.search(text, at, room)
         if sign is None:
             return min(len(text), room)
-        # A sign behind a backslash may be still to come.
+        # The sign behind a backslash may not have arrived yet.
         is_cut = sign[0] == "\\" and sign.end() == len(text) and not is_over
         return sign.start() if is_cut else sign.end()
 

@@ -1,7 +1,7 @@
-"""Finds the tool calls in what a model wrote, whichever of the known shapes it chose.
+"""Finds the tool calls in a model's answer, in any of the known shapes.
 
-A value that has none of these shapes is no call, and stays what it is: words of the story. A call
-has the name of an offered tool, or it has exactly a name and arguments.
+A value without one of these shapes is no call, but words of the story. A call has the name of an
+offered tool, or it has exactly a name and arguments.
 """
 
 import ast
@@ -33,12 +33,13 @@ _CALLS = {folded(CALLS_KEY), "toolcalls", "functioncalls", "toolcall", "function
 _TEXTS = ("text", "content", "response", "narration", "story", "reply", "message", "answer")
 _ARGUMENTS = {folded(key) for key in ARGUMENT_KEYS}
 _NAMES = {folded(key) for key in NAME_KEYS}
-# The arguments of a call whose name is no tool's. Other words for them may stand in any object.
+# The keys under which a call has its arguments, if its name is not the name of a tool. Other words
+# for arguments may be keys of any object.
 _PLAIN_ARGUMENTS = {"arguments", "parameters"}
 _BESIDE_A_CALL = {"id", "type", "index", "callid", "toolcallid", "role"}
 _IDENTIFIER = re.compile(r"[A-Za-z][\w.:/-]{0,99}")
 _CODE_NAME = re.compile(r"\w*(?:[a-z][A-Z]|_|\.)\w*")
-# The errors that the library for Python's grammar, and JSON, raise for what they cannot read.
+# The errors that the parsers of Python and of JSON raise for text that they cannot read.
 _NO_CODE = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
 # How many objects or lists may be wrapped around a call.
 _MOST_WRAPPERS = 3
@@ -63,8 +64,8 @@ Parameters = Mapping[str, Mapping[str, Any]]
 
 @dataclass
 class Said:
-    """What a value says: the calls, and the text of an answer in the form that was asked for, which
-    is None if the value has no place for one."""
+    """The content of a value: the calls, and the text of an answer in the form that was asked for.
+    The text is None if the value has no place for a text."""
 
     calls: list[ToolCall] = field(default_factory=list)
     text: str | None = None
@@ -108,7 +109,7 @@ def call_of(name: str, arguments: object, tools: Parameters) -> ToolCall:
 
 
 def call_in_element(name: str, inside: str, tools: Parameters) -> ToolCall:
-    """Return the call that an element with this content makes."""
+    """Return the call in an element with this content."""
     meant, inside = name_meant(name, tools), inside.strip()
     if inside.startswith("{") or len(inside) > MOST_ARGUMENTS:
         return call_of(meant, inside, tools)
@@ -123,7 +124,8 @@ def call_in_element(name: str, inside: str, tools: Parameters) -> ToolCall:
 
 
 def with_quotes(braces: str) -> str:
-    """Return arguments as JSON whose texts stand between marks, as Gemma writes them."""
+    """Return as JSON the arguments whose texts stand between marks, as the models Gemma write
+    them."""
     return _MARKED_TEXT.sub(lambda text: json.dumps(text[1]), braces)
 
 
@@ -137,7 +139,7 @@ def call_in_attributes(name: str, tag: str, tools: Parameters) -> ToolCall:
 
 
 def calls_in_elements(inside: str, tools: Parameters) -> list[ToolCall]:
-    """Return the call in elements for the name and for the arguments."""
+    """Return the call that is written as one element for the name and one for the arguments."""
     named = _NAME_ELEMENT.search(inside)
     if not named:
         return []
@@ -207,7 +209,7 @@ def _answer_in(value: Mapping[str, Any], tools: Parameters, *, may_be_text: bool
 
 
 def _certain(entry: object, tools: Parameters) -> ToolCall:
-    """Return the call of an entry in a list of calls, even if it names none."""
+    """Return the call in an entry of a list of calls, even if the entry names no offered tool."""
     if not isinstance(entry, dict):
         return ToolCall("", "", "{}")
     if found := _call_in(entry, tools) or _by_name(entry, tools):
@@ -260,7 +262,7 @@ def _by_name(value: Mapping[str, Any], tools: Parameters) -> Said | None:
 def _wrapped(
     value: Mapping[str, Any], tools: Parameters, *, may_be_text: bool, depth: int
 ) -> Said | None:
-    """Return what the only entry of an object says."""
+    """Return the content of the only entry of an object."""
     if len(value) != 1:
         return None
     [inner] = value.values()
@@ -279,7 +281,8 @@ def _keywords(node: ast.Call, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value_of(node: ast.expr) -> Any:
-    """Return a value of Python as JSON has it, or as it is written if JSON has no such value."""
+    """Return a value of Python as a value of JSON, or as its source text if JSON has no such
+    value."""
     try:
         return json.loads(json.dumps(ast.literal_eval(node), default=str))
     except _NO_CODE:

@@ -65,12 +65,12 @@ class JsonScan:
         self._quote = ""
         self._word: list[str] = []
         self._key = ""
-        # What stands last outside of strings: a bracket, ":", "," or "v" for a value.
+        # The last sign outside of strings: a bracket, ":", "," or "v" for a value.
         self._before = ""
         self.is_too_deep = False
         self._has_entry = False
         self._has_bare_keys = False
-        # What ends the comment in which the text is, or "".
+        # The sign that ends the present comment, or "" outside of comments.
         self._comment = ""
 
     def take(self, text: str, at: int, *, is_over: bool = False) -> int:
@@ -93,7 +93,7 @@ class JsonScan:
         return not self._quote and self._before in ("}", "]") and not is_within
 
     def value(self) -> Any:
-        """Return the value, with everything closed that is open. Return None if it cannot be
+        """Return the value, with all open strings and brackets closed. Return None if it cannot be
         read."""
         if self.is_too_deep:
             return None
@@ -111,7 +111,7 @@ class JsonScan:
             return None
 
     def value_so_far(self) -> Any:
-        """Return what can be read of an unfinished value. The last string may be cut."""
+        """Return the readable part of an unfinished value. The last string may be cut."""
         if self.is_too_deep:
             return None
         try:
@@ -152,7 +152,7 @@ class JsonScan:
 
     def _ends_string(self, text: str, at: int, is_over: bool) -> bool | None:
         """Return whether the quotation mark before this place ends its string, or None if that is
-        not clear yet. It does if what follows belongs to the object."""
+        not clear yet. It ends its string if the text after it belongs to the object."""
         if self._is_key:
             return True
         rest = text[at : at + LOOK_AHEAD]
@@ -252,11 +252,11 @@ class JsonScan:
 
     @property
     def _is_complete(self) -> bool:
-        """Whether a value stands last, behind which only a sign of JSON may follow."""
+        """Whether the text ends with a value, so that only a sign of JSON may follow."""
         return self._before in ("v", "}", "]")
 
     def _begin_value(self) -> None:
-        """Write the comma that belongs before the next value. A trailing one is never written."""
+        """Write the comma that belongs before the next value. A trailing comma is never written."""
         if self._before in ("v", "}", "]", ",") and self._out[-1:] not in (["{"], ["["]):
             self._emit(",")
             self._before = ","
@@ -274,7 +274,7 @@ class JsonScan:
         self.is_done = not self._open
 
     def _give_up(self, at: int) -> int:
-        """End the value here, because what follows is no part of it."""
+        """End the value here, because the text that follows is no part of it."""
         self.is_done = True
         self.is_prose = not self._has_entry
         return at

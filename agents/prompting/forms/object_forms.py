@@ -48,7 +48,7 @@ def format_reminder(facts: ModelFacts, shape: type[Shape]) -> str:
 
 
 def read_unfinished(text: str, shape: type[Shape]) -> Payload:
-    """Return what can be read of a reply that is still being written, in either form.
+    """Return the readable part of a reply that is still being written, in either form.
 
     The last text may be cut, and the result is empty as long as there is nothing to read. Nothing
     is checked, because the result is only shown.
@@ -71,9 +71,9 @@ def read_reply(
 ) -> Reading:
     """Read a reply in the form that the request asked for, or else in the other form.
 
-    What is no text in it, such as a control character behind a backslash, is replaced. Raises
-    InvalidReply, and no other error, if `check` accepts the reply in neither form. The message is
-    about the form in which the reply seems to be written.
+    Characters that are no text, such as a control character behind a backslash, are replaced.
+    Raises InvalidReply, and no other error, if `check` accepts the reply in neither form. The
+    message is about the form in which the reply seems to be written.
     """
 
     def check_text(payload: Payload) -> None:

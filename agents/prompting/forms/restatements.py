@@ -1,8 +1,8 @@
-"""Leaves out what a small model says twice in one block of memory.
+"""Removes the repetitions that a small model writes in one block of memory.
 
-A small model fills every field of an entry, and often with the same words: a state before and after
-that is the same, an effect that is the event. Such an entry says that something changed although
-nothing did.
+A small model fills every field of an entry, and often with the same words. For example, the state
+before is the same as the state after, or the effect is the same as the event. Such an entry says
+that something changed although nothing did.
 """
 
 from typing import Any
@@ -11,8 +11,8 @@ from sessions.language.words import words_of
 
 Payload = dict[str, Any]
 
-# The fields that say something about an entry, and that become empty if an earlier field says the
-# same. Names are not among them, because somebody may find themselves.
+# The fields whose text becomes empty if an earlier field of the entry has the same text. Names are
+# not among them, because somebody may find themselves.
 _ABOUT = frozenset(
     {"cause", "effect", "intent", "result", "notes", "evidence", "why_it_matters", "stakes"}
     | {"next_likely_trigger"}
@@ -20,10 +20,10 @@ _ABOUT = frozenset(
 
 
 def without_restatements(payload: Payload) -> Payload:
-    """Return the block without texts that its own entries say already.
+    """Return the block without repetitions.
 
-    A change of state whose value stays the same is left out. In any other entry a text about it
-    that repeats an earlier text becomes empty. Of equal entries in one list the first one stays. A
+    A change of state whose value stays the same is left out. In any other entry, a text that
+    repeats an earlier text becomes empty. Of equal entries in one list, the first entry stays. A
     text that is a canon lock stands in no other list.
     """
     canon = payload.get("canon_locks")
@@ -70,7 +70,8 @@ def _without_repeated_texts(entry: Payload) -> Payload:
 
 
 def _said(value: Any) -> str:
-    """Return the words of a text or of an entry, in which case and marks do not count."""
+    """Return the words of a text or of an entry in small letters and without punctuation, so that
+    they can be compared."""
     if isinstance(value, dict):
         return " | ".join(_said(one) for one in value.values())
     if isinstance(value, list):

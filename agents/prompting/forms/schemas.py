@@ -1,8 +1,8 @@
 """The objects that agents 0 and 8 return, with their shapes, JSON schemas and checks.
 
-A payload is stored as the model returned it, except for what restatements.py leaves out. The
-shapes only decide whether the payload is acceptable. They accept a number in place of a text and
-null in place of an empty value, but never fill in missing values.
+A payload is stored as the model returned it, except for the repetitions that restatements.py
+removes. The shapes only decide whether the payload is acceptable. They accept a number in place of
+a text and null in place of an empty value, but never fill in missing values.
 """
 
 from collections.abc import Sequence
@@ -105,7 +105,7 @@ class RosterEntry(_Shape):
 class WorldChapterLock(_Shape):
     """The block that agent 0 returns: a summary of Tab 1.
 
-    The roster in `agents` is never read. The block is stored with the chapter's own.
+    The roster in `agents` is never read. The block is stored with the chapter's own roster.
     """
 
     memory_type: Literal["world_chapter_lock"]
@@ -178,8 +178,8 @@ class Thread(_Shape):
 class TurnDelta(_Shape):
     """The block that agent 8 returns: everything that is new or changed in one stretch of play.
 
-    Each entry may name the prompts from which it comes (`at`). Entries that are plain texts cannot,
-    so a list beside them has a number for each text.
+    Each entry may name the prompts from which it comes (`at`). Entries that are plain texts cannot
+    name prompts, so a list beside these texts has a number for each text.
     """
 
     memory_type: Literal["turn_delta"]
@@ -238,8 +238,8 @@ _TIGHT_LISTS = {
     "contradictions_or_questions": 2,
     "at": 2,
 }
-# The lists that a small model is not asked for: it would not keep them as long as the lists of
-# texts that they are about.
+# The lists of numbers for which a small model is not asked, because it would not give them as many
+# entries as the lists of texts that they belong to.
 _BESIDE_TEXTS = ("canon_locks_at", "contradictions_or_questions_at")
 
 
@@ -256,11 +256,11 @@ def json_schema_for(model: type[BaseModel], *, tight: bool = False) -> dict[str,
 
 @cache
 def argument_schema(model: type[BaseModel], *, says_optional: bool = False) -> dict[str, Any]:
-    """Return the schema of a tool's arguments, with what they mean and the bounds within which they
+    """Return the schema of a tool's arguments, with their meanings and the bounds within which they
     are accepted.
 
-    Every key is required, because models are to name all of them. If `says_optional` is True, only
-    those are that have no default.
+    Every key is required, because models are to name all keys. If `says_optional` is True, only
+    keys without a default are required.
     """
     source = model.model_json_schema()
     said = _OF_ARGUMENTS if says_optional else _OF_ARGUMENTS - {"required"}
@@ -301,11 +301,11 @@ def delta_schema_for(
     tight: bool = False,
     shape: type[TurnDelta] = TurnDelta,
 ) -> dict[str, Any]:
-    """Return agent 8's schema, which allows only these numbers of prompts and the slots of the
-    roster.
+    """Return agent 8's schema, which allows only the slots of the roster and certain numbers of
+    prompts.
 
     Slot 0 stands for people without a slot. An entry can come only from the prompts `told`, or from
-    any prompt of the stretch if none are given. `shape` has the keys that a mode adds.
+    any prompt of the stretch if `told` is not given. `shape` has the keys that a mode adds.
     """
     schema = json_schema_for(shape, tight=tight)
     parts = schema["properties"]
@@ -344,8 +344,8 @@ def check_payload(payload: Payload, model: type[Model]) -> Model:
         raise InvalidReply("; ".join(problems[:_MAX_PROBLEMS]) + tail) from None
 
 
-# The keywords of the schema of an argument that models are told beside its type, and those of them
-# that are the lengths of texts.
+# The keywords of an argument's schema that models are told beside its type. The second set has the
+# keywords among them that limit the lengths of texts.
 _OF_ARGUMENTS = frozenset(
     {"description", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength"}
     | {"maxLength", "minItems", "maxItems", "required"}
@@ -405,6 +405,6 @@ def _describe(details: ErrorDetails) -> str:
     """Return a description of one problem: its place, its kind and what is allowed, without the
     payload's words."""
     where = ".".join(str(part) for part in details["loc"]) or "the object"
-    # What a validator of a mode says may have the payload's words.
+    # The message of a mode's validator may repeat words of the payload.
     is_told = details["type"] not in ("extra_forbidden", "value_error")
     return f"{where} {problem_in_words(details) if is_told else 'is not acceptable'}"

@@ -101,7 +101,7 @@ def read_xml(text: str, model: type[Shape], check: Check, *, is_last_try: bool) 
 
 
 def read_unfinished_xml(text: str, model: type[Shape]) -> Payload:
-    """Return what a reply in XML has so far. The last text may be cut."""
+    """Return the content of an unfinished reply in XML. The last text may be cut."""
     root = root_tag(model)
     tree = _Tree(root, json_schema_for(model))
     tree.read(_UNFINISHED_TAG.sub("", text))

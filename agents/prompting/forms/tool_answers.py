@@ -3,9 +3,9 @@
 A model may write its calls in a form of its own, whatever the request asked for, and even if the
 request has no tools. This reader knows the forms (`call_marks`, `call_shapes`). A call is never
 shown, even if it breaks off. Text that may become a call is held back until that is clear, and is
-shown unchanged if it is none.
+shown unchanged if it is no call.
 
-What is shown and called depends only on the signs of the answer, and not on the pieces in which
+The shown words and the calls depend only on the signs of the answer, and not on the pieces in which
 they come.
 """
 
@@ -49,17 +49,18 @@ from agents.prompting.tools import AnyTool, ToolForm
 # again for each piece, the time would grow with the square of the object's length.
 _GROWTH = 1 / 64
 _FENCE_END = re.compile(r"```+")
-# The last word, with what may stand between a name and its arguments.
+# The last word, with the signs that may stand between a name and its arguments.
 _LAST_WORD = re.compile(r"(?<![\w.])([A-Za-z][\w.]*)([`*]*\s*:?\s*)\Z")
 _BRACES_END = re.compile(r"<end_function_call>|</?\|?/?tool_call\|?>|\Z")
-# What may stand at the end of an answer that breaks off within calls.
+# The signs that may stand at the end of an answer that breaks off within calls.
 _FRAGMENT = re.compile(r"[<\[][^>\n]{0,100}|(?:\S{1,100}\s*)?(?:`{1,3}\w{0,20}\s*)?[\[{]{0,2}\s*")
 _MARK_BEGIN = re.compile(r"<\S{0,60}")
 _SPACE = re.compile(r"\s*")
 # How many objects with a text may stand within each other.
 _MOST_WITHIN = 3
 _MOST_READ_AGAIN = 40_000
-# The most signs of the words before, in which the text of an object may stand already.
+# The most signs of the words shown last that are kept, in order to find out whether they already
+# have the text of an object.
 _COMPARED = 4_000
 _IN_ARGUMENTS = frozenset(ARGUMENT_KEYS)
 
@@ -82,8 +83,8 @@ class AnswerEnd:
 
 
 class AnswerReader:
-    """The reader of one answer of an agent with these tools, or with none. `form` is the form in
-    which the request asked for calls. `anew` returns a reader of the same kind."""
+    """The reader of one answer of an agent with these tools, or without tools. `form` is the form
+    in which the request asked for calls. `anew` returns a reader of the same kind."""
 
     def __init__(self, tools: Sequence[AnyTool] = (), form: ToolForm = "native") -> None:
         self.anew = partial(AnswerReader, tools, form)
@@ -93,7 +94,8 @@ class AnswerReader:
         # The text that was not read yet, from the place `_at` on, and the sign before it.
         self._text, self._at = "", 0
         self._is_over = False
-        # So many signs may be read again, so that the time stays linear in the answer's length.
+        # The number of signs that may still be read again. It is limited, so that the time stays
+        # linear in the answer's length.
         self._room_to_read_again = _MOST_READ_AGAIN
         self._out: list[str] = []
         self._has_shown = False
@@ -248,10 +250,10 @@ class AnswerReader:
                 yield from self._read_braces(run, found)
 
     def _read_between(self, run: Run, closing: re.Pattern[str]) -> Waiting[None]:
-        """Read what stands in a fence for calls or between two marks, in whichever form. If nothing
-        closes it, it is left to be words."""
+        """Read the text in a fence for calls or between two marks, in any form. If the fence or the
+        mark is not closed, the text counts as words."""
         while True:
-            # The place changes with each piece that is waited for.
+            # The place changes whenever another piece arrives.
             begin = self._at
             window = self._text[begin : begin + LONGEST_CODE]
             end = closing.search(window)
@@ -294,7 +296,7 @@ class AnswerReader:
         self._judge(run, scan, is_first=is_first)
 
     def _judge(self, run: Run, scan: JsonScan, *, is_first: bool) -> None:
-        """Find out what a value of JSON says, which was read to its end."""
+        """Find the calls and the text in a value of JSON that was read to its end."""
         name, run.name = run.name, ""
         value = None if scan.is_prose else scan.value()
         is_text = is_first or self._is_json
@@ -316,7 +318,7 @@ class AnswerReader:
             run.is_broken = not scan.is_closed
 
     def _stream(self, text: str) -> None:
-        """Show the text of an object that is being written, as far as it is new."""
+        """Show the part of an unfinished object's text that was not shown yet."""
         if text.startswith(self._streamed):
             new = text[len(self._streamed) :]
             self._streamed = text
@@ -371,7 +373,7 @@ class AnswerReader:
         run.said.append(Said(whole, is_whole=not run.is_broken))
 
     def _read_braces(self, run: Run, found: Found) -> Waiting[None]:
-        """Read arguments whose texts stand between marks, up to the mark behind them."""
+        """Read arguments whose texts stand between marks, up to the mark behind the arguments."""
         while True:
             window = self._text[self._at : self._at + MOST_ARGUMENTS]
             end = _BRACES_END.search(window)
@@ -386,7 +388,7 @@ class AnswerReader:
         run.said.append(Said(calls, is_whole=bool(calls)))
 
     def _settle(self, run: Run) -> None:
-        """Take the calls of a run, or show it as words if it has none."""
+        """Take the calls of a run, or show the run as words if it has no calls."""
         rest = self._text[self._at :] if self._is_over and run.has_mark else ""
         fragment = _FRAGMENT if run.is_within else _MARK_BEGIN
         if rest and fragment.fullmatch(rest):
@@ -395,8 +397,8 @@ class AnswerReader:
             run.loose = []
         is_at_end = self._is_over and self._at >= len(self._text)
         if not run.said and run.has_mark and (is_at_end or not run.is_within):
-            # A mark that nothing follows begins a call that broke off. One that closes what was
-            # taken already says nothing.
+            # An opening mark at the end of an answer begins a call that broke off. A mark that
+            # closes a call which was taken already means nothing.
             is_rest = not run.is_within and bool(self._calls or self._problem)
             run.said += [Said()] if is_rest else [Said(is_whole=False)] if run.is_within else []
         if not run.said:
@@ -409,13 +411,14 @@ class AnswerReader:
                 self._problem = NO_OBJECT if self._is_json and not run.has_mark else BROKEN_CALL
         self._show("".join(run.loose))
         if self._has_shown:
-            # The line breaks before calls and those behind them are the same break.
+            # The line breaks before and behind calls count as one break.
             known = len(self._before) - len(self._before.rstrip("\n"))
             begin = len(run.space) - len(run.space.lstrip("\n"))
             self._show(run.space[min(known, begin) :])
 
     def _show_words(self, words: str) -> None:
-        """Show what began like a call and is none. A call that stands within it is read."""
+        """Show text that began like a call and is none. If a call stands within the text, it is
+        read."""
         is_read_again = (
             len(words) <= self._room_to_read_again
             and call_starts(self._names).search(words, 1) is not None
@@ -428,7 +431,7 @@ class AnswerReader:
         self._text, self._at = words + self._text[self._at :], 1
 
     def _inner_reader(self) -> "AnswerReader":
-        """Return a reader of what stands within a call or an object, where further calls may
+        """Return a reader for the text within a call or an object, where further calls may
         stand."""
         reader = AnswerReader()
         reader._tools, reader._names = self._tools, self._names
@@ -436,7 +439,8 @@ class AnswerReader:
         return reader
 
     def _show_said(self, text: str | None) -> None:
-        """Show the text of an object to its end, unless these words stand before it already."""
+        """Show the text of an object to its end, unless the words before the object were already
+        the same."""
         if text is not None and (self._streamed or text.strip() not in self._before):
             self._stream(text)
         self._show_within(self._inner_text.end(is_whole=True))
@@ -448,7 +452,7 @@ class AnswerReader:
 
     def _show_within(self, parts: Sequence[StreamPart]) -> None:
         """Show the words of the text of an object. Thoughts and marks in it are taken off here,
-        because only here is it known which text of the object is shown."""
+        because only this method knows which text of the object is shown."""
         for part in parts:
             if isinstance(part, TextDelta):
                 is_read = self._depth < _MOST_WITHIN
@@ -460,6 +464,6 @@ class AnswerReader:
 
 def _bounded(calls: Sequence[ToolCall]) -> list[ToolCall]:
     """Return the first MOST_CALLS calls. If there are more, add one call, whose problem says that
-    the rest is not run."""
+    the further calls are not run."""
     more = [ToolCall("", calls[MOST_CALLS].name, "{}", TOO_MANY)] if calls[MOST_CALLS:] else []
     return [*calls[:MOST_CALLS], *more]

@@ -37,8 +37,8 @@ def folded(name: str) -> str:
 
 
 def name_meant(name: str, offered: Iterable[str]) -> str:
-    """Return the offered name that is meant. A name that may mean none or several is returned as it
-    is, without what models write before it."""
+    """Return the offered name that is meant. If the name may mean none or several of the offered
+    names, it is returned as it is, but without the prefix that models write before names."""
     names = list(offered)
     if name in names:
         return name
@@ -50,8 +50,8 @@ def name_meant(name: str, offered: Iterable[str]) -> str:
 
 
 def arguments_meant(said: object, arguments: type[BaseModel]) -> Payload:
-    """Return the arguments that are meant, by their pydantic model. What is no text in them is
-    replaced. Raises InvalidReply if they are no JSON object."""
+    """Return the arguments that are meant, by their pydantic model. Characters that are no text are
+    replaced. Raises InvalidReply if the arguments are no JSON object."""
     schema = argument_schema(arguments, says_optional=True)
     value = decoded(said)
     if value in (None, "", []):
@@ -85,7 +85,7 @@ def decoded(said: object) -> Any:
 
 def object_in(text: object) -> object:
     """Return the first object in a text that may have a fence or words around it. Return None if
-    there is none that is whole."""
+    the text has no complete object."""
     if not isinstance(text, str):
         return None
     for found in re.finditer(r"\{", text):
@@ -112,7 +112,7 @@ def _object_meant(value: Payload, schema: Mapping[str, Any]) -> Payload:
         elif name in required and properties[name]["type"] != "array":
             meant[name] = None
     for name in required:
-        # An empty list is what a model leaves out, or says with null.
+        # Instead of an empty list, a model leaves the key out or writes null.
         if name not in meant and properties[name]["type"] == "array":
             meant[name] = []
     return meant
