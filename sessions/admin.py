@@ -41,7 +41,7 @@ class StoryAdmin(OwnerAdmin):
 
 @admin.register(Session)
 class ChapterAdmin(OwnerAdmin):
-    """Deleted chapters are among them as long as their records are."""
+    """Deleted chapters are listed too, as long as their records exist."""
 
     list_display = [
         "title",

@@ -17,8 +17,9 @@ class ChapterError(Exception):
     # A short text for pages, for a refusal whose message is for programs. A page shows this text,
     # and shows the message after a click.
     in_short = ""
-    # The name of a template that a page shows below the message, or "". A page of its own, without
-    # scripts, shows the other template instead of the words that were sent.
+    # The name of a template that a page shows below the message, or "". The next field is a
+    # template for the page that a browser without scripts gets. It takes the place of the words
+    # that were sent.
     template = ""
     form_template = ""
 

@@ -21,7 +21,7 @@ SEARCH_CHAR_LIMIT = 200
 # The most characters of a reply. The engine never shortens a reply, and no model writes nearly so
 # much at once.
 REPLY_CHAR_LIMIT = 1_000_000
-# The most characters and paragraphs of a draft that can be edited, or compared with another one.
+# The most characters and paragraphs of a draft that can be edited, or compared with another draft.
 # The longest draft that the narrator is asked for has some 30,000 characters.
 DRAFT_CHAR_LIMIT, DRAFT_PARAGRAPH_LIMIT = 200_000, 5_000
 SUBMISSION_KEY_CHAR_LIMIT = 100

@@ -1,4 +1,5 @@
-"""Checks objects that are stored as JSON, and says in words what is wrong with what was sent."""
+"""Checks objects that are stored as JSON, and says in words what is wrong with values that were
+sent."""
 
 import json
 import math
@@ -17,8 +18,8 @@ MAX_DEPTH = 20
 # for more keys.
 MAX_KEYS = 20_000
 
-# What is wrong with a value, by pydantic's type of the error or by the beginning of several types.
-# Pydantic's own sentences name classes of the program, and words of Python.
+# The words for what is wrong with a value, by pydantic's type of the error or by the beginning of
+# several types. Pydantic's own sentences name classes of the program, and words of Python.
 _PROBLEMS = {
     "missing": "is missing",
     "extra_forbidden": "is no key of this format",
@@ -45,7 +46,7 @@ _PROBLEMS = {
     "model_attributes_type": "must be an object",
     "json_invalid": "is no JSON",
 }
-# What is wrong with a value that is too short although it is not empty.
+# The words for a value that is too short although it is not empty.
 _TOO_SHORT = {
     "string_too_short": "must have at least {min_length:,} characters",
     "too_short": "must have at least {min_length:,} entries",
@@ -110,10 +111,10 @@ def problem_in_words(error: ErrorDetails) -> str:
     """Return what is wrong with a value, as the end of a sentence that begins with its place."""
     kind, bounds = error["type"], error.get("ctx", {})
     if kind == "value_error":
-        # A validator of ours has said it.
+        # The message comes from a validator of the program.
         return error["msg"].removeprefix("Value error, ")
     if bounds.get("field_type") == "Value" and kind in ("too_long", "too_short"):
-        # So pydantic calls a text that a validator of ours has read.
+        # Pydantic uses this name for a text that a validator of the program has read.
         kind = f"string_{kind}"
     problems = _TOO_SHORT if bounds.get("min_length", 1) > 1 else _PROBLEMS
     told = problems.get(kind) or next(

@@ -40,7 +40,7 @@ class RecordAdmin(_ModelAdmin):
         return False
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[models.Model]:
-        # The default manager of chapters leaves out those that are deleted.
+        # The default manager of chapters leaves out deleted chapters.
         records = self.model._base_manager.all()
         match = request.resolver_match
         is_list = match is not None and (match.url_name or "").endswith("_changelist")

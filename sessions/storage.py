@@ -45,7 +45,7 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 
 def is_damaged(error: BaseException | None) -> bool:
-    """Return whether the error says that the database is damaged."""
+    """Return whether this error reports a damaged database."""
     return any(
         sqlite_kind(cause) in _SQLITE_DAMAGED or _state(cause) in _STATES_DAMAGED
         for cause in _causes(error)

@@ -20,8 +20,8 @@ def lock_chapter(session_id: uuid.UUID, *, also_deleted: bool = False) -> bool:
 
     Code that changes several rows of a chapter locks this row first, so that no two transactions
     wait for each other. SQLite has no locks on rows. It does not need them, because its write
-    transactions run one at a time. With `also_deleted`, a chapter that can be brought back exists
-    too: what has ended must be stored even then.
+    transactions run one at a time. With `also_deleted`, a deleted chapter that can be brought back
+    counts as existing, because the end of a call or a reply must be stored even in such a chapter.
     """
     chapters = Session.everything if also_deleted else Session.objects
     return bool(chapters.select_for_update().filter(pk=session_id).values_list("pk"))
@@ -30,9 +30,9 @@ def lock_chapter(session_id: uuid.UUID, *, also_deleted: bool = False) -> bool:
 def lock_story(story_id: uuid.UUID) -> None:
     """Lock the story's row until the transaction ends.
 
-    Code that changes which chapters a story has, or which of them it goes by, locks this row before
-    any chapter. A new chapter of the story can be stored beside this lock, because its foreign key
-    needs only the story's own key.
+    Code that changes which chapters a story has, or by which of its chapters it goes, locks this
+    row before any chapter. A new chapter of the story can be stored beside this lock, because its
+    foreign key needs only the story's own key.
     """
     Story.objects.select_for_update(no_key=True).filter(pk=story_id).values_list("pk").first()
 

@@ -84,8 +84,8 @@ def change_cast(
 
 @dataclass(frozen=True)
 class CastText:
-    """What is stored of a member of the cast: its name, its pronouns, what everybody knows of it,
-    and what only its own requests have."""
+    """The stored texts of a member of the cast: its name, its pronouns, the sentence that everybody
+    knows, and the identity that only its own requests have."""
 
     name: str
     pronouns: str = ""
@@ -96,9 +96,9 @@ class CastText:
 def replace_cast(chapter: Session, first: CastText, people: Sequence[CastText]) -> None:
     """Store another cast: one character, in the first slot, and people without a panel.
 
-    Whoever is called as somebody before stays the same person, and keeps its origin, and so does
-    the only one who has another name. The chapter's row has to be locked, and the names have to be
-    checked.
+    A member with the name of an earlier member stays the same person and keeps its origin. If only
+    one member has another name, this member stays the same person too. The chapter's row has to be
+    locked, and the names have to be checked.
     """
     stored = [
         CastText(one.name, one.pronouns, one.public_text, one.identity_text)
@@ -160,7 +160,7 @@ def clean_person(
 
 
 def by_checked_slot(values: Mapping[str, int | None]) -> dict[int, int | None]:
-    """Return the values by slots as numbers. Raises InvalidInput for what is no slot."""
+    """Return the values by slots as numbers. Raises InvalidInput for a key that is no slot."""
     return {_check_slot(slot): value for slot, value in values.items()}
 
 

@@ -66,7 +66,8 @@ class SetupChange:
     agent_pronouns: TextsBySlot | None = None
     agent_public_text: TextsBySlot | None = None
     agent_identity_text_by_slot: TextsBySlot | None = None
-    # The number in the chapter before of the person that a slot is, or None for somebody new.
+    # For each slot, the number that the same person has in the chapter before, or None for a new
+    # person.
     agent_persons_before: Mapping[str, int | None] | None = None
     chunk_size_prompts: int | None = None
     mode_setup: dict[str, Any] | None = None
@@ -79,8 +80,8 @@ def create_chapter(
     is_in_play: bool = False,
     at_the_place_of: Session | None = None,
 ) -> Session:
-    """Create a chapter, in a story of its own or at the place of another one. `is_in_play` must be
-    True for a mode without a lock, in which play begins at once."""
+    """Create a chapter, in a story of its own or at the place of another chapter. `is_in_play` must
+    be True for a mode without a lock, in which play begins at once."""
     state = State.ACTIVE if is_in_play else State.DRAFT_TAB1
     chapter = Session(title=_clean_title(title) or UNTITLED, mode=mode, state=state)
     if other := at_the_place_of:
@@ -127,8 +128,8 @@ def save_setup(session_id: uuid.UUID, change: SetupChange) -> Session:
 
 @transaction.atomic
 def save_open_setup(session_id: uuid.UUID, mode_setup: dict[str, Any]) -> Session:
-    """Save the fields of the mode on Tab 1 in play. The caller has checked that the mode leaves
-    what changes open. Raises WrongState if the chapter is not in play."""
+    """Save the fields of the mode on Tab 1 in play. The caller has checked that the mode declares
+    the changed fields as open. Raises WrongState if the chapter is not in play."""
     Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
     chapter = get_chapter(session_id)
     if not chapter.is_playable:
@@ -182,8 +183,8 @@ def choose_reply_length(session_id: uuid.UUID, length: str) -> Session:
 
 
 def choose_language(session_id: uuid.UUID, tag: str) -> Session:
-    """Store the tag of the language that the story is told in. Without one, the language that is
-    found in what is played counts."""
+    """Store the tag of the language that the story is told in. Without a tag, the language counts
+    that is found in the play."""
     chapter = get_chapter(session_id)
     cleaned = clean_tag(tag)
     Session.objects.filter(pk=chapter.pk).update(language=cleaned, updated_at=timezone.now())
@@ -200,15 +201,17 @@ def copy_setup(session_id: uuid.UUID) -> Session:
         world_text=source.tab1.world_text,
         chapter_text=source.tab1.chapter_text,
         mode_setup=source.tab1.mode_setup,
-        # What the chapter before handed on is part of the world with which this one began.
+        # The world that the chapter before handed on belongs to the world with which this chapter
+        # began.
         handed_on=source.tab1.handed_on,
     )
     return _store_new(copy, tab1, copy_cast(source.cast))
 
 
 def store_next_chapter(before: Session, place: int) -> Session:
-    """Create a chapter at this place of the story of the chapter `before`. It has the world and the
-    cast of that chapter, each of whom remembers it, and an empty scene. Nobody has named it."""
+    """Create a chapter at this place of the story of the chapter `before`. The new chapter has the
+    world and the cast of that chapter, and an empty scene. Each member of its cast names its
+    origin. The new chapter has no title of its own."""
     chapter = _with_settings_of(
         before,
         story=before.story,
@@ -224,7 +227,7 @@ def store_next_chapter(before: Session, place: int) -> Session:
 
 
 def _with_settings_of(source: Session, **fields: Any) -> Session:
-    """Return a new chapter, not stored yet, that is played as this one."""
+    """Return a new chapter with the mode and the settings of this chapter. It is not stored yet."""
     return Session(
         mode=source.mode,
         state=State.ACTIVE if _has_no_lock(source) else State.DRAFT_TAB1,
@@ -243,8 +246,8 @@ def save_narrative_agent(
 ) -> Session:
     """Save the narrator's instructions and the target length.
 
-    If two saves change the same value, the later save wins. Raises WrongState while the chapter is
-    being narrated.
+    If two saves change the same value, the later value stays. Raises WrongState while the chapter
+    is being narrated.
     """
     change: dict[str, object] = {}
     if definition_text is not None:
@@ -313,7 +316,8 @@ def delete_chapter(session_id: uuid.UUID) -> None:
 
 
 def free_title(title: str) -> str:
-    """Return the title, or the title with the next free number if a chapter has it already."""
+    """Return the title, or the title with the next free number if another chapter already has this
+    title."""
     return title_of_copy(title) if Session.objects.filter(title=title).exists() else title
 
 

@@ -14,8 +14,8 @@ _ByNumber = Mapping[int, CastMember]
 
 
 def numbers_before(chapter: Session, before: Session) -> dict[int, int]:
-    """Return the number of each member who takes part, with the number of the same person in the
-    chapter `before`. People who did not take part there are left out."""
+    """Map the number of each member who takes part to the number of the same person in the chapter
+    `before`. People who did not take part there are left out."""
     [(_, numbers)] = follow_people(chapter, [before])
     return numbers
 
@@ -23,10 +23,10 @@ def numbers_before(chapter: Session, before: Session) -> dict[int, int]:
 def follow_people(
     chapter: Session, way: Iterable[Session]
 ) -> Iterator[tuple[Session, dict[int, int]]]:
-    """Yield each of these chapters, which lead back from `chapter`, with the number there of
-    everybody who takes part in both, by the number in `chapter`.
+    """Yield each of these chapters, which lead back from `chapter`. With each chapter comes a
+    mapping for the people who take part in both: from the number in `chapter` to the number there.
 
-    Somebody who took no part in one of them is still followed to the earlier ones.
+    A person who took no part in one of the chapters is still followed to the earlier chapters.
     """
     selves: _ByNumber = members_by_number(chapter)
     for before in way:
@@ -37,20 +37,21 @@ def follow_people(
 
 
 def members_by_number(chapter: Session) -> dict[int, CastMember]:
-    """Return the members who take part, by the numbers that lists of witnesses use."""
+    """Map the numbers that lists of witnesses use to the members who take part."""
     return {one.number: member for one, member in chapter.numbered_cast if member.is_selected}
 
 
 def followed(chapter: Session) -> Session | None:
-    """Return the chapter that this one came from, unless it was deleted."""
+    """Return the chapter of which this chapter is the next chapter, unless that chapter was
+    deleted."""
     if chapter.follows_id is None:
         return None
     return Session.objects.filter(story=chapter.story_id, pk=chapter.follows_id).first()
 
 
 def persons_before(chapter: Session, before: Session) -> dict[int, int | None]:
-    """Return the number in the chapter `before` of the person that each slot is, or None for
-    somebody new. Slots that are not selected count too."""
+    """For each slot, return the number that the same person has in the chapter `before`, or None
+    for a new person. Slots that are not selected count too."""
     here = {one.number: member for one, member in chapter.numbered_cast if member.slot}
     numbers = {member.pk: one.number for one, member in before.numbered_cast}
     selves = _selves_in(before, here)
@@ -58,9 +59,11 @@ def persons_before(chapter: Session, before: Session) -> dict[int, int | None]:
 
 
 def choose_persons(chapter: Session, chosen: Mapping[int, int | None]) -> None:
-    """Store which person of the chapter before each of these slots is, or that it is somebody new.
+    """Store for each of these slots which person of the chapter before the character is, or that
+    the character is a new person.
 
-    Memory goes with the person. The chapter's row has to be locked. Raises InvalidInput.
+    The character has the memory of this person. The chapter's row has to be locked. Raises
+    InvalidInput.
     """
     before = followed(chapter)
     present = persons_before(chapter, before) if before else {}
@@ -92,12 +95,13 @@ def choose_persons(chapter: Session, chosen: Mapping[int, int | None]) -> None:
 
 
 def _selves_in(before: Session, members: _ByNumber) -> dict[int, CastMember]:
-    """Return who each of these members of a later chapter was in the chapter `before`."""
+    """Map each of these members of a later chapter to the same person in the chapter `before`."""
     there = {member.pk: member for member in before.cast}
     origins = {number: one.origin_id for number, one in members.items() if one.origin_id}
     found = {number: there[key] for number, key in origins.items() if key in there}
     missing = {number: key for number, key in origins.items() if number not in found}
-    # Usually all are found. If not, a fork was chosen since, or a chapter between was deleted.
+    # Usually all members are found. If one is missing, a fork was chosen since, or a chapter in
+    # between was deleted.
     while missing:
         rows = CastMember.objects.select_related("session").in_bulk(missing.values())
         further: dict[int, uuid.UUID] = {}

@@ -165,7 +165,7 @@ def read_starter(path: Path) -> Starter:
 
 
 def setup_of(starter: Starter) -> SetupChange:
-    """Return what the starter has for Tab 1."""
+    """Return the starter's values for Tab 1."""
     by_slot = {str(slot): one for slot, one in enumerate(starter.characters, start=1)}
     return SetupChange(
         world_text=starter.world,
@@ -179,7 +179,7 @@ def setup_of(starter: Starter) -> SetupChange:
 
 
 def unchanged_starter(chapter: Session) -> Starter | None:
-    """Return the starter that the chapter's Tab 1 is, word for word, or None.
+    """Return the starter with exactly the texts of the chapter's Tab 1, or None.
 
     The title and the number of prompts of a summary may differ, because no text of the starter
     depends on them.

@@ -1,8 +1,9 @@
-"""Stories: chapters in their order, what is put away, and what is deleted.
+"""Stories: their chapters in order, and how stories and chapters are put away, deleted and brought
+back.
 
 A deleted chapter is hidden at once, and can be brought back for a day. Soon after that the sweep
-removes it with all its rows. A story has no mark of its own for this: it is shown as long as one of
-its chapters is.
+removes it with all its rows. A story has no mark of its own for a deletion: it is shown as long as
+one of its chapters is shown.
 """
 
 import uuid
@@ -30,8 +31,8 @@ from sessions.language.text import clean_line
 from sessions.limits import TITLE_CHAR_LIMIT
 from sessions.models import Session, Story
 
-# The order of the chapters of a story. Of a place, the chosen one comes first, and then the forks
-# from the oldest to the newest.
+# The order of the chapters of a story. Of the chapters at one place, the chosen chapter comes
+# first, and then the forks from the oldest to the newest.
 BY_PLACE = ("place", "-is_chosen", "created_at", "pk")
 # Sent with `session_id` when the deletion of a chapter is committed.
 chapter_deleted = Signal()
@@ -40,11 +41,12 @@ KEPT_AFTER_DELETION = timedelta(days=1)
 # A removal takes several transactions, so it begins only when nobody can bring the chapter back any
 # more, not even a process that has waited for a lock or whose clock is slow.
 _REMOVED_AFTER = KEPT_AFTER_DELETION + timedelta(minutes=15)
-# The number of deletions that are listed at once, and the number up to which further ones are
-# counted, so that the list costs the same however much was deleted.
+# The number of deletions that are listed at once, and the number up to which further deletions are
+# counted. So the list costs the same however many deletions there are.
 LISTED, COUNTED_FURTHER = 50, 300
-# Each sweep looks at so many stories for those without chapters, and the next sweep of the process
-# goes on behind the last one of them. So a sweep costs the same however many stories there are.
+# The number of stories in which one sweep looks for stories without chapters. The next sweep of the
+# process goes on behind the last of these stories. So a sweep costs the same however many stories
+# there are.
 LOOKED_AT = 500
 _BEFORE_ALL = uuid.UUID(int=0)
 _looked_until = _BEFORE_ALL
@@ -70,15 +72,15 @@ class Deletion:
 
 @dataclass(frozen=True)
 class Deletions:
-    """Deletions that can be undone, from the newest to the oldest. There are `further` ones that
-    were made before these, which are counted up to COUNTED_FURTHER + 1."""
+    """Deletions that can be undone, from the newest to the oldest. `further` is the number of
+    earlier deletions that are not listed. It is counted up to COUNTED_FURTHER + 1."""
 
     listed: Sequence[Deletion]
     further: int
 
     @property
     def last_at(self) -> datetime | None:
-        """The time of the oldest deletion of those that are listed."""
+        """The time of the oldest listed deletion."""
         return self.listed[-1].chapters[0].deleted_at if self.listed else None
 
 
@@ -96,7 +98,7 @@ def chapters_of(story: Story) -> Sequence[Session]:
 
 
 def title_of(story: Story, chapters: Sequence[Session] | None = None) -> str:
-    """Return the story's title, which is that of its first chapter if it has none of its own.
+    """Return the story's title. A story without a title of its own is called as its first chapter.
 
     `chapters` are the chapters of the story in their order, if the caller has them already.
     """
@@ -122,9 +124,10 @@ def archive_story(story_id: uuid.UUID, is_archived: bool) -> Story:
 
 @transaction.atomic
 def begin_next_chapter(story_id: uuid.UUID) -> Session:
-    """Begin the chapter that follows the last one of the story. No model is called.
+    """Begin the chapter that follows the last chapter of the story. No model is called.
 
-    What it knows of the chapters before is written at its lock (see memory.before.story_so_far).
+    The memory of the chapters before is written at the lock of the new chapter (see
+    memory.before.story_so_far).
     """
     lock_story(story_id)
     story = get_story(story_id)
@@ -149,7 +152,7 @@ def chapter_after(chapter: Session) -> Session | None:
 
 
 def _next_place(story: Story) -> int:
-    """Return the place behind all chapters of the story, also behind deleted ones, because these
+    """Return the place behind all chapters of the story. Deleted chapters count too, because they
     may come back."""
     last = Session.everything.filter(story=story).aggregate(last=Max("place"))["last"]
     return (last or 0) + 1
@@ -157,7 +160,8 @@ def _next_place(story: Story) -> int:
 
 @transaction.atomic
 def choose_chapter(session_id: uuid.UUID) -> Session:
-    """Let the story go by this chapter among those at its place, also when others come back."""
+    """Choose this chapter among the chapters at its place. The choice stays when deleted chapters
+    of the place come back."""
     chapter = get_chapter_in_locked_story(session_id)
     _all_at_the_place_of(chapter).update(is_chosen=False)
     Session.objects.filter(pk=chapter.pk).update(is_chosen=True)
@@ -182,8 +186,8 @@ def hide_story(story_id: uuid.UUID) -> None:
 
 @transaction.atomic
 def restore_chapter(session_id: uuid.UUID) -> Session:
-    """Bring back a deleted chapter. If the story went by it, it does so again, unless the user has
-    chosen another chapter meanwhile. Raises UnknownChapter if the chapter is gone."""
+    """Bring back a deleted chapter. If the story went by this chapter, it does so again, unless the
+    user has chosen another chapter meanwhile. Raises UnknownChapter if the chapter is gone."""
     hidden = _hidden().filter(pk=session_id)
     if story := hidden.values_list("story", flat=True).first():
         lock_story(story)
@@ -206,12 +210,13 @@ def restore_story(story_id: uuid.UUID, deleted_with: uuid.UUID | None = None) ->
 
 
 def deletions(before: datetime | None = None) -> Deletions:
-    """Return what can be brought back, from the newest deletion to the oldest, LISTED at once.
-    With `before`, these are the newest ones of those that were made before this time."""
+    """Return the newest LISTED deletions that can be brought back, from the newest to the oldest.
+    With `before`, return the newest deletions before this time."""
     hidden = _hidden() if before is None else _hidden().filter(deleted_at__lt=before)
     made = hidden.order_by("-deleted_at", "story").values_list("deleted_at", "story").distinct()
     keys = list(made[: LISTED + COUNTED_FURTHER + 1])
-    # Those that were made at the same time are listed together, so that `before` misses none.
+    # Deletions that were made at the same time are listed together, so that `before` misses none of
+    # them.
     listed = LISTED
     while 0 < listed < len(keys) and keys[listed][0] == keys[listed - 1][0]:
         listed += 1
@@ -236,7 +241,7 @@ def remove_deleted() -> int:
 
 
 def _remove_empty() -> None:
-    """Remove those of the next LOOKED_AT stories that have no chapter left.
+    """Look at the next LOOKED_AT stories, and remove the stories that have no chapter left.
 
     A story is stored together with its first chapter, so no new story is empty. The stories are
     looked for first, because even a deletion that finds nothing makes other writers wait.
@@ -265,7 +270,7 @@ def _all_at_the_place_of(chapter: Session) -> QuerySet[Session]:
 
 
 def _hide(chapters: Sequence[Session]) -> None:
-    """Hide the chapters. Where the chosen chapter of a place is hidden, the oldest other one there
+    """Hide the chapters. If the chosen chapter of a place is hidden, the oldest other chapter there
     becomes the chosen one."""
     keys = [chapter.pk for chapter in chapters]
     Session.objects.filter(pk__in=keys).update(deleted_at=timezone.now())
@@ -280,7 +285,7 @@ def _restore(hidden: QuerySet[Session]) -> None:
     """Bring back these chapters of a story. The caller has locked the story.
 
     A deleted chapter keeps its mark `is_chosen` until the user chooses another one. The chapters
-    that became the chosen ones since its deletion lose theirs.
+    that became the chosen ones since its deletion lose their mark.
     """
     for chapter in list(hidden.order_by("-is_chosen", "created_at", "pk")):
         if chapter.is_chosen:

@@ -30,9 +30,9 @@ Row = TypeVar("Row", bound=models.Model)
 IMPORT_LEASE = timedelta(minutes=2)
 # The most rows and the most characters of a piece. Only a single row or group may be larger.
 PIECE_ROWS, PIECE_CHARACTERS = 200, 1_000_000
-# On SQLite, an import pauses for the second number of seconds after pieces that took the first
-# number. The pause is longer than the time after which a waiting process tries again, which is 0.1
-# seconds at most.
+# On SQLite, an import pauses once its pieces have taken the first number of seconds. The second
+# number is the length of the pause. It is longer than the time after which a waiting process tries
+# again, which is 0.1 seconds at most.
 _WORK_SECONDS, _PAUSE_SECONDS = 0.1, 0.15
 
 
@@ -149,7 +149,7 @@ class _Pauses:
 
 @contextmanager
 def _collecting_no_garbage() -> Iterator[None]:
-    """Keep Python's garbage collector from running while others wait for this piece.
+    """Keep Python's garbage collector from running while other processes wait for this piece.
 
     The collector would take up to a second to look at all the objects of a large file.
     """

@@ -1,5 +1,5 @@
-"""The languages that stories are told in, by their tags (BCP 47) such as "ar" or "pt-BR": what each
-is called, in which direction it is written, and how it is known from a text."""
+"""The languages that stories are told in, by their tags (BCP 47) such as "ar" or "pt-BR": their
+names, the direction of their writing, and how a language is recognised in a text."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from sessions.limits import LANGUAGE_TAG_CHAR_LIMIT
 @dataclass(frozen=True)
 class Language:
     """A language with the name of the stemmer of its words in Latin letters, and with the heading
-    that a table of contents has in it. Either is "" if there is none, or none that is known."""
+    that a table of contents has in it. Each of the two is "" if the program knows none."""
 
     tag: str
     name: str
@@ -93,13 +93,13 @@ _TAG = re.compile(
     r"([A-Za-z]{2,3})(?:-([A-Za-z]{4}))?(?:-([A-Za-z]{2}|[0-9]{3}))?"
     r"((?:-(?:[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*)"
 )
-# Languages without a script in their tag whose usual script is read from the right, and the scripts
-# that are.
+# Languages whose usual script is read from the right, for tags without a script; and the scripts
+# that are read from the right.
 _FROM_RIGHT = frozenset(["ar", "ckb", "dv", "fa", "he", "ks", "pnb", "ps", "sd", "ug", "ur", "yi"])
 _SCRIPTS_FROM_RIGHT = frozenset(["Adlm", "Arab", "Hebr", "Nkoo", "Rohg", "Syrc", "Thaa"])
 
-# The letters of the scripts by which a language is known. Where several languages have a script,
-# `_BY_LETTERS` tells them apart.
+# The letters of the scripts by which a language is recognised. Where several languages have a
+# script, `_BY_LETTERS` tells them apart.
 _LETTERS = {
     "el": "\u0370-\u03ff\u1f00-\u1fff",
     "ru": "\u0400-\u052f",
@@ -127,8 +127,8 @@ _LETTERS = {
 }
 _OF_SCRIPT = {tag: re.compile(f"[{letters}]") for tag, letters in _LETTERS.items()}
 _LETTER = re.compile(r"[^\W\d_]")
-# The letters that only some of the languages of a script have. The first that is found decides; the
-# last, "", says that the script alone does not tell.
+# The letters that only some of the languages of a script have. The first entry of which the text
+# has a letter decides. The entry "" says that no language is recognised.
 _BY_LETTERS: dict[str, tuple[tuple[str, str], ...]] = {
     "ru": (
         ("[әғқңөұүһҳҷӣӯѓќѕ]", ""),
@@ -182,8 +182,8 @@ def language_named(tag: str) -> Language:
 
 
 def languages_to_choose(chosen: str) -> list[Language]:
-    """Return the languages that a page offers, by their names, and the chosen one if it is none of
-    these."""
+    """Return the languages that a page offers, by their names, and also the chosen language if it
+    is not among these."""
     known = sorted(_LANGUAGES, key=lambda one: one.name)
     return known if not chosen or chosen in _BY_TAG else [Language(chosen, chosen), *known]
 
@@ -204,8 +204,8 @@ def reads_from_right(tag: str) -> bool:
 def find_language(texts: Iterable[str]) -> str:
     """Return the tag of the language of the texts, or "" if they do not show it.
 
-    It is known by its script, or by the words that nearly every text has. So Swedish, for example,
-    is not known.
+    A language is recognised by its script, or by the words that nearly every text of it has. A
+    language with neither, for example Swedish, is not recognised.
     """
     looked_at = [text[:_MOST_OF_A_TEXT] for text in islice(texts, _MOST_TEXTS)]
     by_script = _by_script("\n".join(looked_at))
@@ -213,8 +213,8 @@ def find_language(texts: Iterable[str]) -> str:
 
 
 def _by_script(text: str) -> str | None:
-    """Return the language that the script of most letters tells, "" if it tells none, and None if
-    these letters are Latin."""
+    """Return the language of the script to which most letters belong. Return "" if this script does
+    not tell the language, and None if the letters are Latin."""
     letters = len(_LETTER.findall(text))
     counts = {tag: len(pattern.findall(text)) for tag, pattern in _OF_SCRIPT.items()}
     if counts["ja"] * _MOST_CHARACTERS_A_KANA > counts["zh"]:

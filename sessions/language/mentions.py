@@ -26,7 +26,7 @@ from sessions.language.words import is_unspaced, language_of
 
 _BETWEEN = "[\\s\u2010\u2011-]+"
 _PARTS = re.compile("[^\\s\u2010\u2011-]+")
-# So many characters beside a name are looked at.
+# The number of characters beside a name that are looked at.
 _BESIDE = 80
 _OPENING = "\"'\u201c\u201d\u201e\u2018\u00ab\u00bb\u2039\u203a([{\u2012-\u2015-"
 _OPENED = re.compile(rf"[{_OPENING}][*_]*\Z")
@@ -46,13 +46,13 @@ _IN_TIME = re.compile(
 _DAY = re.compile(r"\s+\d")
 _HALF_BEFORE = re.compile("(?P<letter>[^\\W\\d_])[^\\W\\d_]*[-\u2010\u2011]\\Z")
 _HALF_BEHIND = re.compile("[-\u2010\u2011](?P<letter>[^\\W\\d_])")
-# What takes the place of another name. It is no letter.
+# The sign that takes the place of another name. It is no letter.
 _NOBODY = "\u25a1"
 _WORDS = re.compile(r"[^\W\d_]+")
 _ARABIC_ARTICLE = "\u0627\u0644"
 _SERVANT_OF = "\u0639\u0628\u062f"
-# What shows that a word at the beginning of a sentence names somebody: it is called, something is
-# hers, or she does what only people do.
+# The words that show that a word at the beginning of a sentence is a name: somebody is called by
+# it, something belongs to the person, or the person does something that only people do.
 _IS_CALLED = re.compile(r"[*_]*(?:\s*[,!?\u2026]|\.\.\.)")
 _POSSESSES = re.compile("['\u2019]s(?!\\w)")
 _AND_ANOTHER = re.compile(r"\s+(?:and|&)\s+(?P<other>[A-Z]\w+)")
@@ -67,13 +67,13 @@ _ACTS = re.compile(
     r"|hesitat(?:es|ed)|paus(?:es|ed)|stare[sd]|gasp(?:s|ed)|scowl(?:s|ed)|crouch(?:es|ed))\b"
 )
 _STOP = frozenset().union(*STOP_WORDS.values())
-# What no helping verb and the like has behind it at the beginning of a sentence.
+# Words that never stand behind a helping verb or the like at the beginning of a sentence.
 _IS = re.compile(r"[*_]*\s+(?:is|was|has|had)\b")
-# What a command is about.
+# The words that a command has as its object.
 _OBJECT = re.compile(
     r"\s+(?:the|an?|my|your|his|her|its|our|their|him|them|it|me|us|this|that|these|those)\b"
 )
-# What makes another word of a name: don't, ma'am.
+# The endings that make another word of a name, as in don't and ma'am.
 _GOES_ON = re.compile("['\u2019](?:t|am|all)(?!\\w)", re.I)
 
 
@@ -81,9 +81,9 @@ def is_named_in(text: str, name: str, others: Collection[str] = ()) -> bool:
     """Return whether the text has this name, whatever marks its letters have. `others` are the
     names of other people, whose forms are not taken for this name.
 
-    A letter that begins a word of the name and is large there is large in the text too: otherwise
-    Will would be in each "she will". A name that is also a word counts at the beginning of a
-    sentence only if something shows that it is the name.
+    If the first letter of a word of the name is large, it has to be large in the text too:
+    otherwise Will would be in each "she will". A name that is also a word counts at the beginning
+    of a sentence only if something shows that it is the name.
     """
     sought = _read_name(name)
     told = _read(text)
@@ -115,7 +115,8 @@ class _Name:
         return self.plain in _STOP or (self.is_large[0] and self.plain in WORD_NAMES)
 
     def may_be_in(self, plain: str) -> bool:
-        """Return whether the text has the beginnings of all parts, so that it is worth reading."""
+        """Return whether the text has the beginnings of all parts, so that a full search is worth
+        the time."""
         parts = [_SERVANT_OF] if self.plain.startswith(_SERVANT_OF) else self.parts
         roots = (part.removeprefix(_ARABIC_ARTICLE) for part in parts)
         return all((one[:-2] if len(one) > 3 else one[:2]) in plain for one in roots)
@@ -134,11 +135,11 @@ def _read_name(name: str) -> _Name:
 def _pattern_of(name: _Name, language: str) -> re.Pattern[str]:
     pattern = _BETWEEN.join(word_with(part, language) for part in name.parts)
     if name.plain.startswith(_SERVANT_OF):
-        # Such names are written as one word or as two.
+        # Texts write such names as one word or as two words.
         rest = name.plain.removeprefix(_SERVANT_OF).lstrip()
         pattern = rf"{_SERVANT_OF}\s*{re.escape(rest)}"
     if name.plain.startswith(_ARABIC_ARTICLE):
-        # The article loses its first letter behind "to".
+        # Behind the word for "to", the article loses its first letter.
         pattern = rf"{pattern}|(?<=\u0644){re.escape(name.plain[1:])}"
     return re.compile(pattern)
 
@@ -207,8 +208,8 @@ class _Told:
         return f"{before}{self.plain[slice(*place)]}{behind}"
 
     def _is_half_of_a_name(self, start: int, end: int) -> bool:
-        """Return whether a hyphen and another large word make another name of it, as in
-        Jean-Luc."""
+        """Return whether the word is a part of another name, which has a hyphen and another word
+        with a large letter, as in Jean-Luc."""
         first, last = self._spelt.place(start, end)
         before = _HALF_BEFORE.search(self.text[max(first - _BESIDE, 0) : first])
         halves = before, _HALF_BEHIND.match(self.text[last : last + 2])
@@ -225,7 +226,7 @@ class _Told:
 
     def shows_name(self, place: tuple[int, int]) -> bool:
         """Return whether something shows that the word at this place is a name: a large letter
-        within a sentence, or what stands beside it."""
+        within a sentence, or the words beside it."""
         start, end = self._spelt.place(*place)
         before = self.text[max(start - _BESIDE, 0) : start]
         behind = self.text[end : end + _BESIDE]
@@ -272,7 +273,7 @@ def _read(text: str) -> _Told:
 
 
 def _without_longer(told: _Told, sought: _Name, others: Collection[str]) -> _Told:
-    """Return the text without those other names that have this one in them."""
+    """Return the text without the other names that contain this name."""
     for one in map(_read_name, others):
         is_part = f" {sought.plain} " in f" {one.plain} "
         if is_unspaced(sought.plain):
@@ -283,8 +284,8 @@ def _without_longer(told: _Told, sought: _Name, others: Collection[str]) -> _Tol
 
 
 def _begins_sentence(before: str, *, is_whole: bool) -> bool:
-    """Return whether a sentence begins behind this text, which is the whole text before it or the
-    end of it."""
+    """Return whether a sentence begins behind this text, which is the text before a place, or the
+    last part of it."""
     if _OPENED.search(before) or _AFTER_DASH.search(before):
         return True
     said = before.rstrip(" \t*_#>")

@@ -1,4 +1,4 @@
-"""Says what may stand before and behind a name within one word, by the script of the name.
+"""Says which letters may stand before and behind a name within one word, by the script of the name.
 
 All is written in plain spelling (see `sessions.language.spelling`). docs/exploring.md says what is
 not tried.
@@ -10,8 +10,8 @@ import re
 
 from sessions.language.words import HAN_AND_KANA, UNSPACED
 
-# The scripts in whose words names of other scripts stand without blanks: those that have none, and
-# Korean, whose particles follow at once.
+# The scripts that write names of other scripts without blanks between their own words: the scripts
+# that have no blanks, and Korean, whose particles follow a name at once.
 _WITHOUT_BLANKS = rf"{UNSPACED}\uac00-\ud7af"
 _KANA = "\u3041-\u3096\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 _OF_SCRIPT_WITHOUT_BLANKS = re.compile(f"[{_WITHOUT_BLANKS}]")
@@ -26,7 +26,7 @@ _ARABIC = re.compile("[\u0620-\u064a\u066e-\u06d3\u06ee-\u06ff\u0750-\u077f]")
 _HEBREW = re.compile("[\u05d0-\u05ea]")
 _CYRILLIC = re.compile("[\u0400-\u052f]")
 
-# What follows a name in Japanese: a title, or a particle.
+# The titles and particles that may follow a name in Japanese.
 _JAPANESE = re.compile(
     "さん|ちゃん|くん|君|様|さま|殿|氏|先生|先輩|たん|は|が|を|に|の|と|も|へ|や|で|から|まで|より|だ|って|なら"
 )
@@ -37,8 +37,8 @@ _WORDS_OF_ONE = frozenset(
     "王家門窓鳥犬猫馬魚竜龍狼熊狐心手目口耳声名人子女男父母兄弟姉妹神鬼剣弓船島城塔橋薬酒茶音色夢愛死命"
 )
 _TITLE_OF_JAPANESE = re.compile("さん|ちゃん|くん|君|様|さま|殿|氏|先生|先輩|たん")
-# What ends a word that begins with a name in Korean: a title and particles. The name of one
-# syllable may be a part of any word, so that fewer of them show it.
+# The endings of a Korean word that begins with a name: a title and particles. A name of one
+# syllable may be a part of any word, so fewer endings show that it is a name.
 _TITLE = "(?:이)?(?:씨|님|군|양|형|누나|언니|오빠|아저씨|아줌마|할머니|할아버지|선생님|선생|선배)?"
 _PARTICLE = (
     "은|는|이|가|을|를|의|에|에게|에게서|한테|한테서|께|께서|와|과|랑|이랑|하고|도|만|아|야|이야|여|이여|로|으로"
@@ -51,7 +51,7 @@ _SHORT_KOREAN = re.compile(
     "이?(?:씨|님|군|양|아|야|에게|한테|이가|이는)(?:은|는|이|가|을|를|의|도|에게)?"
 )
 # The words that Arabic and Hebrew write together with the next one: and, so, in, to, like, the. A
-# short name is found behind fewer of them, because other words look like it.
+# short name is found behind fewer of these words, because other words look like a short name.
 _BEFORE_ARABIC = re.compile("[وف]?(?:[بكل]?ال|[بكل]|لل)?")
 _BEFORE_SHORT_ARABIC = re.compile("[وفبل]|[وف][بل]")
 _BEFORE_HEBREW = re.compile("ו?(?:כש|ש)?[המלבכ]?")
@@ -66,7 +66,7 @@ _VOWELS_BEFORE, _VOWELS_BEHIND = (
 _BEFORE_THAI = re.compile(rf"(?<![{_VOWELS_BEFORE}])\Z")
 _BEHIND_THAI = re.compile(rf"(?![{_VOWELS_BEHIND}])")
 _TITLES_OF_THAI = re.compile("(?:คุณ|นาย|นาง|นางสาว|พี่|น้อง|ลุง|ป้า)\\Z")
-# A letter that ends the syllable before it, as the sign on it says.
+# A letter that belongs to the syllable before it, which the sign above the letter shows.
 _CODA = re.compile("[\u1000-\u102a\u103f][\u103a\u1039]")
 _BEHIND_TIBETAN = re.compile("(?:འི|ས|ར|འོ|འང)?(?![\u0f40-\u0fbc])")
 # The endings of the cases of a name in Russian and its neighbours, by the end of the name.
@@ -79,23 +79,23 @@ _CASES_OF_CYRILLIC = (
     (re.compile("(?<=[^аеиоуыэюяєіїьъ])\\Z"), "[ауеі]?|ом|ем|ым|ові|еві"),
 )
 _SHORTEST_STEM, _SHORTEST_WITHOUT_ENDING = 2, 3
-# Those of Greek, in which a final sigma is spelt as any other.
+# The endings of a name in Greek. The plain spelling writes a final sigma as any other sigma.
 _CASES_OF_GREEK = (
     (re.compile("οσ\\Z"), "οσ|ου|ο|ε"),
     (re.compile("([αη])σ\\Z"), r"[αη]σ?"),
     (re.compile("[αη]\\Z"), "[αη]σ?"),
 )
 _GREEK = re.compile("[\u0370-\u03ff]")
-# Letters of Finnish that few other languages have together.
+# Letters that Finnish has, and that few other languages have together.
 _FINNISH = re.compile("[äÄ]"), re.compile("ii|uu|yy|ää|öö")
-# No letter of a script with blanks follows.
+# Pattern: no letter of a script with blanks follows.
 _ENDS = rf"(?![^\W_{_WITHOUT_BLANKS}])"
 _CASES_OF_FINNISH = "n|[aeiou]n|t?t?a|ssa|sta|lla|lta|lle|ksi|na|tta"
 
 
 def word_with(name: str, language: str) -> str:
-    """Return a pattern for a part of a name without a blank, with the endings of its cases that
-    the language has. `language` is "" if it is not known."""
+    """Return a pattern for a part of a name without a blank, with the case endings of the language.
+    `language` is "" if it is not known."""
     if _CYRILLIC.match(name[-1]):
         for end, cases in _CASES_OF_CYRILLIC:
             if found := end.search(name):
@@ -166,15 +166,15 @@ def may_stand_behind(behind: str, name: str) -> bool:
 
 
 def is_too_short(name: str, before: str, behind: str) -> bool:
-    """Return whether a name of a script without blanks is so short that it could stand in another
-    word here. `before` and `behind` are the letters directly beside it."""
+    """Return whether a name of a script without blanks is so short that it could be a part of
+    another word here. `before` and `behind` are the letters directly beside it."""
     letters = sum(map(str.isalnum, name))
     is_short = letters < 3 and (_THAI_OR_LAO.match(name) or _BURMESE_OR_KHMER.match(name))
     return bool(is_short and before and behind and not _TITLES_OF_THAI.search(before))
 
 
 def _run(before: str, script: re.Pattern[str]) -> str:
-    """Return the letters of this script with which the text ends."""
+    """Return the run of letters of this script at the end of the text."""
     at = len(before)
     while at and script.match(before[at - 1]):
         at -= 1

@@ -11,10 +11,11 @@ from itertools import pairwise
 # The marks that end a sentence if a blank or the end of the text follows: a point may also stand in
 # a number, and three points in the middle of a sentence.
 _SPACED = ".!?\u2026\u037e\u055c\u055e\u203c\u203d\u2047-\u2049\u2e2e\uff0e\u2024"
-# Those of Chinese and Japanese, after which no blank stands, in all their widths.
+# The marks of Chinese and Japanese, in all their widths. No blank follows these marks.
 _OF_HAN = "\u3002\uff01\uff1f\uff61\ufe12\ufe52\ufe56\ufe57"
-# Those of Armenian, Urdu and Arabic, the languages of India, Thai verse, Tibetan, Burmese,
-# Ethiopic, Khmer and Mongolian. They stand nowhere else, so that a missing blank does not matter.
+# The marks of Armenian, Urdu and Arabic, the languages of India, Thai verse, Tibetan, Burmese,
+# Ethiopic, Khmer and Mongolian. These marks stand only at the end of a sentence, so a missing blank
+# does not matter.
 _OWN = (
     "\u0589\u061e\u061f\u06d4\u0964\u0965\u0df4\u0e5a\u0e5b\u0f0d\u0f0e\u104b\u1362\u1367\u1368"
     "\u17d4\u17d5\u1803\u1809\u1c7e\u1c7f\uabeb"
@@ -25,17 +26,17 @@ _CLAUSE_MARKS = (
     ",;:\u055d\u060c\u061b\u0f14\u104a\u1363-\u1366\u17d6\u1802\u3001\uff0c\uff1a\uff1b\uff64"
 )
 _DASHES = "\u2012-\u2015-"
-# The marks that close a quotation or a bracket in Chinese and Japanese, and those elsewhere. Those
-# marks that may also open a quotation, and those of emphasis, close one if a blank follows.
+# The marks that close a quotation or a bracket: in Chinese and Japanese, and in other scripts. A
+# mark that may also open a quotation, and a mark of emphasis, counts as closing if a blank follows.
 _CLOSING_OF_HAN = "\u300d\u300f\uff09\u3011\u3009\u300b\u3015\uff5d\uff60\uff63"
 _CLOSING = rf"\u201d\u00bb\u203a)\]}}{_CLOSING_OF_HAN}"
 _NOTES = "\u00b9\u00b2\u00b3\u2070\u2074-\u2079"
 _MAY_CLOSE = rf"{_CLOSING}{_NOTES}\"'\u2019\u201c\u2018\u00ab\u2039\uff02\uff07*_~`"
 _ARMENIAN, _GREEK = "\u0531-\u0587", "\u0370-\u03ff\u1f00-\u1fff"
 _THAI_AND_LAO = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecd\u0edc-\u0edf"
-# Armenian is often written with colons for full stops, and in Greek a semicolon asks. Japanese
-# speech has no full stop before the mark that closes it. The quantifiers are possessive, so that
-# the time is linear in the length of the text.
+# Armenian is often written with colons for full stops, and in Greek a semicolon is a question mark.
+# Japanese speech has no full stop before the mark that closes it. The quantifiers are possessive,
+# so that the time is linear in the length of the text.
 _END = re.compile(
     rf"(?<![{_SPACED}])[{_SPACED}]*+[{_JOINED}][{_SPACED}{_JOINED}]*+[\u2019{_CLOSING}]*"
     rf"(?:[{_MAY_CLOSE}]++(?=\s|\Z))?"
@@ -47,11 +48,11 @@ _END = re.compile(
 _LINES = re.compile(r"\n\s*")
 _SPACE = re.compile(r"\s*")
 _QUOTED = "[\"'\u201c\u201d\u2019\u00bb\u203a\u05f4\u300d\u300f\u301e\u301f\uff02]"
-# Long vowels and notes of music, with which speech ends in Japanese.
+# Signs for long vowels and notes of music, with which speech may end in Japanese.
 _SUNG = "\u301c\uff5e\u266a-\u266c"
 _GOES_ON = re.compile(rf"[{_CLAUSE_MARKS}{_DASHES}{_SUNG}][{_MAY_CLOSE}]*\Z|{_QUOTED}\Z")
-# Words that somebody says, after a dash, three points or an opening mark, and words that are
-# emphasised or in brackets as a whole.
+# Lines that are spoken words, behind a dash, three points or an opening mark, and lines that stand
+# as a whole in brackets or between marks of emphasis.
 _SPEECH = re.compile(
     r"[\"\u201c\u201e\u00ab\u00bb\u2039\u203a\u05f4\u300c\u300e\u301d\uff02]"
     r"|[\u2012-\u2015-]{1,2}\s|[\u2014\u2015\u2500]{2}(?=\w)|(?:\u2026|\.{3})[\s\u2026]*(?=\w)"
@@ -59,16 +60,17 @@ _SPEECH = re.compile(
 _ENCLOSED = re.compile(r"\*[^*\s].*[^*]\*|_[^_\s].*[^_]_|\(.+\)|\uff08.+\uff09|\[.+\]", re.DOTALL)
 _LETTER_OF_THAI_OR_LAO = re.compile(rf"[{_THAI_AND_LAO}][^\w{_THAI_AND_LAO}]*\Z")
 
-# The marks after which a word is whole, because none of them is a part of a word or opens anything.
+# The marks after which a word is complete, because these marks are no part of a word and open
+# nothing.
 WORD_ENDS = re.compile(rf"[{_SPACED}{_JOINED}{_CLAUSE_MARKS}{_CLOSING}]\Z")
-# Those after which Chinese and Japanese have no blank.
+# Such marks of Chinese and Japanese, after which no blank stands.
 BLANKLESS_ENDS = re.compile(rf"[{_OF_HAN}\u3001\uff0c\uff1a\uff1b\uff64{_CLOSING_OF_HAN}]\Z")
 
 
 def sentence_ends(text: str) -> list[int]:
     """Return the places right after the ends of sentences, with the marks that close behind them.
 
-    The end of a text without a mark is none of them.
+    The end of a text counts only if a mark stands there.
     """
     return [found.end() for found in _END.finditer(text)]
 
@@ -93,9 +95,9 @@ def has_no_full_stops(text: str) -> bool:
 
 
 def reads_as_prose(line: str) -> bool:
-    """Return whether a line is more than a heading by its marks: it ends as a sentence or a part of
-    one does, somebody says it, it is emphasised or in brackets as a whole, or its script marks no
-    ends of sentences."""
+    """Return whether the marks of a line show that it is prose and no heading: it ends as a
+    sentence or a part of a sentence does, it is spoken, it stands as a whole in brackets or between
+    marks of emphasis, or its script marks no ends of sentences."""
     told = line.strip()
     return (
         ends_sentence(told)

@@ -52,8 +52,8 @@ _BETWEEN = rf"(?:[^\w{_SIGN}]|[_{UNSEEN_LETTERS}])*+"
 _GAME_MASTER = ("the G M", "G M", "the Game Master", "Game Master")
 _ROLES = (*_GAME_MASTER, "System", "User", "Assistant", "Human")
 # The roles as which a model goes on after a reply, each with the words by which pages name it. No
-# member of the cast speaks so, unless a member has this very name. The first ones tell a story, and
-# they come in the language of the story too.
+# member of the cast speaks under such a name, unless it is the member's own name. The first roles
+# are those of people who tell a story. Models write them in the language of the story too.
 _NARRATOR = (
     *("Narrator", "The Narrator", "Storyteller", "Erzähler", "Narrateur", "Narrador", "Narratore"),
     *("Рассказчик", "旁白", "叙述者", "ナレーター", "내레이터", "الراوي"),

@@ -1,5 +1,5 @@
 """Words that say nothing about the matter of a text, because nearly every text of their language
-has them. By the same words the language of a text is known."""
+has them. The same words show the language of a text."""
 
 # The names of the languages are those of `snowballstemmer`.
 ENGLISH = "english"

@@ -101,8 +101,8 @@ def _without_marks(beginning: re.Match[str]) -> str:
 
 
 def why_not_text(value: str) -> str:
-    """Return where the first character stands that is no text, and which one it is, or "" if all
-    characters are text. Characters are counted from 1, and a line break counts as one."""
+    """Return a description of the first character that is no text, and of its place. Return "" if
+    all characters are text. Characters are counted from 1, and a line break counts as one."""
     text = with_line_feeds(value)
     found = _NOT_TEXT.search(text)
     if found is None:
@@ -115,7 +115,7 @@ def why_not_text(value: str) -> str:
 
 
 def why_no_name(name: str) -> str:
-    """Return why nobody and nothing can have this name, or "". An empty name is accepted."""
+    """Return the reason why this text cannot be a name, or "". An empty name is accepted."""
     if name and is_blank(name):
         return f"character 1 is U+{ord(name[0]):04X}, and nothing in this name can be seen"
     if found := _TURNING.search(name):
@@ -131,7 +131,7 @@ def is_blank(text: str) -> bool:
 
 def seen(text: str) -> str:
     """Return the text, or "" if nothing in it can be seen. A text of ordinary blanks stays as it
-    is, because it was typed so."""
+    is, because somebody typed it."""
     return "" if text and not text.isspace() and is_blank(text) else text
 
 

@@ -1,5 +1,5 @@
 """Reads the texts in the fields of pydantic models, by the one rule on text. A text that breaks the
-rule raises ValueError, whose words say where. A value that is no text is left to pydantic."""
+rule raises ValueError, whose message says where. A value that is no text is left to pydantic."""
 
 from sessions.language.text import as_line, seen, tidied, why_not_text
 
@@ -14,13 +14,14 @@ def read_signs(value: object) -> object:
 
 
 def read_text(value: object) -> object:
-    """Return a text in the form that is stored. One in which nothing can be seen is empty."""
+    """Return a text in the form that is stored. A text in which nothing can be seen becomes
+    empty."""
     value = read_signs(value)
     return seen(value) if isinstance(value, str) else value
 
 
 def read_name(value: object) -> object:
-    """Return a name as a line. One in which nothing can be seen is not empty, so that a check can
-    refuse it."""
+    """Return a name as a line. A name in which nothing can be seen does not become empty, so that a
+    check can refuse it."""
     value = read_signs(value)
     return as_line(value) if isinstance(value, str) else value

@@ -1,5 +1,5 @@
-"""Words that are also names of people and that may begin a sentence as a word, so that a large
-letter there does not tell one from the other.
+"""Words that are also names of people and that may begin a sentence. At the beginning of a
+sentence, a large letter does not show whether the word or the name is meant.
 
 These are verbs, words for qualities and feelings, for materials, plants and times, and titles. A
 word that begins no sentence without an article, such as raven, is not among them.
@@ -20,7 +20,7 @@ _WORDS = (
     "still stoke storm stray strike sue swallow sway swift tag tangle tarry tear tease tell "
     "thrive tinker toll trace tread treasure trip trust tuck twist wade wake wander want ward "
     "warp waver weave welcome whisper whistle will wink wish won worth wring yield zip "
-    # Qualities, feelings and what cannot be counted.
+    # Qualities, feelings and other words that have no plural.
     "bliss brave bright candy charity chastity christian clemency clement constance constant "
     "courage destiny dusty earnest eternity ever faith faithful felicity fidelity fortune gay "
     "gentle gloria glory good grace gray grey grim happy hardy harmony honest honesty honor "
@@ -42,7 +42,7 @@ _WORDS = (
     "scarlet shadow silk silver sky slate sleet snow spice spruce star steel stone straw sugar "
     "summer sun sunday tansy tempest thistle thorn thunder thursday thyme timber topaz tuesday "
     "velvet violet water wednesday wheat willow wind wine winter wood wool yarrow yew "
-    # Titles, which stand before the name of somebody else.
+    # Titles, which stand before somebody's name.
     "abbot baron bishop brother captain chancellor colonel commander constable count countess "
     "deacon doctor duchess duke earl elder emperor father general governor inspector king lady "
     "lord madam major marshal master mother officer pastor president prince princess prior "
@@ -57,5 +57,5 @@ _WORDS = (
 COMMANDS = frozenset(
     {"barb", "bob", "don", "harry", "jack", "jimmy", "josh", "lance", "nick", "rob"}
 )
-# In the plain spelling of `sessions.language.spelling`.
+# All these words, in the plain spelling of `sessions.language.spelling`.
 WORD_NAMES = MONTHS | frozenset(_WORDS.split())

@@ -1,7 +1,7 @@
 """Reads a text as words, counts them, and reads the terms by which a text can be found.
 
-`sessions.language.sentences` says where a sentence ends, and `sessions.language.mentions` where a
-name stands.
+`sessions.language.sentences` says where a sentence ends, and `sessions.language.mentions` says
+where a name stands.
 """
 
 import re
@@ -21,7 +21,8 @@ HAN_AND_KANA = (
     "\u3005-\u3007\u3041-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\uff66-\uff9f\U00020000-\U0003ffff"
 )
-# The scripts that put no blanks between words: these, and Thai, Lao, Tibetan, Burmese and Khmer.
+# The scripts that put no blanks between words: Chinese and Japanese, and Thai, Lao, Tibetan,
+# Burmese and Khmer.
 UNSPACED = rf"{HAN_AND_KANA}\u0e01-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff\uaa60-\uaa7f"
 # The scripts whose words are read as pairs of characters. Korean is among them although it has
 # blanks, because its words end in particles that no stemmer here removes.
@@ -38,7 +39,7 @@ _WORD = re.compile(rf"[{_PAIRED}]+|{_LETTER}+(?:'{_LETTER}+)*")
 _IS_PAIRED = re.compile(rf"[{_PAIRED}]")
 _IS_UNSPACED = re.compile(rf"[{UNSPACED}]")
 # A run of letters of Chinese and Japanese, or of the other scripts without blanks, with the digits
-# and marks of those; or what stands between two blanks or such runs.
+# and marks of these scripts; or the text between two blanks or between such runs.
 _COUNTED = re.compile(
     rf"(?P<han_and_kana>[{HAN_AND_KANA}]+)|(?P<unspaced>[{UNSPACED}]+)|[^\s{UNSPACED}]+"
 )
@@ -46,13 +47,13 @@ _COUNTED = re.compile(
 # characters for 1,000 words of English. Four letters of the other scripts without blanks count as
 # two words; the vowel signs and marks of tone that stand on or below a letter belong to it.
 _HAN_PER_WORD, _LETTERS_PER_WORD = 1.5, 2.0
-# An end within a word of a script without blanks, or behind a mark of such a script.
+# An end of a text in a script without blanks: within a word, or behind a mark of the script.
 _HALF_UNSPACED = re.compile(rf"[{UNSPACED}][^\w\s]{{0,4}}\Z")
-# The most characters of half a word. What is longer has no words that blanks would show.
+# The most characters of half a word. A longer text without blanks is not one word.
 _LONGEST_HALF = 40
-# The characters of which one alone can be a word.
+# The characters that can be a word by themselves.
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-# The stemmers of languages that are known by their script.
+# The stemmers of languages that are recognised by their script.
 _SCRIPTS = (
     (re.compile("[\u0370-\u03ff\u1f00-\u1fff]"), "greek"),
     (re.compile("[\u0400-\u052f]"), "russian"),
@@ -61,9 +62,9 @@ _SCRIPTS = (
     (re.compile("[\u0900-\u097f]"), "hindi"),
     (re.compile("[\u0b80-\u0bff]"), "tamil"),
 )
-# What stands before or after an apostrophe and is no word by itself.
+# The letters before or after an apostrophe that are no word by themselves.
 _CLIPPED = frozenset({"ll", "re", "ve", "qu", "dell", "nell", "all", "sull", "dall"})
-# The stop words by which a language is known. One alone may be a name.
+# The number of stop words by which a language is recognised. A single one may be a name.
 _ENOUGH_STOP_WORDS = 2
 
 
@@ -86,8 +87,8 @@ def count_words(text: str) -> int:
     """Return how many words the text has.
 
     What stands between blanks is a word if it has a letter or a digit. In a script without blanks,
-    the letters of each run are converted to words, so that the words of two paragraphs are those of
-    one and of the other.
+    the letters of each run are converted to words, so that two paragraphs together have as many
+    words as each by itself, added up.
     """
     if not _IS_UNSPACED.search(text):
         return sum(map(_has_word, text.split()))
@@ -95,8 +96,8 @@ def count_words(text: str) -> int:
 
 
 def beginning_of(text: str, limit: int) -> str:
-    """Return the beginning of the text that has at most so many characters. It ends after a word if
-    a blank shows where one ends."""
+    """Return the beginning of the text, with at most this number of characters. The beginning ends
+    after a word if a blank shows where a word ends."""
     start, following = text[:limit], text[limit : limit + 1]
     if not following or following.isspace() or start[-1:].isspace() or _HALF_UNSPACED.search(start):
         return start.rstrip()
@@ -163,9 +164,9 @@ def terms_of(text: str, language: str = ENGLISH) -> list[str]:
     """Return the terms of the text in order: its words without their endings, and without the words
     that say nothing. `language` decides how words in Latin letters are read.
 
-    A term has a plain spelling. A word whose ending has marks may have two terms: the second one is
-    that of the word as people type it without marks. A single Chinese character is a term too,
-    because it may be a word.
+    A term has a plain spelling. A word whose ending has marks may have two terms: the second term
+    is made from the word without marks, as people may type it. A single Chinese character is a term
+    too, because it may be a word.
     """
     return [term for _, term in words_and_terms(text, language)]
 
@@ -185,8 +186,8 @@ def words_and_terms(text: str, language: str = ENGLISH) -> list[tuple[str, str]]
 
 
 def places_of(terms: Mapping[str, Collection[str]], text: str) -> list[tuple[int, int]]:
-    """Return where words of the text begin and end that have one of the terms, which are by their
-    language. Words that touch each other are one place."""
+    """Return the places of the words that have one of the terms, each with its beginning and its
+    end. The terms are given for each language. Words that touch each other are one place."""
     respelt = Respelt(text)
     places: list[tuple[int, int]] = []
     for found in _WORD.finditer(respelt.text):
@@ -199,8 +200,8 @@ def places_of(terms: Mapping[str, Collection[str]], text: str) -> list[tuple[int
 
 
 def _hits(terms: Mapping[str, Collection[str]], run: str) -> Iterator[tuple[int, int]]:
-    """Yield where words of the run begin and end that have one of the terms. Single characters are
-    only looked for where no pair is found."""
+    """Yield the beginning and the end of each word of the run that has one of the terms. Single
+    characters are only looked for where no pair is found."""
     if is_paired(run):
         known = {term for of_language in terms.values() for term in of_language}
         pairs = [(at, at + len(one)) for at, one in enumerate(_pairs(run)) if one in known]
@@ -222,7 +223,7 @@ def _hits(terms: Mapping[str, Collection[str]], run: str) -> Iterator[tuple[int,
 
 class AsTyped:
     """The words of a search as they were typed, with their marks and endings, whatever their case.
-    In scripts without blanks they are found within what stands around them."""
+    In scripts without blanks, they are found within longer runs of letters."""
 
     def __init__(self, asked: str, languages: Iterable[str]) -> None:
         runs = {
@@ -240,13 +241,13 @@ class AsTyped:
         }
 
     def are_in(self, text: str) -> bool:
-        """Return whether the text has all of them."""
+        """Return whether the text has all words of the search."""
         spelt = even_spelling(text)
-        # A pattern that looks behind itself is slow.
+        # A pattern with a look-behind would be slow.
         return all(run in spelt and found.search(spelt) for run, found in self._patterns.items())
 
     def first_place(self, text: str, places: Sequence[tuple[int, int]]) -> int:
-        """Return which of the places of a text has one of them first, or 0."""
+        """Return the index of the first of these places that has a word of the search, or 0."""
         for at, (start, end) in enumerate(places):
             spelt = even_spelling(text[start:end])
             if any(found.search(spelt) for found in self._patterns.values()):
@@ -269,7 +270,8 @@ def _says_something(word: str) -> bool:
 
 
 def _spelt_terms(word: str, language: str) -> Iterable[str]:
-    """Return the terms of one word: without its ending and then its marks, and the other way."""
+    """Return the terms of one word: first its ending and then its marks are removed, and the other
+    way round."""
     term = plain_spelling(_stem(word, language))
     if word.isascii():
         return (term,)

@@ -58,14 +58,15 @@ class Story(models.Model):
     class Meta:
         verbose_name_plural = "stories"
         indexes: ClassVar = [
-            # The order of the shelf by beginning, and the stories that were put away.
+            # Index for the order of the shelf by the time of beginning, and for the stories that
+            # were put away.
             models.Index(F("created_at").desc(), "story_id", name="story_begun"),
             models.Index(
                 fields=["archived_at"],
                 condition=Q(archived_at__isnull=False),
                 name="story_archived",
             ),
-            # The order of the shelf by titles, of the stories that have one of their own.
+            # Index for the order of the shelf by titles, for stories with a title of their own.
             models.Index(Lower("title"), "story_id", condition=~Q(title=""), name="story_title"),
         ]
 
@@ -91,14 +92,14 @@ class Session(models.Model):
     title = models.CharField(max_length=TITLE_CHAR_LIMIT, default=UNTITLED)
     story = models.ForeignKey(Story, on_delete=models.CASCADE, related_name="chapters")
     # The chapter's number in its story. A fork has the place of its origin, and the story goes by
-    # the one of them that is chosen.
+    # the chosen one of the chapters at this place.
     place = models.PositiveIntegerField(default=1)
     is_chosen = models.BooleanField(default=True)
     # The time at which the user deleted the chapter, or None.
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # The chapter before it, from which it got its people and what they remember, or None.
-    # `followed_state` says how that chapter stood when its memory was handed on (see
-    # memory.before.changes_before), and is None before that.
+    # The chapter before, from which this chapter got its people and their memory, or None.
+    # `followed_state` says how the chapter before stood when its memory was handed on (see
+    # memory.before.changes_before). It is None until then.
     follows = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", editable=False
     )
@@ -134,12 +135,13 @@ class Session(models.Model):
     next_agent_slot = models.PositiveSmallIntegerField(default=1)
     # How long the characters' replies should be. The user may change it at any time.
     reply_length = models.CharField(max_length=6, choices=ReplyLength, default=ReplyLength.NORMAL)
-    # The tag of the language that the user has set for the story, or "". Without it, the language
-    # counts that was found first in what was played, or "" as long as play does not show it.
+    # The tag of the language that the user has set for the story, or "". The next field is the
+    # language that was found first in the play, or "" as long as none was found. It counts only if
+    # the user has set none.
     language = models.CharField(max_length=LANGUAGE_TAG_CHAR_LIMIT, blank=True, default="")
     found_language = models.CharField(max_length=LANGUAGE_TAG_CHAR_LIMIT, blank=True, default="")
-    # What the chapter has set for its agents, by their keys: a model and how it writes (see
-    # agents.prompting.own_settings). No file of a chapter has it.
+    # The chapter's settings for its agents, by the keys of the agents: a model, and how it writes
+    # (see agents.prompting.own_settings). Files of chapters do not have them.
     model_settings = models.JSONField(default=dict, blank=True)
     narrative_agent_definition_text = models.TextField(blank=True)
     target_words = models.PositiveIntegerField(default=DEFAULT_TARGET_WORDS)
@@ -192,17 +194,19 @@ class Session(models.Model):
             models.Index(
                 fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="chapter_deleted"
             ),
-            # The order of the shelf by titles, of the stories that are called as their first
-            # chapter. Every place is 0 or more: only a query that says so uses this index. SQLite
-            # would otherwise read all chapters by it, row after row, for any other query.
+            # Index for the order of the shelf by titles, for stories that are called as their first
+            # chapter. Its condition is true of every row, but only a query that repeats the
+            # condition uses the index. Otherwise SQLite would use the index for other queries too,
+            # and read all chapters row after row.
             models.Index(
                 Lower("title"),
                 "story",
                 condition=Q(deleted_at=None, place__gte=0),
                 name="chapter_title",
             ),
-            # The order of the shelf by length: the chapters at the first place of a story, the
-            # later ones, with which they are summed, and those that do not count.
+            # Indexes for the order of the shelf by length: the chapters at the first place of a
+            # story, the later chapters, whose lengths are added, and the chapters that do not
+            # count.
             models.Index(
                 F("prompt_index").desc(),
                 "story",
@@ -225,7 +229,8 @@ class Session(models.Model):
         return self.title
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Store the chapter. A new chapter without a story becomes the only one of a new story."""
+        """Store the chapter. A new chapter without a story becomes the only chapter of a new
+        story."""
         if not self._state.adding or getattr(self, "story", None):
             super().save(*args, **kwargs)
             return
@@ -251,7 +256,8 @@ class Session(models.Model):
 
     @property
     def shown_origin_id(self) -> uuid.UUID | None:
-        """The id of the chapter that this fork was made from, or None if that one was deleted."""
+        """The id of the chapter that this fork was made from, or None if that chapter was
+        deleted."""
         return None if self.origin is None or self.origin.deleted_at else self.origin.pk
 
     @cached_property
@@ -355,10 +361,10 @@ class Tab1Inputs(models.Model):
     )
     world_text = models.TextField(blank=True)
     chapter_text = models.TextField(blank=True)
-    # The values of the fields that the mode adds to Tab 1 (`Mode.setup`), or an empty object before
-    # they are saved.
+    # The values of the fields that the mode adds to Tab 1 (`Mode.setup`). The object is empty until
+    # the fields are saved.
     mode_setup = models.JSONField(default=dict, blank=True)
-    # What the mode handed on from the world of the chapter before, or an empty object.
+    # The part of the world of the chapter before that the mode handed on, or an empty object.
     handed_on = models.JSONField(default=dict, blank=True)
     saved_at = models.DateTimeField(auto_now=True)
 

@@ -70,9 +70,9 @@ class Attempt(models.Model):
     words = models.TextField()
     # The values of the fields that the mode adds to a prompt (`Mode.given`).
     given = models.JSONField(null=True, blank=True)
-    # Fields of the mode's setup as they were when a run began (`Mode.kept_fields`), by the id of
-    # the run: the latest one, and the one that wrote `partial_text`. It is None once the attempt is
-    # committed.
+    # The kept fields of the mode's setup (`Mode.kept_fields`) as they were when a run began, by the
+    # id of the run. The latest run and the run that wrote `partial_text` have an entry. The field
+    # is None once the attempt is committed.
     kept_setup = models.JSONField(null=True, blank=True)
     # True if the attempt came with a starter. People wrote its reply, and no model was called.
     came_with_starter = models.BooleanField(default=False)
@@ -88,11 +88,11 @@ class Attempt(models.Model):
     # run count.
     text_run_id = models.UUIDField(null=True, blank=True)
     error = models.TextField(blank=True)
-    # What the server or the model itself said of the failure. `error` has only words of ours.
+    # The words of the server or the model about the failure. `error` has only words of the program.
     server_said = models.TextField(blank=True, default="")
     # The name of the member of the cast as whom the model went on to speak, or words for somebody
-    # else, such as "the Game Master". The reply ends before that. "" if the model spoke for the
-    # actor alone.
+    # else, such as "the Game Master". The reply ends before these words. "" if the model spoke for
+    # the actor alone.
     ended_before = models.CharField(max_length=AGENT_NAME_CHAR_LIMIT, blank=True, default="")
     # True if the output limit ended the reply, and its continuation did not make it whole.
     was_cut = models.BooleanField(default=False)
@@ -110,8 +110,8 @@ class Attempt(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # What runs is a few rows. No column of this index changes when a lease is renewed, so
-            # PostgreSQL writes the renewed row beside the old one and changes no index.
+            # Only a few attempts are running. No column of this index changes when a lease is
+            # renewed, so PostgreSQL writes the renewed row beside the old one and changes no index.
             models.Index(
                 fields=["session"], condition=models.Q(status="running"), name="attempt_running"
             ),
@@ -213,13 +213,13 @@ class Event(AppendOnly):
 
 
 class EventTerms(AppendOnly):
-    """The terms by which an event is found (see sessions.record.event_terms). Only the event's text
-    and those before it decide them, so that no file of a chapter needs them."""
+    """The terms by which an event is found (see sessions.record.event_terms). The terms depend only
+    on the texts of this event and of earlier events, so no file of a chapter needs them."""
 
     event = models.OneToOneField(
         Event, on_delete=models.CASCADE, primary_key=True, related_name="terms"
     )
-    # The language by which the words in Latin letters were read, by the name of its stemmer.
+    # The name of the stemmer, which says in which language the words in Latin letters were read.
     language = models.CharField(max_length=LANGUAGE_CHAR_LIMIT)
     # The number of all terms, each as often as it occurs.
     length = models.PositiveIntegerField()

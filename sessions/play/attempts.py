@@ -53,7 +53,8 @@ Answers = Callable[[Session, int | None], Writer]
 
 
 class Everybody(Enum):
-    """All who take part, as the witnesses of another attempt. The attempt before may have fewer."""
+    """As the witnesses of another attempt: all who take part, even if the attempt before has fewer
+    witnesses."""
 
     EVERYBODY = "everybody"
 
@@ -135,10 +136,10 @@ def open_reroll(
     """Store another attempt at the latest turn as the attempt in flight.
 
     A value that is None is taken from the chosen attempt; EVERYBODY means that all are witnesses,
-    whoever the witnesses of the chosen attempt were. Other words have none of the `given` of the
-    words before. Raises the errors of `open_prompt`, and
-    WrongState if the latest turn has another number than `number`, or once the turn has as many
-    attempts as it may have.
+    whoever the witnesses of the chosen attempt were. If the words differ from the words of the
+    chosen attempt, `given` is not taken from it. Raises the errors of `open_prompt`, and WrongState
+    if the latest turn has another number than `number`, or once the turn has as many attempts as it
+    may have.
     """
     words = None if words is None else _clean_words(words)
     chapter = get_chapter_to_change(session_id)
@@ -161,7 +162,7 @@ def open_reroll(
     if actor is not None:
         writer = answers(chapter, actor)
     elif words == "" and like.words:
-        # Whoever wrote the chosen attempt may also go on without words.
+        # The writer of the chosen attempt may also be one who needs no words.
         writer = writer._replace(needs_words=answers(chapter, like.actor).needs_words)
     named = None if witnesses is EVERYBODY else witnesses
     check_cast(chapter, writer.actor, named, before=turn.number)
@@ -393,7 +394,8 @@ def check_cast(
 def _witnesses_again(
     like: Attempt, witnesses: Sequence[int] | Everybody | None, actor: int | None
 ) -> list[int] | None:
-    """Return the witnesses of another attempt. If `witnesses` is None, they are those of `like`."""
+    """Return the witnesses of another attempt. If `witnesses` is None, they are the witnesses of
+    `like`."""
     if witnesses is EVERYBODY:
         return None
     return _with_actor(like.witnesses if witnesses is None else witnesses, actor)

@@ -33,7 +33,7 @@ def fail_attempt(
     """Mark the attempt as failed. The user's words and the text so far are kept, and the chapter is
     unchanged.
 
-    `server_said` is what the server or the model itself said of the failure. `kind` names the
+    `server_said` has the words of the server or the model about the failure. `kind` names the
     failure in the log. The log never has the text of `error`.
     """
     failed = Attempt.Status.FAILED

@@ -4,14 +4,14 @@ from sessions.exceptions import WrongState
 from sessions.models import THOUGHT, Attempt, Event
 from sessions.play.events import ORIGINAL, NewEvent
 
-# What stands between two paragraphs, and between two events of the same reply.
+# The text between two paragraphs, and between two events of the same reply.
 _BETWEEN = "\n\n"
 
 
 def reply_events(attempt: Attempt) -> list[Event]:
     """Return the events that are the reply: the last event of the attempt that is neither a thought
-    nor the user's words, and before it all others that the same speaker says in the same way. A
-    narrator's reply has several if lines about the world stand between them.
+    nor the user's words, and before it all events of the same kind by the same speaker. A
+    narrator's reply has several events if lines about the world stand between its parts.
 
     Raises WrongState if the attempt has no such event.
     """
@@ -32,7 +32,8 @@ def events_with_text(source: Attempt, text: str) -> list[NewEvent]:
     """Return copies of the events of `source`, with `text` as the text of the whole reply. The
     user's words are left out.
 
-    An event that stands between two events of the reply stands after as many paragraphs as before.
+    An event that stands between two events of the reply still stands after the same number of
+    paragraphs.
     """
     said = reply_events(source)
     paragraphs = _paragraphs(text)
@@ -56,8 +57,8 @@ def _is_said_alike(one: Event, last: Event) -> bool:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of the text, none of which is blank unless the text is. Joined, they
-    are the text."""
+    """Return the paragraphs of the text. No paragraph is blank, unless the text is blank. Joined,
+    the paragraphs are the text."""
     found: list[list[str]] = []
     is_last_blank = False
     for part in text.split(_BETWEEN):
@@ -72,7 +73,7 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _copy(one: Event, text: str) -> NewEvent:
-    """Return a copy with this text. A text by hand is not what came out of the original."""
+    """Return a copy with this text. A text that was written by hand has no original."""
     shown = one.shown
     if shown and text != one.text:
         shown = {key: value for key, value in shown.items() if key != ORIGINAL} or None

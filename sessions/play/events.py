@@ -13,7 +13,7 @@ from sessions.models import SAID, THOUGHT, Attempt, Event
 from sessions.play.played_world import everybody_at
 from sessions.record.event_terms import store_events
 
-# The key under which `shown` keeps the text that a model wrote, if something else came out of it.
+# The key under which `shown` keeps the text as a model wrote it, if the event has another text.
 ORIGINAL = "original"
 
 

@@ -1,6 +1,6 @@
 """Stores events, each with the terms by which it can be found.
 
-The terms of an event are a row of their own, so that nobody who reads events reads them. The row
+The terms of an event are a row of their own, so that queries for events need not read them. The row
 is stored with its event in one transaction, never changes, and is deleted with the event.
 """
 
@@ -14,8 +14,8 @@ from sessions.models import Event, EventTerms, Session
 
 
 def store_events(events: Sequence[Event]) -> None:
-    """Store the events of one attempt with their terms, and the language of the chapter if they are
-    the first that show it."""
+    """Store the events of one attempt with their terms, and store the language of the chapter if
+    these are the first events that show it."""
     Event.objects.bulk_create(events)
     of_chapter = Session.everything.filter(pk=events[0].session_id)
     chapter = of_chapter.only("language", "found_language").get()
@@ -26,9 +26,9 @@ def store_events(events: Sequence[Event]) -> None:
 
 
 def language_of_terms(events: Sequence[Event], chapter: Session) -> str:
-    """Return the language by which the terms of an attempt's events are made: the one that the user
-    has set, or the one that they show. Events that show none, as "Ja." does not, have that of the
-    chapter."""
+    """Return the language by which the terms of an attempt's events are made: the language that the
+    user has set, or the language that the events show. Events that show no language, such as "Ja.",
+    have the language of the chapter."""
     shown = "" if chapter.language else language_of(_texts(events))
     return shown or stemmer_of(chapter.told_language)
 

@@ -24,7 +24,8 @@ BOUNDARY_ABOVE_NOTE = "(summary boundary above)"
 Perceived = Callable[[Collection[int]], bool]
 _SEPARATOR = "\n\n"
 _FEW_PROMPTS = 200
-# How an attempt was made, by its kind. The braces stand for the layer that a trial changed.
+# The words for how an attempt was made, by its kind. The braces stand for the layer that a trial
+# changed.
 _MADE = {Attempt.Kind.EDIT: "edited by hand", Attempt.Kind.TRIAL: "with {} changed"}
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 
@@ -41,7 +42,7 @@ class Entry:
     character: Character | None = None
     # False if the attempt of the entry is not chosen.
     is_chosen: bool = True
-    # The names of the witnesses, if it is not the user who speaks; "" if everybody is a witness.
+    # The names of the witnesses, unless the user speaks. "" if everybody is a witness.
     perceived_by: str = ""
     # True for a thought. It is shown only on request, and it is no part of the transcript.
     is_thought: bool = False
@@ -49,8 +50,8 @@ class Entry:
     # Models read this number, and people do not.
     is_silent: bool = False
     attempt_id: uuid.UUID | None = None
-    # For a reply, its place among all replies to the prompt where these are shown, and how it was
-    # made if not by the usual request: "2 of 3" and "edited by hand". Both may be "".
+    # For a reply, its place among all replies to the prompt, if these are shown, and the way in
+    # which it was made, if not by the usual request: "2 of 3" and "edited by hand". Both may be "".
     place: str = ""
     made: str = ""
 
@@ -83,7 +84,7 @@ class Transcript:
 
     @property
     def first_number(self) -> int:
-        """The number of the first prompt of which there is an entry, or 0."""
+        """The number of the first prompt that has an entry, or 0."""
         return self.entries[0].prompt_index if self.entries else 0
 
     @property
@@ -219,7 +220,7 @@ def _with_attempts(
 
 def _without_repeated_words(entries: Iterable[Entry]) -> list[Entry]:
     """Return the entries. If several attempts at a turn have the same words of the user, return the
-    words once, and as chosen if the chosen attempt has them."""
+    words once. They count as chosen if the chosen attempt has them."""
     kept: list[Entry] = []
     places: dict[tuple[int, str], int] = {}
     for entry in entries:

@@ -101,10 +101,10 @@ def _facts_of(
 
 
 def with_window(facts: ModelFacts, window: int, *, is_told: bool) -> ModelFacts:
-    """Return the same facts with another context window, and with the tier that suits this window.
+    """Return these facts with another context window, and with the tier that suits this window.
 
     `is_told` is True if the server or the GM named the window. A large window gives the full tier
-    to an unknown model, but does not change the tier of a known one. No model keeps the full tier
+    to an unknown model, but does not change the tier of a known model. No model keeps the full tier
     with a small window.
     """
     tier = facts.tier

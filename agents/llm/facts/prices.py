@@ -14,7 +14,8 @@ def price_of(model: str, address: str = "") -> Price | None:
     """Return the price of a model, or None if the price is not known.
 
     A price in a capability file has priority over the price that is listed for the server. The
-    embedded model has the price FREE. `address` is the server's, and "" for the environment's.
+    embedded model has the price FREE. `address` is the address of the server, or "" for the
+    environment's server.
     """
     if model.startswith("embedded:"):
         return FREE

@@ -84,7 +84,8 @@ class ModelRequest:
     top_p: float | None = None
     # The JSON schema that the reply must follow; None if the model supports no schema.
     json_schema: Mapping[str, Any] | None = None
-    # True if the answer is a JSON object, and the server refuses a schema but may take its form.
+    # True if the answer is a JSON object, and the server has refused a schema but may accept the
+    # form of a JSON object.
     json_object: bool = False
     # The tools that the model may call by the tool calls of the chat protocol.
     tools: tuple[ToolSchema, ...] = ()
@@ -94,7 +95,7 @@ class ModelRequest:
     reasoning_effort: str = ""
     # False if the model can send its answer only as a whole.
     streams: bool = True
-    # True if the answer goes on with a text, so that the blank lines at its front count.
+    # True if the answer continues a text, so that blank lines at its front are kept.
     continues: bool = False
     # True if no user waits for the answer. The server may then serve replies first.
     is_background: bool = False
@@ -129,7 +130,7 @@ class TextDelta:
 @dataclass(frozen=True)
 class TakenOff:
     """The next piece of the answer that is no word of the reply: hidden reasoning, a mark of a chat
-    template, or what stands behind such a mark."""
+    template, or text behind such a mark."""
 
     text: str
 

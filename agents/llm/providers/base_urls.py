@@ -1,4 +1,5 @@
-"""Mends the address of a server as people write or copy it, and names what cannot be mended."""
+"""Mends the address of a server as people write or copy it, and says what is wrong if it cannot be
+mended."""
 
 import re
 from contextlib import suppress
@@ -6,19 +7,19 @@ from ipaddress import ip_address
 from socket import inet_aton
 from urllib.parse import urlsplit
 
-# What stands around an address that was copied from a text or a file.
+# The signs around an address that was copied from a text or a file.
 _AROUND = " \t\r\n\u00a0\u200b\ufeff\"'`<>(){},;.\u2018\u2019\u201c\u201d"
 # The name of a setting, which was copied with its value.
 _SETTING = re.compile(r"\A(?:export\s+)?\w+\s*=\s*(?=[\"']?https?:)", re.IGNORECASE)
-# The ends of addresses to which calls go. The program adds them itself. Those that begin with api
-# are Ollama's own. The time is linear in the length of a row of slashes.
+# The ends of addresses to which calls go. The program adds these ends itself. The ends that begin
+# with api are Ollama's own. The time is linear in the length of a row of slashes.
 _CALLED = re.compile(
     r"(?<!/)/++(?:chat/completions|completions|models|responses|embeddings|messages|chat"
     r"|api/(?:chat|generate|tags|show|embed))?/*+$",
     re.IGNORECASE,
 )
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
-# A scheme as people write it, also miswritten or twice.
+# A scheme as people write it. It may be miswritten or stand twice.
 _AS_WRITTEN = re.compile(
     r"\A(?:https?:?/+)*(https?)(?:[:\uff1a]/{0,2}|/{1,2})(?=[^/:\s])", re.IGNORECASE
 )
@@ -33,7 +34,8 @@ _USUAL_ENDS = {
     "generativelanguage.googleapis.com": "/v1beta/openai",
 }  # fmt: skip
 _HIGHEST_PORT = 65_535
-# A name of a host, as far as it can be one. Numbers alone are an address of four.
+# A possible name of a host. If it consists of numbers alone, it has to be an address of four
+# numbers.
 _HOST = re.compile(r"(?=.{1,253}\Z)(?:[\w-]{1,63}\.)*[\w-]{1,63}\.?")
 _NUMBERS = re.compile(r"[\d.]+")
 
@@ -52,7 +54,8 @@ def mended(text: str) -> str:
     host, slash, path = rest.partition("/")
     path = re.sub("/{2,}", "/", f"{slash}{path}").rstrip("/")
     usual = _usual_end(host.lower())
-    # A part of the usual end is not all of it, and /api is what Ollama and others call their own.
+    # The address has only a part of the usual end, or the path /api, under which Ollama and others
+    # have their own protocols.
     is_part = path in ("", "/api") or usual.startswith(f"{path}/") or usual.endswith(path)
     return f"{scheme}://{host}{usual if usual and is_part else path}"
 

@@ -14,15 +14,15 @@ from agents.llm.providers.http_clients import build_http_client
 
 MOST_NAMES = 1_000
 LONGEST_NAME = 200
-# The names of the list, of which the first is that of the protocol.
+# The names under which servers send the list. The first is the name in the protocol.
 _LISTS = ("data", "models")
 _LARGEST_ANSWER = 4_000_000
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The names of a server's models, or None if it did not answer with a list; and what it said
-    then."""
+    """The names of a server's models. If the server did not answer with a list, the names are None,
+    and the other field has the server's words."""
 
     names: list[str] | None = None
     said: str = ""

@@ -64,7 +64,7 @@ _TAKING_CACHE_KEYS = ("api.openai.com", "api.mistral.ai")
 
 class OpenAICompatibleProvider(Provider):
     """A provider that requests chat completions. In each event loop, it keeps its connections open
-    between calls. `title` is what the user calls a server of the page Models."""
+    between calls. `title` is the user's name for a server of the page Models."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class OpenAICompatibleProvider(Provider):
                     # the key into a log.
                     raise failure.error from None
             if has_taken_off:
-                # The next try sends its thoughts again.
+                # The next try sends the thoughts again.
                 yield Restart(is_next_try=True)
             await self._retries.sleep(wait)
 
@@ -178,8 +178,8 @@ class OpenAICompatibleProvider(Provider):
     async def _call(
         self, request: ModelRequest, answer: Answer
     ) -> AsyncGenerator[StreamPart, None]:
-        """Yield the parts of the answer to one call. Every error is raised as a Failure, and what
-        the answer holds back is not yielded then."""
+        """Yield the parts of the answer to one call. Every error is raised as a Failure, and the
+        text that the reader still holds back is not yielded then."""
         try:
             if _streams(request):
                 async with aclosing(self._stream(request, answer)) as parts:
@@ -204,8 +204,9 @@ class OpenAICompatibleProvider(Provider):
         yield Finished(was_cut=answer.was_cut, usage=answer.usage)
 
     def _remember(self, model: str, text: AnswerText) -> None:
-        """Remember whether the model leaves out the beginning of its thoughts, because it stands in
-        the template of its server. Then its next answer is held back until they end."""
+        """Remember whether the model leaves out the beginning of its thoughts, because the
+        beginning stands in the template of its server. If so, the text of the model's next answer
+        is held back until the thoughts end."""
         if text.left_out_beginning:
             self._leaving_out_beginnings.add(model)
         elif text.has_text:

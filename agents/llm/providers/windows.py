@@ -35,7 +35,7 @@ _NOT_NOW = {408, 425, 429}
 
 @dataclass(frozen=True)
 class WindowReport:
-    """A context window in tokens, as a server reports it.
+    """A context window in tokens, as reported by a server.
 
     `is_ceiling` is True if the model can take this many tokens, but the server may run it with
     fewer.

@@ -1,7 +1,7 @@
 """Bounds on the heads of an answer, which are its status lines and header lines.
 
-An answer may have any number of heads with a status of 1xx before its own. The library bounds each
-head, but not all of them together.
+An answer may have any number of heads with a status of 1xx before its own head. The library bounds
+each head, but not all heads together.
 """
 
 import ssl
@@ -23,8 +23,8 @@ _PIECE = 4_096
 
 
 def bound_heads(client: httpx2.AsyncClient) -> None:
-    """Let the client raise TooMuch, or an error whose cause it is, if an answer's heads exceed the
-    bounds."""
+    """Let the client raise TooMuch, or an error that TooMuch has caused, if an answer's heads
+    exceed the bounds."""
     for transport in (client._transport, *client._mounts.values()):
         if isinstance(transport, httpx2.AsyncHTTPTransport):
             # The client has no option for this, and builds the transports for proxies itself.
@@ -60,7 +60,8 @@ class _BoundedNetwork(httpcore2.AsyncNetworkBackend):
 
 
 class _BoundedStream(httpcore2.AsyncNetworkStream):
-    """A connection that counts what it reads between a request and the body of the answer."""
+    """A connection that counts the bytes and lines that it reads between a request and the body of
+    the answer."""
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
         self._stream = stream

@@ -13,7 +13,7 @@ from sessions.language.chat_marks import (
     TURN_WORDS,
 )
 
-# A bar in a mark, and what stands between the words of its name.
+# A bar in a mark, and the signs between the words of the mark's name.
 _BAR, _JOINT = "[|\uff5c]", "[_\u2581 ]"
 _THOUGHT = f"(?:{'|'.join(THOUGHT_TAGS)})"
 _IN_SQUARE = f"(?:{'|'.join(THOUGHT_WORDS)})"
@@ -24,11 +24,11 @@ _TURN_TAG = "|".join((*TURN_TAGS, *RESERVED_TAGS))
 class Thoughts:
     """A form of hidden reasoning. `begin` and `end` are patterns.
 
-    A form of words, not of marks, counts only at the front of an answer and only if it is closed
-    (`is_in_words`). Other forms that a story may have count only if they are closed (`must_close`).
-    An end without a beginning counts for forms whose beginning may stand in the
-    template of the request (`may_end_alone`). `other_end` is a further pattern of the end, which
-    means something else elsewhere.
+    A form that is made of words and not of marks counts only at the front of an answer, and only if
+    it is closed (`is_in_words`). Other forms that may also stand in a story count only if they are
+    closed (`must_close`). If the beginning of a form may stand in the template of the request, its
+    end counts without a beginning (`may_end_alone`). `other_end` is a further pattern of the end.
+    It ends these thoughts, but means something else in other places.
     """
 
     begin: str
@@ -53,7 +53,7 @@ _TAG_END = (
     rf"|<{_BAR}?(?:(?:end|stop|close){_JOINT}(?:of{_JOINT})?{_THOUGHT}"
     rf"|{_THOUGHT}{_JOINT}(?:end|stop|close)){_BAR}?>"
 )
-# The brackets that stand for angle brackets where these were made ineffective.
+# The brackets that stand for angle brackets in a text in which marks were made ineffective.
 _OPEN, _CLOSE = (
     r"(?:&lt;|\\<|[\u3010\u300a\u27e8\u3008])",
     r"(?:&gt;|\\>|[\u3011\u300b\u27e9\u3009])",
@@ -62,7 +62,8 @@ _HERE_IS = r"Here(?:['\u2019]s| is) my "
 # The words of tags that hide something only if the tag stands at the front and is closed.
 _PLANS = ("plan", "planning", "notes", "draft", "critique", "internal")
 
-# What follows `<|channel|>` or `<|start|>`, up to the text: who speaks, and in which channel.
+# The words between `<|channel|>` or `<|start|>` and the text. They say who speaks, and in which
+# channel.
 HEADER = Thoughts(r"<\|(?:channel|start)\|>", r"<\|message\|>", may_end_alone=False)
 # The text of a channel that is not the reply.
 CHANNEL = Thoughts(
@@ -113,12 +114,13 @@ FORMS = (
         )
     ),
 )
-# At the front, these are what is left of a template's own marks.
+# At the front of an answer, these are the remains of a template's own marks.
 LEFT_OVER = re.compile(
     r"(?:assistant<\|channel\|>)?final<\|message\|>|(?:assistant|model)[ \t]*+\n\s*+"
 )
 _FENCED = ("think", "thinking", "thought", "thoughts", "reasoning", "analysis")
-# As long as an answer is the beginning of one of these, it may begin with thoughts in words.
+# As long as an answer is the beginning of one of these texts, it may turn out to begin with
+# thoughts in words.
 _IN_WORDS = (
     *(f"{one}<|message|>" for one in ("analysis", "commentary", "final")),
     *(f"assistant<|channel|>{one}<|message|>" for one in ("analysis", "commentary", "final")),
@@ -140,9 +142,9 @@ _IN_WORDS = (
     *(f"<{one}>" for one in _PLANS),
 )
 
-# The tags that some models put around a reply, when they put others around their thoughts.
+# The tags that some models put around a reply, while they put other tags around their thoughts.
 _AROUND_REPLIES = r"</?(?:answer|response|output|solution)>"
-# The names between bars that are no end of a reply, because they belong to calls.
+# The names between bars that belong to calls, and so do not end a reply.
 _OF_CALLS = (
     r"(?![^|\uff5c<>]{0,40}(?:tool(?!s?[_\u2581 ]?(?:output|response|result))|call|python|function"
     r"|plugin|action|constrain))"
@@ -164,8 +166,8 @@ _AT_LINE_STARTS = (
     r"|^[ \t]*+</?(?:user|human|bot|assistant|system)>[ \t]*+(?::|$)"
     r"|^[ \t]*+#{2,6}[ \t]*+(?-i:Human|User|Assistant):(?=[ \t])"
 )
-# Finds the next mark. The name of the group says what it is: `begin3` is the beginning of the form
-# FORMS[3], `end3` its end.
+# The pattern that finds the next mark. The name of the group says which mark it is: `begin3` is the
+# beginning of the form FORMS[3], `end3` its end.
 MARK = re.compile(
     "|".join(
         [f"(?P<begin{at}>{form.begin})" for at, form in enumerate(FORMS) if not form.is_in_words]
@@ -198,13 +200,13 @@ _UNFINISHED = re.compile(
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
 LONGEST_MARK = 160
-# What is left of a mark at the end of an answer that was cut within it.
+# The remains of a mark at the end of an answer that was cut within the mark.
 CUT_MARK = re.compile(
     rf"(?:<{_BAR}{_OF_CALLS}/?\w[\w\u2581 .-]{{0,40}}{_BAR}?"
     r"|</s|<(?:start|end)_of_\w*|</?think\w*)\Z",
     re.IGNORECASE,
 )
-# What may follow `<|end|>` if another text of the same answer follows.
+# The signs that may follow `<|end|>` if the same answer goes on with another text.
 NEXT_CHANNEL = re.compile(r"\s*+<\|start\|>assistant(?:<\|channel\|>| to=)")
 _NEXT_CHANNELS = ("<|start|>assistant<|channel|>", "<|start|>assistant to=")
 
@@ -254,12 +256,12 @@ def is_line_start(before: str) -> bool:
 
 
 def is_label(before: str) -> bool:
-    """Return whether the text so far is only a name with a colon."""
+    """Return whether the text so far consists of a name and a colon."""
     return bool(_LABEL.fullmatch(before))
 
 
 def is_quoted(before: str, after: str) -> bool:
-    """Return whether a mark between these texts stands between quotation marks by itself."""
+    """Return whether a mark between these texts stands alone between quotation marks."""
     return f"{before[-1:]}{after[:1]}" in _QUOTATIONS
 
 
@@ -269,8 +271,8 @@ def ends_a_sentence(before: str) -> bool:
 
 
 def is_within_sentence(before: str, after: str) -> bool:
-    """Return whether a tag between these texts is a word of a sentence or of a quotation that is
-    still open, which mentions the tag."""
+    """Return whether a tag between these texts is only mentioned, by a sentence or by a quotation
+    that is still open."""
     line = before.rpartition("\n")[2]
     if not line.strip():
         return False

@@ -1,8 +1,8 @@
-"""Reads the text of an answer while it arrives, and takes off what is no word of the reply: hidden
-reasoning in any form, and the marks of chat templates with what stands behind them.
+"""Reads the text of an answer while it arrives, and takes off everything that is no word of the
+reply: hidden reasoning in any form, and the marks of chat templates with the text behind them.
 
-What is kept does not depend on the pieces in which the text comes. A mark inside a sentence that
-only mentions it stays.
+The kept text does not depend on the pieces in which the answer comes. A mark that a sentence only
+mentions stays.
 """
 
 import re
@@ -32,13 +32,13 @@ from agents.llm.providers.answers.answer_marks import (
 )
 from agents.llm.providers.base import Restart, StreamPart, TakenOff, TextDelta
 
-# So much of the text before a mark says whether it stands inside a sentence.
+# The number of characters before a mark that decide whether the mark stands inside a sentence.
 _CONTEXT = 400
-# At most so many characters are held back until it is clear whether they are thoughts.
+# The most characters that are held back until it is clear whether they are thoughts.
 MOST_HELD = 20_000
 _BYTE_ORDER_MARK = "\ufeff"
 _CALLED = re.compile(r"\bto=(?:functions\.)?([\w.-]+)")
-# A quotation mark, or a sign behind a backslash, which may be one.
+# A quotation mark, or any sign behind a backslash.
 _QUOTES = re.compile(r'\\.|"|\\\Z', re.DOTALL)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -47,29 +47,31 @@ class AnswerText:
     """The reader of one text.
 
     If `holds`, the text is held back until it is clear whether it began with thoughts whose
-    beginning was left out, because the model is known to leave it out. Otherwise the text is shown
-    at once, and taken back by Restart if the end of such thoughts follows. `continues` says that
-    the text goes on with an earlier one, so that the blank lines at its front count.
+    beginning was left out, because the model is known to leave out this beginning. Otherwise the
+    text is shown at once, and taken back by Restart if the end of such thoughts follows.
+    `continues` says that the text goes on with an earlier one, so that blank lines at its front are
+    kept.
     """
 
     def __init__(self, *, holds: bool = False, continues: bool = False) -> None:
         self._continues = continues
         # Whether hidden reasoning was taken off, and whether its beginning was left out.
         self.had_thoughts = self.left_out_beginning = False
-        # Whether a mark has ended the reply. What follows is dropped.
+        # Whether a mark has ended the reply. The text behind the mark is dropped.
         self.has_ended = False
         # The text that is not read yet, because a mark may begin in it.
         self._held = ""
-        # The thoughts in which the reader is. Their end is needed if they only look like thoughts;
-        # otherwise they end with the answer at the latest.
+        # The form of the thoughts in which the reader is. If the text may only look like thoughts,
+        # it counts as thoughts only once their end comes. Other thoughts end with the answer at the
+        # latest.
         self._inside: Thoughts | None = None
         self._begin = ""
         self._needs_end = False
         self._may_need_end = True
         self._searched = 0
-        # The call that is being written in a channel.
+        # The tool call that the model is writing in a channel.
         self._call: tuple[str, list[str]] | None = None
-        # Whether a channel with the reply was opened.
+        # Whether the model has opened a channel for the reply.
         self._has_channel = False
         # The text that is held back because of `holds`. None if nothing is held back.
         self._waiting: list[str] | None = [] if holds else None
@@ -83,8 +85,8 @@ class AnswerText:
         self._expects_role = False
         self._is_in_struck_text = False
         self._is_plain = False
-        # Whether the answer is an object of JSON, and one of its texts is open. What stands in the
-        # text is read by whoever reads the object.
+        # Whether the answer is an object of JSON, and one of its texts is open. The marks in this
+        # text are left to the reader of the object.
         self._is_object = self._is_in_string = False
         self._escape = ""
 
@@ -96,14 +98,14 @@ class AnswerText:
     def take(self, piece: str) -> list[StreamPart]:
         """Read the next piece, and return what is clear by now."""
         if self._is_plain and not SIGNS.search(piece):
-            # Most pieces come here. `_before` is not empty, because the reply has begun.
+            # Most pieces are handled here. `_before` is not empty, because the reply has begun.
             self._before = (self._before + piece)[-_CONTEXT:]
             return [TextDelta(piece)] if piece else []
         return self._read(piece, is_last=False)
 
     def end(self, *, is_whole: bool) -> list[StreamPart]:
-        """Return what was held back, because nothing follows it. `is_whole` says that the answer
-        neither broke off nor was cut."""
+        """Return the text that was held back, because nothing follows it. `is_whole` says that the
+        answer neither broke off nor was cut."""
         parts = self._read("", is_last=True)
         if self._call is not None:
             self._hand_on_call("", parts)
@@ -112,7 +114,8 @@ class AnswerText:
         if waiting and is_whole:
             parts.append(TextDelta("".join(waiting)))
         elif waiting:
-            # The model is known for thoughts without a beginning, and their end never came.
+            # The model is known for thoughts without a beginning, but the end of such thoughts
+            # never came.
             self.had_thoughts, self._is_front = True, True
             parts.append(TakenOff("".join(waiting)))
         return parts
@@ -147,7 +150,7 @@ class AnswerText:
                 self._take_off(len(self._held), parts)
             return False
         self._tell(mark.start(), parts)
-        # What follows a mark says whether a sentence mentions it.
+        # The text behind a mark decides whether a sentence only mentions the mark.
         is_clear = is_last or self._is_clear(mark[0], mark.string[mark.end() :])
         if not (is_clear or (self._is_front and (mark.lastgroup or "").startswith("begin"))):
             return False
@@ -156,18 +159,18 @@ class AnswerText:
 
     @staticmethod
     def _is_clear(mark: str, after: str) -> bool:
-        """Return whether so much follows the mark that its meaning is clear."""
+        """Return whether enough text follows the mark to make its meaning clear."""
         if mark == "<|end|>" and may_be_next_channel(after):
             return False
         return len(after) > (after[:1] == " ")
 
     def _clear_length(self) -> int:
-        # The first half of a character may stand at the end.
+        # The text may end with the first half of a character.
         is_half = "\ud800" <= self._held[-1] <= "\udbff"
         return min(unfinished_from(self._held), len(self._held) - is_half)
 
     def _step_at_front(self, parts: list[StreamPart], is_last: bool) -> bool | None:
-        """Read what counts only at the front. Return None if nothing of it stands there."""
+        """Read a form that counts only at the front. Return None if no such form stands there."""
         if self._expects_role:
             if role := ROLE.match(self._held):
                 self._expects_role = False
@@ -196,14 +199,15 @@ class AnswerText:
             self._leave(form, end, parts)
             return True
         if not self._needs_end:
-            # An end may begin in the last characters.
+            # The end of the thoughts may begin in the last characters.
             kept = 0 if is_last else LONGEST_MARK
             self._take_off(max(len(self._held) - kept, 0), parts)
             return False
         self._searched = max(len(self._held) - LONGEST_MARK, 0)
         if not is_last and len(self._held) < MOST_HELD:
             return False
-        # The thoughts do not end, so they are none. Others of the kind are not waited for.
+        # No end came, so the text is no thoughts. From now on, no text is held back for thoughts of
+        # this form.
         self._inside, self._needs_end, self._may_need_end, self._searched = None, False, False, 0
         self._tell_text(self._begin, parts)
         return True
@@ -215,7 +219,7 @@ class AnswerText:
         if self._is_in_string or self._is_mentioned(kind, mark[0], after):
             self._tell(length, parts)
         elif kind == "around":
-            # Such a tag is no word of a reply that thoughts went before.
+            # Behind thoughts, such a tag is no word of the reply.
             (self._take_off if self.had_thoughts else self._tell)(length, parts)
         elif mark[0] == "<|end|>" and not self._is_front and NEXT_CHANNEL.match(after):
             self._take_off(length, parts)
@@ -318,7 +322,7 @@ class AnswerText:
                 self._end_alone(0, parts)
 
     def _end_alone(self, length: int, parts: list[StreamPart]) -> None:
-        """Meet the end of thoughts without a beginning. Everything before was a thought."""
+        """Read the end of thoughts without a beginning. All text before it was thoughts."""
         if not self._is_front:
             self.left_out_beginning = True
             if self._waiting is None:
@@ -399,7 +403,7 @@ class AnswerText:
 
 def _with_whole_characters(text: str, *, is_last: bool) -> str:
     """Return the text with the halves of characters joined. A half at the end may still get its
-    other half. A half that stays alone is replaced."""
+    other half. A half without its other half is replaced."""
     if not _SURROGATES.search(text):
         return text
     last = "" if is_last or not "\ud800" <= text[-1] <= "\udbff" else text[-1]

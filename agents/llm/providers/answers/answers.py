@@ -38,7 +38,7 @@ _IN_PARTS = ("text", "thinking", "summary", "reasoning", "reasoning_content", "c
 # The beginnings of the kinds of parts with hidden reasoning.
 _THOUGHT_KINDS = ("think", "thought", "reason", "redacted")
 _SHOWN_OF_A_REFUSAL = 300
-# So many bytes of an answer are kept until anything of a reply is found in it.
+# The most bytes of an answer that are kept as long as no part of a reply is found in it.
 _MOST_UNREAD = 4_000
 # A shorter message of a stream may be the same as the end of the text by chance.
 _LEAST_REPEATED = 12
@@ -72,7 +72,7 @@ class Answer:
         self._ending: Ending | None = None
         self._has_pieces = False
         self._unread = b""
-        # The text as the server sent it, by which a whole message is known that repeats it.
+        # The text as the server sent it. A message that repeats the whole text is recognised by it.
         self._sent: list[str] = []
         self._has_reasoned = False
         self._refusal = ""
@@ -102,7 +102,7 @@ class Answer:
         return self._calls.gathered() if self._calls else []
 
     def take(self, chunk: object) -> Sequence[StreamPart]:
-        """Read a chunk of a stream, and return what is clear by now."""
+        """Read a chunk of a stream, and return the parts that are clear by now."""
         return self._take(chunk)
 
     def take_whole(self, completion: object) -> Sequence[StreamPart]:
@@ -119,7 +119,7 @@ class Answer:
             self._ending = self._ending or Ending.WHOLE
 
     def note(self, data: bytes) -> None:
-        """Keep the beginning of the data, which is shown if nothing of a reply comes."""
+        """Keep the beginning of the data. It is shown if no part of a reply comes."""
         if not self._has_pieces and len(self._unread) < _MOST_UNREAD:
             self._unread += data[:_MOST_UNREAD]
 
@@ -154,7 +154,8 @@ class Answer:
         if not choices:
             return ()
         choice = choices[0] if len(choices) == 1 else _first_choice(choices)
-        # Only the first choice is the reply. A server may send others, although none was asked for.
+        # Only the first choice is the reply. A server may send further choices, although the
+        # request does not ask for them.
         if _field(choice, "index") not in (0, "0", None):
             return ()
         said, is_message = _said_in(choice)
@@ -162,7 +163,8 @@ class Answer:
         self._ending = self._ending or ending_of(choice)
         plain = said.get("content") if isinstance(said, dict) and len(said) == 1 else None
         if isinstance(plain, str) and not is_message and len(plain) <= self._room:
-            # Most chunks have only this field. A search for the others would take most of the time.
+            # Most chunks have only this field. A search for the other fields would take most of the
+            # time.
             self._room -= len(plain)
             self._sent.append(plain)
             return self.text.take(plain)
@@ -183,14 +185,15 @@ class Answer:
         return bool(self._calls and self._calls.has_any)
 
     def _without_repetition(self, message: object) -> object:
-        """Return what is new in a message of a stream, which may repeat all that has come."""
+        """Return the new part of a message in a stream, because the message may repeat all earlier
+        text."""
         content, sent = _content(message), "".join(self._sent)
         self._sent = [sent]
-        # A message like all the few letters before it may as well be the next piece of a stream
-        # that calls its pieces messages, as the second full stop of three is.
+        # A short message that equals all the text before it may also be the next piece, in a stream
+        # that calls its pieces messages: for example the second of three full stops.
         is_piece = content == sent and len(sent) < _LEAST_REPEATED and self._ending is None
         rest = content if is_piece else content.removeprefix(sent)
-        # A whole message may come without its hidden reasoning, and without space around it.
+        # A message with the whole text may lack the hidden reasoning and the space around the text.
         words = content.strip()
         if len(words) >= _LEAST_REPEATED and sent.rstrip().endswith(words):
             rest = ""
@@ -198,7 +201,7 @@ class Answer:
         return {"content": rest, "tool_calls": calls}
 
     def _besides(self, said: object) -> list[StreamPart]:
-        """Return the hidden reasoning in fields of its own, and the pieces of tool calls."""
+        """Return the hidden reasoning that has fields of its own, and the pieces of tool calls."""
         if not isinstance(said, dict):
             return []
         thoughts = next((text for name in _REASONING if (text := _all_text(said.get(name)))), "")
@@ -299,7 +302,7 @@ def _fragments_in(said: dict[str, object]) -> object:
 
 
 def _said_in(choice: object) -> tuple[object, bool]:
-    """Return what a choice has of the reply, and whether it is a whole message.
+    """Return the part of the reply in a choice, and whether this part is a whole message.
 
     A stream has pieces ("delta"). Some gateways send the message instead, or at the end of the
     pieces. Servers of the older protocol for texts send a text.

@@ -1,4 +1,5 @@
-"""Says what the reason means for which an answer ended. Servers write it in many ways."""
+"""Tells how an answer ended by the reason that the server gives. Servers write the same reason in
+many ways."""
 
 import logging
 import re
@@ -11,7 +12,7 @@ class Ending(Enum):
     WHOLE = auto()
     # The output limit ended the reply.
     CUT = auto()
-    # The other three are failures, in which the text so far is kept.
+    # The other three endings are failures. The text so far is kept.
     FILTERED = auto()
     OUT_OF_ROOM = auto()
     BROKEN = auto()
@@ -19,7 +20,7 @@ class Ending(Enum):
 
 FAILURES = frozenset({Ending.FILTERED, Ending.OUT_OF_ROOM, Ending.BROKEN})
 
-# The reasons in small letters, without anything between their words.
+# The reasons, in small letters and without signs between their words.
 _REASONS = {
     Ending.WHOLE: (
         *("stop", "stopped", "endturn", "eos", "eostoken", "stopsequence", "stopstr", "end"),
@@ -40,7 +41,7 @@ _REASONS = {
         *("timeout", "networkerror", "internalerror", "malformedfunctioncall", "errorfinish"),
     ),
 }
-# Parts of reasons that are no word of the table.
+# Parts of reasons that are not words of the table.
 _PARTS = {
     Ending.CUT: ("length", "maxtoken", "maxnewtoken", "tokenlimit", "windowexceeded"),
     Ending.FILTERED: ("filter", "safety", "moderat", "flagged", "prohibited", "toxic", "blocked"),
@@ -50,9 +51,10 @@ _BY_REASON = {reason: ending for ending, reasons in _REASONS.items() for reason 
 _NOT_A_LETTER = re.compile("[^a-z]+")
 # How a reason begins if a gateway writes the name of the list to which it belongs.
 _LIST = "finishreason"
-# Where a server may write the reason. What stands in the others counts if it is known.
+# The fields in which a server may write the reason. In the fields after the first, only a known
+# reason counts.
 _OTHER_KEYS = ("finishReason", "native_finish_reason", "done_reason", "stop_reason")
-# Most pieces have only so many fields, and no reason.
+# Most pieces have only this number of fields, and no reason.
 _FIELDS = 3
 _SHOWN = 40
 

@@ -68,7 +68,8 @@ class StreamedReply:
         # The unread events of the latest piece.
         self._found: Iterator[bytes] = iter(())
         self._is_marked = self._has_skipped = False
-        # The body if it is one JSON text, or None. The other field says that it is a stream.
+        # The body so far, if it may be one JSON text. None once the body is known to be a stream,
+        # which the second field says.
         self._whole: list[bytes] | None = None
         self._whole_length = 0
         self._has_events = False
@@ -121,8 +122,8 @@ class StreamedReply:
     def _feed(self, piece: bytes) -> list[bytes]:
         """Return the data of the events that end in this piece.
 
-        Some gateways answer a request for a stream with one JSON text. It is gathered, and read
-        when it has come.
+        Some gateways answer a request for a stream with one JSON text. This text is gathered, and
+        read when it is complete.
         """
         self._answer.note(piece)
         if self._whole is None and not self._has_events and (begin := piece.lstrip(_BLANKS)):
@@ -137,7 +138,7 @@ class StreamedReply:
         return []
 
     def _take_end(self) -> list[StreamPart]:
-        """Return the parts in what the end of the response has completed."""
+        """Return the parts that became complete with the end of the response."""
         if self._whole is None:
             self._found = iter(self._events.end())
             return list(self._take_found())

@@ -5,8 +5,8 @@
 
 
 class ProviderError(Exception):
-    """`said` is what the server or the model said of it, or "". It is no part of the message,
-    because the message has only words of ours."""
+    """The failure of a call. `said` has the words of the server or the model about it, or is "".
+    They are no part of the message, because the message has only words of the program."""
 
     permanent = False
 

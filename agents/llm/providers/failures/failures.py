@@ -35,8 +35,8 @@ class Failure(Exception):
     """A failure inside a provider.
 
     `error` is the error that the caller gets. `is_passing` says whether another try may succeed,
-    and `retry_after` how many seconds to wait before that try. `words` are those of a server that
-    may refuse a field of the request, or None.
+    and `retry_after` how many seconds to wait before that try. `words` are the words of a server
+    that may refuse a field of the request, or None.
     """
 
     def __init__(

@@ -8,14 +8,14 @@ from functools import cache
 from agents.llm.providers.failures.server_words import ServerWords
 
 TOOLS, TOOL_CHOICE, RESPONSE_FORMAT = "tools", "tool_choice", "response_format"
-# The kind of RESPONSE_FORMAT that has a schema. A server may refuse it alone.
+# The kind of RESPONSE_FORMAT that has a schema. A server may refuse only this kind.
 JSON_SCHEMA = "json_schema"
 # The fields that shape the answer. A request without one of them has to say the form in words.
 OF_FORM = frozenset({TOOLS, RESPONSE_FORMAT, JSON_SCHEMA})
 # The two names of the output limit.
 TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 
-# What servers call a field besides its own name.
+# Further names by which servers call a field.
 _LIMIT_CALLED = r"max[_ ]?(?:new|output)[_ ]?tokens|maximum tokens|num_predict"
 _ALSO_CALLED = {
     RESPONSE_FORMAT: (
@@ -35,13 +35,13 @@ _ALSO_CALLED = {
     "stop": r"stop[_ ](?:sequences?|words?|strings?|tokens?)",
     "stream": r"streaming|stream (?:this model|responses?|mode)",
 }
-# The field whose other names are said of a model too, so that a second field in the same words is
-# rather meant.
+# The field whose further names may also be used of a model. If the same words name a second field
+# too, the second field is meant.
 _WEAKLY_CALLED = "reasoning_effort"
 # The names that are no ordinary words. Any other name counts only where it stands as a name.
 _CLEAR = ("temperature", TOOLS)
 _QUOTES = "\"'`“”\u2018\u2019«»"
-# Letters of other scripts stand beside a name without a blank.
+# In other scripts, letters may stand beside a name without a blank.
 _NO_LETTER_BEFORE, _NO_LETTER_BEHIND = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
 _FIELD = r"(?:parameter|argument|field|propert(?:y|ies)|option|key|param|keyword|setting)"
 
@@ -65,9 +65,10 @@ _IS_UNKNOWN = re.compile(
     r"unrecogni[sz]ed|unknown|unexpected|extra (?:inputs?|fields?|propert)|additional propert",
     re.IGNORECASE,
 )
-# Parts of a path to something that no request can do without.
+# Parts of the path to a field without which no request can be made.
 _NEEDED = {"messages", "model", "prompt", "input"}
-# What is wrong is a message of the chat or the model, whatever else the words name.
+# By these words, a message of the chat or the model is at fault, even if the words also name a
+# field.
 _OF_WHAT_IS_NEEDED = re.compile(
     r"\bmessages?[.\[]|tool_call_id|tool_use_id|messages? with (?:role )?['\"`]|role ['\"`]?tool"
     r"|(?:unknown|unsupported|invalid) model\b[^.]{0,10}:",
@@ -104,7 +105,7 @@ def is_unknown(words: ServerWords) -> bool:
 
 @cache
 def _patterns(name: str) -> list[re.Pattern[str]]:
-    """Return the patterns for the name of a field and for what servers call it besides."""
+    """Return the patterns for the name of a field and for its further names."""
     if "_" in name or name in _CLEAR:
         clear = re.escape(name).replace("_", "[_ -]?")
         own = rf"{_NO_LETTER_BEFORE}{clear}{_NO_LETTER_BEHIND}"

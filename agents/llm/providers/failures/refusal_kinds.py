@@ -1,5 +1,5 @@
-"""Tells by a server's words and codes which kind of refusal they are. Each kind is known here, in
-the wordings of all servers, and nowhere else."""
+"""Finds the kind of a refusal by a server's words and codes. This is the only module that knows the
+wordings of servers for each kind."""
 
 import re
 from enum import Enum, auto
@@ -11,7 +11,7 @@ _WINDOWS = range(256, 100_000_000)
 
 
 class Kind(Enum):
-    """What a refusal is about. The next try may succeed after LIMITED, LOADING and TROUBLE."""
+    """The kind of a refusal. After LIMITED, LOADING and TROUBLE, another try may succeed."""
 
     OVERFLOW = auto()
     NO_CREDIT = auto()
@@ -51,7 +51,8 @@ _STATUS_OF_CODE = {
     503: {"overloaded_error", "unavailable", "unavailable_error"},
 }  # fmt: skip
 
-# What is too long, and the words that say so. An overflow has both, in any order.
+# The words for the part that is too long, and the words that say that it is too long. The message
+# of an overflow has both, in any order.
 _OF_LENGTH = re.compile(
     r"context[ _-]?(?:length|size|window|limit)|\bcontexts?\b|n_ctx|max_model_len|\bprompts?\b"
     r"|\binputs?\b(?! should| validation)|maximum model length|number of tokens|too many tokens"
@@ -70,8 +71,8 @@ _TOO_LONG = re.compile(
     r"|range of input length|超长|超过|超出",
     re.IGNORECASE,
 )
-# A limit on the tokens of a minute is no window, a lack of memory is no overflow of one, and the
-# context of a program in Go has nothing to do with a model.
+# Words that look like an overflow but are none: a limit on the tokens of a minute, a lack of
+# memory, and the context of a program in Go.
 _NO_OVERFLOW = re.compile(
     r"per (?:second|minute|min|hour|day)\b|rate.?limit|\b[tr]p[md]\b|quota"
     r"|context (?:deadline|cancel)|time-?out|timed out|\bv?ram\b"
@@ -100,7 +101,8 @@ _WORDS = {
 }
 # The statuses with which moderation answers.
 _OF_MODERATION = {400, 403, 422, 451, 500}
-# The number of a window in a server's words, in the order in which the patterns are tried.
+# The patterns that find the number of a window in a server's words, in the order in which they are
+# tried.
 _WINDOW_TOLD = (
     re.compile(r"[\d)] ?(?:tokens )?>=? ?\D{0,12}(\d[\d,]*)"),
     re.compile(r"\d ?/ ?(\d[\d,]*) tokens"),
@@ -118,8 +120,8 @@ _WINDOW_TOLD = (
 
 
 def status_of(words: ServerWords) -> int:
-    """Return the HTTP status for an error event: the one that it names, the one for which its code
-    stands, or 500."""
+    """Return the HTTP status for an error event: the status that the event names, or the status for
+    which its code stands, or 500."""
     if words.status:
         return words.status
     return next((one for one, codes in _STATUS_OF_CODE.items() if codes & words.codes), 500)

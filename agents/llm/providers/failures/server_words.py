@@ -1,4 +1,4 @@
-"""Finds what a server says when it refuses a call, wherever in its answer the words stand.
+"""Finds the words with which a server refuses a call, wherever they stand in its answer.
 
 The answer may be JSON of any shape, an event of a stream, a page of a proxy or plain text.
 """
@@ -18,14 +18,14 @@ from sessions.language.text import with_replacements
 _MOST_READ, _MOST_SHOWN = 4_000, 300
 # The most values that are looked at, and the greatest depth. JSON in a text counts as deeper.
 _MOST_VALUES, _DEEPEST = 500, 8
-# The most texts that are shown of an answer whose names nobody foresaw.
+# The most texts that are shown of an answer whose names are not in the tables below.
 _MOST_UNFORESEEN = 10
 # The fewest characters of a key that is removed from a server's words, and the fewest of a key
 # that is removed even inside a word.
 SHORTEST_KEY, LONG_KEY = 4, 12
 
-# The names under which servers put their words, or an object that has the words. `raw` has what the
-# company behind OpenRouter said. The order is that of the words in the result.
+# The names under which servers put their words, or an object that has the words. `raw` has the
+# words of the company behind OpenRouter. The words in the result have the order of these names.
 _WORDS_IN = (
     "error", "message", "msg", "detail", "details", "errors", "error_message", "errorMessage",
     "error_description", "description", "title", "metadata", "raw", "innererror", "response",
@@ -35,7 +35,7 @@ _WORDS_IN = (
 _CODES_IN = ("code", "type", "status", "reason", "error_code", "error_type", "statusCode")
 # The names under which servers name a field of the request.
 _FIELDS_IN = ("param", "parameter", "loc", "field")
-# The name under which llama.cpp tells the window that a request exceeds.
+# The name under which llama.cpp gives the size of the window that a request exceeds.
 _WINDOW_IN = "n_ctx"
 
 _PAGE = re.compile(r"\s*<(?:!doctype|\?xml|[a-z]+[\s/>])", re.IGNORECASE)
@@ -63,13 +63,14 @@ class ServerWords:
 
 
 def read_words(answer: object) -> ServerWords:
-    """Return what an answer says: the body of a refusal as bytes, or any JSON value."""
+    """Return the server's words in an answer. The answer is the body of a refusal as bytes, or any
+    JSON value."""
     if isinstance(answer, bytes):
         answer = _decoded(answer)
     found = _Found()
     found.look_into(answer)
     if not found.texts:
-        # Words under a name that nobody foresaw are better than none.
+        # Words under an unknown name are better than no words.
         found.add_all_texts(answer)
     text = " ".join(_as_sentence(one) for one in found.texts)[:_MOST_READ]
     return ServerWords(
@@ -179,7 +180,7 @@ class _Found:
                 case list() as path if path:
                     place = ".".join(str(part)[:100] for part in path[:10])
                     self.fields.append(place)
-                    # The words beside a path say nothing without it.
+                    # The words beside a path say nothing without the path.
                     if isinstance(said := holder.get("msg"), str) and said:
                         self._add(f"{place}: {said}")
 
@@ -221,9 +222,9 @@ def _as_sentence(words: str) -> str:
 def _without_key(words: str, key: str) -> str:
     """Return the words without the key.
 
-    A short key may be a part of ordinary words. It is removed only where it stands alone, and a
-    very short one stays, because no server gives out such a key and a person may use any letter as
-    the key of a server that needs none.
+    A short key may be a part of ordinary words. Such a key is removed only where it stands alone,
+    and a very short key stays, because no server gives out such a key and a person may use any
+    letter as the key of a server that needs none.
     """
     if len(key) < SHORTEST_KEY:
         return words

@@ -1,4 +1,5 @@
-"""What messages to the user call a server, and where they say that it is set."""
+"""The words by which messages to the user name a server, and the places where the user can set
+it."""
 
 from dataclasses import dataclass
 
