@@ -37,12 +37,12 @@ def get_scenario(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
 def put_scenario(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """Replace the scenario of an exploration.
 
-    Only names are required. What is left out means known, and at the starting place. A place that
-    is named but not listed is added. Without `isPlayer` the persona of Tab 1 is the player.
-    422 names the fields that do not fit, and nothing is changed; also for a body that is no JSON
-    object. 409 after the lock.
+    Only names are required. A person is known, and is at the starting place, unless the body says
+    otherwise. A place that is named but not listed is added. Without `isPlayer` the persona of Tab
+    1 is the player. 422 names the fields that do not fit, and nothing is changed; also for a body
+    that is no JSON object. After the lock, the answer is 409.
     """
-    # The body is read as a file is, so that a broken one is refused in the same way.
+    # The body is read in the same way as a file, so that a broken body is refused in the same way.
     content = request.body
     saved = replace_scenario(session_id, lambda before: parse_scenario(content, before=before))
     return write_scenario(exploration_of(saved))

@@ -1,7 +1,8 @@
 """The scenario with which `python -m chaos` plays an exploration.
 
-The scripted model server does what the words have in brackets (`testing/world_replies.py`). With
-`[perhaps]`, every other reply does nothing of it, so that another reply makes another world.
+The player's words have instructions in brackets, which the scripted model server follows
+(`testing/world_replies.py`). With `[perhaps]`, only every other reply follows them, so that another
+reply makes another world.
 """
 
 from typing import Any
@@ -34,8 +35,8 @@ SCENARIO: dict[str, Any] = {
                 "location": "The Landing",
                 "is_discovered": False,
                 "aliases": ["the ringer"],
-                # What is marked like this may reach only the narrator, and only while the person
-                # is present, and what happens out of sight with this person (`chaos/worlds.py`).
+                # A text with this mark may reach only the narrator, while the person is present,
+                # and the simulation of what this person does out of sight (`chaos/worlds.py`).
                 "knowledge": [{"content": "[secret of Marta Quill] Tomas lives."}],
             },
             {"name": "Ib", "description": "The miller's boy.", "location": "The Mill"},

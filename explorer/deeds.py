@@ -1,8 +1,8 @@
 """Reads the deeds that the player's words tell plainly, in English: where the player goes and with
 whom, how long the player waits, and whether the player looks around.
 
-Where the words could mean anything else no deed is found, because a move that nobody wanted is
-worse than one that the player still has to click. So speech, questions, and whatever is denied,
+Where the words could mean anything else, no deed is found, because a move that nobody wanted is
+worse than a move for which the player has to click. So speech, questions, and whatever is denied,
 wished, past or only possible tell no deed.
 """
 
@@ -15,7 +15,8 @@ from sessions.language.spelling import plain_spelling
 from world.names import normalized, parts_of, plain
 from world.state import World
 
-# How many ticks each kind of deed takes beside those of the words. A move takes those of the tool.
+# The ticks that each kind of deed takes in addition to the ticks of the words. A move takes the
+# ticks of the tool `go`.
 SEARCH_TICKS, WAIT_TICKS, HOUR_TICKS, UNTIL_TICKS, NIGHT_TICKS = 2, 5, 10, 20, 30
 
 _QUOTED = re.compile(
@@ -30,7 +31,7 @@ _DOUBT = re.compile(
     r"|maybe|perhaps|possibly|probably|was|were|had|usually|normally|regularly|rarely|hardly"
     r"|every|says|said|asks|asked|tells|told)\b|, i (?:say|tell|ask|answer|reply|shout|whisper)\b"
 )
-# After these the sentence may tell what somebody else does.
+# After these words, the sentence may tell the deed of somebody else.
 _OF_OTHERS = re.compile(
     r"\b(?:that|who|ask|tell|order|beg|bid|invite|urge|send|let|make|have|help|see|watch|hear|feel"
     r"|notice|observe|find|expect|need|persuade|convince|warn|promise|suggest|propose|say|answer"
@@ -79,7 +80,7 @@ _BACK = re.compile(
     r"(?:return|(?:go|walk|run|head|hurry|come|ride|make (?:my|our) way) back)(?: there| again| now"
     rf"| at once| alone| together| the way (?:i|we) came)*(?: with {_PEOPLE})?\W*$"
 )
-# Who goes along, in a clause that tells a move.
+# The pattern for the people who go along, in a clause that tells a move.
 _ALONG = re.compile(rf"\b(?:with|take|bring|lead) ({_PEOPLE})")
 _WAIT = re.compile(
     r"(?:wait|linger|keep watch|pass the time|spend (?:the|an?) (?:night|hour|day|evening)"
@@ -103,7 +104,8 @@ _ASKS_ALONG = re.compile(
     r"\b(?:(?:come|go|walk) (?:along|with (?:me|us))|(?:follow|join|accompany) (?:me|us))\b"
 )
 _STAYS = re.compile(r"\b(?:not|never|stay)\b|n't\b")
-# Words that name parts of a place rather than the place, if its whole name does not stand there.
+# Words that name a part of a place. They do not stand for the place, unless they are its whole
+# name.
 _PARTS_OF_PLACES = frozenset(
     {
         *("door", "room", "window", "gate", "stair", "stairs", "steps", "wall", "corner"),
@@ -114,8 +116,8 @@ _PARTS_OF_PLACES = frozenset(
 
 @dataclass(frozen=True)
 class Deed:
-    """Something that the player does. `to` is the canonical name of a place, or "" for the place
-    before. `along` are the names of those who come along."""
+    """An action of the player. `to` is the canonical name of a place, or "" for the previous place.
+    `along` are the names of those who come along."""
 
     kind: Literal["go", "wait", "look"]
     to: str = ""
@@ -125,8 +127,8 @@ class Deed:
 
 
 def read_deeds(words: str, world: World) -> list[Deed]:
-    """Return what these words say that the player does, in order. Words that lead to more than one
-    place lead nowhere."""
+    """Return the player's deeds that these words tell, in order. If words lead to more than one
+    place, they tell no move."""
     deeds = list(_deeds(words, world))
     moves = {one.to for one in deeds if one.kind == "go"}
     return deeds if len(moves) < 2 else [one for one in deeds if one.kind != "go"]
@@ -144,9 +146,9 @@ def asked_along(words: str, world: World) -> list[str]:
 
 
 def forms_of_places(world: World) -> Mapping[str, str]:
-    """Return the canonical names of places by the forms in which words name them: the name, what
-    was resolved to it, and the last words of a name, such as the inn for The Ferry Inn, if no other
-    place can be meant."""
+    """Return the canonical names of places by the forms in which words name them: the name itself,
+    other names that were resolved to the place, and the last words of a name, such as the inn for
+    The Ferry Inn, if no other place can be meant."""
     whole = {plain(name): name for name in world.places}
     known = {plain(one): name for one, name in world.known_as.items() if name in world.places}
     parts: dict[str, str] = {}
@@ -179,7 +181,7 @@ def _unmarked(words: str) -> str:
 
 
 def _marked(text: str, forms: Mapping[str, str], sign: str) -> tuple[str, list[str]]:
-    """Return the text with a mark in place of each name, and the names by the marks' numbers."""
+    """Return the text with a mark in place of each name, and the names that the marks stand for."""
     told = f" {plain(text)} "
     found = sorted((one for one in forms if f" {one} " in told), key=len, reverse=True)
     names = list(dict.fromkeys(forms[one] for one in found))
@@ -202,12 +204,12 @@ def _names(marks: str, names: list[str]) -> list[str]:
 def _deeds(words: str, world: World) -> Iterator[Deed]:
     text, places = _marked(_unmarked(_QUOTED.sub('"', words)), forms_of_places(world), "@")
     text, people = _marked(text, _forms_of_people(world), "#")
-    # People who are named together are one group.
+    # People who are named together form one group.
     text = re.sub(r"(#\d+~)(?:,? and |, )(?=#\d+~)", r"\1", text)
     for sentence in _SENTENCE.split(text):
         subject, is_plain = _SUBJECT.match(sentence), not _DOUBT.search(sentence)
         if subject is None and is_plain and sentence == text:
-            # A bare command is the player's, if it is all that was written.
+            # A bare command is a deed of the player if the prompt has no other words.
             yield from _deeds_of(sentence, places, people, [])
         if subject is None or "?" in sentence:
             continue
@@ -222,8 +224,8 @@ def _deeds(words: str, world: World) -> Iterator[Deed]:
 
 
 def _companions(world: World) -> list[str]:
-    """Return who is meant by "we" beside the player: those who came here with the player, or else
-    the only one who is here."""
+    """Return the people whom "we" means beside the player: the people who came here with the
+    player, or else the only person who is here."""
     player, present = world.player, world.present()
     since = player.arrived_at if player else 0
     came = [one.name for one in present if since and one.arrived_at == since]

@@ -1,5 +1,5 @@
-"""How people, places and things are told to the models: to the narrator, and to those that work out
-what happens out of sight."""
+"""The words in which people, places and things are told to models: to the narrator, and to the
+models that work out what happens out of sight."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -7,16 +7,17 @@ from explorer.state import in_short
 from sessions.language.words import terms_of
 from world.state import Condition, Known, Person, Place, Thing, World
 
-# How much of what a person has learned is told: the newest (the specification's figure), and what
-# the player's words are about.
+# The most facts that a person has learned of which a model is told: the newest facts (the
+# specification's figure), and facts that the player's words are about.
 LAST_KNOWN, KNOWN_OF_WORDS = 3, 3
-# The parts of the room for one person that the description and what the person keeps may have at
-# most. The rest of what is told shares the other half.
+# The fractions of the room for one person that the description and the kept facts may have at most.
+# The other half of the room is for everything else.
 _DESCRIPTION_SHARE, _KEPT_SHARE, _OTHER_SHARE = 0.3, 0.3, 0.1
 
 
 def told_thing(one: Thing) -> str:
-    """Return where a thing is and how, such as "the mill key: Osk Brandt has it; bent"."""
+    """Return the place and the state of a thing, such as "the mill key: Osk Brandt has it;
+    bent"."""
     where = f"{one.holder} has it" if one.holder else f"at {one.place}" if one.place else ""
     told = "; ".join(part for part in (where, one.state, one.description) if part)
     return f"{one.name}: {told}" if told else one.name
@@ -27,7 +28,7 @@ def told_conditions(conditions: Iterable[Condition]) -> str:
 
 
 def told_place(place: Place, *, limit: int) -> list[str]:
-    """Return the description of a place as it was first found, and what holds of it since."""
+    """Return the description of a place as it was first found, with its present conditions."""
     lines = [told] if (told := in_short(place.description, limit)) else []
     if place.conditions:
         lines.append(f"Since then: {told_conditions(place.conditions)}")
@@ -42,11 +43,11 @@ def told_person(
     words: str = "",
     newest: int = LAST_KNOWN,
 ) -> Iterator[str]:
-    """Yield the lines about a person, in about `room` characters: who this is, what the person
-    wants, keeps and knows, the ties to the people of `tied_to`, and the conditions that hold.
+    """Yield the lines about a person, in about `room` characters: a description, the goals, the
+    kept facts, the knowledge, the ties to the people of `tied_to`, and the conditions that hold.
 
-    Of what the person has learned, the `newest` facts are told, and those that the player's `words`
-    are about.
+    Of the facts that the person has learned, the `newest` are told, and the facts that the player's
+    `words` are about.
     """
     pronouns = f" ({one.pronouns})" if one.pronouns else ""
     description = in_short(one.description, int(room * _DESCRIPTION_SHARE))
@@ -66,8 +67,8 @@ def told_person(
 
 
 def _known(one: Person, words: str, newest: int) -> list[Known]:
-    """Return the newest facts that the person has learned, and before them those that the words are
-    about."""
+    """Return the newest facts that the person has learned, and before them the learned facts that
+    the words are about."""
     learned = one.came_to_know
     asked = set(terms_of(words))
     earlier, last = learned[:-newest], learned[-newest:]
@@ -84,8 +85,8 @@ def _facts(facts: Sequence[Known], room: int) -> str:
 
 
 def things_here(world: World) -> list[Thing]:
-    """Return the things at the player's place, and those that people there and the player have, as
-    far as the player knows these people."""
+    """Return the things at the player's place, and the things of the player and of the people there
+    whom the player knows."""
     hidden = {one.name for one in world.hidden()}
     here = world.player_location
     return [

@@ -7,7 +7,7 @@ from world.state import Source
 
 
 class ConditionDocument(Schema):
-    """How a person or a place is until that is over."""
+    """A condition of a person or a place, which lasts until it is over."""
 
     text: str
     since: int = Field(description="A tick of the clock.")

@@ -1,5 +1,6 @@
-"""What guides the narrator beside the world, and can also be changed in play: the author's note,
-examples of how people talk, and the lorebook. The rules on the output are in output_rules."""
+"""The texts that guide the narrator beside the world, and that can also be changed in play: the
+author's note, examples of how people talk, and the lorebook. The rules on the output are in
+output_rules."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +11,7 @@ from sessions.language.words import whole_words
 
 # The fields of the setup that stay open in play.
 OPEN_FIELDS = ("note", "talk", "lorebook", "output_rules")
-# Those of them that the finished text of a reply goes through.
+# The fields among them that change the finished text of a reply.
 KEPT_FIELDS = ("output_rules",)
 NOTE_LIMIT, TALK_LIMIT = 2_000, 2_000
 MOST_TALK, MOST_LORE, MOST_KEYWORDS = 30, 100, 20
@@ -52,7 +53,7 @@ class AuthorsNote(Part):
 
 
 class TalkExample(Part):
-    """Lines that show how a person talks. Without a name, they show how everybody does."""
+    """Lines that show how a person talks. Without a name, they show how everybody talks."""
 
     name: Name = ""
     text: Annotated[AnyText, StringConstraints(max_length=TALK_LIMIT)] = ""
@@ -63,7 +64,7 @@ class LoreEntry(Part):
     last turns; if there are secondary keywords, one of them must come up too.
 
     Keywords are separated by commas. Entries are told in the order of `insertion_order`, the
-    highest last. `scan_depth` is that of the lorebook if it is None.
+    highest last. If `scan_depth` is None, the lorebook's number counts.
     """
 
     name: Name = ""

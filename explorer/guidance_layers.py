@@ -1,8 +1,8 @@
 """The layers of the narrator's request with the author's note, the examples of talk and the
 lorebook. Each has a record of why its texts are told or not.
 
-The note splits the history, because it stands before the last turns. The lore stands last in the
-part that turns change.
+The note splits the history, because it stands before the last turns. The lore is the last layer of
+the part that changes with each turn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,8 +30,8 @@ _EVERYBODY = "everybody"
 
 
 def talk(subject: Subject, tier: Tier) -> Pieces:
-    """Return the examples of how people talk. A hidden person's are left out until the turn after
-    the meeting, so that no step of a turn changes the system message."""
+    """Return the examples of how people talk. The examples of a hidden person are left out until
+    the turn after the meeting, so that the system message stays the same in all steps of a turn."""
     setup = setup_for(subject)
     if not any(one.text.strip() for one in setup.talk):
         return Pieces()
@@ -46,7 +46,7 @@ def talk(subject: Subject, tier: Tier) -> Pieces:
             reason = f"over the budget of {most:,} tokens"
         if not reason:
             room -= tokens
-            # If the request lacks room even so, the last examples go first.
+            # If the request still lacks room, the last examples are dropped first.
             at = len(record)
             pieces.append(Piece(f"{name}:\n{one.text.strip()}", rank=-at, recorded_at=at))
         record.append(f"{OUT}{name} ({reason})" if reason else f"{IN}{name}")
@@ -66,7 +66,7 @@ def lore(subject: Subject, tier: Tier) -> Pieces:
 
 
 def _under(heading: str, pieces: Sequence[Piece]) -> list[Piece]:
-    """Return the pieces under a heading, which goes with the last of them."""
+    """Return the pieces under a heading. The heading is dropped with the last piece."""
     return [Piece(heading, heads=len(pieces)), *pieces] if pieces else []
 
 
@@ -81,7 +81,7 @@ def _note_as(role: Role) -> Source:
         if not after:
             where = "after the history"
         elif before or len(after) == own.depth:
-            # Fitting may leave out the oldest of several.
+            # If there are several pieces, fitting may leave out the oldest.
             turns = f"{len(after)} turns, as far as there is room for them"
             where = f"before the last {'turn' if is_one else turns}"
         else:
@@ -110,8 +110,8 @@ def _split(subject: Subject, tier: Tier) -> tuple[Sequence[Piece], Sequence[Piec
 
 
 def _last_turns(subject: Subject, count: int) -> Iterator[ScannedTurn]:
-    """Yield the last turns, with what has been told of the present one: the words, and what its
-    steps have changed in the world."""
+    """Yield the last turns. Of the present turn, these are the player's words, and the changes of
+    the world that its steps have made."""
     if not count:
         return
     last = subject.last_prompt
@@ -145,12 +145,13 @@ def _met_in(attempt: Attempt | None) -> frozenset[str]:
 
 
 def _why_not_told(one: TalkExample, world: World, met: frozenset[str]) -> str:
-    """Return why an example is left out whatever room there is, or ""."""
+    """Return the reason why an example is left out even if there is room, or ""."""
     if not one.text.strip():
         return "nothing is written in it"
     if not one.name:
         return ""
-    # Where the player is decides nothing, because examples stand in the part that no move changes.
+    # The player's place does not matter, because examples stand in the part of the request that no
+    # move changes.
     person = world.find_called(one.name, world.people.values())
     if person is None:
         return "nobody is called so, or several are"
@@ -160,7 +161,7 @@ def _why_not_told(one: TalkExample, world: World, met: frozenset[str]) -> str:
 
 
 def _room(subject: Subject, most: int) -> int:
-    """Return how many of these tokens the window has room for."""
+    """Return the number of tokens that the window has room for, at most this number."""
     return min(most, subject.budget_tokens // _MOST_SHARE) if subject.budget_tokens else most
 
 

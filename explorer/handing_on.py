@@ -1,8 +1,9 @@
-"""The world with which a chapter begins: what Tab 1 describes, and what goes on from the chapter
-before.
+"""The world with which a chapter begins: the scenario of Tab 1, together with parts of the world of
+the chapter before.
 
-What people and places are, want, know and are to each other is handed on to Tab 1, where the user
-can change it. Everything else goes on by itself: the clock, what happened, things and conditions.
+The people with their goals, knowledge and ties, and the places, are handed on to Tab 1, where the
+user can change them. Everything else goes on by itself: the clock, past events, things and
+conditions.
 """
 
 from collections.abc import Mapping
@@ -32,17 +33,18 @@ from sessions.models import Session
 from world.document import read_world, write_world
 from world.state import Known, Person, Place, World
 
-# How much of what happened the next chapter gets: the newest.
+# The most events that the next chapter gets. These are the newest.
 HANDED_ON_HAPPENINGS = 200
-# The most characters of a setup that Tab 1 gets, which leaves room for what the user adds.
+# The most characters of a setup that Tab 1 gets, which leaves room for the user's additions.
 _MOST_ON_TAB_1 = MODE_SETUP_CHAR_LIMIT * 3 // 4
 _NOTHING_KNOWN: dict[str, Any] = {"knowledge": [], "relationships": []}
-# The most open threads that the next chapter is about at first: the newest.
+# The most open threads that the next chapter begins with. These are the newest.
 _MOST_THREADS = 5
 
 
 def initial_world(chapter: Session) -> World:
-    """Return the world that Tab 1 describes, with what goes on from the chapter before."""
+    """Return the world that Tab 1 describes, with the parts of the chapter before that go on by
+    themselves."""
     setup = exploration_of(chapter)
     world = world_of_setup(setup)
     handed_on = handed_on_of(chapter)
@@ -50,16 +52,16 @@ def initial_world(chapter: Session) -> World:
 
 
 def hands_on(before: Session, chapter: Session) -> HandedOn:
-    """Hand on the places and the people to Tab 1, with what the chapter will be about, and the
-    whole world, from which everything else goes on."""
+    """Hand on the places, the people and the open threads to Tab 1, and the whole world, from which
+    everything else goes on."""
     world: World = world_at_end(before)
     setup = _as_setup(world, exploration_of(before))
     setup.about = _open_threads(before)
     if len(setup.model_dump_json()) > _MOST_ON_TAB_1:
-        # What the people know then goes on by itself, and cannot be changed on Tab 1.
+        # In this case the people's knowledge goes on by itself, and cannot be changed on Tab 1.
         people = [one.model_copy(update=_NOTHING_KNOWN) for one in setup.people]
         setup = setup.model_copy(update={"people": people, "is_next": False})
-    # Everything that ever happened would become too much for one chapter after the other.
+    # The list of all events would grow from chapter to chapter without end.
     newest = replace(world, happenings=world.happenings[-HANDED_ON_HAPPENINGS:])
     return HandedOn(setup.model_dump(mode="json"), write_world(newest))
 
@@ -89,8 +91,8 @@ def _go_on(before: World, world: World, setup: Exploration) -> World:
 
 
 def _mind_of(one: Person, earlier: Person, *, is_listed: bool) -> dict[str, Any]:
-    """Return what the person knows and is to others. Tab 1 has all of it for somebody who is
-    listed there, and nothing of it otherwise."""
+    """Return the person's knowledge and ties. They come from Tab 1 for a person who is listed
+    there, and otherwise from the chapter before."""
     if not is_listed:
         return {
             "knowledge": (*earlier.knowledge, *one.knowledge),
@@ -106,8 +108,8 @@ def _mind_of(one: Person, earlier: Person, *, is_listed: bool) -> dict[str, Any]
 
 
 def _gone_on(place: Place, before: World, world: World, setup: Exploration) -> Place:
-    """Return a place of the new world with what the chapter before knew of it: when the player was
-    there last, the conditions that hold, and unless Tab 1 has them all, the ways."""
+    """Return a place of the new world with the facts of the chapter before: the time when the
+    player was there last, the present conditions, and the ways, unless Tab 1 has all of them."""
     earlier = before.places.get(place.name)
     if earlier is None:
         return replace(place, unseen_since=before.tick)
@@ -172,7 +174,8 @@ def _keys_renamed(ties: Mapping[str, str], names: Mapping[str, str]) -> dict[str
 
 
 def _open_threads(chapter: Session) -> str:
-    """Return what memory holds open at the end of the chapter, a line for each thread."""
+    """Return the threads that memory has as open at the end of the chapter, as one line for
+    each."""
     threads = present(fold_chapter(chapter)).open_threads[:_MOST_THREADS]
     return "\n".join(in_short(one.text, LINE_LIMIT) for one in threads)[:TEXT_LIMIT]
 
@@ -185,7 +188,7 @@ def _as_setup(world: World, setup: Exploration) -> Exploration:
         "people": [_as_person_setup(one) for one in people],
         "starting_place": world.player_location,
         "narrative_time": world.narrative_time,
-        # The story has opened already.
+        # The story was opened in an earlier chapter.
         "opening": "",
         "deeds": [],
         "is_next": True,

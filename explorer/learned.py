@@ -1,7 +1,7 @@
-"""What people learn in play, and what they become to each other.
+"""The facts that people learn in play, and how their ties change.
 
-Agent 8 is asked for it beside its own keys, so that it takes no call of its own. What it tells is a
-late result.
+Agent 8 is asked for these beside its own keys, so that no further call is needed. Its answer
+becomes a late result.
 """
 
 import json
@@ -30,8 +30,8 @@ _MOST = 60
 # The keys of a block and of an event in it.
 _EVENTS, _EVENT, _PARTICIPANTS, _AT = "major_events", "event", "participants", "at"
 _LOCATION, _CHANGES = "location_updates", "notable_environment_changes"
-# The most things that one person learns in a stretch, and the newest that agent 8 is told of what
-# somebody knows.
+# The most facts that one person learns in a stretch, and the most of a person's known facts, the
+# newest, that agent 8 is told.
 MOST_LESSONS, _MOST_KNOWN = 3, 12
 _DENIALS = frozenset({"no", "not", "never", "nobody", "nothing", "none", "nowhere", "t"})
 # Two sentences say the same if more than this part of their words is the same.
@@ -42,9 +42,9 @@ class Lesson(BaseModel):
     who: str = Field(min_length=1, max_length=AGENT_NAME_CHAR_LIMIT)
     what: str = Field(min_length=1, max_length=LINE_LIMIT)
     source: Source = "witnessed"
-    # The name of the key is a word of Python's.
+    # The alias is needed because the name of the key is a keyword of Python.
     from_whom: str = Field("", alias="from", max_length=AGENT_NAME_CHAR_LIMIT)
-    # The numbers of the prompts from which it comes.
+    # The numbers of the prompts from which the entry comes.
     at: list[int] = []
 
 
@@ -78,8 +78,8 @@ class Learned(BaseModel):
 
 
 def brings(attempt: Attempt, told: Sequence[Told]) -> dict[str, Any] | None:
-    """Return what was learned by people who were there, the events that the player saw, and what
-    became of things, people and places."""
+    """Return the facts that people who were there have learned, the events that the player saw, and
+    the changes of things, people and places."""
     if not told:
         return None
     stretch = told_stretch(attempt, told[0].first)
@@ -102,8 +102,8 @@ def brings(attempt: Attempt, told: Sequence[Told]) -> dict[str, Any] | None:
 
 
 def _lessons(lessons: Iterable[Lesson], stretch: ToldStretch) -> list[dict[str, Any]]:
-    """Return what was learned at the prompts that the lessons name by people who were there then:
-    of each person a few things, and none that this person knew already, also in other words."""
+    """Return the lessons of people who were there at the prompts that the lessons name. Each person
+    learns only a few facts, and no fact that this person knew already, even in other words."""
     kept: list[dict[str, Any]] = []
     count: Counter[str] = Counter()
     for one in lessons:
@@ -124,8 +124,9 @@ def _lessons(lessons: Iterable[Lesson], stretch: ToldStretch) -> list[dict[str, 
 
 
 def is_known(what: str, known: Iterable[str]) -> bool:
-    """Return whether one of these sentences says this already, perhaps in other words: most of
-    their words that say something are the same, and both deny or neither does."""
+    """Return whether one of these sentences already says the same, perhaps in other words. Two
+    sentences say the same if most of their words with content are the same, and if both or neither
+    of them deny something."""
     terms, denies = set(terms_of(what)), _denies(what)
     for sentence in known:
         others = set(terms_of(sentence))
@@ -136,15 +137,15 @@ def is_known(what: str, known: Iterable[str]) -> bool:
 
 
 def _denies(sentence: str) -> bool:
-    """Return whether an English sentence says that something is not so. Search has no such words,
-    because nearly every text has them."""
+    """Return whether an English sentence says that something is not so. The terms of a search do
+    not include words such as "not", because nearly every text has them."""
     return not _DENIALS.isdisjoint(whole_words(sentence))
 
 
 def ties_of(
     ties: Iterable[Relationship], *, who: Callable[[str], str], others: Callable[[str], str]
 ) -> list[dict[str, Any]]:
-    """Return what people became to each other, as the change REMEMBERED has it.
+    """Return how the ties between people changed, in the form of the change REMEMBERED.
 
     `who` and `others` return the name of a person as the world has it, or "" for somebody who was
     not there or cannot be named. Entries of such people are left out.
@@ -180,7 +181,8 @@ def _conditions(told: Iterable[ConditionNow], stretch: ToldStretch) -> Iterator[
 
 
 def _surroundings(block: MemoryBlock, stretch: ToldStretch) -> Iterator[dict[str, Any]]:
-    """Yield what memory tells of changed surroundings, for where the player was then."""
+    """Yield the changed surroundings that memory tells, each with the place where the player was
+    then."""
     moved = block.json_payload.get(_LOCATION) or {}
     place = stretch.moment_at(moved.get(_AT) or []).place
     for text in moved.get(_CHANGES) or []:
@@ -190,7 +192,7 @@ def _surroundings(block: MemoryBlock, stretch: ToldStretch) -> Iterator[dict[str
 
 
 def shorten(payload: Mapping[str, Any], lists: Sequence[list[Any]]) -> None:
-    """Remove the last entries of these lists, which are parts of the payload, until it can be
+    """Remove the last entries of these lists until the payload, which contains the lists, can be
     stored as a change."""
     while len(json.dumps(payload, ensure_ascii=False)) > CHANGE_CHAR_LIMIT and any(lists):
         max(lists, key=lambda one: len(json.dumps(one, ensure_ascii=False))).pop()
@@ -206,7 +208,8 @@ def _blocks(attempt: Attempt, stretch: ToldStretch) -> list[MemoryBlock]:
 
 
 def _events(block: MemoryBlock, stretch: ToldStretch) -> Iterator[dict[str, Any]]:
-    """Yield what memory tells of the stretch. The player was there, and so was who took part."""
+    """Yield the events that memory tells of the stretch. Their witnesses are the player and the
+    people who took part."""
     player = stretch.world.player
     for event in block.json_payload.get(_EVENTS) or []:
         text = " ".join(str(event.get(_EVENT, "")).split())[:LINE_LIMIT]
@@ -224,11 +227,11 @@ def _events(block: MemoryBlock, stretch: ToldStretch) -> Iterator[dict[str, Any]
 
 
 def known_there(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return what those who were there have learned in play, and what is noted, so that agent 8
-    writes down only what is new. A small model gets none of it.
+    """Return the facts that the people who were there have learned in play, and the noted things
+    and conditions, so that agent 8 writes down only new facts. A small model gets none of this.
 
-    What they knew from the beginning is left out, because it may be a secret, and memory tells what
-    agent 8 writes. `is_known` compares the lessons with it.
+    The facts that people knew from the beginning are left out, because they may be secrets, and
+    everything that agent 8 writes enters memory. Only `is_known` compares the lessons with them.
     """
     if subject.attempt is None or tier == "minimal":
         return []

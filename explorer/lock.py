@@ -1,5 +1,5 @@
-"""The lock of an exploration, which the program writes: the scenario as the first memory, and who
-takes part. It never has a secret: neither hidden people nor what anybody knows."""
+"""The lock of an exploration, which the program writes: the scenario as the first memory, and the
+cast. The lock never has a secret: it names no hidden people, and tells nobody's knowledge."""
 
 from typing import Any
 
@@ -46,9 +46,10 @@ def lock_of(chapter: Session) -> dict[str, Any]:
             "safety_or_boundaries": [],
         },
         "chapter": {
-            # A chapter that nobody has named is called as the first sentence.
+            # A chapter without a title of its own is named after the first sentence.
             "premise": f"{title}. {setup.description}" if title else setup.description,
-            # Where anybody is comes from the world alone, because they go elsewhere.
+            # The lock tells nobody's place, because people move. Only the world says where they
+            # are.
             "location": "",
             "time": world.narrative_time,
             "environment": places,
@@ -63,8 +64,8 @@ def lock_of(chapter: Session) -> dict[str, Any]:
 
 
 def cast_of(chapter: Session) -> list[CastText]:
-    """Return the player, and then the people who are known from the beginning. Whoever is hidden
-    joins the cast when the player meets them."""
+    """Return the player, and then the people who are known from the beginning. A hidden person
+    joins the cast when the player meets this person."""
     setup = exploration_of(chapter)
     world = world_of_setup(setup)
     known = [one for one in world.people.values() if one.is_discovered and not one.is_player]

@@ -11,7 +11,7 @@ from agents.prompting.weighing import weigh
 from explorer.guidance import Lorebook, LoreEntry, keywords_of
 from sessions.language.words import whole_words
 
-# At most so many characters and words of a turn are searched: the first ones, because no narrator
+# The most characters and words of a turn that are searched. They are the first ones; no narrator
 # writes nearly so many. A character can stand for several words.
 _MOST_OF_TURN = 20_000
 
@@ -27,8 +27,8 @@ class ScannedTurn:
     text: str
 
     def find(self, wanted: Mapping[str, Sequence[int]], phrases: Set[Phrase]) -> set[Phrase]:
-        """Return those of the phrases whose words the turn has one after the other. `wanted` has
-        the lengths of the phrases by their first words."""
+        """Return the phrases whose words stand in the turn one after the other. `wanted` has the
+        lengths of the phrases by their first words."""
         words = tuple(whole_words(self.text[:_MOST_OF_TURN])[:_MOST_OF_TURN])
         return {
             run
@@ -39,7 +39,7 @@ class ScannedTurn:
 
 
 class Scan:
-    """The last turns, each with those of the lorebook's keywords that it has."""
+    """The last turns, each with the keywords of the lorebook that it has."""
 
     def __init__(self, lorebook: Lorebook, turns: Sequence[ScannedTurn]) -> None:
         lines = (
@@ -89,7 +89,7 @@ class Judged:
 
     @property
     def priority(self) -> tuple[bool, int, int]:
-        """What comes first if there is no room for all: the lowest of these."""
+        """The priority of the entry if there is no room for all. The lowest value comes first."""
         return not self.entry.constant, -self.entry.insertion_order, self.place
 
 
@@ -97,8 +97,8 @@ def judge(lorebook: Lorebook, turns: Sequence[ScannedTurn], most_tokens: int) ->
     """Judge all entries, in the order of the lorebook. `turns` are the last turns, the present one
     last.
 
-    If the entries do not all fit the budget, constant ones come first, then those with the highest
-    insertion order, and then those that stand first in the lorebook.
+    If the entries do not all fit the budget, constant entries come first, then entries with the
+    highest insertion order, and then entries that stand first in the lorebook.
     """
     scan = Scan(lorebook, turns)
     judged = [_judge(lorebook, entry, at, scan) for at, entry in enumerate(lorebook.entries, 1)]
@@ -127,8 +127,8 @@ def told(judged: Iterable[Judged]) -> list[Judged]:
 
 
 def pieces_of(judged: Iterable[Judged]) -> list[Piece]:
-    """Return the pieces of the entries that the narrator is told. If the request lacks room even
-    so, those that come last go first."""
+    """Return the pieces of the entries that the narrator is told. If the request still lacks room,
+    the last pieces are dropped first."""
     chosen = told(judged)
     last_first = sorted((one.priority for one in chosen), reverse=True)
     return [

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from world.state import Place, World
 
-# Units of the drawing. The column is about as many pixels wide.
+# The width of the drawing, in its own units. The column has about as many pixels.
 WIDTH, RADIUS = 264, 9
-# The most places on the map: those nearest to the player. The list beside it has all of them.
+# The most places on the map. They are the places nearest to the player. The list beside the map has
+# all places.
 MOST_ON_MAP = 40
 _IN_A_ROW, _ROW, _ABOVE, _BELOW = 3, 64, 28, 44
 # Every second circle of a row stands lower, so that a way between its neighbours can be seen.
@@ -32,8 +33,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Circle:
-    """A place on the map, with its number among all places. `people` are those whom the player last
-    saw there, and `dots` where they are drawn."""
+    """A place on the map, with its number among all places. `people` are the people whom the player
+    last saw there, and `dots` are the points at which they are drawn."""
 
     number: int
     name: str
@@ -90,8 +91,8 @@ def map_of(world: World, seen_at: Mapping[str, Collection[str]]) -> PlaceMap:
 
 
 def laid_out(ways: Mapping[str, Collection[str]]) -> dict[str, tuple[int, int]]:
-    """Return where the centre of each place's circle is. The same places always lie in the same
-    way, and no two circles touch.
+    """Return the centre of each place's circle. The same places are always drawn in the same way,
+    and no two circles touch.
 
     Places stand in rows, the first place on top, and each further one below a place to which it has
     a way. Places without ways stand in the last rows.
@@ -133,7 +134,8 @@ def _chunks(names: list[str]) -> Iterator[list[str]]:
 
 
 def _nearest(places: Mapping[str, Place], start: str) -> set[str]:
-    """Return as many places as the map shows: the nearest by ways, and then the first."""
+    """Return as many places as the map shows: the places that are nearest by ways, and then the
+    first of the other places."""
     found = dict.fromkeys([start] if start in places else [])
     waiting = deque(found)
     while waiting and len(found) < MOST_ON_MAP:
@@ -151,7 +153,7 @@ def _dots(x: int, y: int, count: int) -> Iterator[tuple[int, int]]:
 
 
 def _label(name: str) -> list[str]:
-    """Return the name in lines, shortened if they are too few."""
+    """Return the name in lines. It is shortened if it needs too many lines."""
     lines: list[str] = [""]
     for word in name.split():
         longer = f"{lines[-1]} {word}".strip()
@@ -174,5 +176,5 @@ def _cut(line: str, most: int = _LETTERS) -> str:
 
 
 def _length(text: str) -> int:
-    """Return the width in letters: those of Chinese and Japanese are as wide as two."""
+    """Return the width in letters. A character of Chinese or Japanese counts as two letters."""
     return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)

@@ -1,8 +1,8 @@
 """The narrator of an exploration, with the layers of its request.
 
-The request has two parts. What no turn changes is the system message. What turns change stands
-after the history, before the player's newest words, where models look most; it is made anew for
-each step, so that the narrator sees what its own tools have changed.
+The request has two parts. The system message is the same in all turns. The part that changes with
+each turn stands after the history and before the player's newest words, because models look most
+there. It is made anew for each step, so that the narrator sees the changes of its own tools.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,8 @@ from world.state import Person, World
 
 # The most characters of the description of a hidden person, and of what this person wants.
 _MOST_ABOUT_HIDDEN = 400
-# The most people elsewhere of whom the narrator is told who they are, and in how many characters.
+# The most people elsewhere whom the narrator's request describes, and the most characters of each
+# description.
 _MOST_ELSEWHERE, _MOST_ABOUT_ELSEWHERE = 12, 60
 # The most tokens of a step that streams, and of a request. The sources are the sections 8 and 3 of
 # the specification.
@@ -54,7 +55,7 @@ STREAMED_TOKENS, MOST_READ = 2_048, 100_000
 NARRATOR = "explorer.narrator"
 # The most characters about all people present together. A small window gives less room.
 _MOST_ABOUT_PRESENT = 60_000
-# What pages say of the requests.
+# The words by which pages tell the user what the requests have.
 SENDS = (
     "your words, the title, the world and who you are, the place where you are with the people and "
     "things there and what these people want, keep and know, where you last saw others, the "
@@ -75,7 +76,7 @@ def opening(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def persona(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return who the player is, and how the narrator should tell."""
+    """Return the layer that says who the player is, and how the narrator should tell the story."""
     setup = setup_for(subject)
     player, own = setup.player, setup.persona
     who = player or own
@@ -111,7 +112,7 @@ def time(subject: Subject, tier: Tier) -> list[Piece]:
 def present(subject: Subject, tier: Tier) -> list[Piece]:
     world = world_for(subject)
     here = world.present()
-    # So many characters are about a quarter of the tokens.
+    # This number of characters is about a quarter of the tokens.
     room = min(_MOST_ABOUT_PRESENT, subject.budget_tokens or _MOST_ABOUT_PRESENT)
     names = [one.name for one in (world.player, *here) if one is not None]
     words = subject.attempt.words if subject.attempt else ""
@@ -123,7 +124,8 @@ def present(subject: Subject, tier: Tier) -> list[Piece]:
 
 
 def elsewhere(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return where the player last saw everybody else, who they are, and how."""
+    """Return, for everybody who is not here, the place where the player last saw them, with a
+    description and their conditions."""
     world = world_for(subject)
     about = {
         one.name: told
@@ -141,8 +143,8 @@ def _who_is_elsewhere(one: Person) -> str:
 
 
 def last_seen(world: World, about: Mapping[str, str] | None = None) -> list[str]:
-    """Return a line for each place where the player last saw people who are not here. `about` says
-    of people who they are."""
+    """Return a line for each place where the player last saw people who are not here. `about` has
+    descriptions of people."""
     known = about or {}
     lines = []
     for place, people in last_seen_at(world).items():
@@ -154,7 +156,7 @@ def last_seen(world: World, about: Mapping[str, str] | None = None) -> list[str]
 
 
 def things(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the things that are here, and how the player is."""
+    """Return the things that are here, and the player's conditions."""
     world = world_for(subject)
     told = [f"- {told_thing(one)}" for one in things_here(world)]
     lines = ["THINGS HERE:", *told] if told else []
@@ -181,8 +183,8 @@ def _hidden(one: Person) -> str:
 
 
 def recent_events(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return what happened out of the player's sight and has come to the player's ears. Everything
-    else that happened stands in the history or in memory."""
+    """Return the events out of the player's sight of which the player has heard. All other events
+    stand in the history or in memory."""
     told = [f"- {one}" for one in heard_of(world_for(subject))[-LAST_HAPPENINGS:]]
     return [Piece("\n".join(["RECENT EVENTS:", *told]))] if told else []
 
@@ -207,7 +209,7 @@ NARRATOR_LAYERS = (
     memory_layer("STRUCTURED_MEMORY", memory_beside_world, is_kept=True),
     *HISTORY,
     RECALLED_PASSAGES,
-    # The heading marks the part of the message that turns change.
+    # The heading marks the part of the message that changes with each turn.
     LayerDeclaration("WORLD_NOW", place),
     _now("OTHER_LOCATIONS", other_places),
     _now("TIME", time),
@@ -235,7 +237,7 @@ NARRATOR_AGENT = Agent(
     tools=TOOLS,
     # Without tools: the program decides the world (see explorer.without_tools).
     small=SMALL_NARRATION,
-    # Five steps with tools, and then a last call that asks for none.
+    # Five steps with tools, and then a last step in which the model should call no tool.
     most_steps=6,
     most_read=MOST_READ,
     retry_waits=(1, 2, 4),
@@ -243,7 +245,7 @@ NARRATOR_AGENT = Agent(
 
 
 def answers(chapter: Session, actor: int | None) -> Writer:
-    """Return the narrator, who answers every prompt, also one without words."""
+    """Return the narrator, who answers every prompt, even a prompt without words."""
     if actor is not None:
         raise InvalidInput(
             "The narrator answers every prompt here; name no agent. Nothing was sent."

@@ -1,4 +1,5 @@
-"""The tool by which the narrator notes how things, people and places are, for later turns."""
+"""The tool by which the narrator notes the states of things and the conditions of people and
+places, for later turns."""
 
 from typing import Annotated
 
@@ -70,7 +71,7 @@ def _note_thing(arguments: Note, world: World) -> ToolResult:
         "over": arguments.over,
     }
     if known is None and not (holder or place):
-        # A thing that nobody was said to have is where the player has come upon it.
+        # If nobody was said to have the thing, it is at the player's place.
         payload["place"] = world.player_location
     change = ProposedChange(THING, payload)
     after = apply_proposed(world, [change]).find_thing(arguments.what)

@@ -1,5 +1,5 @@
 """The text from which a model works out what happened at a place out of the player's sight: the
-place, who is there, the time, and what was told there last."""
+place, the people there, the time, and the last passages that were told there."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +18,12 @@ from sessions.models import Attempt, Event
 from sessions.record.chosen_events import chosen_events
 from world.state import World
 
-# How much of what somebody has learned is told: the newest (the specification's figure).
+# The most facts that somebody has learned of which the model is told: the newest (the
+# specification's figure).
 _LAST_KNOWN = 5
-# The most tokens of what was told at the place last.
+# The most tokens of the last passages that were told at the place.
 _MOST_PASSAGES = 800
-# About so many characters are told of each person.
+# The number of characters about each person, approximately.
 _ROOM_OF_A_PERSON = 4_000
 
 
@@ -32,8 +33,8 @@ PLACE, ARRIVAL = "PLACE", "ARRIVAL"
 
 
 def out_of_sight(subject: Subject, tier: Tier) -> Sequence[Piece]:
-    """Return what a simulation has worked out before, or what is asked within a move, where the
-    question names only the place."""
+    """Return the layer for a simulation, for which a job has worked out the place before, or for a
+    question within a move, which names only the place."""
     own = subject.own_pieces
     if subject.attempt is None or PLACE not in own:
         return own.get("OUT_OF_SIGHT", ())
@@ -81,14 +82,14 @@ def _people(world: World, one: Unseen) -> Iterator[str]:
     known = {person.name for person in world.people.values() if person.is_discovered}
     for person in one.people:
         others = [name for name in person.relationships if name in known or name in names]
-        # Those who are there come first.
+        # The people who are there come first.
         tied_to = sorted(others, key=lambda name: name not in names)
         yield from told_person(person, room=_ROOM_OF_A_PERSON, tied_to=tied_to, newest=_LAST_KNOWN)
 
 
 def passages_at(attempt: Attempt, place: str, moments: Mapping[int, Moment]) -> list[str]:
     """Return the newest passages that the narrator told while the player was at this place, oldest
-    first, before and in the attempt's turn. `moments` are those of the whole chapter."""
+    first, before and in the attempt's turn. `moments` are the moments of the whole chapter."""
     chapter = attempt.session
     last = attempt.turn.number if attempt.turn else chapter.prompt_index
     found: list[str] = []

@@ -1,5 +1,5 @@
-"""What a turn of an exploration leaves: the narrator's paragraphs, and short lines for what changed
-in the world."""
+"""Makes the events of a turn of an exploration: the narrator's paragraphs, and short lines for the
+changes of the world."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -23,16 +23,16 @@ WENT_ALONE, PASSED, MET_SOMEBODY, SKIPPED = (
     f"explorer.{name}" for name in ("went_alone", "passed", "met", "skipped")
 )
 EVENT_KINDS = frozenset({WENT, WENT_ALONE, PASSED, MET_SOMEBODY, SKIPPED})
-# The most characters of what the narrator first said of a new place that are kept.
+# The most characters that are kept of the narrator's first description of a new place.
 MOST_OF_A_SIGHT = 400
 # The cause of a change that the program makes itself.
 NAMED = "named"
 
 
 def concludes(attempt: Attempt, text: str) -> list[NewChange]:
-    """Return what the text that comes out of the rules makes true by itself: how a new place was
-    first found, and the meetings with hidden people whom it names although no tool discovered
-    them."""
+    """Return the changes that the text makes by itself, after the output rules were applied: the
+    first description of a new place, and the meetings with hidden people whom the text names
+    although no tool discovered them."""
     world: World = world_of(attempt)
     return [*_first_sights(attempt, world, text), *_meetings(attempt, world, text)]
 
@@ -77,8 +77,8 @@ def _is_named(told: str, person: str, names: Mapping[str, Sequence[str]]) -> boo
 
 
 def outcome(attempt: Attempt, text: str) -> Sequence[NewEvent]:
-    """Return what comes out of the text by the chapter's rules, and between its passages a line for
-    each thing that a step changed. Raises EmptyReply without text."""
+    """Return the passages of the text, after the chapter's output rules were applied, and between
+    them a line for each change that a step made. Raises EmptyReply if there is no text."""
     if is_blank(text):
         raise EmptyReply("The narrator acted and told nothing. Nothing was lost; try again.")
     return list(_events(attempt, text))
@@ -101,26 +101,27 @@ def _passages(attempt: Attempt, text: str) -> list[NewEvent]:
 
 
 def _rules_of(attempt: Attempt) -> tuple[OutputRule, ...]:
-    """Return the rules with which the reply began."""
+    """Return the output rules as they were when the reply began."""
     setup = setup_at(attempt)
     assert isinstance(setup, Exploration)
     return tuple(setup.output_rules)
 
 
 def _passage(rules: tuple[OutputRule, ...], written: str) -> NewEvent:
-    """Return the event of a passage. It keeps what the model wrote if something else came out."""
+    """Return the event of a passage. It keeps the model's words if the rules changed them."""
     told = _come_out(rules, written)
     return NewEvent(told, shown=None if told == written else {ORIGINAL: written})
 
 
-# A commit reads what comes out twice: for the people whom it names, and for its events.
+# The result is cached, because a commit needs it twice: for the people whom the text names, and for
+# the events.
 @lru_cache(maxsize=32)
 def _come_out(rules: tuple[OutputRule, ...], written: str) -> str:
     return apply_rules(rules, written)
 
 
 def told_change(change: Change, player: str) -> NewEvent | None:
-    """Return the line that tells the change, or None if it is not told."""
+    """Return the line that tells the change, or None if the change is not told."""
     payload = change.payload
     if change.kind == MOVED and change.cause == "moveToLocation":
         others = [name for name in payload["who"] if name != player]

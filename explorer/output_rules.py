@@ -1,7 +1,7 @@
-"""Rules that change the narrator's finished text: a pattern, and what replaces each match.
+"""Rules that change the narrator's finished text: a pattern, and a replacement for each match.
 
-Patterns run in RE2, whose time grows with the length of the text alone. What came out is what the
-page, memory and later requests have; the event keeps the original beside it.
+Patterns run in RE2, whose time grows only with the length of the text. The page, memory and later
+requests have the changed text; the event keeps the original beside it.
 """
 
 import re
@@ -17,7 +17,7 @@ from explorer.setup_parts import Part, Signs
 
 MOST_RULES, RULE_LIMIT = 20, 500
 # The most instructions of a pattern, and the most characters and matches of a passage. A rule is
-# not applied to a longer passage, nor if it would make one.
+# not applied to a longer passage, nor if its result would be longer.
 _MOST_INSTRUCTIONS, _MOST_CHARACTERS, _MOST_MATCHES = 3_000, 20_000, 5_000
 # The most memory of a pattern in bytes. RE2 uses it up only if a pattern has very many states.
 _MOST_MEMORY = 2 << 20
@@ -30,7 +30,7 @@ _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 
 @lru_cache(maxsize=64)
 def _compile(pattern: str) -> Any:
-    """Return the compiled pattern. Raises ValueError with the reason why it is none."""
+    """Return the compiled pattern. Raises ValueError with the reason why it is not valid."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MOST_MEMORY
@@ -46,9 +46,8 @@ def _compile(pattern: str) -> Any:
 
 
 class OutputRule(Part):
-    """A rule. In the replacement, a backslash with 0 stands for the match, with 1 to 9 for a group,
-    with n for a line break, and with another one for a backslash. A rule without a pattern does
-    nothing."""
+    """A rule. In the replacement, \\0 stands for the match, \\1 to \\9 for a group, \\n for a line
+    break, and two backslashes for a backslash. A rule without a pattern does nothing."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -79,10 +78,10 @@ class OutputRule(Part):
 
 
 def apply_rules(rules: Sequence[OutputRule], passage: str) -> str:
-    """Return what comes out of a passage, one rule after the other.
+    """Return the passage after all rules were applied, one after the other.
 
-    A rule that would leave nothing of the passage is not applied to it. Neither is the rule in
-    which the time runs out, nor a rule after it.
+    A rule that would leave nothing of the passage is not applied. If the time runs out in a rule,
+    this rule and all later rules are not applied.
     """
     until = thread_time() + _MOST_SECONDS
     for rule in rules:
@@ -96,7 +95,7 @@ def apply_rules(rules: Sequence[OutputRule], passage: str) -> str:
 
 
 def _apply(rule: OutputRule, passage: str, until: float) -> str | None:
-    """Return what the rule makes of the passage, or None if the time runs out."""
+    """Return the passage as the rule changes it, or None if the time runs out."""
     parts, end = [], 0
     for count, match in enumerate(_compile(rule.pattern).finditer(passage)):
         if thread_time() > until:

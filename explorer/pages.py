@@ -1,4 +1,4 @@
-"""The pages that change the lists of a scenario: places, people, and what people know."""
+"""The pages that change the lists of a scenario: places, people, and the facts that people know."""
 
 import json
 import uuid
@@ -28,7 +28,8 @@ from world.names import normalized
 
 Setup = dict[str, Any]
 _OF_PERSONA = ("name", "pronouns", "seen_as", "description")
-# The fields by which the user tells the entries of lists apart, with the numbers of the addresses.
+# For each list of the setup: the field by which the user tells its entries apart, and the number in
+# the address that names an entry.
 _SHOWN = (
     *("places.{place}.name", "people.{person}.name", "people.{person}.knowledge.{fact}.content"),
     "people.{person}.relationships.{tie}.name",
@@ -38,7 +39,8 @@ _SHOWN = (
 
 def _changing(change: Callable[..., None], anchor: str) -> Callable[..., HttpResponse]:
     """Return a view that changes the setup by a function of the setup and of the numbers in the
-    address, and leads back to Tab 1, or in play to Tab 2. What was typed is saved before."""
+    address, and leads back to Tab 1, or in play to Tab 2. The fields that were typed are saved
+    before."""
 
     @require_POST
     def view(request: HttpRequest, session_id: uuid.UUID, **numbers: int) -> HttpResponse:
@@ -62,8 +64,8 @@ def _page_of(session_id: uuid.UUID) -> str:
 
 
 def _check_seen(request: HttpRequest, setup: Setup, **numbers: int) -> None:
-    """Raise InvalidInput if the entries that the numbers name are others than the page showed,
-    because another window has changed the list."""
+    """Raise InvalidInput if the numbers name other entries than the page showed, because another
+    window has changed the list."""
     for pattern in _SHOWN:
         try:
             field = pattern.format(**numbers)
@@ -86,8 +88,8 @@ def _found(setup: Setup, path: str) -> Any:
 
 
 def _save(session_id: uuid.UUID, change: Callable[[Setup], None]) -> None:
-    """Save what the function makes of the setup. Raises InvalidInput if it changes an entry that is
-    not there any more, and WrongState for a chapter of another way to play."""
+    """Save what the function makes of the setup. Raises InvalidInput if the entry to change does
+    not exist any more, and WrongState for a chapter of another way to play."""
     check_exploration(get_chapter(session_id))
 
     def apply(setup: Setup) -> None:
@@ -196,8 +198,8 @@ def begin(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def use_ready(request: HttpRequest, session_id: uuid.UUID, name: str) -> HttpResponse:
-    """Put a finished scenario in place of what Tab 1 has. What a scenario has no field for stays:
-    the user's own person, the narrator's style, and what guides the narrator."""
+    """Put a finished scenario in place of what Tab 1 has. The fields that a scenario does not have
+    stay: the user's own person, the narrator's style, and the texts that guide the narrator."""
     replace_scenario(session_id, find_ready(name).put_into)
     return HttpResponseRedirect(reverse("pages:world", args=[session_id]))
 

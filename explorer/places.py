@@ -1,7 +1,7 @@
 """Decides which place a destination means: a place of the world, or a new one.
 
-A place of this name, whatever its case, articles and spaces, comes first, then what was decided
-before, then a model, and without its answer a rule.
+A place of this name, whatever its case, articles and spaces, comes first, then an earlier decision
+about the same words, then the answer of a model, and if there is none, a rule.
 """
 
 from typing import Annotated
@@ -27,11 +27,11 @@ from world.names import canonical_name, normalized
 from world.state import World
 
 RESOLVER = "explorer.places"
-# An answer that is less sure of its match than this is a new place. The source of this number and
-# of the most tokens is the specification, sections 11 and 8.
+# If the model is less sure than this that a place is meant, the destination is a new place. This
+# number and the most tokens come from sections 11 and 8 of the specification.
 LEAST_CONFIDENCE = 0.6
 WHOLE_ANSWER_TOKENS = 4_096
-# The most characters with which all places together are described, and one place.
+# The most characters of the descriptions of all places together, and of one place.
 _MOST_DESCRIBED, _MOST_OF_A_PLACE = 12_000, 160
 
 RESOLVER_AGENT = Agent(
@@ -55,7 +55,8 @@ RESOLVER_AGENT = Agent(
 
 
 class ResolveLocation(ToolArguments):
-    # A schema of ours has one type for each field; null is accepted too.
+    # The schemas of the program have one type for each field, so null is not in the schema but
+    # accepted.
     matchedClusterId: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(  # noqa: N815
         None, description="The id of the place that is meant; empty for a new place."
     )
@@ -69,7 +70,7 @@ ANSWER = AnswerTool("resolveLocation", "Says which place is meant.", ResolveLoca
 
 
 def question(destination: str, world: World) -> Question | None:
-    """Return the question which place is meant, or None if this is known without a model."""
+    """Return the question which place is meant, or None if the place is clear without a model."""
     if not world.places or why_no_place(destination) or world.find_place(destination):
         return None
     most = min(_MOST_DESCRIBED // len(world.places), _MOST_OF_A_PLACE)
@@ -87,7 +88,7 @@ def question(destination: str, world: World) -> Question | None:
 
 
 def why_no_place(destination: str) -> str:
-    """Return a sentence that says why no place can be called like this, or ""."""
+    """Return a sentence that says why no place can have this name, or ""."""
     if not normalized(destination):
         return "The destination has no name. Nothing was changed; name the place."
     if problem := why_no_name(destination):
@@ -114,7 +115,7 @@ def resolve(
     canonical = found.name if found else name
     changes = [] if found else [ProposedChange(PLACE, {"name": name, "description": ""})]
     if wanted != normalized(canonical):
-        # The next time, the same words lead to the same place without a model.
+        # From now on, the same words lead to the same place without a model.
         changes.append(ProposedChange(KNOWN_AS, {"name": wanted, "place": canonical}))
     return canonical, tuple(changes)
 
@@ -128,7 +129,8 @@ def _named(destination: str, world: World, answer: ResolveLocation | None) -> st
         return matched
     told = " ".join(answer.canonicalName.split())[:AGENT_NAME_CHAR_LIMIT]
     is_name = bool(normalized(told)) and not why_no_name(told)
-    # A name that is already that of a place, although the model is not sure, would be this place.
+    # The new place needs another name if an existing place has this name, because the model was not
+    # sure that this place is meant.
     is_free = is_name and world.find_place(told) is None
     return told if is_free else canonical_name(destination)
 

@@ -33,8 +33,8 @@ class ReadyScenario:
         return self.put_into(Exploration())
 
     def put_into(self, before: Exploration) -> Exploration:
-        """Return the setup with this scenario in place of the one before. What a scenario has no
-        field for stays."""
+        """Return the setup with this scenario in place of its present one. The fields that a
+        scenario does not have stay."""
         return read_scenario(self.content, before=before)
 
     @property
@@ -93,7 +93,7 @@ def finished() -> list[Finished]:
 def open_ready(name: str, title: str = "", *, persona: dict[str, str] | None = None) -> Session:
     """Create an exploration whose Tab 1 has this scenario and can be changed.
 
-    `persona` has fields of the user's own person. Raises BadSetup for those that do not fit.
+    `persona` has fields of the user's own person. Raises BadSetup for fields that do not fit.
     """
     ready = find_ready(name)
     chapter = begin_chapter(title or free_title(ready.title), mode="explorer")

@@ -1,6 +1,6 @@
-"""What the engine's memory agent and its narrator of Tab 3 are told of an exploration: the frame of
+"""Layers for the engine's memory agent and its narrator of Tab 3 in an exploration: the frame of
 this way to play in place of the Game Master's, memory without anybody's whereabouts, because the
-world knows them, and what came to the player's ears."""
+world has them, and the events of which the player has heard."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def _process_map(here: str) -> Source:
 
 
 def _heard_of(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return what the player has learned of what happened out of sight."""
+    """Return the events out of sight of which the player has learned."""
     world: World = world_now(subject.chapter)
     told = heard_of(world)
     return [Piece("\n".join(f"- {one}" for one in told))] if told and tier != "minimal" else []

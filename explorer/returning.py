@@ -1,5 +1,5 @@
-"""The return to a place that the player has not seen for long: what happened there meanwhile is
-worked out within the move, by one question to a model."""
+"""The return to a place that the player has not seen for long. One question to a model within the
+move works out what happened there meanwhile."""
 
 from dataclasses import replace
 from typing import Any
@@ -36,8 +36,9 @@ ANSWER = AnswerTool("tellMeanwhile", "Says what happened there meanwhile.", Mean
 
 
 def left_alone(place: str, context: ToolContext, world: World) -> Unseen | None:
-    """Return who was at this place unseen, if it is for long enough when the player arrives there
-    by a move. A small model is asked nothing within a turn, so nobody was then."""
+    """Return the people who were at this place unseen, if they were unseen for long enough when the
+    player arrives there by a move. With a small model return nobody, because a small model is asked
+    nothing within a turn."""
     if context.readable["is_small"] or place not in world.places or place == world.player_location:
         return None
     arrival = replace(
@@ -58,8 +59,8 @@ def question(one: Unseen, time: str, context: ToolContext) -> Question | None:
 def lived(
     one: Unseen, time: str, context: ToolContext, world: World
 ) -> tuple[str, tuple[ProposedChange, ...]]:
-    """Return what the narrator is told of the time since the player left, and the change that it
-    makes. Without an answer nothing happened. What somebody hidden has lived through is not told,
+    """Return the narrator's text about the time since the player left, and the change of the world.
+    Without an answer, nothing happened. The text leaves out what a hidden person has lived through,
     because it would name this person."""
     entry: dict[str, Any] | None = context.readable["worked_out"].get(one.key)
     if entry is None:

@@ -34,7 +34,7 @@ from world.state import Source
 
 MOST_BYTES = 1_000_000
 MOST_IN_FILE = 100
-# Keys by which a file is known to be a scenario.
+# The keys by which a file is recognised as a scenario.
 _OF_A_SCENARIO = frozenset({"locations", "characters", "playerStartingLocation"})
 
 
@@ -90,9 +90,10 @@ class Scenario(_Part):
 
 @transaction.atomic
 def replace_scenario(session_id: uuid.UUID, read: Callable[[Exploration], Exploration]) -> Session:
-    """Save what the function reads, which is given the present setup. No other save comes between.
+    """Save the setup that the function returns. The function gets the present setup, and no other
+    save comes between.
 
-    Raises WrongState after the lock, and BadSetup if the function does.
+    Raises WrongState after the lock, and BadSetup if the function raises it.
     """
     lock_chapter(session_id)
     chapter = get_chapter(session_id)
@@ -103,8 +104,8 @@ def replace_scenario(session_id: uuid.UUID, read: Callable[[Exploration], Explor
 
 
 def read_scenario(content: dict[str, Any], *, before: Exploration) -> Exploration:
-    """Return the setup that a scenario describes. What a scenario has no field for stays as before,
-    and null means that something is left out.
+    """Return the setup that a scenario describes. The fields that a scenario does not have stay as
+    they are. A value null counts as left out.
 
     Raises BadSetup with the path of each field that does not fit.
     """
@@ -176,8 +177,8 @@ def write_scenario(setup: Exploration) -> dict[str, Any]:
 
 
 def _without_nulls(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """Return the value without the parts that are null. What is nested more deeply than anything
-    that can be stored stays, and is refused later."""
+    """Return the value without the parts that are null. Values that are nested too deeply to be
+    stored stay, and are refused later."""
     if depth and isinstance(value, dict):
         return {
             key: _without_nulls(one, depth - 1) for key, one in value.items() if one is not None
@@ -203,8 +204,8 @@ def _as_setup(read: Scenario) -> dict[str, Any]:
 def _in_file(place: tuple[str | int, ...], setup: Exploration) -> tuple[str | int, ...]:
     """Return the path of a field in a file, for a field of the setup.
 
-    The user's own person is in no file, so a name that this person has already is a fault of the
-    other one who has it.
+    The user's own person is in no file, so if a person in the file has the same name, the fault is
+    reported for the person in the file.
     """
     if place == ("persona", "name"):
         own = setup.persona.name

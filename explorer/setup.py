@@ -1,4 +1,4 @@
-"""What Tab 1 of an exploration has: the scenario with its places and people, and the user's own
+"""The setup of an exploration on Tab 1: the scenario with its places and people, and the user's own
 person."""
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,8 @@ from sessions.roster import Character, character
 from world.names import normalized
 from world.state import Source
 
-# The most places and people of a world, with those that appear in play. A file has fewer.
+# The most places and people of a world, including the people and places that appear in play. A file
+# has fewer.
 MOST_PLACES = MOST_PEOPLE = 1_000
 MOST_FACTS, MOST_ALIASES, MOST_WAYS, MOST_DEEDS = 50, 10, 20, 5
 # The name of the user's person, as long as the user gives none.
@@ -43,10 +44,10 @@ START = "The beginning"
 _SETUP = "explorer.setup"
 _NO_NAME = "a place needs a name with a letter or a digit"
 
-# The place of a field, and what is wrong with it.
+# The place of a field, and the words for its fault.
 Problem = tuple[tuple[str | int, ...], str]
-# Whose name this is, as a reader takes it and as the world finds people by it: the number of a
-# person, or the word "name" for the user's own.
+# The owners of names, by the forms in which readers and the world compare names. An owner is the
+# number of a person, or the word "name" for the user's own person.
 _Owners = dict[tuple[str, str], int | str]
 
 
@@ -92,7 +93,8 @@ class PersonSetup(Part):
 
 
 class Persona(Part):
-    """The user's person, unless one of the people is the player. `seen_as` is what others see."""
+    """The user's person, unless one of the people is the player. `seen_as` is the description that
+    others see."""
 
     name: Name = PLAYER
     pronouns: Pronouns = ""
@@ -111,13 +113,13 @@ class Exploration(Part):
     starting_place: Name = ""
     persona: Persona = Persona()
     style: Text = ""
-    # What the story opens with, and what the player could do first.
+    # The text with which the story opens, and suggestions for the player's first deed.
     opening: Text = ""
     deeds: Annotated[list[Line], BeforeValidator(lines_of)] = Field([], max_length=MOST_DEEDS)
-    # What a chapter that goes on from another one is about.
+    # The open threads with which a next chapter begins.
     about: Text = ""
-    # Whether Tab 1 has all that the people know and are to each other from the chapter before.
-    # Chapters that an earlier release began have it only in the world that was handed on.
+    # Whether Tab 1 has the knowledge and the ties that the people bring from the chapter before. In
+    # chapters that an earlier release began, only the world that was handed on has them.
     is_next: bool = False
     note: AuthorsNote = AuthorsNote()
     talk: list[TalkExample] = Field([], max_length=MOST_TALK)
@@ -131,7 +133,8 @@ class Exploration(Part):
         return self
 
     def problems(self) -> list[tuple[tuple[str | int, ...], str]]:
-        """Return what does not fit together, each with the place of the field."""
+        """Return the faults of fields that do not fit together, each with the place of the
+        field."""
         return [*self._problems_of_places(), *self._problems_of_people()]
 
     def _problems_of_places(self) -> Iterator[Problem]:
@@ -146,7 +149,7 @@ class Exploration(Part):
             for which, way in enumerate(place.ways):
                 if normalized(way) not in forms:
                     yield ("places", at, "ways", which), f"no place is called “{way}”"
-        # What is only named becomes a place too.
+        # A place that is only named becomes a place of the world too.
         if self.starting_place and not normalized(self.starting_place):
             yield ("starting_place",), _NO_NAME
         for at, one in enumerate(self.people):
@@ -184,8 +187,8 @@ class Exploration(Part):
         return self.description.strip().split("\n\n")[0]
 
     def named_places(self) -> list[str]:
-        """Return the names of all places, once each: those of the list, and then those that are
-        only named."""
+        """Return the names of all places, once each: the places of the list, and then the places
+        that are only named."""
         names = [one.name for one in self.places]
         names += [self.first_place, *(one.location for one in self.people if one.location)]
         names += [self.starting_place] if self.starting_place else []
@@ -196,8 +199,8 @@ class Exploration(Part):
 
 
 def follow_new_names(before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Let everything that names a place or a person name them as before if only their names have
-    changed."""
+    """If only the names of places or people have changed, change the fields that name them in the
+    same way."""
     places, people = (_new_names(before[key], now[key]) for key in ("places", "people"))
     for place in now["places"]:
         ways = lines_of(place.get("ways", []))
@@ -214,7 +217,7 @@ def follow_new_names(before: dict[str, Any], now: dict[str, Any]) -> None:
 
 
 def _new_names(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the new names of the entries by the old ones, if none has come or gone."""
+    """Map the old names of the entries to the new names, if no entry was added or removed."""
     if len(before) != len(now):
         return {}
     names = ((old["name"], new["name"].strip()) for old, new in zip(before, now, strict=True))
@@ -261,7 +264,7 @@ def title_in(setup: Exploration) -> str:
 
 
 def title_of(chapter: Session) -> str:
-    """Return the title of the scenario, or else that of the chapter, or ""."""
+    """Return the title of the scenario, or else the title of the chapter, or ""."""
     named = "" if chapter.is_untitled else chapter.title
     return exploration_of(chapter).title or named
 
@@ -274,12 +277,12 @@ def are_namesakes(one: str, other: str) -> bool:
 
 
 def _problems_of_names(named: Sequence[Problem], owners: _Owners) -> Iterator[Problem]:
-    """Yield which of these names nobody can have, each of which stands behind its place. The forms
-    of all names are added to `owners`."""
+    """Yield the faults of names that nobody can have. `names` has pairs of a place and a name. The
+    forms of all names are added to `owners`."""
     taken: dict[str, Character] = {}
     for where, name in named:
         # Names are held to the rules of Tab 1, so that nobody is taken for somebody else, and also
-        # to those by which the world finds people.
+        # to the rules by which the world finds people.
         reading, form = person_as_read(name), normalized(name)
         if problem := _problem_of(taken.get(reading), name):
             yield where, problem
@@ -290,7 +293,7 @@ def _problems_of_names(named: Sequence[Problem], owners: _Owners) -> Iterator[Pr
 
 
 def _problems_of_aliases(people: Sequence[PersonSetup], owners: _Owners) -> Iterator[Problem]:
-    """Yield which aliases are also a name or an alias of somebody else."""
+    """Yield the faults of aliases that are also a name or an alias of somebody else."""
     for at, one in enumerate(people):
         for number, alias in enumerate(one.aliases):
             if not _own(owners, person_as_read(alias), normalized(alias), at):
@@ -305,7 +308,8 @@ def _own(owners: _Owners, reading: str, form: str, owner: int | str) -> bool:
 
 
 def _problem_of(namesake: Character | None, name: str) -> str:
-    """Return why nobody can have the name, or "". `namesake` is who reads as the same person."""
+    """Return the reason why nobody can have the name, or "". `namesake` is another person whom a
+    reader would take for the same person."""
     try:
         clean_person([namesake] if namesake else [], name=name)
     except ChapterError as error:

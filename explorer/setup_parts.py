@@ -25,8 +25,8 @@ def _check_name(name: str, info: ValidationInfo) -> str:
 
 
 def is_stored(info: ValidationInfo) -> bool:
-    """Return whether fields are read that were stored before. They were checked then, perhaps by
-    an older release, whose chapters can still be played."""
+    """Return whether stored fields are read. Such fields were checked when they were stored,
+    perhaps by an older release, and their chapters must stay playable."""
     return bool((info.context or {}).get("is_stored"))
 
 

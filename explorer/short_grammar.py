@@ -1,9 +1,9 @@
-"""The grammar that holds a short narration to the turn, and which texts are good.
+"""The grammar that keeps a short narration to the turn, and the faults of a text.
 
-So small a model has people die, strangers come in, secrets come out and things be otherwise than
-they are. So in English it only chooses: the grammar has nothing but sentences that are true
-whatever the world is (explorer/prompts/short_lines.toml), with the things and wishes of the world,
-and the world's own sentences. In other languages only the shape is held.
+A model as small as this lets people die, invents strangers, tells secrets and changes facts. So in
+English it only chooses: the grammar has nothing but sentences that are true in any world
+(explorer/prompts/short_lines.toml), with the things and wishes of the world in their gaps, and the
+world's own sentences. In other languages the grammar fixes only the shape.
 """
 
 import re
@@ -46,19 +46,19 @@ _AS_I = (
     (r"\b(?:he|she)\b", "I"),
     (r"\b(?:him|her)\b", "me"),
 )
-# The most words of a text that may stand as they are in an earlier text.
+# The longest run of words of a text that may also stand in an earlier text.
 _SAME_WORDS = 4
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the grammar of a turn is made of. `speaker` is the name of whoever speaks, with a
-    `pronoun`, or "" if nobody is there.
+    """The parts of which the grammar of a turn is made. `speaker` is the name of the person who
+    speaks, with a `pronoun`, or "" if nobody is there.
 
-    `answer` is how the speaker takes the words: the name of the lines that are said, or "tells" for
-    a `fact`. `begins` says that a sentence about the place or the deed comes first; `first_sight`
-    is this sentence if nobody has told the place yet. `words` are the player's. `told` are the
-    texts so far.
+    `answer` is how the speaker responds to the words: the name of a list of lines, or "tells" for a
+    `fact`. `begins` says that a sentence about the place or the deed comes first. `first_sight` is
+    this sentence, if the place was not described yet. `words` are the player's words. `told` are
+    the texts so far.
     """
 
     speaker: str
@@ -120,15 +120,14 @@ def things_in(text: str) -> list[str]:
 
 
 def sights_in(description: str) -> list[str]:
-    """Return what the description lists: the parts of its lists that name something without a
-    verb."""
+    """Return the entries of lists in the description that name something and have no verb."""
     found = []
     lists = (re.split(r"[;,]\s*", one.strip(" .!?")) for one in split_sentences(description))
     # Two parts that are joined by "and" are clauses.
     lists = (one for one in lists if len(one) > 1 + one[-1].startswith("and "))
     for part in (part for parts in lists for part in parts):
         match = _SIGHT.fullmatch(part.removeprefix("and ").strip())
-        # A single thing whose words end like a verb's may be a whole sentence.
+        # A single thing may be a whole sentence if one of its words ends like a verb.
         is_seen = match and match[1].split()[-1] not in _NO_THINGS
         if match and is_seen and not re.search(r"[^s]s$|\b(?:is|has|was)\b", match[1]):
             found.append(match[0][:1].lower() + match[0][1:])
@@ -142,8 +141,8 @@ def grammar_in_english(shape: Shape) -> str:
 
 
 def parts_in_english(shape: Shape) -> list[list[str]]:
-    """Return what each part of the text may be: what comes of the player's deed or is seen, what
-    the speaker does, and what the speaker says."""
+    """Return the possible sentences for each part of the text: the result of the player's deed or
+    what is seen, the deed of the speaker, and the words of the speaker."""
     first = [shape.first_sight] if shape.first_sight else _first(shape)
     if not shape.speaker:
         return [first] if shape.first_sight else [first, _seen(shape, first) or _of("still", shape)]
@@ -154,7 +153,7 @@ def parts_in_english(shape: Shape) -> list[list[str]]:
 
 
 def _first(shape: Shape) -> list[str]:
-    """Return the sentences that may come first: what comes of the deed, or what is seen."""
+    """Return the possible first sentences, which tell the result of the deed or what is seen."""
     if shape.answer == "meets":
         return _of("finds", shape)
     if shape.has_arrived:
@@ -179,7 +178,8 @@ def _things_meant(shape: Shape) -> list[str]:
 
 
 def _told_before(shape: Shape) -> list[str]:
-    """Return the parts of the description as they stand in the middle of a sentence."""
+    """Return the parts of the description in the form that they have in the middle of a
+    sentence."""
     whole = re.findall(
         r"\b(?:A|An|The|One|Its|Half|Somebody|Nobody) [^.]+(?=\.)", shape.description
     )
@@ -212,7 +212,8 @@ def _acts(shape: Shape) -> list[str]:
 def _filled(
     lines: Sequence[str], shape: Shape, things: Sequence[str] = (), sights: Sequence[str] = ()
 ) -> list[str]:
-    """Return the lines with all that can stand in their gaps, but none that was told already."""
+    """Return the lines with each possible filling of their gaps, but without lines that were told
+    already."""
     about, wish = things_in(shape.words), wish_of(shape.goals)
     place = re.sub(r"^The ", "the ", shape.place)
     found = [
@@ -227,13 +228,13 @@ def _filled(
 
 
 def _new(texts: Sequence[str], shape: Shape) -> list[str]:
-    """Return those of the texts that were not told yet, or all if none is left."""
+    """Return the texts that were not told yet, or all texts if none is left."""
     return [one for one in texts if one not in shape.told] or list(texts)
 
 
 def choice_of(texts: Sequence[list[str]]) -> str:
-    """Return the choice between these texts, each a list of words, with what they begin with in
-    common told once: a grammar of long alternatives is slow to follow."""
+    """Return the choice between these texts, each a list of words, with their common beginnings
+    written once, because a grammar of long alternatives is slow."""
     ways = []
     for word, rest in groupby(sorted(texts), key=lambda one: one[0]):
         after = [one[1:] for one in rest]
@@ -249,7 +250,7 @@ def _literal(text: str) -> str:
 
 
 def grammar_of_script(shape: Shape, given: str) -> str:
-    """Return a grammar that holds only the shape of the text, in the letters of the script in which
+    """Return a grammar that fixes only the shape of the text, in the letters of the script in which
     most of `given` is written, or "" if no grammar can hold this script."""
     letters = letters_of([given])
     if letters is None:
@@ -263,9 +264,9 @@ def grammar_of_script(shape: Shape, given: str) -> str:
 
 
 def faults_in(text: str, *, words: str, absent: Iterable[str], earlier: Iterable[str]) -> list[str]:
-    """Return what is wrong with a text that a grammar held only by its shape, in words that follow
-    "The first answer". `absent` are the names of those who are not there, and `earlier` is what
-    must not be told again."""
+    """Return the faults of a text of which the grammar fixed only the shape, in words that follow
+    "The first answer". `absent` are the names of the people who are not there, and `earlier` are
+    the texts that must not be told again."""
     told, named = words_of(text), set(words_of(outside_of_speech(text)))
     found = [f"names {one}" for one in absent if set(parts_of(one)) & named]
     runs = _runs(told)

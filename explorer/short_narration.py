@@ -1,9 +1,9 @@
-"""The narration of two or three sentences that the embedded model tells: what it is given, and with
-which grammar.
+"""The narration of two or three sentences that the embedded model tells: its request and its
+grammar.
 
-The program has decided everything before: who moves, who is met, whom the words speak to, and
-whether this person tells what he or she knows. The model only finds the words, and in English it
-only chooses among sentences (explorer.short_grammar).
+The program has decided everything before: who moves, whom the player meets, to whom the words
+speak, and whether this person tells a fact. The model only finds the words, and in English it only
+chooses among sentences (explorer.short_grammar).
 """
 
 import re
@@ -43,7 +43,7 @@ from world.names import parts_of
 from world.state import Known, Person, World
 
 OUTPUT_TOKENS, TEMPERATURE, MOST_TRIES = 110, 0.5, 3
-# How many turns back the program looks for sentences that are told again.
+# How many turns back the program looks for sentences that must not be told again.
 _MOST_TURNS = 40
 _MOST_CHARACTERS = 400
 _SPEAKS = re.compile(
@@ -74,9 +74,9 @@ _EXAMPLES = [
 
 @dataclass(frozen=True)
 class Telling:
-    """What the program has decided of a turn. `is_new_place` says that nothing was told here yet.
-    `earlier` is what was told in the turns before, and `asked_before` what the player said in them
-    to whoever is spoken to now."""
+    """The program's decisions about a turn. `is_new_place` says that nothing was told at this place
+    yet. `earlier` are the texts of the turns before, and `asked_before` are the player's words in
+    those turns to the person who is spoken to now."""
 
     setup: Exploration
     world: World
@@ -90,8 +90,8 @@ class Telling:
 
     @property
     def speaker(self) -> Person | None:
-        """Whoever speaks in the narration: whom the player meets or speaks to, or whoever here has
-        not been told of for longest."""
+        """The person who speaks in the narration: the person whom the player meets or speaks to, or
+        else the person here of whom nothing was told for the longest time."""
         told = "\n".join(self.earlier)
         here = sorted(self.world.present(), key=lambda one: told.rfind(one.name))
         name = self.met or self.spoken_to
@@ -99,10 +99,11 @@ class Telling:
 
     @property
     def answer(self) -> tuple[str, Sequence[Known]]:
-        """How the speaker takes the words, and the facts that he or she tells.
+        """How the speaker responds to the words, and the facts that he or she tells.
 
-        What somebody keeps is told when the same is asked once more, when somebody here or the
-        player has a thing that it is about, or when this person is hurt or otherwise not as usual.
+        A kept fact is told when the player asks for it once more, when the player or somebody here
+        has a thing that the fact is about, or when the speaker is in some condition, such as a
+        wound.
         """
         one = self.speaker
         if self.met or one is None or one.name != self.spoken_to:
@@ -134,15 +135,15 @@ class Telling:
 
 
 def facts_about(one: Person, words: str) -> list[Known]:
-    """Return the facts that this person knows and the words are about."""
+    """Return the facts of this person that the words are about."""
     own = set(terms_of(one.name))
     asked = set(terms_of(speech_in(words) or _SPEAKS.sub(" ", words))) - own
     return [fact for fact in one.knowledge if asked & (set(terms_of(fact.content)) - own)]
 
 
 def whom_the_words_speak_to(words: str, here: Sequence[Person], last: str) -> str:
-    """Return the name of the one of these people to whom the words speak, or "". `last` is to whom
-    the words before spoke."""
+    """Return the name of the one of these people to whom the words speak, or "". `last` is the
+    person to whom the previous words spoke."""
     if not (speech_in(words) or _SPEAKS.search(_SILENT.sub(" ", words))):
         return ""
     said = re.findall(r"[^\W\d_]+", words.casefold())
@@ -158,8 +159,8 @@ def whom_the_words_speak_to(words: str, here: Sequence[Person], last: str) -> st
 
 
 def telling_of(attempt: Attempt, world: World | None = None) -> Telling:
-    """Return what the program has decided of the attempt's turn. `world` is the one in which an
-    attempt that is not stored would be answered, if it is not that before the attempt."""
+    """Return the program's decisions about the attempt's turn. `world` is given for an attempt that
+    is not stored: it is the world in which the attempt would be answered."""
     before = world_of(attempt)
     world = before if world is None else world
     last = attempt.turn.number if attempt.turn else attempt.session.prompt_index + 1
@@ -193,7 +194,7 @@ def telling_of(attempt: Attempt, world: World | None = None) -> Telling:
 
 
 def _told_before(attempt: Attempt, last: int) -> dict[int, str]:
-    """Return what was told in the turns before, by their numbers."""
+    """Return the texts that were told in the turns before, by the numbers of the turns."""
     events = chosen_events(attempt.session, from_prompt=last - _MOST_TURNS, to_prompt=last - 1)
     told: dict[int, str] = {}
     for event in events.filter(role=Event.Role.AGENT):
@@ -280,7 +281,8 @@ def grammar(attempt: Attempt) -> str:
 
 
 def grammar_for(telling: Telling) -> str:
-    """Return the grammar of this narration, or "" if the story has no script that is known."""
+    """Return the grammar of this narration, or "" if the program does not know the script of the
+    story."""
     shape = shape_of(telling)
     if language := _other_language(telling):
         return grammar_of_script(shape, language)
@@ -318,7 +320,7 @@ def _other_language(telling: Telling) -> str:
 
 def faults(attempt: Attempt, text: str) -> list[str]:
     telling = telling_of(attempt)
-    # In English the grammar has no text with a fault.
+    # In English, the grammar allows no text with a fault.
     return faults_of(telling, text) if _other_language(telling) else []
 
 

@@ -1,4 +1,4 @@
-"""What happens out of the player's sight.
+"""Works out what happens out of the player's sight.
 
 After a move or a long wait, the people at other places talk, part and learn things. A job works it
 out beside play, and the next run takes it as a late result.
@@ -46,16 +46,16 @@ _MOST_ENTRIES = 20
 
 
 def ask_for_simulation(attempt: Attempt) -> None:
-    """Ask for what happened out of sight, if the attempt moved the player or let much time pass,
-    and somebody is unseen for long enough."""
+    """Ask for a simulation of what happened out of sight, if the attempt moved the player or let
+    much time pass, and somebody is unseen for long enough."""
     world: World = world_of(attempt)
     if _passes_time(attempt, world) and plan(attempt, world):
         ask_for_result(attempt, SIMULATION, SIMULATED)
 
 
 def _passes_time(attempt: Attempt, world: World) -> bool:
-    """Return whether the player has moved in the attempt's run, or has waited for as long as
-    somebody has to be unseen."""
+    """Return whether the player has moved in the attempt's run, or has waited for the time after
+    which somebody counts as unseen."""
     player = world.player
     of_run = attempt.changes.filter(run_id=attempt.run_id, kind__in=(MOVED, TIME))
     return any(
@@ -114,8 +114,8 @@ REPORT_AGENT = _agent("explorer.report", "Report of the talk", "explorer.report"
 
 
 async def simulate(job: Job, watch: Watch) -> None:
-    """Work out what happened at each place. A place that fails is skipped, and the result says
-    so."""
+    """Work out what happened at each place. If the call for a place fails, the place is skipped,
+    and the result says so."""
     attempt, played, unseen = await in_database(_read, job)
     before = await in_database(worked_out_before, attempt)
     places: list[dict[str, Any]] = []
@@ -147,7 +147,7 @@ async def _simulate(job: Job, attempt: Attempt, played: ToldStretch, one: Unseen
     told = await in_database(told_out_of_sight, attempt, played, one)
     about = {"OUT_OF_SIGHT": [Piece(told)]}
     summary = in_chapter(SUMMARY_AGENT, chapter)
-    # A small model would take minutes for a talk.
+    # A full simulation is a talk, for which a small model would take minutes.
     if not one.is_full or model_of(summary).is_small:
         told_there = await _tell(job, summary, _composing(summary, attempt, about))
         return result | {"events": [summed_up(told_there, one)]}
@@ -165,8 +165,8 @@ async def _simulate(job: Job, attempt: Attempt, played: ToldStretch, one: Unseen
 
 
 async def _tell(job: Job, agent: Agent, compose: Compose) -> str:
-    """Return what the agent tells. Raises ModelDeclined for a refusal, because what people at the
-    place do becomes a part of the world."""
+    """Return the agent's answer. Raises ModelDeclined for a refusal, because the answer becomes a
+    part of the world."""
     is_small = model_of(agent).is_small
 
     def check(reply: Reply) -> None:
@@ -188,13 +188,13 @@ def _composing(agent: Agent, attempt: Attempt, pieces: dict[str, list[Piece]]) -
 
 
 def entry_of(one: Unseen, time: str) -> dict[str, Any]:
-    """Return what the change SIMULATED has of a place, without what happened there."""
+    """Return the entry of a place in the change SIMULATED, without the events at the place."""
     people = [person.name for person in one.people]
     return {"place": one.place, "tick": one.until, "until": time, "people": people}
 
 
 def summed_up(text: str, one: Unseen) -> dict[str, Any]:
-    """Return the event that a summary tells. Everybody who is there knows of it."""
+    """Return the event that a summary tells. Everybody at the place knows of this event."""
     told = " ".join(text.split())[:_LONGEST_SUMMARY]
     return _event(told, one, [person.name for person in one.people])
 
@@ -210,7 +210,8 @@ def _event(text: str, one: Unseen, witnesses: Sequence[str]) -> dict[str, Any]:
 
 
 def _kept(report: SimulationReport, world: World, one: Unseen) -> dict[str, Any]:
-    """Return what the report says of people who are at the place, and of places that exist."""
+    """Return the parts of the report about people who are at the place, and about places that
+    exist."""
 
     def name_of(name: str) -> str:
         person = world.find_called(name, one.people)
@@ -232,7 +233,8 @@ def _kept(report: SimulationReport, world: World, one: Unseen) -> dict[str, Any]
         {"who": who, "content": lesson.what, "source": lesson.source, "tick": world.tick}
         | {"from": name_of(lesson.from_whom)}
         for lesson in report.learned
-        # A lesson that only repeats an event would stand there twice.
+        # A lesson that only repeats an event is left out, because the witnesses know the event
+        # already.
         if (who := name_of(lesson.who)) and not is_known(lesson.what, told)
     ]
     return {"events": events, "movements": movements, "learned": learned, "relationships": ties}

@@ -1,4 +1,4 @@
-"""The world of an exploration at its beginning, and what each change makes of it."""
+"""The world of an exploration at its beginning, and after each change."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -15,13 +15,14 @@ from world import changes
 from world.names import normalized
 from world.state import Known, Person, Place, World
 
-# A user's words take this many steps of the clock, and a move takes these.
+# The steps of the clock that a user's words take, and the steps that a move takes.
 WORDS_TICKS, MOVE_TICKS = 1, 5
-# How much of what happened the narrator and the player's column are told: the newest.
+# The most events, the newest, that the narrator's request and the player's column have.
 LAST_HAPPENINGS = 5
 # The kind of the event that tells the player's move.
 WENT = "explorer.went"
-# What is shortened to fewer characters says nothing.
+# A text that would have to be shortened to fewer characters is left out, because it would say
+# nothing.
 _LEAST_SAID = 20
 # The words by which a model names the player, and the place where the player is.
 _THE_PLAYER = frozenset({"you", "player", "me", "myself"})
@@ -62,7 +63,7 @@ def world_of_setup(setup: Exploration) -> World:
 
 
 def _person(one: PersonSetup, location: str) -> Person:
-    # A line that was added on Tab 1 and left empty is nothing to know.
+    # A line that was added on Tab 1 and left empty is no fact.
     knowledge = tuple(
         Known(
             f"start.{one.name}.{at}",
@@ -87,7 +88,7 @@ def _person(one: PersonSetup, location: str) -> Person:
         knowledge,
         {tie.name: tie.description for tie in one.relationships if tie.name},
         one.pronouns,
-        # The player knows where the people are who are known from the beginning.
+        # The player knows the places of the people who are known from the beginning.
         seen_at=location if one.is_discovered else "",
     )
 
@@ -104,18 +105,20 @@ def apply_proposed(world: World, proposed: Sequence[ProposedChange]) -> World:
 
 
 def world_in(context: ToolContext) -> World:
-    """Return the world that a tool sees, with the changes of the calls before in the same step."""
+    """Return the world that a tool sees, with the changes that earlier calls of the same step have
+    made."""
     world: World = context.readable["world"]
     return apply_proposed(world, new_changes(context))
 
 
 def new_changes(context: ToolContext) -> Sequence[ProposedChange]:
-    """Return the changes of the calls before in the same step."""
+    """Return the changes that earlier calls of the same step have made."""
     return context.changes[context.readable["applied"] :]
 
 
 def known_person(name: str, world: World) -> Person | None:
-    """Return the person whom the name means and whom the player knows, the player included."""
+    """Return the person whom the name means, if the player knows this person. The player counts as
+    known."""
     if normalized(name) in _THE_PLAYER:
         return world.player
     person = world.find_called(name)
@@ -131,8 +134,8 @@ def known_place(name: str, world: World) -> str | None:
 
 
 def last_seen_at(world: World) -> dict[str, list[Person]]:
-    """Return the known people who are not here, by the place where the player last saw them. Those
-    of whom the player does not know where they are come last, under ""."""
+    """Return the known people who are not here, by the place where the player last saw them. The
+    people whose place the player does not know come last, under ""."""
     at: dict[str, list[Person]] = {}
     for one in world.elsewhere():
         at.setdefault("" if one.seen_at == world.player_location else one.seen_at, []).append(one)
@@ -141,7 +144,8 @@ def last_seen_at(world: World) -> dict[str, list[Person]]:
 
 
 def lately(world: World) -> list[str]:
-    """Return the newest of what happened and the player witnessed or was told, oldest first."""
+    """Return the newest events that the player witnessed or was told, in order, the oldest
+    first."""
     player = world.player
     seen = player.name if player else None
     heard = set(heard_of(world))
@@ -154,8 +158,8 @@ def lately(world: World) -> list[str]:
 
 
 def heard_of(world: World) -> list[str]:
-    """Return what happened out of the player's sight and the player has learned since, in the order
-    in which it happened."""
+    """Return the events out of the player's sight of which the player has learned since, in the
+    order of the events."""
     player = world.player
     if player is None:
         return []
@@ -172,9 +176,9 @@ def _plain(sentence: str) -> str:
 
 
 def world_for(subject: Subject) -> World:
-    """Return the world that a request is about: in an attempt, with the changes of its run. It is
-    folded once for all layers of the request. A request that is only looked at is about the world
-    in which it would be answered."""
+    """Return the world that a request is about: for an attempt, this is the world with the changes
+    of its run. The world is folded once for all layers of the request. A request for a dry run is
+    about the world in which the prompt would be answered."""
     world: World | None = subject.worked_out.get(_WORLD)
     if world is None:
         attempt = subject.attempt
@@ -186,15 +190,15 @@ def world_for(subject: Subject) -> World:
 
 
 def public_text_of(person: Person) -> str:
-    """Return the first line of what others see of a person, as long as the cast can show it. It is
-    "" if it would look in requests as if the user or the program had said it."""
+    """Return the first line of the description that others see of a person, in the form for the
+    cast. It is "" if the line would look in requests like words of the user or of the program."""
     line = in_short(person.description, PUBLIC_TEXT_CHAR_LIMIT)
     return "" if holds_mark(line) else line
 
 
 def in_short(text: str, limit: int) -> str:
-    """Return the text as one line of at most so many characters, or "" if that is too little to say
-    anything."""
+    """Return the text as one line of at most this number of characters, or "" if the number is too
+    small for any content."""
     line = " ".join(text.split())
     if len(line) <= limit:
         return line

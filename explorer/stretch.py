@@ -1,5 +1,5 @@
-"""The prompts that a delta of memory tells: where the player was at each of them, and who was
-there."""
+"""The prompts that a delta of memory tells: the player's place at each prompt, and the people who
+were there."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from world.state import Person, World
 @dataclass(frozen=True)
 class Moment:
     """A prompt of a stretch: where the player was after it and at which tick, and the names of
-    everybody who was where the player was at any moment of it."""
+    everybody who was at the player's place at any moment of the prompt."""
 
     place: str
     tick: int
@@ -32,7 +32,8 @@ class ToldStretch:
     moments: Mapping[int, Moment]
 
     def moment_at(self, numbers: Sequence[int]) -> Moment:
-        """Return the moment of the first of these prompts, or the last moment if none is given."""
+        """Return the moment of the first of these prompts, or the last moment if no prompts are
+        given."""
         if not numbers:
             return self.moments[max(self.moments)]
         before = [number for number in self.moments if number <= min(numbers)]
@@ -46,13 +47,13 @@ class ToldStretch:
         return frozenset().union(*(self.moments[number].there for number in at))
 
     def called(self, name: str, numbers: Sequence[int] = ()) -> str:
-        """Return the name, as the world has it, of the person who is called so and was there at
-        these prompts, or ""."""
+        """Return the person's name as the world has it, if the person was there at these prompts,
+        or ""."""
         return self._find(name, [self.world.people[one] for one in self.there(numbers)])
 
     def known_as(self, name: str) -> str:
-        """Return the name, as the world has it, of the person who is called so, or "" for nobody
-        and for somebody hidden, whose name the story does not tell yet."""
+        """Return the person's name as the world has it. Return "" if there is no such person, or if
+        the person is hidden, because the story does not tell this name yet."""
         everybody = self.world.people.values()
         return self._find(name, [one for one in everybody if one.is_discovered or one.is_player])
 

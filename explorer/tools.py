@@ -1,7 +1,8 @@
 """The narrator's tools: to go somewhere, to let time pass, to meet somebody, to let somebody come
-or go, and to note how things and people are.
+or go, and to note the states of things and people.
 
-The names and the arguments of the first three are those of the specification of this way to play.
+The names and the arguments of the first three tools come from the specification of this way to
+play.
 """
 
 import uuid
@@ -97,13 +98,14 @@ class PersonGoes(ToolArguments):
 
 
 def readable(attempt: Attempt) -> dict[str, Any]:
-    """Return what the tools may read: the world with the changes of all steps before, which hidden
-    people are offered at this turn, how many changes of the run the world has already, how many
-    more people can join the cast, and what was worked out of what happened out of sight."""
+    """Return the data that the tools may read: the world with the changes of all earlier steps, the
+    hidden people who are offered at this turn, the number of the run's changes that the world
+    already has, the number of people who can still join the cast, and the simulations that were
+    worked out before."""
     world: World = world_of(attempt)
     is_small = model_of(agent_of(attempt)).is_small
     steps = attempt.changes.filter(run_id=attempt.run_id, step__gt=0)
-    # A small model is asked nothing within a turn, so that nothing is compared with these.
+    # A small model is asked nothing within a turn, so these are not needed for it.
     until, worked_out = ({}, {}) if is_small else _out_of_sight(attempt, attempt.run_id)
     return {
         "world": world,
@@ -116,15 +118,16 @@ def readable(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-# The steps of a run have this in common, and it takes one world for each simulation that waits.
+# All steps of a run share this value. It is cached, because it takes the fold of one world for each
+# waiting simulation.
 @lru_cache(maxsize=16)
 def _out_of_sight(attempt: Attempt, run_id: uuid.UUID) -> tuple[dict[str, int], WorkedOut]:
     return told_until(attempt), worked_out_before(attempt)
 
 
 def room_in_cast(attempt: Attempt) -> int:
-    """Return how many more people can join the chapter's cast in play. Beyond that, people are in
-    the world alone."""
+    """Return how many more people can join the chapter's cast in play. Further people are only in
+    the world, and not in the cast."""
     numbers = {one["number"] for one in attempt.session.people_in_play()}
     return max(MAX_PEOPLE_IN_PLAY - len(numbers), 0)
 
@@ -150,7 +153,7 @@ def before_a_move(arguments: MoveToLocation, context: ToolContext) -> Question |
 
 
 def _resolved(context: ToolContext) -> ResolveLocation | None:
-    """Return the answer to the question which place is meant, or None if none came."""
+    """Return the answer to the question which place is meant, or None if no answer came."""
     return next((one for one in context.answers if isinstance(one, ResolveLocation)), None)
 
 
@@ -165,7 +168,7 @@ def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
     if not place:
         return ToolResult("This world has too many places already. Go to one of those it has.")
     if place == player.location:
-        # Another name of this place is remembered all the same.
+        # The other name of this place is remembered even so.
         here = f"The player is at {place} already. {_who_is_here(world)}"
         return ToolResult(here, changes)
     present = {one.name: one for one in world.present()}
@@ -184,7 +187,7 @@ def move(arguments: MoveToLocation, context: ToolContext) -> ToolResult:
     since, lived = (
         returning.lived(unseen, arguments.narrativeTime, context, world) if unseen else ("", ())
     )
-    # What happened before the arrival comes before it.
+    # The changes for the time before the arrival come before the move.
     changes = (*changes, *lived, ProposedChange(MOVED, moved))
     world = apply_proposed(world, changes)
     told = [f"The player is at {place} now.", _who_is_here(world)]
@@ -207,7 +210,7 @@ def discover(arguments: DiscoverCharacter, context: ToolContext) -> ToolResult:
     known = world.find_person(called)
     if known is None and (place := world.find_place(called)):
         return ToolResult(f"{place.name} is a place, and nobody of this name is known.")
-    # Whoever has this name as a part of a longer one is meant, so that nobody becomes double.
+    # A person whose longer name contains this name is meant, so that nobody gets a double.
     known = known or world.find_called(called)
     if known is None:
         return _introduce(arguments, world, joins=_may_join(context))
@@ -218,7 +221,7 @@ def discover(arguments: DiscoverCharacter, context: ToolContext) -> ToolResult:
         where = "" if is_here else " and is not here now"
         return ToolResult(f"{known.name} is known already{where}. Nothing was changed.")
     if not (is_here and context.readable["offered"].get(known.name, False)):
-        # The name that the narrator has used, because it may not know the other ones.
+        # The name that the narrator has used, because the narrator may not know the other names.
         return ToolResult(
             f"{called} is not to be found here now. Go on without this person, and do not "
             "invent another one of this name."
@@ -266,7 +269,7 @@ def _introduce(arguments: DiscoverCharacter, world: World, *, joins: bool) -> To
 
 
 def let_go(arguments: PersonGoes, context: ToolContext) -> ToolResult:
-    """Let somebody who is present leave, or somebody who is known come to where the player is."""
+    """Let a person who is present leave, or a person who is known come to the player's place."""
     world = world_in(context)
     person = known_person(arguments.name, world)
     if person is None:
@@ -292,7 +295,7 @@ def let_go(arguments: PersonGoes, context: ToolContext) -> ToolResult:
 
 
 def where_to(arguments: PersonGoes, context: ToolContext) -> Question | None:
-    """Return the question which place is meant, unless that is clear or nobody goes there."""
+    """Return the question which place is meant, unless the place is clear or nobody goes there."""
     world = world_in(context)
     person = known_person(arguments.name, world)
     is_here = person is not None and person.location == world.player_location

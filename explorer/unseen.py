@@ -1,5 +1,5 @@
-"""Which places the player has not seen for long enough that what happened there has to be worked
-out, and how fully.
+"""Finds the places that the player has not seen for so long that a simulation has to work out what
+happened there, and decides how full this simulation is.
 
 The thresholds are those of the specification, section 10.
 """
@@ -19,19 +19,20 @@ from world.changes import SIMULATED
 from world.state import Person, World
 
 SIMULATION = "explorer.simulation"
-# Up to this many ticks nothing is worked out, up to the next a summary, and beyond it in full. With
-# an open thread that names somebody there, it is in full from the last of them on.
+# The limits in ticks. Up to the first limit, nothing is worked out. Up to the second limit, a
+# summary is worked out, and beyond it a full simulation. If an open thread names somebody at the
+# place, the simulation is full from the third limit on.
 NOTHING_UNTIL, _SUMMARY_UNTIL, _FULL_FROM_WITH_THREAD = 10, 20, 6
 MOST_PLACES_OF_A_MOVE = 2
 _MOST_EXCHANGES = 8
-# What happened out of sight, by `Unseen.key`.
+# Simulations that were worked out, by `Unseen.key`.
 WorkedOut = dict[tuple[str, int, tuple[str, ...]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Unseen:
-    """A place whose people are simulated: how many ticks nobody saw them, and how fully. The time
-    is worked out until the tick `until`."""
+    """A place whose people are simulated: for how many ticks they were unseen, and whether the
+    simulation is full. The simulation reaches until the tick `until`."""
 
     place: str
     people: tuple[Person, ...]
@@ -41,8 +42,8 @@ class Unseen:
 
     @property
     def key(self) -> tuple[str, int, tuple[str, ...]]:
-        """What another attempt at the same turn must have in common with this one to take what was
-        worked out for it: the place, the time and the people."""
+        """The key by which another attempt at the same turn takes the simulation of this attempt:
+        the place, the time and the people."""
         return self.place, self.until, tuple(sorted(one.name for one in self.people))
 
     @property
@@ -69,8 +70,8 @@ def find_unseen(world: World, open_threads: Sequence[str]) -> list[Unseen]:
 
 
 def unseen_at(world: World, place: str) -> Unseen | None:
-    """Return what is unseen at this place, for a summary, or None if nobody is there. The time
-    counts from the latest arrival of those who are there."""
+    """Return this place with its unseen people, for a summary, or None if nobody is there. The time
+    counts from the latest arrival of these people."""
     people = tuple(one for one in world.at(place) if not one.is_player)
     if not people:
         return None
@@ -87,8 +88,9 @@ def _is_named_in(thread: str, person: Person, world: World) -> bool:
 
 
 def plan(attempt: Attempt, world: World) -> list[Unseen]:
-    """Return what the attempt, whose world this is, leaves to work out. What a simulation for an
-    earlier attempt works out, and no run has taken yet, is not worked out again."""
+    """Return the places to simulate after the attempt with this world. The time that a simulation
+    for an earlier attempt covers is not simulated again, even if no run has taken its result
+    yet."""
     return find_unseen(seen_until(world, told_until(attempt)), _open_threads(attempt))
 
 
@@ -107,7 +109,7 @@ def told_until(attempt: Attempt) -> dict[str, int]:
 
 
 def _waiting(attempt: Attempt) -> Iterable[Job]:
-    """Return the simulations for earlier attempts that may still bring something, in order."""
+    """Return the simulations for earlier attempts that may still bring a result, in order."""
     jobs = Job.objects.filter(
         session_id=attempt.session_id,
         kind=SIMULATION,
@@ -125,8 +127,8 @@ def _places_in(result: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _entries_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what the result tells of each place. The result may come from a file, so its form is
-    not sure."""
+    """Return the entry of each place in the result. The result may come from a file, so its form is
+    not certain."""
     places = result.get("places")
     read = [one for one in places if isinstance(one, dict)] if isinstance(places, list) else []
     return [
@@ -137,7 +139,8 @@ def _entries_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def worked_out_before(attempt: Attempt) -> WorkedOut:
-    """Return what was worked out for other attempts at the same turn, by `Unseen.key`."""
+    """Return the simulations that were worked out for other attempts at the same turn, by
+    `Unseen.key`."""
     if attempt.turn is None:
         return {}
     others = Attempt.objects.filter(turn=attempt.turn).exclude(pk=attempt.pk)

@@ -1,6 +1,6 @@
-"""What the player's person sees and knows of the world: the place, the time, who and what is here,
-what the person has and owes, where one could go, and what happened lately. Nothing in it is hidden
-from this person."""
+"""The view of the world that the player's person has: the place, the time, the people and things
+here, the person's own things and debts, the places to go to, and the latest events. Nothing in this
+view is hidden from the person."""
 
 import uuid
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ from explorer.without_tools import has_no_tools, offered_places
 from sessions.models import Change, Session
 from world.state import Condition, Known, Person, Thing, World
 
-# How much of what the player knows the column shows: the newest.
+# The most facts, the newest, that the column shows of the player's knowledge.
 _MOST_KNOWN = 12
 
 
 @dataclass(frozen=True)
 class Noted:
-    """A thing or a condition that was noted in play, with the number of the prompt that made it. It
-    is 0 for what this chapter did not make."""
+    """A thing or a condition that was noted in play, with the number of the prompt that made it.
+    The number is 0 if it was not made in this chapter."""
 
     text: str
     state: str = ""
@@ -31,8 +31,8 @@ class Noted:
 
 @dataclass(frozen=True)
 class SeenPerson:
-    """Somebody who is here, with what the player could have noticed that they learned last, and
-    what they have and how they are."""
+    """A person who is here, with the last fact that the person learned, if the player could have
+    noticed it, and with the person's things and conditions."""
 
     name: str
     description: str
@@ -42,8 +42,8 @@ class SeenPerson:
 
 @dataclass(frozen=True)
 class SeenPlace:
-    """A place where the player is not, with its number among all places, and who was last seen
-    there."""
+    """A place where the player is not, with its number among all places, and with the people who
+    were last seen there."""
 
     number: int
     name: str
@@ -96,12 +96,12 @@ class PlayersView:
 
     @property
     def conditions(self) -> list[Noted]:
-        """How the player is, and what the player owes and has promised."""
+        """The player's conditions, debts and promises."""
         return self._conditions(self.world.player.conditions if self.world.player else ())
 
     @property
     def noted_here(self) -> list[Noted]:
-        """The things that lie at this place, and what has become of the place."""
+        """The things at this place, and the conditions of the place."""
         here = self.world.places.get(self.place)
         lying = [one for one in self._things if not one.holder]
         return [*map(self._thing, lying), *self._conditions(here.conditions if here else ())]
@@ -112,7 +112,7 @@ class PlayersView:
 
     @property
     def places(self) -> list[SeenPlace]:
-        """The other places, each with whom the player last saw there."""
+        """The other places, each with the people whom the player last saw there."""
         return [
             SeenPlace(number, name, ", ".join(one.name for one in self._seen_at.get(name, ())))
             for number, name in enumerate(self.world.places)
@@ -125,13 +125,13 @@ class PlayersView:
 
     @property
     def offered(self) -> list[SeenPlace]:
-        """The places to which the player may have meant to go with the latest words."""
+        """The places to which the latest words of the player may have been meant to lead."""
         named = offered_places(self.chapter, self.world)
         return [one for one in self.places if one.name in named]
 
     @property
     def lost(self) -> str:
-        """The names of those of whom the player does not know where they are."""
+        """The names of the people whose place the player does not know."""
         return ", ".join(one.name for one in self._seen_at.get("", ()))
 
     @property
@@ -141,7 +141,7 @@ class PlayersView:
 
     @property
     def known(self) -> list[KnownToPlayer]:
-        """What the player knows, the newest first."""
+        """The facts that the player knows, the newest first."""
         player = self.world.player
         facts = player.knowledge[-_MOST_KNOWN:] if player else ()
         return [KnownToPlayer(one.content, _came(one)) for one in reversed(facts)]
@@ -185,8 +185,8 @@ class PlayersView:
         return {str(change): number for change, number in numbers}
 
     def _learned_here(self, person: Person) -> str:
-        """Return what the person learned last, if the player knows it too. Whatever else a person
-        knows is no business of the player."""
+        """Return the last fact that the person learned, if the player knows it too. The player must
+        not see a person's other knowledge."""
         player = self.world.player
         shared = {one.content for one in player.knowledge} if player else set()
         last = (one.content for one in reversed(person.knowledge) if one.content in shared)
@@ -194,7 +194,8 @@ class PlayersView:
 
 
 def _change_id(made_by: str) -> uuid.UUID | None:
-    """Return the id of the change, or None for the beginning. A file may have anything else."""
+    """Return the id of the change, or None for the beginning. A chapter from a file may have any
+    other value there."""
     try:
         return uuid.UUID(made_by.partition(".")[0])
     except ValueError:

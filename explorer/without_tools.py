@@ -1,5 +1,5 @@
-"""What the program makes of a turn before its narration: the time that the words take, and the
-deeds of the player that no tool makes, because a small model has no tools or because the prompt
+"""The changes that the program makes before a turn is narrated: the time that the words take, and
+the deeds of the player that no tool makes, because a small model has no tools or because the prompt
 itself says where the player goes."""
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,8 +56,8 @@ def check_given(chapter: Session, given: Mapping[str, Any]) -> None:
 
 
 def begins(attempt: Attempt) -> list[NewChange]:
-    """Return the time that a turn takes, with or without the user's words, and then what the
-    player's deeds change, by the functions of the tools that another model would call."""
+    """Return the changes for the time that a turn takes, with or without the user's words, and then
+    the changes of the player's deeds. The functions of the tools make these changes."""
     time = ProposedChange(TIME, {"ticks": WORDS_TICKS, "narrative_time": ""})
     made = [NewChange(time.kind, time.payload, cause="words")]
     world: World = world_of(attempt)
@@ -72,7 +72,8 @@ def begins(attempt: Attempt) -> list[NewChange]:
 
 
 def _deeds_of(attempt: Attempt, world: World) -> list[Deed]:
-    """Return the player's deeds. A prompt that says where the player goes needs no words for it."""
+    """Return the player's deeds. If the prompt itself names the place to which the player goes, its
+    words need not tell the move."""
     given, words = given_of(attempt), attempt.words
     to = world.find_place(given.to) if given else None
     deeds = read_deeds(words, world) if has_no_tools(attempt.session) else []
@@ -84,8 +85,8 @@ def _deeds_of(attempt: Attempt, world: World) -> list[Deed]:
 
 
 def _whole(move: Deed, attempt: Attempt, world: World) -> Deed:
-    """Return the move with its place, and with those whom the player asked along with these words
-    or the last ones."""
+    """Return the move with its place, and with the people whom the player asked along, in these
+    words or in the last ones."""
     latest = turns_before(attempt).order_by("number").last()
     last = latest.chosen.words if latest else ""
     asked = (name for words in (attempt.words, last) for name in asked_along(words, world))
@@ -94,7 +95,7 @@ def _whole(move: Deed, attempt: Attempt, world: World) -> Deed:
 
 
 def _place_before(attempt: Attempt, world: World) -> str:
-    """Return the place where the player was before this one, or ""."""
+    """Return the previous place of the player, or ""."""
     chapter, player = attempt.session, world.player
     moves = changes_that_count(chapter, attempt=attempt).filter(kind=MOVED)
     gone = [
@@ -107,7 +108,8 @@ def _place_before(attempt: Attempt, world: World) -> str:
 
 
 def _changes_of(deed: Deed, context: ToolContext) -> Iterator[tuple[str, Sequence[ProposedChange]]]:
-    """Yield what the deed changes, each with the name of the tool that makes it elsewhere."""
+    """Yield the changes of the deed, each with the name of the tool that would make it for another
+    model."""
     if deed.to:
         arguments = MoveToLocation(
             destination=deed.to, narrativeTime="", accompaniedBy=list(deed.along)
@@ -117,7 +119,7 @@ def _changes_of(deed: Deed, context: ToolContext) -> Iterator[tuple[str, Sequenc
         time = AdvanceTime(narrativeTime=deed.until, ticks=deed.ticks)
         yield "advanceTime", advance(time, context).changes
     elif deed.ticks:
-        # Nothing tells of so little time.
+        # The time is too short for a line that tells it.
         payload = {"ticks": deed.ticks, "narrative_time": ""}
         yield "words", (ProposedChange(TIME, payload),)
     if deed.kind != "go" and not any(one.kind == MET for one in context.changes):
@@ -125,7 +127,8 @@ def _changes_of(deed: Deed, context: ToolContext) -> Iterator[tuple[str, Sequenc
 
 
 def _meeting(context: ToolContext) -> Sequence[ProposedChange]:
-    """Return how the player meets the first of the hidden people here who is offered, if any."""
+    """Return the changes by which the player meets the first hidden person here who is offered, if
+    there is one."""
     here = (DiscoverCharacter(characterName=one.name) for one in world_in(context).hidden())
     return next(filter(None, (discover(one, context).changes for one in here)), ())
 

@@ -22,7 +22,7 @@ from sessions.play.attempts import Writer
 from sessions.reply_lengths import ReplyLength
 from sessions.roster import SLOTS, default_name
 
-# How much to write, by the length that the Game Master has chosen.
+# The words that say how much to write, by the length that the Game Master has chosen.
 _LENGTHS: Mapping[str, str] = {
     ReplyLength.SHORT: "one or two short paragraphs",
     ReplyLength.NORMAL: "one to six short paragraphs",
@@ -53,8 +53,8 @@ def your_reply(subject: Subject, tier: Tier) -> list[Piece]:
     """Return the last line of the request, which says who answers, and for whom alone.
 
     It is the last thing that the model reads, because the context before it has the words of all
-    the others. It also says how much to write, because the text before it then stays the same when
-    the Game Master chooses another length, and servers have it in their caches.
+    other characters. It also says how much to write, because the text before it then stays the same
+    when the Game Master chooses another length, and servers have it in their caches.
     """
     own = {"character_name": speaker(subject)}
     chosen = subject.chapter.reply_length
@@ -113,5 +113,6 @@ def words_of(attempt: Attempt) -> Mapping[str, Sequence[Piece]]:
 
 def headings(attempt: Attempt) -> list[str]:
     """Return the text at which the embedded model is stopped: a heading of the request. The names
-    of others are no such texts, because the GM is told where the model went on as somebody else."""
+    of other characters are no such texts, because the reply is cut there and the GM is told for
+    whom the model went on to speak."""
     return ["\n## "]

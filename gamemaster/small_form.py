@@ -1,7 +1,7 @@
 """The form in which the embedded model is asked for a character's reply.
 
-It reads little: who the character is, how the chapter begins, and the new beat. It would answer
-earlier beats in place of the new one, and copy replies that it read, so it is told none.
+It reads little: who the character is, how the chapter begins, and the new beat. The model would
+answer earlier beats in place of the new one, and copy earlier replies, so its request has neither.
 """
 
 import re
@@ -26,12 +26,12 @@ from sessions.record.chosen_events import chosen_events
 from sessions.reply_lengths import ReplyLength
 
 _MOST_OF_A_LINE, _MOST_OF_PREMISE = 300, 400
-# Among how many prompts before the new one the last beat is sought.
+# The number of prompts before the new one among which the last beat is sought.
 _SOUGHT = 12
-# Among how many turns a reply must not say words again that were said.
+# The number of turns whose words a reply must not repeat.
 _COMPARED = 20
-# The labels of an identity's lines that a model may be told. It would blurt out the others, such as
-# a secret.
+# The labels of the lines of an identity that the model may be told. The model would blurt out the
+# other lines, such as a secret.
 _TOLD = re.compile(r"(?:voice|speech|speaks|wants?|goals?)\s*:", re.IGNORECASE)
 _LABELLED = re.compile(r"[^\W\d_][\w ]{1,20}:\s")
 _SENTENCES: Mapping[str, str] = {
@@ -59,14 +59,14 @@ _TITLES = {
 }
 _QUOTED = re.compile('"[^"]*"|\u201c[^\u201d]*\u201d|\u300c[^\u300d]*\u300d')
 _YOU = re.compile(r"\byou\b", re.IGNORECASE)
-# What assistants say, and what the model falls back on in a person's mouth.
+# Phrases of assistants, which the model tends to put into a person's mouth.
 _SERVICE = re.compile(
     r"\bsorry\b|\bassist\b|\bafraid (?:that )?I\b"
     r"|\b(?:can|could|may)(?:['\u2019]t|not)?(?: I)? help you",
     re.IGNORECASE,
 )
-# What stands for "you" outside of quotation marks, if the beat means the character by it. Any other
-# "you" stays, because the verb behind it would have another form after a name.
+# Patterns of a "you" that means the character, and the words that take its place. Any other "you"
+# stays, because the verb behind it would need another form after a name.
 _WHOM = (
     "at|to|on|with|for|towards?|from|over|above|under|beside|behind|by|against|near|in front of"
     r"|(?!(?:as|is|was|this|unless|perhaps)\b)\w+(?:s|ed)"
@@ -90,7 +90,7 @@ def _question(name: str, sentences: str = "three") -> Piece:
 
 
 def _called(name: str) -> str:
-    """Return the first name, or the whole one if it begins with a title."""
+    """Return the first name, or the whole name if it begins with a title."""
     first = name.partition(" ")[0]
     return name if first.rstrip(".").casefold() in _TITLES else first
 
@@ -100,7 +100,8 @@ def _example(about: str, name: str, beat: str, answer: str) -> tuple[str, str]:
 
 
 # Each answer takes up the thing that the prompt brings, does something with it, and hands the turn
-# back, because the model follows this order. A vivid word in one would come back in other stories.
+# back, because the model follows this order. The answers have no vivid words, because the model
+# would repeat them in other stories.
 _EXAMPLES = (
     _example(
         "A shop, in the afternoon.\n\n"
@@ -122,7 +123,7 @@ _EXAMPLES = (
 
 
 def _premise(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return what the chapter is about, how it begins, and what it may not show."""
+    """Return the premise of the chapter, its opening situation and its boundaries."""
     told = {one.label: one.texts for one in _memory(subject).settings}
     paragraphs = subject.chapter.tab1.chapter_text.strip().split("\n\n")
     parts = [
@@ -159,7 +160,7 @@ def _memory(subject: Subject) -> Present:
 
 
 def _last_beat(subject: Subject, tier: Tier) -> list[Piece]:
-    """Return the last beat that the character witnessed, if the new one says little by itself.
+    """Return the last beat that the character witnessed, if the new beat says little by itself.
     Otherwise the model would answer the last beat too."""
     if subject.attempt and len(set(terms_of(subject.attempt.words))) >= _MANY_TERMS:
         return []
@@ -174,15 +175,14 @@ def _last_beat(subject: Subject, tier: Tier) -> list[Piece]:
     name = "" if actor is None else chapter.character(actor).name
     told = split_sentences(told_of(_first_sentences(beats[-1].text), name))
     if actor != subject.slot:
-        # The model would take somebody else's "you" for its own.
+        # The model would take a "you" that is meant for somebody else as meant for itself.
         told = [one for one in told if not _YOU.search(_QUOTED.sub("", one))]
     return [Piece(" ".join(told))] if told else []
 
 
 def told_of(beat: str, name: str) -> str:
-    """Return the beat with the name of the character in place of an English "you" that means it,
-    which is each one outside of quotation marks. A "you" stays where the verb behind it would have
-    another form after the name."""
+    """Return the beat with the character's name in place of each English "you" outside of quotation
+    marks. A "you" stays where the verb behind it would need another form after the name."""
     parts = re.split('("[^"]*"|\u201c[^\u201d]*\u201d)', beat) if name else [beat]
     escaped = name.replace("\\", r"\\")
     for at in range(0, len(parts) if name else 0, 2):
@@ -192,7 +192,7 @@ def told_of(beat: str, name: str) -> str:
 
 
 def _first_sentences(text: str, most: int = _MOST_OF_A_LINE) -> str:
-    """Return the first sentences of the text that are not longer together, or the first one."""
+    """Return as many of the first sentences of the text as fit this length, but at least one."""
     told = ""
     for sentence in split_sentences(" ".join(text.split())):
         if told and len(told) + len(sentence) >= most:
@@ -236,7 +236,7 @@ def grammar(attempt: Attempt) -> str:
 
 
 def faults(attempt: Attempt, text: str) -> list[str]:
-    """Return what is wrong with a reply, beside the rules of
+    """Return the faults of a reply, beside those of the rules in
     agents.prompting.cleaning.reply_rules."""
     last = (attempt.turn.number if attempt.turn else attempt.session.prompt_index + 1) - 1
     events = chosen_events(attempt.session, from_prompt=max(1, last - _COMPARED), to_prompt=last)
@@ -251,7 +251,7 @@ def faults(attempt: Attempt, text: str) -> list[str]:
             says_again(one, " ".join(aloud[:at]), 3) for at, one in enumerate(aloud)
         ),
         "speaks as a service": any(map(_SERVICE.search, aloud)),
-        # Such a reply is worse than any other, so it has both faults.
+        # Such a reply is worse than any other, so it gets both faults.
         "declines": any(is_refusal(one) for words in aloud for one in split_sentences(words)),
         "names its own speaker": bool(name) and is_named_in(text, _called(name)),
         "takes up nothing of the prompt": len(terms_of(beat)) >= _MANY_TERMS

@@ -81,8 +81,8 @@ class NarrativeDraft(AppendOnly):
 
     draft_id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="narrative_drafts")
-    # The draft that the user edited, or of which the narrator wrote a scene again. None for any
-    # other draft.
+    # The draft that the user edited, or of which the narrator wrote a scene again. None if the
+    # draft has no origin.
     origin = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -149,7 +149,8 @@ class WorkingCopy(models.Model):
 
 
 class DraftChoice(models.Model):
-    """The draft by which a chapter goes into its story. Without this row, it is the newest one."""
+    """The draft by which a chapter goes into its story. Without this row, it is the newest
+    draft."""
 
     session = models.OneToOneField(
         Session, on_delete=models.CASCADE, primary_key=True, related_name="draft_choice"

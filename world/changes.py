@@ -1,4 +1,5 @@
-"""The kinds of change of a world of places, and how each of them makes another world.
+"""The kinds of change of a world of places, and the function for each kind, which returns the world
+after the change.
 
 A payload is a JSON object. Names in it are names of places and people as the world has them. A
 change that names somebody or something the world does not have leaves this part out.
@@ -24,8 +25,8 @@ Payload = Mapping[str, Any]
 
 
 def apply(world: World, kind: str, payload: Payload, *, ref: str = "") -> World:
-    """Return the world after this change. `ref` makes the ids of what is learned by it. A kind that
-    is not of this module leaves the world as it is."""
+    """Return the world after this change. `ref` returns the ids of the facts that are learned by
+    the change. A kind that is not of this module leaves the world as it is."""
     change = _BY_KIND.get(kind)
     if change is None:
         return world
@@ -41,8 +42,8 @@ def _notice(world: World) -> World:
 
 
 def _place(world: World, payload: Payload, ref: str) -> World:
-    """A place comes to be known: `name`, `description`. A place without a description gets that of
-    a later change."""
+    """A place comes to be known: `name`, `description`. A place without a description gets the
+    description of a later change."""
     name, description = payload["name"], payload.get("description", "")
     known = world.find_place(name)
     if not name or (known and (known.description or not description)):
@@ -63,8 +64,8 @@ def _known_as(world: World, payload: Payload, ref: str) -> World:
 def _moved(world: World, payload: Payload, ref: str) -> World:
     """People go to a place: `who`, `to`, `ticks`, `narrative_time`, and `tick` if it was earlier.
 
-    Whoever goes and whoever is at either end knows of it. The player does not notice somebody who
-    is hidden.
+    The people who go, and the people at both places, know of the move. The player does not notice
+    somebody who is hidden.
     """
     to = world.find_place(payload["to"])
     if to is None:
@@ -156,13 +157,12 @@ def _met(world: World, payload: Payload, ref: str) -> World:
 
 
 def _learned(world: World, payload: Payload, ref: str) -> World:
-    """Somebody learns something: `who`, `content`, `source`, `from`, and `tick` if it was
-    earlier."""
+    """Somebody learns a fact: `who`, `content`, `source`, `from`, and `tick` if it was earlier."""
     return _learn(world, [(ref, payload)])
 
 
 def _learn(world: World, lessons: Iterable[tuple[str, Payload]]) -> World:
-    """Let people learn these things, each with its own `ref`. Nobody learns the same twice.
+    """Let people learn these things, each with its own `ref`. Nobody learns the same fact twice.
 
     A person may know thousands of things, so all lessons of a person are compared with them at
     once.
@@ -188,7 +188,7 @@ def _learn(world: World, lessons: Iterable[tuple[str, Payload]]) -> World:
             source if source in SOURCES else "told",
             payload.get("from", ""),
         )
-        # A lesson that comes late takes its place by when it was learned.
+        # A lesson that is stored late takes its place by the time at which it was learned.
         insort(knowledge, one, key=attrgetter("acquired_at"))
     people = {
         name: replace(world.people[name], knowledge=tuple(knowledge))
@@ -198,8 +198,8 @@ def _learn(world: World, lessons: Iterable[tuple[str, Payload]]) -> World:
 
 
 def _tied(world: World, payload: Payload, ref: str) -> World:
-    """What somebody is to another person: `who`, `name`, `description`. It replaces what was
-    before."""
+    """The tie of a person to another person: `who`, `name`, `description`. It replaces the earlier
+    description."""
     person = world.find_person(payload["who"])
     if person is None or not payload["name"]:
         return world
@@ -209,8 +209,8 @@ def _tied(world: World, payload: Payload, ref: str) -> World:
 
 
 def _happened(world: World, payload: Payload, ref: str) -> World:
-    """Something happens: `description`, `location`, `witnesses`, `is_learned` if the witnesses know
-    it from now on, and `tick` if it was earlier."""
+    """An event happens: `description`, `location`, `witnesses`, `is_learned` if the witnesses know
+    of the event from now on, and `tick` if it was earlier."""
     return _learn(_happens(world, payload), _seen(world, payload, ref))
 
 
@@ -221,7 +221,7 @@ def _happens(world: World, payload: Payload) -> World:
 
 
 def _seen(world: World, payload: Payload, ref: str) -> Iterator[tuple[str, Payload]]:
-    """Yield what the witnesses of something learn by it, each with its own `ref`."""
+    """Yield the lessons of the witnesses of an event, each with its own `ref`."""
     witnesses = _witnesses(world, payload) if payload.get("is_learned") else []
     for at, name in enumerate(witnesses):
         seen = {"who": name, "content": payload["description"], "source": "witnessed"}
@@ -235,9 +235,9 @@ def _witnesses(world: World, payload: Payload) -> list[str]:
 
 
 def _remembered(world: World, payload: Payload, ref: str) -> World:
-    """What memory tells of a stretch of play: `events`, `learned`, `relationships`, `things` and
-    `conditions`, each as the changes of these kinds have them. Everybody in `events` knows of them
-    already."""
+    """The facts that memory tells of a stretch of play: `events`, `learned`, `relationships`,
+    `things` and `conditions`, each as the changes of these kinds have them. Everybody in `events`
+    knows of them already."""
     lessons: list[tuple[str, Payload]] = []
     for at, event in enumerate(payload.get("events", ())):
         world = _happens(world, event)
@@ -255,10 +255,10 @@ def _remembered(world: World, payload: Payload, ref: str) -> World:
 
 def _simulated(world: World, payload: Payload, ref: str) -> World:
     """What happened out of the player's sight was worked out: `places`, each with `place`, the
-    `tick` until which it is worked out, `until` as that time in the story's words, what
-    `remembered` has, and `movements`, each with `who` and `to`.
+    `tick` until which it is worked out, `until` as that time in the story's words, the lists of
+    `remembered`, and `movements`, each with `who` and `to`.
 
-    Whoever the player has met again since stays where they are.
+    A person whom the player has met again since then stays at the present place.
     """
     for at, one in enumerate(payload["places"]):
         place = world.find_place(one["place"])

@@ -1,4 +1,5 @@
-"""The kinds of change of things and of conditions, and how each of them makes another world.
+"""The kinds of change of things and of conditions, and the function for each kind, which returns
+the world after the change.
 
 A payload names people and places as the world has them. A change that names somebody or something
 the world does not have leaves this part out.
@@ -74,8 +75,9 @@ def became(world: World, payload: Payload, ref: str) -> World:
 
 
 def same_condition(text: str, conditions: Sequence[Condition]) -> Condition | None:
-    """Return the condition that this text means: the one with these words, or else the only one
-    that has all of its words or whose words it has all."""
+    """Return the condition that this text means: the condition with the same words. If there is
+    none, return the only condition that has all words of the text, or whose words all stand in the
+    text."""
     words = set(normalized(text).split())
     exact = [one for one in conditions if set(normalized(one.text).split()) == words]
     parts = [

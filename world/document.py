@@ -41,8 +41,9 @@ def write_world(world: World) -> dict[str, Any]:
 
 
 def read_world(content: dict[str, Any]) -> World:
-    """Return the world of what `write_world` wrote, also before it had things, ways and conditions.
-    Raises KeyError, TypeError or ValueError for anything else."""
+    """Return the world from an object that `write_world` made. Objects of earlier releases, without
+    things, ways and conditions, are read too. Raises KeyError, TypeError or ValueError for any
+    other object."""
     places = {one["name"]: _read_place(one) for one in content["locations"]}
     people = {one["name"]: _read_person(one) for one in content["characters"]}
     happenings = tuple(

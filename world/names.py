@@ -21,7 +21,7 @@ _APOSTROPHES = "'\N{RIGHT SINGLE QUOTATION MARK}"
 _MOST_WORDS = 4
 
 
-# Whoever is looked for in a large world is compared with each name there.
+# The result is cached, because a search in a large world compares each of its names.
 @lru_cache(maxsize=16_384)
 def normalized(name: str) -> str:
     """Return the name in the form in which names are compared: without case, articles, spaces and
@@ -39,16 +39,17 @@ def plain(name: str) -> str:
 
 
 def parts_of(name: str) -> frozenset[str]:
-    """Return the words of a name by which a text may call its bearer, in the form in which names
-    are compared. What follows "of" is not among them, because the Widow of Osk is not Osk."""
+    """Return the words of a name by each of which a text may name the person, in the form in which
+    names are compared. The words after "of" are not among them, because the Widow of Osk is not
+    Osk."""
     words = normalized(name).split()
     before = words[: words.index("of")] if "of" in words else words
     return frozenset(before or words)
 
 
 def is_description(name: str) -> bool:
-    """Return whether this says what somebody is rather than who, such as "the smith" or "smith":
-    it begins with an article, or no word in it begins with a large letter."""
+    """Return whether this text describes a person and does not name one, such as "the smith" or
+    "smith": it begins with an article, or no word in it begins with a large letter."""
     words = _words(name)
     return bool(words) and (
         words[0].casefold() in _ARTICLES or all(one[:1].islower() for one in words)

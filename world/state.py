@@ -12,15 +12,15 @@ from sessions.language.spelling import plain_spelling
 from world.names import is_description, normalized, parts_of, plain
 
 FoundT = TypeVar("FoundT")
-# How somebody came to know something.
+# The ways in which a person can have learned a fact.
 Source = Literal["witnessed", "told", "inferred"]
 SOURCES: tuple[Source, ...] = ("witnessed", "told", "inferred")
 
 
 @dataclass(frozen=True)
 class Known:
-    """Something that a person knows. `acquired_at` is a tick, and `source_character` the name of
-    the person from whom it came, or "". `is_kept` says that the person knew it when the story
+    """A fact that a person knows. `acquired_at` is a tick, and `source_character` is the name of
+    the person from whom the fact came, or "". `is_kept` says that the person knew it when the story
     began."""
 
     id: str
@@ -33,7 +33,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Condition:
-    """How a person or a place is until that is over, such as "right hand cut".
+    """A state of a person or a place that lasts until it is over, such as "right hand cut".
 
     `since` is a tick. `made_by` is the id of the change that made it, or "" for the beginning.
     """
@@ -46,8 +46,8 @@ class Condition:
 @dataclass(frozen=True)
 class Thing:
     """A thing that matters. Somebody holds it or it is at a place, never both; it is nowhere if
-    both names are "". `state` says how it is, such as "wedged". `since` and `made_by` are those of
-    the latest change, as in a condition."""
+    both names are "". `state` says how it is, such as "wedged". `since` and `made_by` belong to the
+    latest change, as in a condition."""
 
     name: str
     description: str = ""
@@ -61,9 +61,9 @@ class Thing:
 @dataclass(frozen=True)
 class Place:
     """A place with its canonical name. `unseen_since` is the tick at which the player was last
-    there or at which it was last simulated, and `unseen_from` the time of that in the story's
-    words, or "". `ways` are the names of the places to which a way is known; each way is known from
-    both of its ends."""
+    there or at which it was last simulated, and `unseen_from` is this time in the story's words, or
+    "". `ways` are the names of the places to which a way is known; each way is known from both of
+    its ends."""
 
     name: str
     description: str = ""
@@ -100,18 +100,19 @@ class Person:
 
     @property
     def kept(self) -> list[Known]:
-        """What the person knew when the story began."""
+        """The facts that the person knew when the story began."""
         return [one for one in self.knowledge if one.is_kept]
 
     @property
     def came_to_know(self) -> list[Known]:
-        """What the person has learned since, in the order in which it was learned."""
+        """The facts that the person has learned since, in the order in which they were learned."""
         return [one for one in self.knowledge if not one.is_kept]
 
 
 @dataclass(frozen=True)
 class Happening:
-    """Something that happened in the world. `witnesses` are the names of those who know of it."""
+    """Something that happened in the world. `witnesses` are the names of the people who know of
+    it."""
 
     description: str
     tick: int
@@ -166,7 +167,7 @@ class World:
 
     def find_person(self, name: str) -> Person | None:
         """Return the person with this name or alias, whatever its case, articles and spaces, or
-        else the only one whose name differs in nothing but the marks of letters."""
+        else the only person whose name differs only in the marks of letters."""
         if name in self.people:
             return self.people[name]
         wanted = normalized(name)
@@ -184,12 +185,13 @@ class World:
         return next(named, None) or next(also, None) or _only(alike)
 
     def find_called(self, name: str, among: Iterable[Person] | None = None) -> Person | None:
-        """Return the person whom this name means in a text: the one with this name or alias, or
-        else the only one of `among` whose name has all of its words, such as Osk Brandt for Osk.
+        """Return the person whom this name means in a text: the person with this name or alias, or
+        else the only person of `among` whose name has all words of this name, such as Osk Brandt
+        for Osk.
 
-        Without `among`, the people where the player is come first, and then everybody. A
-        description means nobody elsewhere: there may be more than one smith, and John Smith need
-        not be one.
+        Without `among`, the people at the player's place are searched first, and then everybody. A
+        description such as "the smith" never means somebody elsewhere: there may be several smiths,
+        and John Smith need not be a smith.
         """
         if found := self.find_person(name):
             return found
@@ -202,9 +204,9 @@ class World:
         return next((some[0] for some in (here, named) if len(some) == 1), None)
 
     def find_place(self, name: str) -> Place | None:
-        """Return the place with this name, whatever its case, articles and spaces, or the place
-        that the name was resolved to before, or else the only one whose name differs in nothing but
-        the marks of letters."""
+        """Return the place with this name, whatever its case, articles and spaces, or the place to
+        which the name was resolved before, or else the only place whose name differs only in the
+        marks of letters."""
         if name in self.places:
             return self.places[name]
         wanted = normalized(name)
@@ -222,7 +224,8 @@ class World:
         return next((one for one in self.things.values() if normalized(one.name) == wanted), None)
 
     def place_of(self, thing: Thing) -> str:
-        """Return the name of the place where the thing is, with its holder or by itself, or ""."""
+        """Return the name of the place of the thing, which is the place of its holder if it has
+        one, or ""."""
         holder = self.people.get(thing.holder)
         return holder.location if holder else thing.place
 
@@ -238,6 +241,6 @@ def _plain_parts_of(name: str) -> frozenset[str]:
 
 
 def _only(found: Iterable[FoundT]) -> FoundT | None:
-    """Return the only one that is found, or None if there is none or more than one."""
+    """Return the entry if exactly one is found, and otherwise None."""
     several = list(found)
     return several[0] if len(several) == 1 else None

@@ -1,4 +1,4 @@
-"""What the templates of an exploration show beside the values of the scenario."""
+"""Template tags for the parts of an exploration's templates that are no values of the scenario."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -32,8 +32,8 @@ _SOURCES: dict[Source, str] = {
 
 @dataclass(frozen=True)
 class ScenarioChoices:
-    """What can be chosen on Tab 1, as the scenario stands. `someone` is the one of its people who
-    is the player, or None."""
+    """The choices of the fields on Tab 1 for the present scenario. `someone` is the listed person
+    who is the player, or None."""
 
     someone: dict[str, Any] | None
     place_names: list[str]
@@ -54,7 +54,8 @@ def choices_of(setup: dict[str, Any]) -> ScenarioChoices:
 
 
 def _place_names(setup: dict[str, Any]) -> list[str]:
-    """Return the places of the list, and then those that people or the start only name."""
+    """Return the places of the list, and then the places that are only named by people or by the
+    start."""
     named = [one.get("name", "") for one in setup.get("places", [])]
     named += [one.get("location", "") for one in setup.get("people", [])]
     named.append(setup.get("starting_place", ""))
@@ -63,7 +64,7 @@ def _place_names(setup: dict[str, Any]) -> list[str]:
 
 @register.simple_tag
 def chances_with(chance: float | None) -> list[tuple[str, str]]:
-    """Return the values and labels of all chances, with this one if it is another."""
+    """Return the values and labels of all chances, with this chance too if it is not among them."""
     value = "" if chance is None else str(float(chance))
     offered = dict(_CHANCES)
     offered.setdefault(value, f"{float(chance or 0):.0%} of the turns")
@@ -83,7 +84,7 @@ def as_lines(texts: list[str]) -> str:
 
 @register.simple_tag
 def sources() -> list[tuple[str, str]]:
-    """Return how somebody can have come to know something, with the label of each."""
+    """Return the ways in which a person can have learned a fact, each with its label."""
     return [(one, _SOURCES[one]) for one in SOURCES]
 
 

@@ -10,7 +10,7 @@ from sessions.chapter.stories import chapter_before
 from sessions.models import PLAYABLE, Attempt, Session
 from sessions.record.chosen_events import committed_attempts
 
-# The keys of a state.
+# The keys of a state as `state_before` returns it.
 CHOSEN, IS_THERE, PROMPTS, ATTEMPT, RULINGS, MEMORY = (
     *("chosen", "is_there", "prompts", "attempt", "rulings", "memory"),
 )
@@ -19,7 +19,7 @@ CHOSEN, IS_THERE, PROMPTS, ATTEMPT, RULINGS, MEMORY = (
 @dataclass(frozen=True)
 class ChangesBefore:
     """The changes of the chapter before, as sentences. `before` is that chapter, or None if it was
-    deleted. With `can_renew`, what the people remember can still be brought up to date."""
+    deleted. `can_renew` says that the memory of the people can still be brought up to date."""
 
     before: Session | None
     sentences: tuple[str, ...]
@@ -27,8 +27,8 @@ class ChangesBefore:
 
 
 def state_before(chapter: Session) -> dict[str, Any]:
-    """Return how the chapter before stands now: which one the story goes by there, and of the one
-    that this chapter follows, what can still change."""
+    """Return how the chapter before stands now: by which chapter the story goes at its place, and
+    the parts of the followed chapter that can still change."""
     chosen = chapter_before(chapter)
     before = followed(chapter)
     state = {CHOSEN: str(chosen.pk) if chosen else "", IS_THERE: before is not None}
@@ -45,8 +45,8 @@ def state_before(chapter: Session) -> dict[str, Any]:
 
 
 def changes_before(chapter: Session) -> ChangesBefore | None:
-    """Return what has changed since memory was handed on, or since the user last took note of
-    changes. Return None if nothing has."""
+    """Return the changes since memory was handed on, or since the user last took note of changes.
+    Return None if nothing has changed."""
     known = chapter.followed_state
     if known is None:
         return None
@@ -60,7 +60,8 @@ def changes_before(chapter: Session) -> ChangesBefore | None:
 
 
 def can_renew(chapter: Session) -> bool:
-    """Return whether no prompt was sent yet, so that nothing was played on what is remembered."""
+    """Return whether no prompt was sent yet, so that no play depends on the memory that was handed
+    on."""
     if chapter.followed_state is None or chapter.state not in PLAYABLE or chapter.prompt_index:
         return False
     return not chapter.attempts.filter(status=Attempt.Status.RUNNING).exists()
@@ -91,7 +92,8 @@ def _sentences(
 
 
 def _place_of_chosen(chapter: Session) -> int:
-    """Return the place of the chosen attempt among those of the last turn, or 0 without a turn."""
+    """Return the place of the chosen attempt among the attempts at the last turn, or 0 without a
+    turn."""
     turn = chapter.turns.filter(number=chapter.prompt_index).first()
     if turn is None:
         return 0

@@ -1,7 +1,7 @@
-"""Makes entries of memory of what holds at the end of a fold, for a chapter that follows.
+"""Makes entries of memory for the next chapter, from the facts that hold at the end of a fold.
 
-The entries have the keys of a delta, so that they are read as one. What happened is not among them,
-only what it has left: canon, open threads, states, ties, things, and where people are.
+The entries have the keys of a delta, so that they are read in the same way. They tell no events,
+but only how things stand: canon, open threads, states, ties, things, and where people are.
 """
 
 from collections.abc import Sequence

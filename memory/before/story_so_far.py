@@ -1,12 +1,13 @@
-"""Writes what a chapter knows of the chapter before it, without a model.
+"""Writes the memory that a chapter has of the chapter before, without a model.
 
 At the lock of a chapter, or at its beginning if it has no lock, the program writes blocks of the
 prompts 0 to 0 from the memory of the chapter before. Nobody takes along what they did not witness.
-One block is for everybody and has what everybody knew. Each person who remembers more gets a block
-of their own, and people who know the same share one. A person who is new in this chapter has no
-origin, and gets only what everybody knew. The last block is for nobody: it has what the narrator
-and agent 8 know. Each block is whole, and of those that a reader knows only the last one counts
-(see memory.fold.folding), so that no reader is told what has changed for them.
+One block is for everybody and has the facts that everybody knew. Each person who remembers more
+gets a block of their own, and people who know the same share one. A person who is new in this
+chapter has no origin, and gets only the block for everybody. The last block has no readers among
+the characters: it has all that the narrator and agent 8 know. Each block is complete, and of the
+blocks that a reader knows only the last one counts (see memory.fold.folding). So no reader finds
+outdated values in an earlier block.
 """
 
 import uuid
@@ -41,7 +42,8 @@ NONE_BEFORE = (
 
 
 def write_story_so_far(chapter: Session) -> list[MemoryBlock]:
-    """Store the blocks, if a chapter stands before this one in its story and has any memory."""
+    """Store the blocks, if this chapter has a chapter before it in the story and that chapter has
+    any memory."""
     before = chapter_before(chapter)
     if before is None:
         return []
@@ -81,7 +83,7 @@ def renew_story_so_far(session_id: uuid.UUID) -> Session:
 
 
 def rewrite_story_so_far(chapter: Session) -> None:
-    """Write the blocks anew. Play has not begun, and the caller has locked the chapter."""
+    """Write the blocks anew. Play must not have begun, and the caller has to lock the chapter."""
     chapter.memory_blocks.filter(type=MemoryBlock.Type.STORY_SO_FAR).delete()
     # Processes cache composed requests. A new `updated_at` makes them compose the requests anew.
     Session.objects.filter(pk=chapter.pk).update(differs_by_reader=False, updated_at=timezone.now())
@@ -120,8 +122,9 @@ def _handed_on(before: Session, chapter: Session) -> Iterator[tuple[list[int], P
 def _what_each_remembers(
     chapter: Session, before: Session, shared: Payload
 ) -> Iterator[tuple[int, Payload]]:
-    """Yield everybody who took part in a chapter before, with what they remember of the latest one.
-    Who stayed away since then is also told what everybody knew at the end."""
+    """Yield each person who took part in an earlier chapter, with the memory of the latest one in
+    which the person took part. A person who took no part since then also gets the facts that
+    everybody knew at the end."""
     found: set[int] = set()
     for one, numbers in follow_people(chapter, [before, *chapters_followed(before)]):
         for number, old in numbers.items():
@@ -135,13 +138,13 @@ def _what_each_remembers(
 
 
 def _with_news(folded: Fold, earlier: Session, before: Session, shared: Payload) -> Payload:
-    """Return what somebody remembers who took part in a chapter before the last one, with what
-    everybody knew at the end of the last one."""
-    # Of two values, the one with the later prompts holds.
+    """Return the memory of a person who last took part in a chapter before the last one, together
+    with the facts that everybody knew at the end of the last chapter."""
+    # Of two values, the value with the later prompts holds.
     later = earlier.prompt_index + 1
     rulings = counting_blocks(before).filter(type=MemoryBlock.Type.CANON_CORRECTION)
     everybody = before.everybodys_numbers
-    # What was withdrawn before everybody is withdrawn for them too.
+    # A fact that a ruling withdrew for everybody is withdrawn for this person too.
     told = [block_of(one) for one in rulings if knows(one.audience, everybody)]
     news = fold([*told, Block(MemoryBlock.Type.STORY_SO_FAR, later, later, shared)])
     remembered = what_holds(merge(folded, news), earlier.characters)
@@ -156,8 +159,8 @@ def _with_news(folded: Fold, earlier: Session, before: Session, shared: Payload)
 
 
 def _follow(chapter: Session, before: Session) -> None:
-    """Store that the chapter follows this one, and that its people were there. Both may have been
-    those of a fork."""
+    """Store that the chapter follows this one, and that its people come from it. Until now, both
+    may have named a fork."""
     chapter.follows = before
     chapter.followed_state = state_before(chapter)
     chapter.save(update_fields=["follows", "followed_state"])

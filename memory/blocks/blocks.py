@@ -1,4 +1,4 @@
-"""Stores memory blocks, reads those that count, and moves the summary pointer."""
+"""Stores memory blocks, reads the blocks that count, and moves the summary pointer."""
 
 import uuid
 from collections.abc import Collection, Iterable, Sequence
@@ -35,8 +35,8 @@ def counting_blocks(chapter: Session, *, before: int | None = None) -> QuerySet[
     the order of the last prompts that they tell.
 
     A block of an attempt counts while this attempt is chosen, and a ruling always counts. `before`
-    is the number of a turn. With `before`, the result has all rulings, but only those other blocks
-    that end before this turn. A new attempt at the turn needs this earlier memory.
+    is the number of a turn. With `before`, the result has all rulings, but of the other blocks only
+    those that end before this turn. A new attempt at the turn needs this earlier memory.
     """
     is_ruling = Q(type=MemoryBlock.Type.CANON_CORRECTION)
     counts = COUNTS

@@ -37,7 +37,7 @@ class CastNames:
             self._parts.setdefault(name, set()).update(key.split())
 
     def name_of(self, text: str) -> str:
-        """Return the name of the member whom this text names, or "" if it names none of them, or
+        """Return the name of the member whom this text names, or "" if it names no member or
         several.
 
         The text may be the name in another spelling, or a part of it that nobody else's name has.
@@ -52,7 +52,8 @@ class CastNames:
         return fits[0] if len(fits) == 1 else ""
 
     def spelt(self, text: str) -> str:
-        """Return the text, or the member's name if the text is one in another spelling."""
+        """Return the text. If it is a member's name in another spelling, return the member's
+        name."""
         return self.name_of(text) or text
 
     def spelt_at_start(self, text: str) -> str:
@@ -93,8 +94,8 @@ def with_cast_names(payload: dict[str, Any], cast: Sequence[Character]) -> dict[
 
 
 def _each(value: Any, change: Callable[[Entry], Entry]) -> Any:
-    """Return the entries with the change made in each that is an object. A model may have written
-    one object in place of a list."""
+    """Return the entries, with the change made in each entry that is an object. A model may have
+    written one object in place of a list."""
     if isinstance(value, list):
         return [change(one) if isinstance(one, dict) else one for one in value]
     return change(value) if isinstance(value, dict) else value

@@ -118,8 +118,8 @@ def _early_ends(chapter: Session, first: int) -> set[int]:
 def audiences_in(
     chapter: Session, stretch: Stretch, *, last_attempt: uuid.UUID | None = None
 ) -> dict[Audience, tuple[int, ...]]:
-    """Return the audiences of the stretch's deltas, the largest audience first. The value of each
-    is the numbers of the prompts that the delta for this audience tells.
+    """Return the audiences of the stretch's deltas, the largest audience first. The value for each
+    audience is the list of the prompts that its delta tells.
 
     The delta for each audience takes one call of a model. `last_attempt` is the id of an attempt at
     the stretch's last prompt. With it, the events of this attempt replace the events of the chosen
@@ -180,8 +180,8 @@ def _find_audiences(
 
 
 def stretches_to_accept(chapter: Session, *, is_ending: bool) -> list[Stretch]:
-    """Return all due stretches if the GM has to accept the model calls for them first. Otherwise
-    return an empty list."""
+    """Return all due stretches if the GM has to accept the model calls for these stretches first.
+    Otherwise return an empty list."""
     stretches = due_stretches(chapter, is_ending=is_ending)
     accepted, prompts, calls = chapter.accepted_calls, 0, 0
     for stretch, audiences in zip(stretches, audiences_of(chapter, stretches), strict=True):
@@ -209,8 +209,8 @@ class CatchingUp:
 
 
 def catching_up(chapter: Session) -> CatchingUp | None:
-    """Return how many stretches are written, and how many there are. Returns None if no stretch is
-    due, or if the GM has not accepted any model calls."""
+    """Return the number of stretches that are written, and the number of all stretches. Returns
+    None if no stretch is due, or if the GM has not accepted any model calls."""
     due = len(due_stretches(chapter, is_ending=chapter.is_ending))
     if not (due and chapter.accepted_calls):
         return None

@@ -324,7 +324,7 @@ def _acts(payload: dict[str, Any], prompts: Prompts) -> dict[str, tuple[str, Pro
 
 
 def _actors(payload: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each person who acts, with the entry that says so."""
+    """Yield each person who acts, with the entry of the block that tells of the act."""
     for entry in entries_of(payload, "major_events", "event"):
         yield from ((name, entry) for name in names_of(entry, "participants"))
     for entry in entries_of(payload, "character_actions", "did"):
@@ -346,7 +346,7 @@ def _mention(entry: dict[str, Any], place: str, prompts: Prompts) -> Mention:
 
 
 def _mentioned(texts: Iterable[str], place: str, prompts: Prompts) -> Iterator[tuple[str, Mention]]:
-    """Yield each text that says something, with its place in the block."""
+    """Yield each text that has content, with its place in the block."""
     for number, text in enumerate(texts, 1):
         if not says_nothing(text):
             yield text, Mention(prompts, f"{place} {number}")

@@ -11,7 +11,7 @@ class Fact:
 
     `text` is one line, and a ruling names this text to withdraw the fact. `aside` is further
     knowledge about the fact. `first` and `latest` are the prompts that named the fact first and
-    last. `mention` is the entry of memory that says it, or the latest of several.
+    last. `mention` is the latest entry of memory that states the fact.
     """
 
     text: str

@@ -101,8 +101,8 @@ def fold_with(
 def _with_one_story_so_far(
     blocks: Sequence[BlockT], kind_of: Callable[[BlockT], str]
 ) -> list[BlockT]:
-    """Return the blocks, of those of the kind `story_so_far` only the last one: each of them tells
-    all that its readers remember, and the last one is theirs alone."""
+    """Return the blocks with only the last block of the kind `story_so_far`. Each block of this
+    kind tells all that its readers remember, and the last one was written for these readers."""
     so_far = [one for one in blocks if kind_of(one) == MemoryBlock.Type.STORY_SO_FAR]
     return [one for one in blocks if one not in so_far[:-1]]
 

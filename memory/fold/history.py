@@ -1,4 +1,4 @@
-"""Derives the history of a chapter from its fold: everything that was found and that shifted,
+"""Derives the history of a chapter from its fold: all finds and all shifts between people,
 everything that was said about threads, and the places of the scene."""
 
 from collections.abc import Iterator
@@ -90,7 +90,8 @@ def shift_fact(tie: Tie, shift: Shift, rulings: Rulings, cast: Members) -> Fact:
 
 
 def opened(folded: Fold, rulings: Rulings) -> Iterator[Fact]:
-    """Yield what was said about the open threads. A repetition that adds nothing is left out."""
+    """Yield everything that was said about the open threads. A repetition that adds nothing is left
+    out."""
     for thread in folded.threads.values():
         if not (thread.is_named and thread.is_open and rulings.spare(thread.text)):
             continue
@@ -117,7 +118,7 @@ def closed(folded: Fold, rulings: Rulings) -> Iterator[Fact]:
 
 def past_outcomes(folded: Fold, rulings: Rulings) -> Iterator[Past]:
     """Yield the outcomes of threads of which more was said later, because the thread was opened
-    again or ended otherwise."""
+    again or got another outcome."""
     for thread in folded.threads.values():
         if not (thread.is_named and rulings.spare(thread.text)):
             continue
@@ -134,7 +135,7 @@ def at_stake(said: Thread | ThreadNote, rulings: Rulings) -> str:
 
 
 def around(folded: Fold, rulings: Rulings) -> Iterator[Fact]:
-    """Yield the changes around the place of the scene, since the scene came there."""
+    """Yield the changes around the place of the scene, since the scene came to this place."""
     for visit in _stays(folded)[-1] if folded.scene else ():
         for number, text in enumerate(visit.around, 1):
             if rulings.spare(text):
@@ -143,7 +144,7 @@ def around(folded: Fold, rulings: Rulings) -> Iterator[Fact]:
 
 
 def _stays(folded: Fold) -> list[list[Visit]]:
-    """Return what was said about the scene, as one list for each stay at a place."""
+    """Return the notes about the scene, as one list for each stay at a place."""
     stays: list[list[Visit]] = [[]]
     place = ""
     for visit in folded.scene.told if folded.scene else ():

@@ -1,4 +1,4 @@
-"""Finds the members of the cast whom memory names, and where they are."""
+"""Finds the members of the cast whom memory names, and their whereabouts."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,8 @@ class Members:
         self.names = tuple(names.values())
         self._folded = folded
         self._cast = CastNames(self.names)
-        # What memory calls a member, by its key. The slot and the lock's name come first.
+        # The names by which memory calls a member, by their keys. The slot and the lock's name come
+        # first.
         self._known: dict[str, str] = {}
         for slot, name in names.items():
             for known in (slot, folded.cast.get(slot, "")):

@@ -1,4 +1,4 @@
-"""Tells apart the values of state keys that hold and those that are past."""
+"""Tells apart the values of state keys that hold now and the values that are past."""
 
 from collections.abc import Sequence
 
@@ -79,8 +79,8 @@ class States:
         return f"{value.key}: {stated.value}" if stated.value else value.key
 
     def _aside(self, stated: Stated, known: str) -> str:
-        """Return what the entry says beside its value. The value before is left out if memory has
-        it already as `known`."""
+        """Return the other content of the entry, beside its value. The earlier value is left out if
+        memory already has it as `known`."""
         before = "" if key_of(stated.before) == known else stated.before
         return self._rulings.spared(("before", before), ("", stated.notes))
 

@@ -121,12 +121,12 @@ class Present:
 
     @cached_property
     def shifts(self) -> tuple[Fact, ...]:
-        """Everything that shifted between people."""
+        """All shifts between people."""
         return tuple(shifts(self._folded, self._rulings, self._cast))
 
     @cached_property
     def opened(self) -> tuple[Fact, ...]:
-        """What was said about the threads that are open."""
+        """Everything that was said about the open threads."""
         return tuple(opened(self._folded, self._rulings))
 
     @cached_property
@@ -156,7 +156,7 @@ FactT = TypeVar("FactT", Fact, Whereabouts)
 
 def _scene(folded: Fold) -> Fact | None:
     """Return the place of the scene. Returns None if no place is known, or if the Game Master
-    withdrew the place after the scene came there."""
+    withdrew the place after the scene came to this place."""
     scene = folded.scene
     if scene is None or not scene.place:
         return None

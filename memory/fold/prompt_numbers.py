@@ -1,4 +1,4 @@
-"""Reads from which prompts the entries of a delta come."""
+"""Reads the numbers of the prompts from which the entries of a delta come."""
 
 import re
 from collections.abc import Iterable
@@ -32,15 +32,16 @@ def numbers_in(value: Any) -> list[int]:
 
 
 def from_prompts(value: Any, prompts: Prompts) -> Prompts:
-    """Return the prompts of a block with those from which an entry comes. Numbers of other prompts
-    are ignored, as an imported block may have any."""
+    """Return the prompts of a block, with the numbers of the prompts from which an entry comes.
+    Numbers of other prompts are ignored, as an imported block may have any."""
     numbers = (one for one in numbers_in(value) if one > 0 and prompts.first <= one <= prompts.last)
     return replace(prompts, at=tuple(numbers))
 
 
 def of_each_text(payload: dict[str, Any], key: str, count: int, prompts: Prompts) -> list[Prompts]:
-    """Return the prompts of each of the `count` texts under this key. If the list of numbers beside
-    the texts has another length, nobody knows to which text a number belongs."""
+    """Return the prompts of each of the `count` texts under this key. If the list of numbers has
+    another length than the list of texts, it is ignored, because it is not clear to which text a
+    number belongs."""
     numbers = payload.get(BESIDE_TEXTS.get(key, ""))
     if not isinstance(numbers, list) or len(numbers) != count:
         return [prompts] * count
@@ -58,8 +59,8 @@ def ranges_of(numbers: Iterable[int]) -> list[Prompts]:
 
 
 def sources_of(*told: Prompts) -> list[Prompts]:
-    """Return the prompts from which the entries of memory come that were `told`: those that they
-    name, or else all that their blocks cover. No range is returned twice."""
+    """Return the prompts from which these entries of memory come, as ranges: the prompts that an
+    entry names, or else all prompts that its block covers. No range is returned twice."""
     named = sorted({number for prompts in told for number in prompts.at})
     whole = {Prompts(one.first, one.last) for one in told if not one.at}
     return sorted({*ranges_of(named), *whole})

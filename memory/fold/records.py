@@ -19,8 +19,8 @@ class Prompts:
     """The prompts from `first` to `last`, both included. The setup is told before the first prompt,
     so for the setup both are 0.
 
-    For an entry of memory these are the prompts that the entry's block covers, and `at` are those
-    of them from which the entry comes, if it names them.
+    For an entry of memory these are the prompts that the entry's block covers. If the entry names
+    the prompts from which it comes, `at` has their numbers.
     """
 
     first: int
@@ -67,10 +67,10 @@ SaidT = TypeVar("SaidT", bound=_Said)
 
 
 def in_story_order(told: tuple[SaidT, ...]) -> tuple[SaidT, ...]:
-    """Return what was told about a subject in the order of the prompts from which it comes.
+    """Return the entries about a subject in the order of the prompts from which they come.
 
     The blocks of a stretch have different audiences, and each tells all prompts of the stretch that
-    its audience witnessed. So the order of the blocks is not the order of what they tell.
+    its audience witnessed. So the order of the blocks is not the order of the events.
     """
     return tuple(sorted(told, key=lambda one: one.mention.prompts.end))
 
@@ -174,7 +174,8 @@ class Thread(Retold[ThreadNote]):
 
     @property
     def outcome(self) -> str:
-        """How the thread ended. An entry that says only that it is closed does not change this."""
+        """How the thread ended. An entry that says only that the thread is closed does not change
+        the outcome."""
         closings = takewhile(lambda one: not one.is_open, reversed(self.told))
         ends = (one.outcome for one in closings if one.outcome and not one.is_bare)
         return next(ends, self.told[-1].outcome)
@@ -190,8 +191,8 @@ class Thread(Retold[ThreadNote]):
 
 @dataclass(frozen=True)
 class Stated:
-    """A value that a state key got. `before` is the value that it had until then, as the same entry
-    of memory words it."""
+    """A value that a state key got. `before` is the value that it had until then, in the words of
+    the same entry of memory."""
 
     value: str
     mention: Mention

@@ -1,5 +1,5 @@
-"""Reads and adds narrative drafts, and says which of them is chosen. Each build adds a draft, and
-no draft is changed."""
+"""Reads and adds narrative drafts, and says which draft is chosen. Each build adds a draft, and no
+draft is changed."""
 
 import uuid
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from sessions.chapter.stories import chapters_of
 from sessions.exceptions import UnknownChapter, WrongState
 from sessions.models import Attempt, Session, Story
 
-# What stands between the texts of two scenes.
+# The text between the texts of two scenes.
 _BETWEEN = "\n\n"
 
 
@@ -44,7 +44,7 @@ class Telling:
 
     @property
     def texts(self) -> list[str]:
-        """The texts of the scenes, without what stands between them."""
+        """The texts of the scenes, without the blank lines between them."""
         ends = [scene.start for scene in self.scenes[1:]] + [len(self.text) + len(_BETWEEN)]
         return [
             self.text[scene.start : end - len(_BETWEEN)]
@@ -94,14 +94,14 @@ def chosen_drafts(chapters: Sequence[Session] | QuerySet[Session]) -> dict[uuid.
 
 
 def find_choice(chapter: Session) -> DraftChoice | None:
-    """Return which draft the user chose, or None as long as the newest one is chosen."""
+    """Return the user's choice of a draft, or None as long as the newest draft counts."""
     return DraftChoice.objects.filter(session=chapter).first()
 
 
 def shown_draft(drafts: Sequence[NarrativeDraft], choice: DraftChoice | None) -> int:
-    """Return the number of the draft with which Tab 3 opens: that of the chosen one, or of the
-    newest one if it was added after the choice, so that the user sees what came. `drafts` are all
-    drafts of a chapter, oldest first. Return 0 if there is none."""
+    """Return the number of the draft with which Tab 3 opens: the chosen draft, or the newest draft
+    if it was added after the choice, so that the user sees it. `drafts` are all drafts of a
+    chapter, oldest first. Return 0 if there is no draft."""
     if not drafts or choice is None or drafts[-1].created_at > choice.chosen_at:
         return len(drafts)
     return [draft.pk for draft in drafts].index(choice.draft_id) + 1
@@ -117,7 +117,8 @@ def choose_draft(session_id: uuid.UUID, draft_id: uuid.UUID) -> NarrativeDraft:
     DraftChoice.objects.update_or_create(
         session=chapter, defaults={"draft": draft, "chosen_at": timezone.now()}
     )
-    # A reading of the whole chapter notices the change (see `read_at_one_moment`).
+    # The chapter's row is changed too, so that a reading of the whole chapter notices the choice
+    # (see `read_at_one_moment`).
     Session.objects.filter(pk=session_id).update(updated_at=timezone.now())
     return draft
 
@@ -189,8 +190,8 @@ def write_draft(
     telling: Telling,
     origin_id: uuid.UUID | None = None,
 ) -> NarrativeDraft:
-    """Store a draft that a job has written. `origin_id` names the draft of which it wrote a scene
-    again."""
+    """Store a draft that a job has written. `origin_id` names the draft of which the job wrote a
+    scene again."""
     return NarrativeDraft.objects.create(
         session_id=session_id,
         job_id=job_id,

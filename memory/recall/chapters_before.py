@@ -16,7 +16,7 @@ MOST_CHAPTERS = 100
 
 
 def readers_before(reader: Reader) -> Iterator[Reader]:
-    """Yield who the reader was in each chapter before, beginning with the latest one.
+    """Yield the same reader in each of the earlier chapters, beginning with the latest one.
 
     The chapters are those that the reader's chapter came from, whichever forks the story goes by. A
     person reads as the same person, whatever the slot. A chapter in which one of the readers took
@@ -52,8 +52,8 @@ def _way_back(
 
 
 def chapters_followed(chapter: Session) -> list[Session]:
-    """Return the chapter that this one came from, then the one that that came from, and so on,
-    until the first one or one that was deleted."""
+    """Return the chapter that this chapter follows, then the chapter that that one follows, and so
+    on, up to the first chapter or to one that was deleted."""
     if chapter.follows_id is None:
         return []
     earlier = Session.objects.filter(story=chapter.story_id, place__lt=chapter.place)
@@ -68,7 +68,7 @@ def chapters_followed(chapter: Session) -> list[Session]:
 
 
 def _rulings(way: list[tuple[Session, Audience | None]]) -> dict[object, list[MemoryBlock]]:
-    """Return the rulings of each of these chapters that its readers know, in their order."""
+    """Return, for each of these chapters, the rulings that its readers know, in order."""
     by_chapter = {chapter.pk: readers for chapter, readers in way}
     found: dict[object, list[MemoryBlock]] = {}
     rulings = MemoryBlock.objects.filter(

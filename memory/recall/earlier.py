@@ -1,7 +1,7 @@
-"""Finds what a question is about in an earlier chapter.
+"""Finds the passages of an earlier chapter that a question is about.
 
-Of memory, only what happened there is found. How things stood at the end of the chapter was handed
-on to the next one, and may have changed since then.
+Of its memory, only events and deeds are found. The facts that held at the end of the chapter were
+handed on to the next chapter, and may have changed since then.
 """
 
 import uuid
@@ -30,7 +30,7 @@ class _State:
 
 @dataclass(frozen=True)
 class _Earlier:
-    """What a reader may find of a chapter in this state."""
+    """The turns and lines of memory that a reader may find in a chapter in this state."""
 
     state: _State
     turns: WordScores

@@ -18,7 +18,7 @@ from memory.telling.session_state import StateLine, memory_lines
 from sessions.language.words import terms_of
 from sessions.roster import Character
 
-# The lines that say what is not true are no passages.
+# Lines about facts that are not true are no passages.
 _WITHDRAWN = "no_longer_true"
 
 
@@ -29,7 +29,7 @@ class LineTerms:
         self.language = language
         self.lines = [line for line in lines if not line.heads and line.tag != _WITHDRAWN]
         self._lengths = array("I")
-        # What an intent adds to the terms of a deed.
+        # The terms that an intent adds to the terms of a deed.
         self._said, self._intents = Postings(), Postings()
         self._intent_lengths: dict[int, int] = {}
         for at, line in enumerate(self.lines):
@@ -42,7 +42,7 @@ class LineTerms:
                 self._intents.add(at, intent)
 
     def read(self, asked: Question, name: str | None) -> Field:
-        """Return the texts of the lines as the reader with this name is told them."""
+        """Return the texts of the lines in the form for the reader with this name."""
         texts = Field(lengths=dict(enumerate(self._lengths)))
         words = asked.words_by_term(self.language)
         for at, word, count in self._said.find(words):
@@ -69,7 +69,7 @@ class _MemoryTerms(LineTerms):
 
     @cached_property
     def beside_lock(self) -> frozenset[str]:
-        """The texts of the lines that the text of the lock does not say."""
+        """The texts of the lines that do not stand in the text of the lock."""
         lines = memory_lines(self._folded, self._roster, beside_lock=True)
         return frozenset(line.text for line in lines)
 
@@ -80,8 +80,8 @@ _kept: KeptRecent[tuple[uuid.UUID, Audience | None, bool], _MemoryTerms] = KeptR
 
 
 def rank_memory(reader: Reader, asked: Question, language: str) -> list[tuple[StateLine, float]]:
-    """Return the lines of memory that fit the question and that the reader may know and does not
-    have in view, each with its score. `language` is the language of the chapter."""
+    """Return the lines of memory that fit the question, that the reader may know, and that the
+    reader does not have in view, each with its score. `language` is the language of the chapter."""
     chapter = reader.chapter
     folded = fold_chapter(chapter, before=reader.before, readers=reader.readers)
     roster = chapter.characters
@@ -101,7 +101,8 @@ def rank_memory(reader: Reader, asked: Question, language: str) -> list[tuple[St
     ]
 
 
-# Lines and places are few beside the words of the record, and most of them stay when memory grows.
+# The terms are cached. There are few lines and places compared with the words of the record, and
+# most of them stay the same when memory grows.
 @lru_cache(maxsize=16_384)
 def count_terms(text: str, language: str) -> Counter[str]:
     """Return the terms of a text of memory. The result must not be changed."""

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping
 
 
 class Postings:
-    """The texts that have each term. A text is a number, and texts are only added."""
+    """For each term, the texts that have it. A text is named by a number. Texts are only added,
+    never removed."""
 
     def __init__(self) -> None:
         # The number of a text and its count of the term, one after the other. A list of pairs would
         # take ten times the memory.
         self._by_term: dict[str, array[int]] = {}
-        # How often a text was added under a term.
+        # The number of entries: one for each text under each of its terms.
         self.size = 0
 
     def add(self, text: int, counts: Mapping[str, int]) -> None:
@@ -20,7 +21,8 @@ class Postings:
         self.size += len(counts)
 
     def find(self, words_by_term: Mapping[str, str]) -> Iterator[tuple[int, str, int]]:
-        """Yield each text that has a term of a word, with this word and how often it has it."""
+        """Yield each text that has a term of one of the words, with the word and with the count of
+        the term in the text."""
         terms: dict[str, list[str]] = {}
         for term in words_by_term.keys() & self._by_term.keys():
             terms.setdefault(words_by_term[term], []).append(term)

@@ -14,8 +14,9 @@ from sessions.models import Session
 class Reader:
     """The reader for whom passages are found.
 
-    Only what each of `readers` witnessed or knows is found, and everything if it is None. `until`
-    is the last prompt that may be found. Thoughts are found only with `with_thoughts`.
+    A passage is found only if each of `readers` witnessed or knows it. If `readers` is None,
+    everything is found. `until` is the last prompt that may be found. Thoughts are found only with
+    `with_thoughts`.
 
     `before` is a turn to which another attempt is made, so that its memory is left out. `shown` are
     texts of memory's lines that the reader has in view, which are not found. If the reader has the
@@ -37,7 +38,7 @@ class Reader:
     @property
     def name(self) -> str | None:
         """The name of the only reader. It is None if everything is told, and "" for several
-        readers, of whom none may learn what only one of them knows."""
+        readers, because none of them may learn a fact that only another one knows."""
         if self.readers is None:
             return None
         return self.chapter.character(self.readers[0]).name if len(self.readers) == 1 else ""
@@ -50,8 +51,8 @@ class Reader:
 
 
 class Question:
-    """The words of a question. In each language they are other terms. With `only`, the other words
-    are left out."""
+    """The words of a question. Each language makes other terms of them. With `only`, all words but
+    these are left out."""
 
     def __init__(self, text: str, only: Collection[str] | None = None) -> None:
         self._text, self._only = text, only
@@ -76,11 +77,11 @@ class Question:
         return words
 
     def words_in(self, language: str, counts: Mapping[str, int]) -> dict[str, int]:
-        """Return how often a text of this language, which has these terms, has each word of the
-        question."""
+        """Return how often each word of the question stands in a text of this language with these
+        terms."""
         words = self.words_by_term(language)
         found: dict[str, int] = {}
         for term in words.keys() & counts.keys():
-            # A word may have two terms, of which a text has both for the same word.
+            # A word may have two terms. A text with this word has both, but the word counts once.
             found[words[term]] = max(counts[term], found.get(words[term], 0))
         return found

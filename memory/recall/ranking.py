@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 
 # How soon further occurrences of a word count less, and how much the length of a text counts.
 _SATURATION, _BY_LENGTH = 1.2, 0.75
-# What the turn before and the place and time of a turn count, beside the turn's own text.
+# The weights of the text of the turn before, and of the place and time of a turn, beside the turn's
+# own text.
 _BEFORE, _PLACE = 0.5, 0.3
 
 
 @dataclass
 class Field:
-    """A text of each turn: how many terms it has, and how often each word of the question. Both are
-    by the number of the turn."""
+    """One text of each turn: its number of terms, and how often it has each word of the question.
+    Both are keyed by the number of the turn."""
 
     lengths: dict[int, int] = field(default_factory=dict)
     found: dict[int, dict[str, int]] = field(default_factory=dict)
@@ -28,7 +29,8 @@ class Field:
                 counts[word] = counts.get(word, 0) + count
 
     def scores_by_word(self) -> dict[str, dict[int, float]]:
-        """Return what each word of the question adds to the score of each turn that has it."""
+        """Return, for each word of the question, the score that it adds to each turn that has the
+        word."""
         turns = len(self.lengths)
         usual = max(sum(self.lengths.values()) / turns, 1.0) if turns else 1.0
         by_word: dict[str, dict[int, int]] = {}
@@ -55,16 +57,16 @@ class Field:
 
 def rank(own: Field, places: Field) -> list[tuple[int, float]]:
     """Return the numbers of the turns that fit the question, each with its score, best first. Of
-    equal turns the earlier one comes first.
+    turns with equal scores, the earlier turn comes first.
 
-    `own` has the text of each turn, and `places` its place and time.
+    `own` has the text of each turn, and `places` has its place and time.
     """
     scored = _with_neighbours(own, own.scores(), places.scores())
     return sorted(scored.items(), key=lambda one: (-one[1], one[0]))
 
 
 def rank_words(own: Field, places: Field) -> dict[str, dict[int, float]]:
-    """Return what each word of the question adds to the score by which `rank` ranks each turn."""
+    """Return, for each word of the question, the score that it adds to each turn in `rank`."""
     by_text, by_place = own.scores_by_word(), places.scores_by_word()
     return {
         word: _with_neighbours(own, by_text.get(word, {}), by_place.get(word, {}))
@@ -87,7 +89,7 @@ def _with_neighbours(
 
 def _sum(scores: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
     total: dict[int, float] = {}
-    # The words are added in one order, because the sum of fractions depends on it.
+    # The words are added in one order, because the order changes the rounding of the sum.
     for word in sorted(scores):
         for number, score in scores[word].items():
             total[number] = total.get(number, 0.0) + score

@@ -20,7 +20,7 @@ from sessions.record.transcript import Entry, chosen_entries
 
 __all__ = ["ELEMENTS_OF_NOW", "Passage", "Reader", "recall"]
 
-# The words before a line of memory, by its element. Other lines say by themselves what they are.
+# The words before a line of memory, by its element. Lines of other elements need no such words.
 _LEADS = {
     "boundary": "boundary",
     "canon": "canon",
@@ -38,10 +38,9 @@ class Passage:
     """A turn that was found, or a line of memory.
 
     Of a turn, `entries` has as much of its prompt and its replies as the reader witnessed. Of
-    memory, `line` says something about prompts of which `prompt_index` is the last one, or the lock
-    says it and `prompt_index` is 0. `reader_name` is the name of the reader who is told, or None if
-    everything is told. `earlier` is the chapter that has the passage if it is one before that of
-    the reader.
+    memory, it has a `line`. `prompt_index` is the last prompt that the line is about, or 0 for a
+    line of the lock. `reader_name` is the name of the reader who is told, or None if everything is
+    told. `earlier` is the chapter of the passage, if it is a chapter before the reader's.
     """
 
     prompt_index: int
@@ -53,8 +52,8 @@ class Passage:
 
     @cached_property
     def text(self) -> str:
-        """The words of the passage after what says where they are from: an earlier chapter, or
-        memory."""
+        """The words of the passage, behind words that name its source if that is an earlier chapter
+        or memory."""
         chapter = f"Chapter “{self.earlier.title}”: " if self.earlier else ""
         memory = f"Memory, {self.line.block.lower()}: " if self.line else ""
         return chapter + memory + self.words
@@ -71,16 +70,16 @@ class Passage:
 
 
 def recall(reader: Reader, question: str | Question, k: int, *, k_of_now: int = 0) -> list[Passage]:
-    """Return the best `k` passages that the question is about, and beyond them the best `k_of_now`
-    lines of memory that say how things stand, all of them best first.
+    """Return the best `k` passages that the question is about, and in addition the best `k_of_now`
+    lines of memory that say how things stand. The best passages come first.
 
-    The question is words; no sign in it has a meaning. A turn is found by its own words, and less
-    by those of the turn before and by its place and time. A line of memory is found by its own
-    words. Of equals, the earlier one comes first. Attempts that are not chosen are not found, and
-    neither is what the Game Master withdrew from memory.
+    The question consists of words; signs in it have no meaning. A turn is found by its own words,
+    and with less weight by the words of the turn before and by its place and time. A line of memory
+    is found by its own words. Of passages with equal scores, the earlier one comes first. Attempts
+    that are not chosen are not found, nor are facts that the Game Master withdrew from memory.
 
-    Of the chapters before, everything is found that the same people witnessed there, and of memory
-    what happened.
+    In the chapters before, the turns are found that the same people witnessed, and of memory the
+    events and deeds.
     """
     asked = question if isinstance(question, Question) else Question(question)
     of_readers = [reader, *readers_before(reader)]
@@ -103,8 +102,8 @@ class _Found:
 
 
 def _find(reader: Reader, asked: Question, k: int) -> Iterator[_Found]:
-    """Yield what the question is about in the chapter of this reader. Of an earlier chapter only
-    the best `k` turns and the best `k` lines of memory are found."""
+    """Yield the passages of this reader's chapter that the question is about. Of an earlier
+    chapter, only the best `k` turns and the best `k` lines of memory are found."""
     if reader.later_rulings is not None:
         turns, lines = find_earlier(reader, asked, k)
     else:

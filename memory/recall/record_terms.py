@@ -1,4 +1,4 @@
-"""Keeps the terms of a chapter's events in this process, so that a search reads only new ones."""
+"""Keeps the terms of a chapter's events in this process, so that a search reads only new events."""
 
 import uuid
 from array import array
@@ -25,17 +25,18 @@ _COLUMNS = (
 
 
 class _RecordTerms:
-    """The terms of the events up to the turn `until`, which is before the latest turn, so that no
-    other attempt at it can be chosen any more."""
+    """The terms of the events up to the turn `until`. It is before the latest turn, so that no
+    other attempt at these turns can be chosen any more."""
 
     def __init__(self) -> None:
         self.lock = Lock()
         self.until = 0
-        # How many events the chapter has up to this turn, also of attempts that are not chosen. If
-        # the number changes, the terms are read anew.
+        # The number of events that the chapter has up to this turn. Events of attempts that are not
+        # chosen count too. If the number changes, the terms are read anew.
         self.events = 0
         self._numbers, self._lengths = array("I"), array("I")
-        # Events of one group have the same witnesses and language, and are thoughts or are not.
+        # The events of one group have the same witnesses and the same language, and either all or
+        # none of them are thoughts.
         self._groups = array("I")
         self._group_numbers: dict[tuple[bool, tuple[int, ...], str], int] = {}
         self._postings: dict[str, Postings] = {}
@@ -59,8 +60,8 @@ class _RecordTerms:
             reader.perceives(witnesses) and (reader.with_thoughts or not is_thought)
             for is_thought, witnesses, _ in groups
         ]
-        # The events are in the order of their turns. A long chapter has very many, so each of them
-        # takes few steps here.
+        # The events are in the order of their turns. A long chapter has very many events, so this
+        # loop does little for each of them.
         numbers, lengths, found = self._numbers, own.lengths, own.found
         end = len(numbers) if reader.until is None else bisect_right(numbers, reader.until)
         is_read = [is_told[group] for group in self._groups[:end]]
@@ -85,7 +86,7 @@ _kept: KeptRecent[uuid.UUID, _RecordTerms] = KeptRecent(3_000_000)
 
 @dataclass(frozen=True)
 class Record:
-    """The texts of the turns that a reader witnessed, and how many events each language has."""
+    """The texts of the turns that a reader witnessed, and the number of events in each language."""
 
     turns: Field
     languages: Counter[str]
@@ -122,8 +123,8 @@ def _terms_of(chapter: Session) -> _RecordTerms:
             terms = _RecordTerms()
         until = chapter.prompt_index - 1
         if until > terms.until:
-            # The events are counted first. If one is stored meanwhile, the next search reads the
-            # terms anew.
+            # The events are counted first. If an event is stored meanwhile, the next search reads
+            # the terms anew.
             terms.events = _count_events(chapter, until)
             terms.add(_rows(chapter, from_prompt=terms.until + 1, to_prompt=until))
             terms.until = until

@@ -1,7 +1,9 @@
-"""Finds passages for a person who searches, and shows of each the part around what was found.
+"""Finds passages for a person who searches, and shows the part of each passage around the words
+that were found.
 
-What has all words as they were typed comes first, and what a prompt and memory both say comes once.
-The requests of models have passages as `recall` ranks them.
+Passages with all words as they were typed come first. If a prompt and a line of memory say the
+same, only the prompt is shown. Requests of models do not use this module; they have passages in the
+order of `recall`.
 """
 
 import unicodedata
@@ -13,17 +15,19 @@ from memory.recall.questions import Question, Reader
 from memory.recall.recalling import Passage, recall
 from sessions.language.words import AsTyped, is_unspaced, places_of, terms_of
 
-# So many of the best passages are put in order.
+# The number of the best passages that are put in order.
 _LOOKED_AT = 100
-# The characters that are shown of a passage, and how many of them before the word that was found.
+# The most characters of a passage that are shown, and the number of them before the word that was
+# found.
 _EXCERPT, _BEFORE = 320, 80
-# A prompt says what a line of memory says if it has so much of the line's terms, close together.
+# A prompt says the same as a line of memory if it has this fraction of the line's terms, close
+# together.
 _SAME_SHARE, _SAME_SPREAD = 0.75, 2
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of an excerpt. It is a hit if its words are what was searched for."""
+    """A part of an excerpt. It is a hit if its words are words of the search."""
 
     text: str
     is_hit: bool = False
@@ -38,8 +42,8 @@ class Found:
 
 
 def search(reader: Reader, words: str, k: int) -> list[Found]:
-    """Return the best `k` passages that the words are about: those with all words as they were
-    typed, and then the others, each best first."""
+    """Return the best `k` passages that the words are about: first the passages with all words as
+    they were typed, and then the others, the best first in both groups."""
     asked = Question(words)
     passages = recall(reader, asked, max(k, _LOOKED_AT))
     typed = AsTyped(words, asked.terms)
@@ -49,7 +53,8 @@ def search(reader: Reader, words: str, k: int) -> list[Found]:
 
 
 def _once(passages: Sequence[Passage], languages: Sequence[str]) -> Iterator[Passage]:
-    """Yield each passage, but for a line of memory the turn that says the same, once."""
+    """Yield each passage once. If a turn says the same as a line of memory, yield the turn in place
+    of the line."""
     turns = [one for one in passages if one.line is None]
     said = (
         {id(one): _Said(one.words, languages) for one in turns}
@@ -76,7 +81,7 @@ def _once(passages: Sequence[Passage], languages: Sequence[str]) -> Iterator[Pas
 
 
 class _Said:
-    """What a text says, by its terms in each of the languages."""
+    """The terms of a text in each of the languages, by which it is compared."""
 
     def __init__(self, text: str, languages: Sequence[str]) -> None:
         self._terms = [terms_of(text, language) for language in languages]
@@ -106,8 +111,9 @@ def _says(terms: Sequence[str], all_terms: frozenset[str], line: frozenset[str])
 
 
 def _excerpt(text: str, asked: Question, typed: AsTyped) -> list[Piece]:
-    """Return the part of the text around the first word as it was typed, or else around the first
-    word that was found, or else its beginning."""
+    """Return the part of the text around the first word that stands there as it was typed. If there
+    is none, return the part around the first word that was found, or else the beginning of the
+    text."""
     plain = " ".join(text.split())
     places = places_of(asked.terms, plain)
     at = places[typed.first_place(plain, places)][0] if places else 0
@@ -124,8 +130,8 @@ def _excerpt(text: str, asked: Question, typed: AsTyped) -> list[Piece]:
 
 
 def _cut(text: str, at: int) -> tuple[int, int]:
-    """Return where the part around a place begins and ends: at blanks, or between characters of a
-    script without them."""
+    """Return the beginning and the end of the part around a place. The part is cut at blanks, or
+    between characters of a script without blanks."""
     start = 0
     if at > _BEFORE and len(text) > _EXCERPT:
         start = _whole(text, at - _BEFORE)
@@ -142,7 +148,7 @@ def _cut(text: str, at: int) -> tuple[int, int]:
 
 
 def _whole(text: str, at: int) -> int:
-    """Return the place, or the one before it that does not part a letter from its marks."""
+    """Return the place. If it parts a letter from its marks, return the place before the letter."""
     while at and (unicodedata.category(text[at])[0] == "M" or "\u200d" in text[at - 1 : at + 1]):
         at -= 1
     return at

@@ -23,13 +23,13 @@ _TELLING = (MemoryBlock.Type.WORLD_CHAPTER_LOCK, MemoryBlock.Type.TURN_DELTA)
 
 @dataclass(frozen=True)
 class _Told:
-    """What one block says about the place and the time of its turns."""
+    """The place and the time of a block's turns, as the block tells them."""
 
     place: str
     time: str
 
 
-# The cache of what blocks say. Blocks never change, and every search needs all of them.
+# The cache of these places and times. Blocks never change, and every search needs all of them.
 _kept: KeptRecent[uuid.UUID, _Told] = KeptRecent(16_384)
 
 
@@ -37,10 +37,10 @@ def places_of_turns(
     chapter: Session, *, before: int | None = None, readers: Collection[int] | None = None
 ) -> Iterator[tuple[int, int, str]]:
     """Yield the first and the last turn of each stretch, with the place and the time there. With
-    `readers`, only what each of these readers knows is told.
+    `readers`, only blocks that each of these readers knows are used.
 
-    A stretch that names no place is where the stretch before was. The turns that memory does not
-    cover yet are not told. `counting_blocks` explains `before`.
+    A stretch that names no place has the place of the stretch before. The turns that memory does
+    not cover yet are left out. `counting_blocks` explains `before`.
     """
     blocks = list(
         counting_blocks(chapter, before=before)

@@ -1,7 +1,7 @@
-"""Keeps what words add to the scores of texts that do not change.
+"""Keeps the scores that words add to texts which do not change.
 
-Play goes on in the latest chapter, so the earlier ones seldom change. A search of them then takes
-few steps for each text that has a word of the question.
+Play goes on in the latest chapter, so earlier chapters seldom change. With the kept scores, a
+search of an earlier chapter takes few steps for each text that has a word of the question.
 """
 
 from array import array
@@ -12,10 +12,10 @@ from memory.recall.questions import Question
 
 # The terms of a word of a question, each with its language.
 _Terms = tuple[tuple[str, str], ...]
-# What each word of a question adds to the score of each text, by the number of the text.
+# For each word of a question, the score that it adds to each text, by the number of the text.
 Ranked = Mapping[str, Mapping[int, float]]
-# A word that more than one text in so many has is kept with a score for every text, because lists
-# of the same length are added up fast.
+# A word that stands in more than one of this many texts is kept with a score for every text,
+# because lists of the same length are added up fast.
 _FEW = 8
 
 
@@ -26,8 +26,8 @@ class WordScores:
     def __init__(self, numbers: Sequence[int], languages: Sequence[str]) -> None:
         self._numbers, self._languages = numbers, languages
         self._at = {number: at for at, number in enumerate(numbers)}
-        # The scores of a word that many texts have, for every text; and the places and scores of
-        # the few texts that have another word.
+        # For a word that stands in many texts, a score for every text. For any other word, the
+        # places and the scores of the few texts that have it.
         self._many: dict[_Terms, array[float]] = {}
         self._few: dict[_Terms, tuple[array[int], array[float]]] = {}
         self.size = 1 + len(numbers)
@@ -36,7 +36,7 @@ class WordScores:
         self, asked: Question, k: int, rank_words: Callable[[Question], Ranked]
     ) -> list[tuple[int, float]]:
         """Return the best `k` texts that fit the question, each with its score, best first. Of
-        equals, the one with the lower number comes first.
+        texts with equal scores, the text with the lower number comes first.
 
         `rank_words` scores the texts by the words of a question. It is called for the words that
         are not kept yet.
@@ -46,7 +46,7 @@ class WordScores:
             ranked = rank_words(asked.only(missing))
             for word in missing:
                 self._keep(terms[word], ranked.get(word, {}))
-        # The words are added in one order, because the sum of fractions depends on it.
+        # The words are added in one order, because the order changes the rounding of the sum.
         ordered = [terms[word] for word in sorted(terms)]
         many = [self._many[one] for one in ordered if one in self._many]
         total = [0.0] * len(self._numbers)

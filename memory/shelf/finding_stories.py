@@ -20,10 +20,12 @@ _ALL = slice(None)
 def find_stories(
     words: str | Search = "", group: str = "", order: str = "", *, places: slice = _ALL
 ) -> list[Story]:
-    """Return the stories that have all of the words and a chapter of the group: those at these
-    places of the order. Without a group, all stories but the archived ones are found.
+    """Return the stories that have all words and a chapter of the group. Of these, only the stories
+    at the given places of the order are returned. Without a group, all stories but the archived
+    ones are found.
 
-    Who also counts them passes the same Search, which looks for rare words only once.
+    A caller that also counts the stories should pass the same Search, which looks for rare words
+    only once.
     """
     search = _search(words)
     if not order:
@@ -46,8 +48,8 @@ def count_stories(
         return _count_all()
     if search or most is None or group in ("", Group.ARCHIVED):
         return _found(search, group)[:most].count()
-    # A chapter is counted for its story if the story has no earlier one in the group. The index
-    # of states leads to these chapters, so that stories of other groups are not read.
+    # A chapter counts for its story if the story has no earlier chapter in the group. The index of
+    # states leads to these chapters, so that stories of other groups are not read.
     earlier = chapters_in(group).filter(story=OuterRef("story"), pk__lt=OuterRef("pk"))
     chapters = chapters_in(group).filter(~Exists(earlier), story__archived_at=None)
     return chapters.order_by()[:most].count()
@@ -56,8 +58,8 @@ def count_stories(
 def _count_all() -> int:
     """Return how many stories are not archived.
 
-    Chapters are counted by an index. Of these, the further ones of stories that have several do not
-    count, and only these stories are looked at.
+    Chapters are counted by an index. A story with several chapters must count once, so only these
+    stories are read.
     """
     shown = Session.objects.order_by()
     not_only = shown.filter(is_chosen=True, place__gt=1).values("story")
@@ -71,8 +73,9 @@ def _count_all() -> int:
 
 
 def count_groups() -> Mapping[str, int]:
-    """Return how many stories each group has, and under "" how many are not archived, each at most
-    one more than COUNTED. A story whose chapters are in several groups counts in each of them."""
+    """Return how many stories each group has, and under "" how many stories are not archived. Each
+    number is at most COUNTED + 1. A story whose chapters are in several groups counts in each of
+    them."""
     chapters = Session.objects.annotate(is_told=has_draft()).order_by()
     rows = list(
         chapters.values_list("story", "state", "is_told", "story__archived_at")[: COUNTED + 1]
@@ -95,7 +98,7 @@ def _search(words: str | Search) -> Search:
 
 
 def _found(search: Search, group: str) -> QuerySet[Story]:
-    """Return the stories that `find_stories` finds, in no order."""
+    """Return the stories that `find_stories` finds, without an order."""
     stories = _in_group(group)
     return stories.filter(search.in_story("pk")) if search else stories
 
@@ -108,8 +111,8 @@ def _in_group(group: str) -> QuerySet[Story]:
 
 
 def _by_play(search: Search, group: str, places: slice) -> list[Story]:
-    """Return the stories by the chapter of each that was played last. The index of chapters has
-    this order, so that the database reads only about as many chapters as are shown."""
+    """Return the stories in the order of their latest play. The index of chapters has this order,
+    so that the database reads only about as many chapters as are shown."""
     is_later = Q(last_played_at__gt=OuterRef("last_played_at")) | Q(
         last_played_at=OuterRef("last_played_at"), pk__gt=OuterRef("pk")
     )
@@ -126,8 +129,8 @@ def _by_play(search: Search, group: str, places: slice) -> list[Story]:
 
 
 def _walked(in_order: QuerySet[Session], search: Search, places: slice) -> list[Session] | None:
-    """Return those of these chapters whose stories have all words, if the words are common and
-    enough of the chapters that were played last have them, or None."""
+    """If the words are common, and enough of the chapters that were played last have them, return
+    the chapters whose stories have all words. Otherwise return None."""
     if search.is_rare or places.stop is None or places.stop > WALKED:
         return None
     if (since := walked_since()) is None:

@@ -1,8 +1,9 @@
 """Lets both databases look for a word in the plain spelling of texts: `text__spells="zoe"`.
 
-SQLite is given the function of sessions.language.spelling. PostgreSQL has one of its own, which
-migration 0002 makes of the same pattern and letters, because its indexes have the results. Who
-changes the plain spelling adds a migration that makes function and indexes anew.
+SQLite is given the function of sessions.language.spelling. PostgreSQL has a function of its own,
+which migration 0002 makes of the same pattern and letters, because indexes of PostgreSQL store the
+results. A change of the plain spelling needs a migration that makes the function and the indexes
+anew.
 """
 
 from typing import Any
@@ -16,7 +17,7 @@ from sessions.language.spelling import plain_spelling
 @CharField.register_lookup
 @TextField.register_lookup
 class Spells(Lookup):
-    """Whether the plain spelling of a field contains that of a word."""
+    """The lookup whether the plain spelling of a field contains the plain spelling of a word."""
 
     lookup_name = "spells"
 
@@ -30,7 +31,7 @@ class Spells(Lookup):
     def as_sqlite(
         self, compiler: Any, connection: BaseDatabaseWrapper
     ) -> tuple[str, tuple[Any, ...]]:
-        # LIKE knows the capital letters of ASCII, and takes half the time of a call of Python.
+        # For ASCII, LIKE ignores case by itself, and takes half the time of a call of Python.
         field, params = self.process_lhs(compiler, connection)
         has = (
             f"CASE WHEN length({field}) = length(CAST({field} AS BLOB))"
@@ -44,7 +45,7 @@ class Spells(Lookup):
 
 
 def give_sqlite_the_spelling(connection: BaseDatabaseWrapper, **_: Any) -> None:
-    """Let a new connection to SQLite call the function by which it finds words."""
+    """Let a new connection to SQLite call the function that makes the plain spelling."""
     if connection.vendor == "sqlite":
         connection.connection.create_function("spells", 2, _spells, deterministic=True)
 

@@ -1,10 +1,11 @@
 """The orders of stories.
 
-A few stories are sorted by what the database works out for each of them. In a large library the
-order comes from indexes. What a story is sorted by stands in different rows: its title is its own
-or that of its first chapter, and its length is that of its only chapter or a sum of several. The
-stories of each kind are read in their order by an index, and the database merges the kinds. So a
-page reads about as many rows as it shows, and those before them.
+A few stories are sorted by a value that the database works out for each of them. In a large library
+the order comes from indexes. The value stands in different rows for different kinds of stories: a
+title belongs to the story or to its first chapter, and a length is the length of the only chapter
+or a sum over several chapters. The stories of each kind are read in their order by an index, and
+the database merges the kinds. So a page reads only about as many rows as it shows and as come
+before it.
 """
 
 import uuid
@@ -31,7 +32,7 @@ from sessions.models import Session, State, Story
 
 
 class Order(TextChoices):
-    """The orders of stories, beside the usual one, in which the story that was played last comes
+    """The orders of stories, beside the usual order, in which the story that was played last comes
     first."""
 
     TITLE = "title"
@@ -41,7 +42,8 @@ class Order(TextChoices):
 
 # Rows of a value by which stories are sorted, as "by", and a story, as "found".
 _Rows: TypeAlias = QuerySet[Any, tuple[Any, uuid.UUID]]
-# Sums of more chapters than these are worked out together with all other lengths.
+# If there are more further chapters than this, all lengths are worked out by the database as in a
+# small library.
 SEVERAL = 1_000
 
 
@@ -51,14 +53,14 @@ def can_walk(order: str) -> bool:
 
 
 def has_few_further_chapters() -> bool:
-    """Return whether few chapters are not the only ones of their stories."""
+    """Return whether only few chapters share their story with other chapters."""
     shown = Session.objects.order_by()
     further = (shown.filter(is_chosen=True, place__gt=1), shown.filter(is_chosen=False))
     return all(chapters[: SEVERAL + 1].count() <= SEVERAL for chapters in further)
 
 
 def sort_stories(stories: QuerySet[Story], order: str) -> QuerySet[Story]:
-    """Return the stories in this order, which is worked out for each of them."""
+    """Return the stories in this order, which the database works out for each story."""
     return _SORTED[order](stories)
 
 
@@ -77,7 +79,8 @@ def walk_stories(group: str, order: str, places: slice) -> list[Story]:
 def _rows(
     of_kind: QuerySet[Any], story: str, in_order: Sequence[str], group: str, places: slice
 ) -> _Rows:
-    """Return what the stories of a kind are sorted by. `story` is the name of the story's key."""
+    """Return rows with the value by which the stories of a kind are sorted. `story` is the name of
+    the story's key."""
     archived_at = "archived_at" if of_kind.model is Story else "story__archived_at"
     found = of_kind.filter(**{f"{archived_at}__isnull": group != Group.ARCHIVED})
     if of_kind.model is Story or group not in ("", Group.ARCHIVED):
@@ -90,7 +93,7 @@ def _rows(
 
 
 def _titled() -> list[tuple[QuerySet[Any], str]]:
-    """Return the stories with titles of their own, and the first chapters of the others."""
+    """Return the stories with titles of their own, and the first chapters of the other stories."""
     own = Story.objects.exclude(title="").annotate(by=Lower("title"))
     before = (
         Q(place__lt=OuterRef("place"))
@@ -115,8 +118,8 @@ def _titled() -> list[tuple[QuerySet[Any], str]]:
 
 
 def _measured() -> list[tuple[QuerySet[Any], str]]:
-    """Return the chapters that are the only ones by which their stories go, the stories that go by
-    several, and those that go by none, whose length is 0."""
+    """Return three kinds of rows: the chapters that are the only chosen chapter of their story, the
+    stories with several chosen chapters, and the stories with none, whose length is 0."""
     counted = Session.objects.filter(is_chosen=True).order_by()
     later = counted.filter(place__gt=1)
     only = counted.filter(~Exists(later.filter(story=OuterRef("story"))), place__lte=1)

@@ -1,8 +1,8 @@
 """Finds the chapters that have words in their titles or texts.
 
-A rare word is looked up once, and what has it is known from then on. A common word is not looked
-up in all texts, because what is asked for is mostly the first page and a count that ends early: the
-chapters that were played last are asked for the word, one after the other, up to a bound. A page
+A rare word is looked up once, and then all its chapters are known. A common word is not looked up
+in all texts, because users mostly want the first page, and the count ends early. Instead, the
+chapters that were played last are searched for the word, one after the other, up to a bound. A page
 that is not full by then needs all chapters that have the word.
 """
 
@@ -22,16 +22,17 @@ from sessions.models import Event, Session, Story, Tab1Inputs
 
 # The most words of a search that count.
 MOST_WORDS = 8
-# A word is rare if it stands in fewer than so many texts of each kind.
+# A word is rare if it stands in fewer than this number of texts of each kind.
 PROBED = 2_000
-# The most chapters that are asked for common words, and the most prompts of all of them together.
+# The most chapters that are searched for common words, and the most prompts of these chapters
+# together.
 WALKED, WALKED_PROMPTS = 500, 5_000
 
 
 @dataclass(frozen=True)
 class _Probe:
-    """The keys of chapters that have a word, and of hidden ones. If the word is common, these are
-    only some of them."""
+    """The keys of the chapters that have a word, hidden chapters included. If the word is common,
+    these are only some of the keys."""
 
     word: str
     keys: frozenset[uuid.UUID]
@@ -39,10 +40,10 @@ class _Probe:
 
 
 class Search:
-    """What has all of some words, each of them wherever it stands: in the titles of story and
-    chapter, in Tab 1, in what was said, or in the prose of one chapter.
+    """A search for chapters that have all of some words. Each word may stand in another place: in
+    the titles of story and chapter, in Tab 1, in the events, or in the prose of one chapter.
 
-    A word is found within longer words too, and in any spelling that has the same plain one.
+    A word is found within longer words too, and in any spelling with the same plain spelling.
     """
 
     def __init__(self, words: str) -> None:
@@ -67,8 +68,9 @@ class Search:
             keys = frozenset.intersection(*(one.keys for one in self._probes if one.is_rare))
             common = [one.word for one in self._probes if not one.is_rare]
             return Q(**{f"{story}__in": _stories_among(keys, common)})
-        # Without an index of the texts, the database looks through each story until it has found
-        # enough of them. With one, it does not need to look through those without the words.
+        # Without an index of the texts, the database looks through one story after the other until
+        # it has found enough. With an index, it need not look through the stories without the
+        # words.
         if connection.vendor == "sqlite":
             return self.looked_through(story)
         chapters = Session.objects.order_by()
@@ -77,7 +79,7 @@ class Search:
         return Q(**{f"{story}__in": chapters.values("story")})
 
     def looked_through(self, story: str) -> Q:
-        """Return the same condition, for which the database looks through each story."""
+        """Return the same condition in a form for which the database looks through each story."""
         chapters = Session.objects.order_by().filter(story=OuterRef(story))
         return Q(Exists(chapters.filter(*map(_has, self._words))))
 
@@ -89,13 +91,14 @@ class Search:
 
 
 def _stories_among(keys: frozenset[uuid.UUID], words: Sequence[str]) -> "QuerySet[Session, Any]":
-    """Return the keys of the stories of those of the chapters that have the words."""
+    """Return the keys of the stories of these chapters, if they have the words."""
     chapters = Session.objects.order_by().filter(*map(_has, words), pk__in=keys)
     return chapters.values("story")
 
 
 def walked_since() -> datetime | None:
-    """Return the time since which the chapters were played that are asked for common words."""
+    """Return the time after which a chapter must have been played to be searched for common
+    words."""
     chapters = Session.objects.order_by("-last_played_at")
     played = chapters.values_list("last_played_at", "prompt_index")[:WALKED]
     since, asked = None, 0
@@ -117,13 +120,13 @@ def _probe(word: str) -> _Probe:
 
 
 def _chapters_with(word: str) -> QuerySet[Any, Any]:
-    """Return the keys of the chapters that have the word, some of them several times."""
+    """Return the keys of the chapters that have the word, some keys several times."""
     return _union(texts.values(chapter) for texts, chapter in _places_of(word))
 
 
 def _has(word: str) -> Exists:
-    """Return the condition that a chapter has the word, for which the database looks through the
-    texts of this chapter."""
+    """Return the condition that a chapter has the word, in a form for which the database looks
+    through the texts of this chapter."""
     own = (
         texts.filter(**{chapter: OuterRef("pk")}).values(chapter)
         for texts, chapter in _places_of(word)
@@ -137,16 +140,17 @@ def _union(places: Iterable[QuerySet[Any, Any]]) -> QuerySet[Any, Any]:
 
 
 def _places_of(word: str) -> Sequence[tuple[QuerySet[Any, Any], str]]:
-    """Return the rows that have the word, by the places where it can stand, and the name of the key
-    of their chapter.
+    """Return, for each place where a word can stand, the rows that have the word, with the name of
+    the field that has the chapter's key.
 
-    Each place is searched by itself, because PostgreSQL has an index of the texts for each of them.
-    A condition that joins the places by OR would use none.
+    Each place is searched by itself, because PostgreSQL has an index of the texts for each place. A
+    condition that joins the places by OR would use no index.
     """
     said = Event.objects.filter(text__spells=word, attempt__chosen_for__isnull=False)
     told = NarrativeDraft.objects.filter(chapter_text__spells=word)
     set_up = Tab1Inputs.objects.filter(Q(world_text__spells=word) | Q(chapter_text__spells=word))
-    # Hidden chapters are found, too, because SQLite would read the others by an index, one by one.
+    # Hidden chapters are found, too, because a condition that leaves them out would make SQLite
+    # read the chapters one by one, by another index.
     titled = Session.everything.filter(title__spells=word)
     stories = Story.objects.filter(title__spells=word)
     in_story = Session.everything.filter(story__in=stories.values("pk"))

@@ -32,8 +32,8 @@ class NowItem:
 
     @property
     def sources(self) -> list[Prompts]:
-        """The prompts from which the item comes, as ranges. Where memory names none, they are those
-        of the block."""
+        """The prompts from which the item comes, as ranges. If memory names no prompts, these are
+        the prompts of the block."""
         return sources_of(self.first, self.latest)
 
 

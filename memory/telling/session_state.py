@@ -38,7 +38,7 @@ ELEMENTS = frozenset(
 ELEMENTS_OF_NOW = frozenset(
     ("now", "where", "location", "around", "open", "closed", "unclear", "canon", "boundary")
 )
-# The elements of the lines that say where the scene and the people are, or what is around them.
+# The elements of the lines that say where the scene and the people are, or what surrounds them.
 _ELEMENTS_OF_PLACES = frozenset({"where", "location", "around"})
 _SETTINGS = ("World", "Themes", "Rules", "Powers", "Lore", "Premise", "Time", "Threats", "Goals")
 _MINIMAL_SETTINGS = ("World", "Rules", "Premise")
@@ -87,11 +87,11 @@ class Rank(IntEnum):
 class StateLine:
     """A line with one element.
 
-    `said` is the full text of the fact, by which repetitions are known. `block` and `place` say
+    `said` is the full text of the fact, by which repetitions are found. `block` and `place` say
     where in memory the fact is, such as "Prompts 1-7" and "event 2". A line of the chronicle is
     `under` the heading of a block: its last and its first prompt. If `heads` is not 0, the line is
-    such a heading, and heads so many lines. `prompt` is the last prompt that the fact
-    comes from, or 0 for the lock.
+    such a heading, and heads so many lines. `prompt` is the last prompt that the fact comes from,
+    or 0 for the lock.
 
     The line of a deed may have a second text, `with_intent`, which only its `doer`, a name, and the
     agents who tell the story may read. `intended` is the full text of the fact with the intent.
@@ -148,7 +148,8 @@ def memory_lines(
 
 
 def _tells_place(line: StateLine) -> bool:
-    """Return whether the line says where the scene or somebody is or was, or what is around."""
+    """Return whether the line tells the present or a past place of the scene or of somebody, or the
+    surroundings."""
     return line.tag in _ELEMENTS_OF_PLACES or (line.tag, line.place) == ("was", "location")
 
 
@@ -177,7 +178,8 @@ def _settings(now: Present, detail: Detail) -> Iterator[StateLine]:
 def _chronicle(now: Present, told: Iterable[Happening], *, beside_lock: bool) -> list[StateLine]:
     """Return the lines of everything that memory says, in the order of its blocks.
 
-    A thread that was closed stands where it was closed, and a value that is past where it ended.
+    A closed thread stands under the block that closed it, and a past value under the block that
+    ended it.
     """
     lines = [_happening(one) for one in told]
     latest = {id(fact.mention) for fact in now.relationships}
@@ -186,7 +188,8 @@ def _chronicle(now: Present, told: Iterable[Happening], *, beside_lock: bool) ->
         lines.append(_fact("between", fact, rank))
     lines += [_fact("found", fact, Rank.ITEMS) for fact in now.finds]
     for past in now.past:
-        # Beside its own text, the lock's first place is not told again.
+        # If the request has the text of the lock, the first place that the lock names is not told
+        # again.
         if not (beside_lock and not past.held_at.last):
             lines.append(_past(past))
     lines += [
@@ -263,7 +266,7 @@ def _past(past: Past) -> StateLine:
 
 def _together(whereabouts: Iterable[Whereabouts]) -> Iterator[tuple[str, Prompts]]:
     """Yield a text for each place with the people there, such as "Mara, Tom: the ferry", and the
-    latest prompts that told it."""
+    latest prompts that told so."""
     places: dict[str, tuple[str, list[Whereabouts]]] = {}
     for one in whereabouts:
         places.setdefault(key_of(one.place), (one.place, []))[1].append(one)

@@ -10,8 +10,8 @@ from diff_match_patch import diff_match_patch
 
 from sessions.language.words import words_of
 
-# A paragraph that was changed stands for another one if the two share at least this part of their
-# words.
+# A changed paragraph counts as the new form of another paragraph if the two share at least this
+# fraction of their words.
 _ALIKE = 0.3
 # The most pairs of changed paragraphs in a row that are compared with each other. If there are
 # more, the paragraphs are paired by their order.
@@ -35,8 +35,8 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Pair:
-    """Paragraphs of two texts that stand for each other, by their places. A place is None if the
-    paragraph has no other in that text."""
+    """The places of a paragraph in the older and in the newer text. A place is None if that text
+    has no such paragraph."""
 
     old: int | None
     new: int | None
@@ -46,9 +46,9 @@ class Pair:
 def stretches_of(
     old: Sequence[str], new: Sequence[str], *, deadline: float, tidies: bool = False
 ) -> list[Stretch]:
-    """Compare two sequences of tokens until `deadline`, a time of `time.time()`. What could not be
-    compared by then counts as replaced. With `tidies`, the few tokens that two larger changes have
-    between them count as changed too, so that people can read the result."""
+    """Compare two sequences of tokens until `deadline`, a time of `time.time()`. The tokens that
+    could not be compared by then count as replaced. With `tidies`, the few tokens that two larger
+    changes have between them count as changed too, so that people can read the result."""
     characters = _Characters()
     compared = diff_match_patch()
     texts = characters.write(old), characters.write(new)
@@ -70,8 +70,8 @@ def stretches_of(
 
 
 class _Characters:
-    """Writes tokens as characters, the same token always as the same character, because the library
-    compares texts by their characters."""
+    """Writes each token as one character, because the library compares texts by their characters.
+    The same token always has the same character."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
@@ -113,13 +113,13 @@ def _pair(old: Sequence[str], new: Sequence[str], olds: range, news: range) -> l
 def _partners(
     old: Sequence[str], new: Sequence[str], olds: range, news: range
 ) -> list[tuple[int, int]]:
-    """Return the places of the paragraphs that are most like each other, in the order of both
+    """Return pairs of the places of the paragraphs that are most alike, in the order of both
     texts."""
     if len(olds) == len(news) == 1 or len(olds) * len(news) > _MOST_COMPARED:
         return list(zip(olds, news, strict=False))
     words = [Counter(words_of(old[place])) for place in olds]
     new_words = [Counter(words_of(new[place])) for place in news]
-    # The best sum of likenesses of the first paragraphs of both stretches.
+    # For each number of first paragraphs of both stretches, the best sum of likenesses.
     best = [[0.0] * (len(news) + 1) for _ in range(len(olds) + 1)]
     likenesses = [[_likeness(*both) for both in ((one, two) for two in new_words)] for one in words]
     for row, of_row in enumerate(likenesses, 1):

@@ -12,8 +12,8 @@ from memory.prose.editing.lengths import check_length
 from memory.prose.receipts.paragraphs import split_paragraphs
 from sessions.language.words import UNSPACED
 
-# The most seconds in which words are compared. What could not be compared by then counts as
-# replaced.
+# The most seconds in which words are compared. The words that could not be compared by then count
+# as replaced.
 _SECONDS = 1.0
 # A word, space, or a single other character. A character of a script without blanks between words
 # is a word.
@@ -30,7 +30,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class Part:
-    """Words that both texts have, or that only one of them has."""
+    """Words that both texts have, or words that only one text has."""
 
     change: Change
     text: str
@@ -38,9 +38,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Row:
-    """A paragraph of the older text beside the one of the newer text that stands for it. `old` and
-    `new` are the numbers of the paragraphs, the first being 1. A number is None if the text has no
-    such paragraph."""
+    """A paragraph of the older text beside its new form in the newer text. `old` and `new` are the
+    numbers of the paragraphs, the first being 1. A number is None if the text has no such
+    paragraph."""
 
     old: int | None
     new: int | None

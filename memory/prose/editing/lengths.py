@@ -10,7 +10,7 @@ _INSTEAD = "Nothing was changed; download it, and use a program for texts."
 
 def check_length(draft: NarrativeDraft) -> None:
     """Raise TooLong if the draft is too long to be edited or compared. No draft that the narrator
-    writes is nearly so long, but one from a file may be."""
+    writes is nearly so long, but a draft from a file may be."""
     if len(draft.chapter_text) > DRAFT_CHAR_LIMIT:
         raise TooLong(
             f"This draft has {len(draft.chapter_text):,} characters. A draft of at most "

@@ -55,8 +55,8 @@ def get_working_copy(session_id: uuid.UUID, draft_id: uuid.UUID) -> WorkingCopy:
 
 
 def text_to_edit(draft: NarrativeDraft) -> str:
-    """Return the text that an editor of the draft begins with: that of the working copy, or else
-    that of the draft. Raises TooLong if the draft is too long to be edited."""
+    """Return the text that an editor of the draft begins with: the text of the working copy, or
+    else of the draft. Raises TooLong if the draft is too long to be edited."""
     copy = find_working_copy(draft)
     if copy is None:
         check_length(draft)
@@ -65,7 +65,7 @@ def text_to_edit(draft: NarrativeDraft) -> str:
 
 @transaction.atomic
 def save_working_copy(session_id: uuid.UUID, draft_id: uuid.UUID, text: str) -> WorkingCopy:
-    """Save the text as the working copy of the draft. If two windows save, the later one wins.
+    """Save the text as the working copy of the draft. If two windows save, the later text stays.
 
     Raises UnknownChapter, InvalidInput and TooLong.
     """
@@ -94,9 +94,9 @@ def throw_away(session_id: uuid.UUID, draft_id: uuid.UUID) -> bool:
 def keep_working_copy(session_id: uuid.UUID, draft_id: uuid.UUID) -> NarrativeDraft:
     """Store the working copy of the draft as another draft, and remove the working copy.
 
-    If the draft was the chosen one, the new draft becomes the chosen one. A text that was kept of
-    the same draft before is not stored again. Raises UnknownChapter, InvalidInput, and WrongState
-    if there is nothing to keep.
+    If the draft was the chosen one, the new draft becomes the chosen one. If the same text of the
+    same draft was kept before, no second draft is stored. Raises UnknownChapter, InvalidInput, and
+    WrongState if there is nothing to keep.
     """
     chapter = get_chapter(session_id)
     _, draft = find_draft(chapter, draft_id)
@@ -107,7 +107,7 @@ def keep_working_copy(session_id: uuid.UUID, draft_id: uuid.UUID) -> NarrativeDr
         raise InvalidInput(
             "The working copy is empty. Nothing was kept; write something, or throw it away."
         )
-    # This takes a moment, so that it is done before the rows are locked.
+    # This work takes a moment, so it is done before the rows are locked.
     edited = _edit(chapter, draft, copy.text)
     if edited.chapter_text == draft.chapter_text:
         raise WrongState(
@@ -137,7 +137,8 @@ def _store(
         kept = edited
     if was_chosen:
         choose_draft(chapter.pk, kept.pk)
-    # A reading of the whole chapter notices the change (see `read_at_one_moment`).
+    # The chapter's row is changed too, so that a reading of the whole chapter notices the new draft
+    # (see `read_at_one_moment`).
     Session.objects.filter(pk=chapter.pk).update(updated_at=timezone.now())
     return kept
 
@@ -173,8 +174,9 @@ def _edit(chapter: Session, draft: NarrativeDraft, text: str) -> NarrativeDraft:
 
 
 def divide(telling: Telling, olds: Sequence[Paragraph], text: str) -> Telling:
-    """Divide an edited text into the scenes of the telling that it was made from. A scene of which
-    no paragraph is left goes into the one before it, or, if it was the first, into the next one.
+    """Divide an edited text into the scenes of the telling from which it was made. If no paragraph
+    of a scene is left, the scene is joined with the scene before, or with the next one if it was
+    the first.
 
     `olds` are the paragraphs of the telling's text.
     """
@@ -204,7 +206,7 @@ def divide(telling: Telling, olds: Sequence[Paragraph], text: str) -> Telling:
 def _first_of(
     scene: ToldScene, olds: Sequence[Paragraph], news: Sequence[Paragraph], pairs: Sequence[Pair]
 ) -> int:
-    """Return the place of the newer paragraph with which the scene begins."""
+    """Return the place of the paragraph in the newer text with which the scene begins."""
     first = next((at for at, one in enumerate(olds) if one.start >= scene.start), len(olds))
     at = next((at for at, pair in enumerate(pairs) if pair.old == first), len(pairs))
     following = (pair.new for pair in pairs[at:] if pair.new is not None)

@@ -1,5 +1,5 @@
-"""Reads the receipts of a draft: the prompts that each of its paragraphs tells, and what of the
-story was not told."""
+"""Reads the receipts of a draft: the prompts that each of its paragraphs tells, and the parts of
+the story that no paragraph tells."""
 
 import uuid
 from collections import defaultdict
@@ -24,7 +24,7 @@ from sessions.record.transcript import Entry, chosen_entries
 
 _MatchKey = tuple[uuid.UUID, uuid.UUID | None, frozenset[str]]
 # The matches of the drafts that were asked for last, by the draft, the attempt at its last turn,
-# and the names before the speakers' words.
+# and the speakers' names.
 _kept: KeptRecent[_MatchKey, list[list[Match]]] = KeptRecent(20)
 
 
@@ -58,8 +58,8 @@ class RememberedEvent:
 
 @dataclass(frozen=True)
 class SceneReceipts:
-    """The receipts of a scene, and what of its stretch no paragraph of the draft tells: the numbers
-    of prompts, and events of memory."""
+    """The receipts of a scene, and the prompts and events of memory in its stretch that no
+    paragraph of the draft tells."""
 
     number: int
     first: int
@@ -121,7 +121,7 @@ class DraftReceipts:
 
 def read_receipts(chapter: Session, draft: NarrativeDraft) -> DraftReceipts:
     """Match the paragraphs of the draft with the turns that it was written from. The paragraphs
-    that the user left as they were have the receipts of the draft before."""
+    that the user did not change keep the receipts of the earlier draft."""
     last = last_prompt_of(draft) or chapter.prompt_index
     turns = _read_turns(chapter, draft, last)
     telling = telling_of(draft)
@@ -159,15 +159,15 @@ def _read_turns(chapter: Session, draft: NarrativeDraft, last: int) -> dict[int,
 
 
 def _as_text(entries: Iterable[Entry]) -> str:
-    """Return the words of a turn. The name of a speaker belongs to them, but the number of a prompt
-    does not."""
+    """Return the words of a turn. The words include the names of speakers, but not the number of
+    the prompt."""
     return "\n\n".join(
         entry.text if entry.role == Event.Role.USER else entry.rendered for entry in entries
     )
 
 
 def _divide(paragraphs: Sequence[Paragraph], scenes: Sequence[ToldScene]) -> list[list[Paragraph]]:
-    """Return the paragraphs of each scene. Those before the first scene belong to it."""
+    """Return the paragraphs of each scene. Paragraphs before the first scene belong to it."""
     divided: list[list[Paragraph]] = [[] for _ in scenes]
     at = 0
     for paragraph in paragraphs:
@@ -185,8 +185,8 @@ def _match(
 ) -> list[list[Match]]:
     """Return the matches of the prose of each scene.
 
-    They are kept for the next click. A draft never changes, and the turns that it tells change only
-    if their speakers get other names.
+    The matches are cached for the next click. A draft never changes, and the turns that it tells
+    change only if their speakers get other names.
     """
     prefixes = {entry.prefix for of_turn in turns.values() for entry in of_turn if entry.character}
     key = (draft.pk, draft.attempt_id, frozenset(prefixes))

@@ -11,9 +11,10 @@ from memory.prose.receipts.matching import Confidence, Match
 def keep_matches(
     old: Sequence[tuple[str, Match | None]], new: Sequence[str], same: dict[int, int]
 ) -> list[dict[str, Any]]:
-    """Return the receipts that a newer text keeps, as they are stored. `old` are the paragraphs of
-    the older text with their matches, and `new` those of the newer text. `same` names for the place
-    of a newer paragraph the place of the older one that stayed there.
+    """Return the receipts that a newer text keeps, in the form that is stored. `old` are the
+    paragraphs of the older text with their matches, and `new` are the paragraphs of the newer text.
+    `same` maps the place of each unchanged paragraph in the newer text to its place in the older
+    text.
 
     A paragraph that was moved keeps its receipt too.
     """

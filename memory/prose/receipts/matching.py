@@ -4,8 +4,8 @@ A paragraph that tells a turn shares words with it that are rare in the chapter.
 two weighs these words: it is the logarithm of how much likelier the paragraph's words are if the
 paragraph tells the turn than if it tells none. Paragraphs usually keep the order of the turns, so
 the best path through all paragraphs of a scene is taken (memory.prose.receipts.paths). A paragraph
-that the path leaves out has no source there: unless it is very like a turn outside the scene, it is
-invented.
+that the path leaves out has no source in the scene. It is invented, unless it is very like a turn
+outside the scene.
 
 Nothing here reads the database, and the same texts always give the same result.
 """
@@ -26,32 +26,34 @@ from sessions.language.words import words_of
 # the narrator's own words.
 _SHARE = 0.22
 _ABSENT = math.log(1 - _SHARE)
-# The words of a paragraph that count in full against a turn that lacks them. A long paragraph
-# elaborates more, so that its further words count by half.
+# The words of a paragraph that count in full against a turn that lacks them. The further words of a
+# longer paragraph count by half, because a long paragraph elaborates more.
 _FULL_WORDS, _FURTHER = 30, 0.5
-# The chapter counts as having at least this many words, so that the words of a short chapter do not
-# all count as rare; and a turn as having this many more than it has, so that a turn of three words
-# does not draw every paragraph that has one of them.
+# The chapter counts as having at least this many words, so that not all words of a short chapter
+# count as rare. The second number is added to the words of each turn, so that a turn of three words
+# does not attract every paragraph with one of these words.
 _LEAST_WORDS, _MORE_WORDS = 2_500, 12
-# A word in more than this part of all turns says nothing, if there are enough turns to tell. In a
-# very long chapter, neither does a word in more than this number of turns.
+# If there are enough turns, a word in more than this fraction of all turns says nothing. In a very
+# long chapter, a word in more than this number of turns says nothing either.
 _FREQUENT, _ENOUGH_TURNS, _MOST_TURNS = 0.3, 8, 2_000
-# What a sequence of words adds that stands in both texts, and the most that all of them add.
+# The likeness that a sequence of words in both texts adds, and the most that all such sequences
+# add.
 _RUN, _MOST_FOR_RUNS = 0.9, 12.0
-# The likeness that a turn outside the paragraph's scene needs. Less is enough beside a paragraph
-# that tells the same turn, the turn before or the turn after.
+# The likeness that a turn outside the paragraph's scene needs. The second, lower number is enough
+# beside a paragraph that tells the same turn, the turn before or the turn after.
 _ELSEWHERE = 10.0
-# A further turn must add this likeness by words that the paragraph shares with no nearer source,
-# and at least so many of them. It is no further away than `_REACH` turns.
+# A paragraph tells a further turn if the words that it shares with this turn alone add this
+# likeness, and are at least this many. The turn must not be further away than `_REACH` turns.
 _FURTHER_TURN, _FURTHER_STEMS, _REACH = 7.0, 3, 3
-# The likeness, and the lead over every turn that is not beside it, for each degree of confidence.
+# For each degree of confidence, the least likeness of a turn, and its least lead over the turns
+# that are not its neighbours.
 _CERTAIN, _CERTAIN_LEAD, _LIKELY, _LIKELY_LEAD = 12.0, 4.0, 6.0, 1.5
-# A paragraph with at most so many words that say something may be too short to be judged alone.
+# A paragraph with at most this many words that say something may be too short to be judged alone.
 _TOO_FEW = 2
 
 
 class Confidence(StrEnum):
-    """How sure it is that a paragraph tells its prompts."""
+    """The confidence that a paragraph tells its prompts."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
@@ -79,7 +81,7 @@ class SceneProse:
 
 @dataclass(frozen=True)
 class Match:
-    """The numbers of the turns that a paragraph tells, in order, and how sure this is."""
+    """The numbers of the turns that a paragraph tells, in order, with the confidence."""
 
     prompts: tuple[int, ...] = ()
     confidence: Confidence = Confidence.INVENTED
@@ -97,7 +99,8 @@ class _Text:
 
     @cached_property
     def runs(self) -> set[tuple[str, ...]]:
-        """The sequences of three words with one that says something, and all of four."""
+        """All sequences of four words, and the sequences of three words in which at least one says
+        something."""
         return {run for run in self.sequences() if len(run) > 3 or any(map(stem_of, run))}
 
     def sequences(self) -> Iterator[tuple[str, ...]]:
@@ -110,7 +113,7 @@ class _Text:
 
 class Matcher:
     """Compares paragraphs with the turns of one chapter. `everything` are all paragraphs of the
-    draft, by which the narrator's own frequent words are known."""
+    draft, which show the narrator's own frequent words."""
 
     def __init__(self, turns: Sequence[PlayedTurn], everything: Iterable[str]) -> None:
         self._turns = [turn for turn in turns if turn.text.strip()]
@@ -146,7 +149,7 @@ class Matcher:
         return text
 
     def _values_of(self, stem: str) -> list[tuple[int, float]]:
-        """Return what the stem adds to the likeness with each turn that has it."""
+        """Return the value that the stem adds to the likeness, for each turn that has the stem."""
         values = self._values.get(stem)
         if values is None:
             background = self._background.get(stem, 1.0)
@@ -186,8 +189,8 @@ class Matcher:
         return found
 
     def _shared(self, paragraph: str, place: int) -> dict[str, float]:
-        """Return the stems that the paragraph shares with the turn, each with what it adds to the
-        likeness."""
+        """Return the stems that the paragraph shares with the turn, each with the value that it
+        adds to the likeness."""
         stems = self._text_of(paragraph).counts.keys() & self._texts[place].counts.keys()
         return {
             stem: value
@@ -224,8 +227,8 @@ class Matcher:
         return Match(numbers, _confidence(likenesses, places))
 
     def _with_further(self, paragraph: str, place: int, room: tuple[int, int]) -> tuple[int, ...]:
-        """Return the places of all turns that the paragraph tells: `place`, and those near it that
-        explain words which no chosen one explains."""
+        """Return the places of all turns that the paragraph tells: `place`, and nearby turns that
+        have words of the paragraph which no other chosen turn has."""
         chosen, explained = [place], set(self._shared(paragraph, place))
         near = sorted(range(room[0], room[1] + 1), key=lambda one: (abs(one - place), one))
         for one in near[1:]:

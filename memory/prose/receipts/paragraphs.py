@@ -17,9 +17,9 @@ _BREAK_SIGNS = (
 _BLANK = r"[ \t\u00a0\u200b-\u200d\u3000]*+"
 _BREAK = re.compile(rf"{_BLANK}(?:(?:[{_BREAK_SIGNS}]{_BLANK})++|\u2026(?:[ \t\u3000]+\u2026)+)")
 _HEADING = re.compile(r"#{1,6}[ \t]")
-# A number alone, which is a heading whatever stands behind it.
+# A number alone. It is a heading, whatever sign stands behind the number.
 _NUMBER = re.compile(r"(?:\d{1,3}|[IVXLC]{1,7})[.)]?\Z")
-# A line that is at most so long is a heading, unless its marks show that it is prose.
+# A line with at most this length is a heading, unless its marks show that it is prose.
 _LONGEST_HEADING = 60
 # A block of lines with more words is divided at its line breaks, because some models put no blank
 # line between paragraphs.

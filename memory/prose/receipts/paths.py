@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Self
 
-# The least likeness of a paragraph on the path, and how much less is enough if the paragraph before
-# tells the same turn or the one before.
+# The least likeness of a paragraph on the path. The second number is subtracted from it if the
+# paragraph before tells the same turn or the turn before.
 _LEAST, _BESIDE = 4.0, 1.5
 # The cost of each turn that is left out, the most that a leap ahead costs, and the cost of a step
 # back.
@@ -53,8 +53,8 @@ class _Paths:
                 self._values[made.place], self._steps[made.place] = value, made
 
     def _best_before(self, place: int, reached: Sequence[float]) -> tuple[float, int | None]:
-        """Return the value of the best path that can go on to the place, less what this step costs,
-        and the place where this path ends. `reached` has the best value up to each place."""
+        """Return the value of the best path that can go on to the place, minus the cost of this
+        step, and the place where this path ends. `reached` has the best value up to each place."""
         options: list[tuple[float, int | None]] = [(-min(place * _LEFT_OUT, _MOST_LEAP), None)]
         for distance in range(min(place + 1, _FAR)):
             cost = max(distance - 1, 0) * _LEFT_OUT - (_BESIDE if distance <= 1 else 0)

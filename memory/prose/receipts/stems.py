@@ -15,8 +15,8 @@ _STOP = STOP_WORDS[ENGLISH]
 
 @lru_cache(maxsize=50_000)
 def stem_of(word: str) -> str:
-    """Return what the word has in common with its other forms, or "" if the word says nothing about
-    the source of a text."""
+    """Return the part that the word has in common with its other forms, or "" if the word says
+    nothing about the source of a text."""
     if is_paired(word):
         return word
     if word in _STOP:

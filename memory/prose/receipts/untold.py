@@ -1,4 +1,5 @@
-"""Finds what of a turn, or of an event of memory, the paragraphs of a draft do not tell."""
+"""Finds the sentences of a turn, and the events of memory, that the paragraphs of a draft do not
+tell."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -7,17 +8,18 @@ from memory.prose.receipts.stems import stems_of
 from sessions.language.sentences import split_sentences
 from sessions.language.words import words_of
 
-# A sentence or an event is told if at least this part of its stems stands in the paragraphs. A
-# narrator uses other words, so half of them would be too many.
+# A sentence or an event is told if at least this part of its stems stands in the paragraphs. Half
+# of the stems would be too many, because a narrator uses other words.
 _ENOUGH = 0.34
 # A sentence with fewer stems cannot be judged.
 _LEAST_STEMS = 3
-# An event may be told by so many paragraphs that follow each other.
+# The most neighbouring paragraphs that together may tell an event.
 _TOGETHER = 3
 
 
 def says_nothing(text: str) -> bool:
-    """Return whether the text has no word by which a paragraph could be known."""
+    """Return whether the text has no word by which a paragraph that tells it could be
+    recognised."""
     return not _stems(text)
 
 
@@ -34,8 +36,8 @@ def untold_sentences(texts: Sequence[str], paragraphs: Sequence[str]) -> list[st
 
 
 def untold_events(events: Sequence[str], paragraphs: Sequence[str]) -> list[str]:
-    """Return the events that no few paragraphs in a row tell. An event whose words say nothing
-    counts as told."""
+    """Return the events that are not told by neighbouring paragraphs. An event whose words say
+    nothing counts as told."""
     told = [_stems(paragraph) for paragraph in paragraphs]
 
     def is_told(event: str) -> bool:
