@@ -33,8 +33,8 @@ PLACE, ARRIVAL = "PLACE", "ARRIVAL"
 
 
 def out_of_sight(subject: Subject, tier: Tier) -> Sequence[Piece]:
-    """Return the layer for a simulation, for which a job has worked out the place before, or for a
-    question within a move, which names only the place."""
+    """Return the layer. A simulation brings the text along. A question within a move names only the
+    place, so the text is made here."""
     own = subject.own_pieces
     if subject.attempt is None or PLACE not in own:
         return own.get("OUT_OF_SIGHT", ())

@@ -83,7 +83,7 @@ class _Line:
 
 class OnceAMinute(logging.Filter):
     """A filter that lets one line a minute pass for each wording. If lines were dropped before this
-    line, its field `times` has the number of all of them, with this line.
+    line, its field `times` has the number of these lines and this one together.
 
     A web server warns of each request that it refuses. Without this filter, visitors could fill the
     disk.

@@ -1,4 +1,4 @@
-"""Keeps secrets and texts of stories out of the log, also from lines that libraries write."""
+"""Keeps secrets and texts of stories out of the log, even in lines that libraries write."""
 
 import logging
 import traceback

@@ -1,5 +1,5 @@
 """The address under which a visitor's wrong passwords and tokens are counted, and the number of
-those that the database has not counted yet."""
+wrong tries that the database has not counted yet."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -62,6 +62,6 @@ for module in (
 for name, mode_api in modules_of_modes("api").items():
     if hasattr(mode_api, "router"):
         api.add_router(f"/modes/{name}", mode_api.router)
-    # What a mode adds to the addresses of its chapters.
+    # The addresses that a mode adds for its chapters.
     if hasattr(mode_api, "chapter_router"):
         api.add_router("", mode_api.chapter_router)

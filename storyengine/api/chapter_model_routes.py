@@ -1,4 +1,4 @@
-"""What a chapter sets for its agents: their models, and how these write."""
+"""The chapter's settings for its agents: their models, and how the models write."""
 
 from typing import Literal
 from uuid import UUID
@@ -57,7 +57,7 @@ class ChapterModelsDocument(Document):
 
 class ChapterModelBody(Body):
     """Everything that the chapter sets for an agent. A field that is missing is not set, so the
-    agent has there what it has in all chapters."""
+    agent's value for all chapters counts."""
 
     agent: str = Field(description=AGENT)
     server: str = Field(
@@ -78,8 +78,8 @@ class ChapterModelsBody(Body):
 
 @router.get("/session/{uuid:session_id}/models", response={200: ChapterModelsDocument, **READ})
 def get_chapter_models(request: HttpRequest, session_id: UUID) -> ChapterModelsDocument:
-    """Return the server and the model of each agent of the chapter, and what the chapter has set
-    for them."""
+    """Return the server and the model of each agent of the chapter, and the settings that the
+    chapter has for them."""
     return _read(get_chapter(session_id))
 
 
@@ -87,9 +87,9 @@ def get_chapter_models(request: HttpRequest, session_id: UUID) -> ChapterModelsD
 def put_chapter_models(
     request: HttpRequest, session_id: UUID, body: ChapterModelsBody
 ) -> ChapterModelsDocument:
-    """Set models of the chapter and how they write, for all named agents or for none. It counts
-    from the next attempt on, and wins over `PUT /api/models`. Forks, copies, a reset and the next
-    chapter keep it, and no file of a chapter has it."""
+    """Set the chapter's models and how they write, for all named agents or for none. These settings
+    count from the next attempt on, and win over `PUT /api/models`. Forks, copies, a reset and the
+    next chapter keep them, and no file of a chapter has them."""
     refresh_choices()
     agents = {str(agent.label): agent for agent in agents_in(get_chapter(session_id))}
     changes = {}

@@ -83,8 +83,8 @@ def get_session(request: HttpRequest, session_id: UUID, thoughts: bool = False) 
 @router.patch("/session/{uuid:session_id}", response={200: SessionDocument, **WRITE})
 @transaction.atomic
 def change_session(request: HttpRequest, session_id: UUID, body: ChapterBody) -> SessionDocument:
-    """Change the chapter's title, the length of replies and the language of the story, or some of
-    them. If one of them is refused, none is changed. All can be changed in play too."""
+    """Change the chapter's title, the length of its replies or the language of its story. If one
+    value is refused, no value is changed. All three can be changed in play too."""
     if body.title is None and body.reply_length is None and body.language is None:
         raise InvalidInput("No title, reply_length or language was sent. Nothing was changed.")
     if body.title is not None:
@@ -146,9 +146,9 @@ def put_tab1(
     body: Tab1Body,
     if_match: IfMatch = "",
 ) -> Tab1Document:
-    """Save the fields of Tab 1 in the body. If one of them is refused, none is saved. With
-    `If-Match`, nothing is saved if somebody has changed Tab 1 since it was read. In play, only
-    those fields in `setup` can be changed that the way to play leaves open."""
+    """Save the fields of Tab 1 in the body. If one field is refused, no field is saved. With
+    `If-Match`, nothing is saved if somebody has changed Tab 1 since it was read. In play, only the
+    open fields of the way to play, in `setup`, can be changed."""
     lock_for_change(session_id)
     check_match(if_match, tab1_document(get_chapter(session_id)))
     setup, change = body.setup, SetupChange(**body.model_dump(exclude={"setup"}))
@@ -204,9 +204,8 @@ def patch_setup(
     """Save some of the fields that the chapter's mode adds to Tab 1, and leave the others as they
     are.
 
-    In play too, the fields that the mode leaves open can be saved; the change counts from the next
-    attempt. Of an exploration these are `note`, `talk`, `lorebook` and
-    `output_rules`.
+    The fields that the mode leaves open can be saved in play too; the change counts from the next
+    attempt. In an exploration these fields are `note`, `talk`, `lorebook` and `output_rules`.
     """
     lock_for_change(session_id)
     check_values_match(if_match, _setup_of(session_id))

@@ -147,7 +147,7 @@ def read_act(session_id: UUID, changes: Sequence[Change]) -> ActAnswer:
 
 
 def read_turn(session_id: UUID, number: int, *, with_thoughts: bool = False) -> TurnDocument:
-    """Return the document of a turn with all attempts at it, also with trials and broken attempts.
+    """Return the document of a turn with all attempts at it, including trials and broken attempts.
 
     Raises UnknownTurn.
     """

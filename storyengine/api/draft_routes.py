@@ -54,7 +54,8 @@ class SceneDocument(Document):
 
 
 class ReceiptsDocument(Document):
-    """A draft, with the prompts that each paragraph tells and what was not told."""
+    """A draft, with the prompts that each paragraph tells, and the prompts that no paragraph
+    tells."""
 
     session_id: UUID
     draft_id: UUID
@@ -90,8 +91,8 @@ def get_text(
     response={200: ReceiptsDocument, **READ},
 )
 def get_receipts(request: HttpRequest, session_id: UUID, draft_id: UUID) -> ReceiptsDocument:
-    """Return the prompts that each paragraph of a draft tells, and what of each scene's prompts was
-    not told. A program finds them by the words; no model is called."""
+    """Return the prompts that each paragraph of a draft tells, and the parts of each scene's
+    prompts that no paragraph tells. The program compares the words; no model is called."""
     chapter = get_chapter(session_id)
     _, draft = find_draft(chapter, draft_id)
     receipts = read_receipts(chapter, draft)

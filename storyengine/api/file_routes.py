@@ -69,8 +69,8 @@ def import_session(request: HttpRequest, response: HttpResponse) -> Status[Sessi
 @router.get("/story/{uuid:story_id}/export", response={200: StoryFile, **READ})
 def export_whole_story(request: HttpRequest, story_id: UUID) -> HttpResponse:
     """Return the story as a file that `POST /api/story/import` accepts, in this or another
-    installation: each chapter as its own export has it, and how chapters and people belong
-    together. Deleted chapters are left out."""
+    installation: each chapter as in its own export, and the relations of the chapters and their
+    people. Deleted chapters are left out."""
     return HttpResponse(export_story(story_id).to_json(), content_type="application/json")
 
 
@@ -83,7 +83,7 @@ def export_whole_story(request: HttpRequest, story_id: UUID) -> HttpResponse:
 )
 def import_whole_story(request: HttpRequest, response: HttpResponse) -> Status[StoryDocument]:
     """Import a story from an exported file, which may have up to 20,000,000 bytes and 200 chapters.
-    All of them get new ids, and no model is called.
+    All chapters get new ids, and no model is called.
 
     If the file is refused, nothing is stored.
     """

@@ -81,8 +81,8 @@ class ProblemAPI(NinjaAPI):
     ) -> OpenAPISchema:
         """Return the API's schema. It is made only once, because making it takes a second.
 
-        This method ignores its arguments. They would choose a prefix for the addresses in the
-        schema, but this API always has the same prefix, which has no parameters.
+        This method ignores its arguments. The arguments would choose a prefix for the addresses in
+        the schema, but this API always has the same prefix, which has no parameters.
         """
         return self._schema
 

@@ -1,4 +1,4 @@
-"""The servers of models, and which model each agent uses."""
+"""The servers of models, and the choice of a model for each agent."""
 
 from decimal import Decimal
 from typing import Literal, cast
@@ -75,8 +75,8 @@ class ModelChoiceBody(Body):
 
 
 class BudgetBody(Body):
-    """The caps to store, in place of both that were stored before. A cap that is missing or null is
-    stored no more, and the environment's counts."""
+    """The caps to store, in place of both stored caps. If a cap is missing or null, its stored
+    value is removed, and the cap of the environment counts."""
 
     dollars: float | None = Field(None, description="From 0.01, in whole cents.")
     tokens: int | None = Field(None, description="From 1.")
@@ -145,7 +145,7 @@ def get_models(request: HttpRequest) -> ModelsDocument:
 
 @router.put("/models", response={200: ModelsDocument, **refusals(400, 403, 413, 415, 422)})
 def put_models(request: HttpRequest, body: ModelsBody) -> ModelsDocument:
-    """Store choices and caps, all of them or none. They count from the next attempt on."""
+    """Store choices and caps: either all of them or none. They count from the next attempt on."""
     choices: dict[str, tuple[str, str] | None] = {}
     for one in body.agents:
         key = ALL if one.agent == "" else _agent_labelled(one.agent).model_setting
@@ -156,7 +156,7 @@ def put_models(request: HttpRequest, body: ModelsBody) -> ModelsDocument:
                 save_caps(_caps(body.budget))
             choose_models(choices)
     except InvalidInput:
-        # This process has read what is not stored now.
+        # This process may have read values that were not stored in the end.
         refresh_choices()
         raise
     return _read_models()
@@ -206,7 +206,7 @@ def _read_models() -> ModelsDocument:
             agent=str(agent.label),
             server=choice.server.name,
             model=choice.model,
-            # No agent here works for a chapter.
+            # These agents work for no particular chapter.
             source=cast(_Source, choice.source),
         )
         for agent in all_agents()

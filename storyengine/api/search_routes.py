@@ -67,13 +67,13 @@ def search_session(
     thoughts: bool = False,
 ) -> SearchDocument:
     """Find the turns and the entries of memory that the words of `q` are about, without a model. No
-    sign in `q` has a meaning, and marks of letters may be left out. What a prompt and memory both
-    say is found once, as the turn.
+    sign in `q` has a meaning, and marks of letters may be left out. If a prompt and a line of
+    memory say the same, only the turn is found.
 
-    With `slot`, only what this character witnessed and may know is found. With `thoughts`, thoughts
-    are found too. Replies that are not chosen are never found, and neither is what the Game Master
-    withdrew from memory. Of the chapters that this one came from, turns and events are found: with
-    `slot`, those that the same person witnessed there.
+    With `slot`, a passage is found only if this character witnessed it or may know it. With
+    `thoughts`, thoughts are found too. Replies that are not chosen are never found, nor are facts
+    that the Game Master withdrew from memory. The earlier chapters that this chapter follows are
+    searched too, for turns and events: with `slot`, for those that the same person witnessed.
     """
     chapter = get_chapter(session_id)
     if slot is not None and slot not in chapter.selected_agent_slots:

@@ -50,7 +50,7 @@ class StoryBody(Body):
 
 
 class StoryDocument(Document):
-    """A story with its chapters in their order. Of a place, the chosen chapter comes first."""
+    """A story with its chapters in their order. At each place, the chosen chapter comes first."""
 
     story_id: UUID
     title: str = Field(description="That of the first chapter as long as it has none of its own.")
@@ -75,9 +75,9 @@ def list_stories(
 ) -> StoryList:
     """List the stories, the most recently played one first.
 
-    With `q`, only stories are listed one of whose chapters has all of its words in its titles or
-    texts. With `state`, only those with a chapter in this state; archived ones only with
-    "archived".
+    With `q`, only stories are listed that have a chapter with all of these words in its titles or
+    texts. With `state`, only stories with a chapter in this state are listed. Archived stories are
+    listed only with "archived".
     """
     search = Search(q)
     found = find_stories(search, state, sort, places=slice(offset, offset + limit))
@@ -105,8 +105,8 @@ def read_story(request: HttpRequest, story_id: UUID) -> StoryDocument:
 @router.patch("/story/{uuid:story_id}", response={200: StoryDocument, **WRITE})
 @transaction.atomic
 def change_story(request: HttpRequest, story_id: UUID, body: StoryBody) -> StoryDocument:
-    """Change the story's title, archive it or take it back, or both. If one is refused, none is
-    done."""
+    """Change the story's title, archive the story or take it back, or do both. If one change is
+    refused, neither is made."""
     if body.title is None and body.is_archived is None:
         raise InvalidInput("Neither a title nor is_archived was sent. Nothing was changed.")
     if body.title is not None:
@@ -147,7 +147,7 @@ def create_next_chapter(
 
 @router.post("/session/{uuid:session_id}/before/renew", response={200: SessionDocument, **CALL})
 def renew_before(request: HttpRequest, session_id: UUID) -> SessionDocument:
-    """Bring what this chapter remembers of the chapter before up to date, without a model.
+    """Bring this chapter's memory of the chapter before up to date, without a model.
 
     409 once the first prompt was sent, and if there is no chapter before any more.
     """
@@ -156,8 +156,8 @@ def renew_before(request: HttpRequest, session_id: UUID) -> SessionDocument:
 
 @router.post("/session/{uuid:session_id}/before/keep", response={200: SessionDocument, **CALL})
 def keep_before(request: HttpRequest, session_id: UUID) -> SessionDocument:
-    """Take note of the changes of the chapter before, so that `before` lists only later ones. What
-    this chapter remembers stays as it is."""
+    """Take note of the changes of the chapter before, so that `before` lists only later changes.
+    This chapter's memory stays as it is."""
     return read_session(keep_story_so_far(session_id).pk)
 
 

@@ -112,8 +112,8 @@ def _change(step: StepChanges) -> bytes:
 
 
 async def _untold_changes(attempt: Attempt, told: set[int]) -> list[StepChanges]:
-    """Return the changes of those steps that the stream has not told, because it began after them
-    or another process wrote the reply."""
+    """Return the changes that the stream has not sent yet, because it began after their steps or
+    because another process wrote the reply."""
     agent = find_agent(attempt.agent, attempt.actor)
     if agent is None or not agent.tools:
         return []

@@ -1,4 +1,4 @@
-"""Working copies of drafts, which draft of a chapter is chosen, and the differences of two
+"""Working copies of drafts, the choice of a draft for a chapter, and the differences of two
 drafts."""
 
 from datetime import datetime
@@ -65,7 +65,7 @@ class PartDocument(Document):
 
 
 class RowDocument(Document):
-    """A paragraph of the older draft beside the one of the newer draft that stands for it."""
+    """A paragraph of the older draft beside its new form in the newer draft."""
 
     old: int | None = Field(description="The number of the paragraph; null where it has none.")
     new: int | None
@@ -89,7 +89,7 @@ def read_working_copy(request: HttpRequest, session_id: UUID, draft_id: UUID) ->
 def put_working_copy(
     request: HttpRequest, session_id: UUID, draft_id: UUID, body: WorkingCopyBody
 ) -> WorkingCopy:
-    """Save a working copy of a draft, in place of the one that is there. The draft stays as it
+    """Save a working copy of a draft, in place of an earlier working copy. The draft stays as it
     is."""
     return save_working_copy(session_id, draft_id, body.text)
 
@@ -150,7 +150,7 @@ def get_differences(
 ) -> DifferencesDocument:
     """Compare a draft with another one of the same chapter, paragraph by paragraph and word by
     word. The space between paragraphs is not compared. The comparison takes a few seconds at most:
-    what is not compared by then is told as removed and added."""
+    words that are not compared by then are shown as removed and added."""
     chapter = get_chapter(session_id)
     _, old = find_draft(chapter, draft_id)
     _, new = find_draft(chapter, new_draft_id)

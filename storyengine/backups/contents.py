@@ -14,8 +14,8 @@ from storyengine.stack.backup_errors import BackupError, FromBefore
 # A migration: the label of its app, and its name.
 Migration = tuple[str, str]
 
-# A migration that every database had before the migrations of each app began anew, and that no
-# other database has.
+# A migration that every database has from the time before each app's migrations began anew, and
+# that no newer database has.
 _FROM_BEFORE: Migration = ("agents", "0002_llmartifact_turn_and_job")
 
 
@@ -60,8 +60,8 @@ def refuse_what_is_not_ours(backup: Path, contents: Contents) -> None:
 
 
 def refuse_from_before(subject: str, migrations: Iterable[Migration]) -> None:
-    """Raise FromBefore if a database with these migrations is one whose tables this program cannot
-    bring up to date."""
+    """Raise FromBefore if this program cannot bring the tables of a database with these migrations
+    up to date."""
     if _FROM_BEFORE in migrations:
         raise FromBefore(
             f"{subject} is of an earlier Story Engine, whose tables this one cannot bring up to "
@@ -72,8 +72,8 @@ def refuse_from_before(subject: str, migrations: Iterable[Migration]) -> None:
 
 
 def unknown_migrations(migrations: Iterable[Migration]) -> list[str]:
-    """Return those of the given migrations that this program lacks, because a newer program has
-    made them."""
+    """Return the given migrations that this program lacks, because a newer program has made
+    them."""
     loader = MigrationLoader(None)
     return [
         f"{app}.{name}"

@@ -70,7 +70,8 @@ class PostgresqlStore:
                 "pg_restore",
                 [
                     *("--no-owner", "--no-privileges"),
-                    # Only the owner of an extension may comment on it, and it may be another one.
+                    # The comments of extensions are left out, because only the owner of an
+                    # extension may comment on it, and another user may own it.
                     *("--no-comments", f"--file={script}", str(backup.absolute())),
                 ],
                 f"{backup} is damaged",

@@ -1,4 +1,4 @@
-"""A book: what a person takes away of a chapter, or of several chapters of a story.
+"""A book: the file in which a person takes away a chapter, or several chapters of a story.
 
 Every format is written from the same book, whose texts have no character that a format refuses.
 """
@@ -39,8 +39,8 @@ class BookChapter:
 
 @dataclass(frozen=True)
 class Book:
-    """A title, the names of the cast, and chapters of prose. The identifier stays the same when the
-    same chapter or story is taken away again."""
+    """A title, the names of the cast, and chapters of prose. The identifier is the same each time
+    the same chapter or story is taken away."""
 
     identifier: uuid.UUID
     title: str
@@ -54,7 +54,7 @@ class Book:
 
     @property
     def language(self) -> str:
-        """The tag of the language of the first chapter of which it is known, or ""."""
+        """The tag of the language of the first chapter whose language is known, or ""."""
         return next((one.language for one in self.chapters if one.language), "")
 
     @property
@@ -82,7 +82,8 @@ class Block:
 
 
 def book_of(identifier: uuid.UUID, title: str, drafts: Sequence[NarrativeDraft]) -> Book:
-    """Return a book of these drafts. They are of one chapter each, in the order of the story."""
+    """Return a book of these drafts. There is one draft for each chapter, in the order of the
+    story."""
     return make_book(
         identifier,
         title,
@@ -101,8 +102,8 @@ def make_book(
     languages: Iterable[str] = (),
 ) -> Book:
     """Return a book of these texts, in which every text is readable. The chapters are pairs of
-    title and prose, and the languages are theirs, as far as they are known. A name that the cast
-    has twice is told once."""
+    title and prose, and `languages` has the languages of the chapters, as far as they are known. A
+    name that two members of the cast have is listed once."""
     return Book(
         identifier=identifier,
         title=_readable_title(title),
@@ -143,8 +144,8 @@ def check_parts(book: Book) -> None:
 
 
 def begins_at_right(text: str) -> bool:
-    """Return whether the first letter with a direction is of a script that is read from the right,
-    as browsers decide it."""
+    """Return whether the first letter with a direction is of a script that is read from the right.
+    Browsers decide in the same way."""
     directions = (unicodedata.bidirectional(sign) for sign in text)
     return next((one for one in directions if one in ("L", "R", "AL")), "L") != "L"
 

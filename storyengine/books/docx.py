@@ -19,7 +19,7 @@ from storyengine.web.prose import Span
 # The most characters that a property of a document may have.
 _LONGEST_PROPERTY = 255
 _BREAK = "* * *"
-# The languages for whose letters a document has a language of its own.
+# The languages with letters for which a document has a separate setting of the language.
 _EAST_ASIAN = ("ja", "ko", "zh")
 # The elements that follow `bidi` in the properties of a paragraph.
 _AFTER_BIDI = (
@@ -43,8 +43,8 @@ def write_docx(book: Book) -> bytes:
             paragraph.paragraph_format.page_break_before = True
             _add_line(paragraph, (Span(chapter.title),))
         for block in blocks_of(chapter.text):
-            # Without a style a paragraph is Normal. To name a style takes a millisecond, which a
-            # story with thousands of paragraphs would feel.
+            # Without a style a paragraph is Normal. Setting a style takes a millisecond, which is
+            # too long for a story with thousands of paragraphs.
             style = "Heading 2" if block.kind is Kind.HEADING else None
             _fill(document.add_paragraph(style=style), block)
     file = BytesIO()
@@ -66,7 +66,7 @@ def _describe(document: WordDocument, book: Book) -> None:
 
 
 def _set_language(document: WordDocument, tag: str) -> None:
-    """Have the texts checked as texts of this language, or of none if it is ""."""
+    """Let the word processor check the texts in this language, or not at all if it is ""."""
     [told] = document.styles.element.xpath("w:docDefaults//w:lang")
     told.attrib.clear()
     if tag:
@@ -99,12 +99,12 @@ def _add_line(paragraph: Paragraph, line: tuple[Span, ...]) -> None:
         if from_right:
             font = run.font
             font.rtl = True
-            # Of such letters, Word goes by marks of their own.
+            # For such letters, Word reads separate marks.
             font.cs_italic, font.cs_bold = run.italic, run.bold
 
 
 def _turn(paragraph: Paragraph) -> None:
-    """Have the paragraph begin at the right."""
+    """Let the paragraph be read from right to left."""
     properties = paragraph._p.get_or_add_pPr()
     if properties.find("{*}bidi") is None:
         properties.insert_element_before(OxmlElement("w:bidi"), *_AFTER_BIDI)

@@ -1,7 +1,7 @@
 """Writes a book as an EPUB 3.
 
-mkepub writes titles into its pages and contents as they are given, so they are given as HTML. It
-says of every file that it is English and read from the left; `_Epub` says the truth instead.
+mkepub does not escape titles in its pages and contents, so they are given to it as HTML. It marks
+every file as English and as read from the left; `_Epub` writes the real language and direction.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from sessions.language.languages import language_named
 from storyengine.books.book import Block, Book, blocks_of, check_parts
 from storyengine.web.templatetags.prose import with_tags
 
-# The language of texts of which it is not known. Readers choose their own for "undetermined".
+# The language of texts whose language is not known. Readers choose their own for "undetermined".
 _UNKNOWN = "und"
 _STYLE = """\
 p { margin: 0; text-indent: 1.5em; white-space: pre-wrap; }
@@ -65,7 +65,8 @@ class _Epub(mkepub.Book):  # type: ignore[misc]
         file = self.path / path
         text = file.read_text(encoding="utf-8")
         for said, truth in self._truth.items():
-            # Only the first is mkepub's own, before any text of the book.
+            # Only the first match is replaced. It is mkepub's own, and stands before any text of
+            # the book.
             text = text.replace(said, truth, 1)
         file.write_text(text, encoding="utf-8")
 

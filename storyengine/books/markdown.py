@@ -1,7 +1,7 @@
 """Writes a book as Markdown (CommonMark).
 
-What a text has of signs is escaped, so that a reader sees the words that the pages show: only
-headings, breaks and emphasised words of prose have a meaning.
+Signs in a text are escaped, so that a reader sees the same words as on the pages. Only headings,
+breaks and emphasised words of prose become Markdown.
 """
 
 import re
@@ -11,10 +11,11 @@ from memory.prose.receipts.paragraphs import Kind
 from storyengine.books.book import Block, Book, blocks_of
 from storyengine.web.prose import Span
 
-# The signs that mean something wherever they stand, the last two only before what they begin.
+# The signs that mean something wherever they stand, the last two only in front of the text that
+# they begin.
 _SIGNS = re.compile(r"[\\`*_\[~]|<(?=[A-Za-z/!?])|&(?=#?\w+;)")
-# What begins a heading, a list, a quotation or a table, where it begins a line; and what makes a
-# heading of the line above.
+# Signs at the beginning of a line that begin a heading, a list, a quotation or a table, or that
+# make a heading of the line above.
 _BEGINNING = re.compile(r"([0-9]{1,9})([.)])(?=\s|\Z)|[#+=:>|-]")
 _CLOSING = re.compile(r"#+\Z")
 _BREAK = "* * *"
@@ -74,7 +75,8 @@ def _in_heading(words: str) -> str:
 
 
 def _safe_beginning(line: str) -> str:
-    """Return the line with a backslash before what would make it a heading or an item of a list."""
+    """Return the line with a backslash before signs that would make it a heading or an item of a
+    list."""
     return _BEGINNING.sub(_beginning, line, count=1) if _BEGINNING.match(line) else line
 
 

@@ -2,7 +2,7 @@
 
 from storyengine.books.book import Book
 
-# What stands before the title of each chapter.
+# The blank lines before the title of each chapter.
 _BEFORE_CHAPTER = "\n\n"
 
 

@@ -8,8 +8,9 @@ from storyengine.web.files import file_stem, send_file
 
 
 def send_book(book: Book, suffix: str, *, which: str = "") -> HttpResponse:
-    """Return the book in the format of this suffix. `which` ends the name of the file, and tells
-    books of the same title apart. Raises InvalidInput if there is no such format."""
+    """Return the book in the format of this suffix. `which` stands at the end of the file's name,
+    so that books of the same title have different names. Raises InvalidInput if there is no such
+    format."""
     wanted = format_named(suffix, FORMATS)
     name = f"{file_stem(book.title)}{which}.{wanted.suffix}"
     return send_file(name, wanted.write(book), wanted.media_type)

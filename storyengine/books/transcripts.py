@@ -16,7 +16,7 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 
 @dataclass(frozen=True)
 class Play:
-    """What was played in a chapter, with the chapter's title."""
+    """The play of a chapter, with the chapter's title."""
 
     title: str
     transcript: Transcript

@@ -74,8 +74,8 @@ def _draft(
 
 
 def _origin(draft: NarrativeDraft, places: Mapping[uuid.UUID, int]) -> int | None:
-    """Return the place of the draft's origin. It is left out if the clock was set back since, so
-    that the origin would come after the draft."""
+    """Return the place of the draft's origin. The origin is left out if it would come after the
+    draft, because the clock was set back meanwhile."""
     origin = None if draft.origin_id is None else places.get(draft.origin_id)
     return origin if origin is not None and origin < places[draft.pk] else None
 

@@ -70,7 +70,7 @@ def _read_signs(value: object) -> object:
 
 
 def _read_text(value: object) -> object:
-    """Return a text in the form that is stored, as every other door does."""
+    """Return a text in the form that is stored, as for texts from pages and the API."""
     value = _read_signs(value)
     return seen(value) if isinstance(value, str) else value
 
@@ -81,7 +81,8 @@ def _read_line(value: object) -> object:
 
 
 def _read_name(value: object) -> object:
-    """Return a name as a line. One in which nothing can be seen is not empty, but refused later."""
+    """Return a name as a line. A name in which nothing can be seen does not become empty, so that
+    it is refused later."""
     value = _read_signs(value)
     return as_line(value) if isinstance(value, str) else value
 

@@ -66,8 +66,8 @@ def read_chapter_file(content: bytes, limits: Limits = OVER_THE_NETWORK) -> Chap
 
 
 def read_story_content(content: bytes, limits: Limits = OVER_THE_NETWORK) -> StoryContent:
-    """Read the file of a story. The parts of its chapters and how these belong together are not
-    checked yet. Raises BadChapterFile."""
+    """Read the file of a story. The contents of the chapters, and their relations, are not checked
+    yet. Raises BadChapterFile."""
     check_size(len(content), limits)
     data = _read_json(content, limits)
     if not isinstance(data, dict) or data.get("format") != story_file.FORMAT:

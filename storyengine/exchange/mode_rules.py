@@ -35,7 +35,8 @@ def mode_named(name: str) -> Mode:
     return mode
 
 
-# What a mode may add to a chapter in a file, with a function that says whether the mode does.
+# The parts that a mode may add to a chapter in a file, each with a function that says whether the
+# mode declares the part.
 _ADDED: Mapping[str, Callable[[Mode], bool]] = {
     "setup": lambda mode: mode.setup is not None,
     "handed_on": lambda mode: mode.hands_on_own,
@@ -43,7 +44,8 @@ _ADDED: Mapping[str, Callable[[Mode], bool]] = {
 
 
 def check_mode_content(chapter: Chapter) -> None:
-    """Check the fields that the mode adds to Tab 1 and what it handed on. Raises BadChapterFile."""
+    """Check the fields that the mode adds to Tab 1, and the world that it handed on. Raises
+    BadChapterFile."""
     mode = mode_named(chapter.mode)
     added = {name for name, has in _ADDED.items() if has(mode)}
     if chapter.mode_content.keys() - added:
@@ -100,7 +102,7 @@ def _check_given(mode: Mode, given: dict[str, Any], place: str) -> None:
 
 def _check_kept(mode: Mode, attempt: UnansweredEntry, chapter: Chapter, place: str) -> None:
     """Check the fields of the setup that are stored with an attempt. Only one attempt of a file can
-    be kept, so that this reads a setup once more at most."""
+    be kept, so this check reads the setup at most once more."""
     kept = attempt.kept_setup or {}
     if attempt.kind == "trial" or attempt.status == "set_aside":
         refuse(place, "must be absent, since this attempt can never be kept")

@@ -1,5 +1,5 @@
-"""The schema of a story's JSON file: its chapters, each as version 2 of a chapter's file has it,
-and how they belong together. docs/export.md describes the file for other programs.
+"""The schema of a story's JSON file: its chapters, each in the form of version 2 of a chapter's
+file, and their relations. docs/export.md describes the file for other programs.
 
 Chapters and people are named by their places in the file. Deleted chapters are left out.
 """

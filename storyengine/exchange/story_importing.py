@@ -1,7 +1,7 @@
 """Imports a story from a file.
 
 All chapters are stored under new ids and are invisible until the last row is stored. Then one
-transaction names how they belong together, and shows them.
+transaction stores their relations, and shows them.
 """
 
 import uuid
@@ -53,8 +53,8 @@ def _store(story: StoryContent) -> uuid.UUID:
     stored: dict[int, _Stored] = {}
     fields: dict[str, Any] = {"imported_at": now, "is_chosen": False}
     with ExitStack() as stack:
-        # What is entered last is shown first, and the first chapter that is shown at a place
-        # becomes the chosen one.
+        # The chapters are shown in the opposite order of this list. The first chapter that is shown
+        # at a place becomes the chosen one.
         order = sorted(range(len(story.chapters)), key=lambda at: story.chapters[at].is_chosen)
         for at in order:
             one = story.chapters[at]
@@ -86,7 +86,7 @@ def _renew(stored: dict[int, _Stored]) -> None:
 
 
 def _join(story: StoryContent, stored: dict[int, _Stored]) -> None:
-    """Store how the chapters and their people belong together."""
+    """Store the relations of the chapters and of their people."""
     Story.objects.filter(pk=stored[0].session.story_id).update(
         title=story.title, created_at=story.created_at, archived_at=story.archived_at
     )

@@ -1,5 +1,5 @@
-"""Writes metrics for Prometheus: the counts of this process and of all others, and the numbers of
-waiting jobs."""
+"""Writes metrics for Prometheus: the counts of this process and of all other processes, and the
+numbers of waiting jobs."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -57,8 +57,8 @@ class _Everything(Collector):
 
 
 def _counted(of_processes: dict[str, tuple[bool, dict[str, Any]]]) -> Iterable[Metric]:
-    """Yield the counts of this process, and those that the other processes have stored. What a dead
-    process measured of a moment, such as its open streams, is 0."""
+    """Yield the counts of this process, and the counts that the other processes have stored. For a
+    dead process, values of a moment, such as the number of open streams, are 0."""
     others = {name: row for name, row in of_processes.items() if name != own_name}
     for own in REGISTRY.collect():
         family = Metric(own.name, own.documentation, own.type)

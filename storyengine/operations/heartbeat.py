@@ -27,8 +27,8 @@ class HeartbeatThread(threading.Thread):
     """A daemon thread that stores heartbeats. A daemon thread never outlives its process.
 
     The sweep cannot do this work. It runs only when the worker has a free thread, and a busy worker
-    has none. After its first heartbeat, the thread says what does not fit the processes that are
-    alive.
+    has none. After its first heartbeat, the thread reports settings that do not fit the other
+    living processes.
     """
 
     def __init__(self, process: str, role: str = ProcessHeartbeat.Role.WORKER) -> None:
@@ -62,15 +62,15 @@ class HeartbeatThread(threading.Thread):
             for fault in find_faults(self.process):
                 logger.warning("%s: %s %s", fault.id, fault.msg, fault.hint)
         except DatabaseError:
-            # The heartbeat has told of it.
+            # The last heartbeat has already reported the failure.
             pass
         finally:
             connection.close()
 
 
 def start_web_heartbeat() -> HeartbeatThread | None:
-    """Start the heartbeats of this web process, and name its counts. On SQLite there are none,
-    because no other process reads them."""
+    """Start the heartbeats of this web process, and name its counts. On SQLite there are no
+    heartbeats of web processes, because no other process reads them."""
     if connection.vendor == "sqlite":
         return None
     own = f"web@{gethostname()}:{settings.PORT}"

@@ -169,8 +169,8 @@ def _ask_database() -> Readiness:
 
 
 def _oldest_due() -> timedelta | None:
-    """Return for how long the oldest due job has waited. Each class of work is looked at alone, so
-    that the database goes by the index."""
+    """Return for how long the oldest due job has waited. Each class of work has a query of its own,
+    so that the database uses the index."""
     due = due_jobs().order_by("run_after").annotate(age=age_of("run_after"))
     ages = (due.filter(queue=one).values_list("age", flat=True).first() for one in Job.Queue.values)
     return max((age for age in ages if age is not None), default=None)

@@ -157,7 +157,7 @@ TEMPLATES = [
 ]
 
 DATABASES = {"default": read_database(DATA_FOLDER)}
-# The way past pgbouncer, which backups go, or None.
+# The database settings by which backups go past pgbouncer, or None.
 DIRECT_DATABASE = read_direct_database()
 keep_files_private(DATA_FOLDER, DATABASES["default"])
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -243,7 +243,7 @@ else:
 CELERY_TASK_QUEUES = [
     Queue(_name, Exchange("jobs"), routing_key=_name) for _name in ("person", "memory", "long")
 ]
-# The queue of tasks that are no job.
+# The queue of tasks that are not jobs.
 CELERY_TASK_DEFAULT_QUEUE = "memory"
 # The result of a task is not stored, because the job's row has it.
 CELERY_RESULT_BACKEND = None

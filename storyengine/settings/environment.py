@@ -24,19 +24,20 @@ Number = TypeVar("Number", int, Decimal)
 _FORMS: dict[type, str] = {int: "a whole number", Decimal: "a number, such as 2.50"}
 
 DATABASE_SCHEMES = ("postgres", "postgresql", "sqlite")
-# The marks by which files of other encodings begin. That of UTF-32 begins with that of UTF-16.
+# The marks by which files of other encodings begin. The mark of UTF-32 begins with the mark of
+# UTF-16, so it is tried first.
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# Lines of the file: a setting, and what is none: a name alone (which Docker Compose takes from the
-# shell), a comment, or nothing.
+# The two kinds of lines: a setting, and a line without a setting, which is a name alone (Docker
+# Compose takes its value from the shell), a comment, or empty.
 _SETTING = re.compile(r"\s*(?:export\s+)?([A-Za-z_0-9]+)\s*=(.*)")
 _NO_SETTING = re.compile(r"\s*(?:export\s+)?[A-Za-z_0-9]*\s*(?:#.*)?")
 _QUOTED = re.compile(r"""\s*("(?:[^"\\]|\\.)*+"|'[^']*+')\s*(?:#.*)?""")
-# A comment behind a value. Without a blank before it, # belongs to the value.
+# A comment behind a value. A # without a blank before it belongs to the value.
 _COMMENT = re.compile(r"\s+#.*")
 
 
@@ -212,8 +213,8 @@ def read_database(data_folder: Path) -> dict[str, Any]:
             "timeout": 20,
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
         }
-        # The test database is a file, because streaming code writes from several threads, and
-        # threads cannot share a database in memory.
+        # The test database is a file, because streaming code writes in several threads, and threads
+        # cannot share a database in memory.
         config["TEST"] = {"NAME": str(data_folder / "test.sqlite3")}
     else:
         # This backend is Django's, with a pool that survives a restart of the server.
@@ -232,8 +233,8 @@ def read_database(data_folder: Path) -> dict[str, Any]:
         patience = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
         config["OPTIONS"] = {**patience, **config.get("OPTIONS", {}), "pool": pool}
         # pgbouncer may give each transaction another connection to the server, and a cursor lives
-        # on one of them. Without these cursors, long answers are read whole into memory. Prepared
-        # statements need no setting, because Django makes none.
+        # on one of them. So server-side cursors are off, and long answers are read into memory as a
+        # whole. Prepared statements need no setting, because Django makes none.
         config["DISABLE_SERVER_SIDE_CURSORS"] = read_bool("STORYENGINE_PGBOUNCER")
     return config
 

@@ -12,7 +12,7 @@ class ToolMissing(BackupError):
 
 
 class FromBefore(BackupError):
-    """A database or a backup is of a program whose migrations this program lacks."""
+    """A database or a backup comes from a program whose migrations this program lacks."""
 
 
 IF_IT_IS_DAMAGED = "If it is damaged, docs/deployment.md says how to restore a backup all the same."

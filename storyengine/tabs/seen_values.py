@@ -2,7 +2,7 @@
 a choice on the pages of models, that it has not seen.
 
 A page knows a mark for each value that it shows. With scripts it sends the mark with each value
-that it saves, and gets the mark of what was stored. Without scripts it sends a form with several
+that it saves, and gets the mark of the stored value. Without scripts it sends a form with several
 values, and their marks in a hidden field.
 """
 
@@ -34,7 +34,7 @@ HEADER = "X-Seen"
 FIELD = SEEN_VALUES
 # The hidden field of a form that is saved as a whole, with one mark.
 FORM_FIELD = "seen"
-# What the pages call the fields.
+# The names of the fields on pages.
 _LABELS = {
     "world_text": "World, kind of story, tone",
     "chapter_text": "This chapter, this place",
@@ -55,7 +55,7 @@ _LABELS_BY_SLOT = {
 
 @dataclass(frozen=True)
 class Conflict:
-    """A value that another window has changed since this window has seen it."""
+    """A value that another window has changed after this window saw it."""
 
     field: str
     mine: str
@@ -75,12 +75,13 @@ class Conflict:
 
 
 class ChangedElsewhere(ChapterError):
-    """The refusal of values because another window or program has changed the stored ones since."""
+    """The refusal of values because another window or program has changed the stored values
+    meanwhile."""
 
     status = 412
     title = "Changed elsewhere"
-    # The part of a page that shows the stored value, and lets the user choose; and the same as a
-    # form of its own, on a page without scripts.
+    # The part of a page that shows the stored value and lets the user choose. The next field is the
+    # same as a form of its own, for a page without scripts.
     template = "world/_changed_elsewhere.html"
     form_template = "world/_choice_of_values.html"
 
@@ -96,12 +97,13 @@ class ChangedElsewhere(ChapterError):
 
 @dataclass(frozen=True)
 class Sent:
-    """The fields of a form with the marks of what the window has seen, by the names of the fields.
-    A value without a mark overwrites whatever is stored."""
+    """The fields of a form, and the marks of the values that the window has seen, both by the names
+    of the fields. A value without a mark overwrites whatever is stored."""
 
     fields: Mapping[str, str]
     marks: Mapping[str, str]
-    # Whether the form has all values of the page, so that the user need not have changed each.
+    # Whether the form has all values of the page, so that a value need not be one that the user has
+    # changed.
     is_whole: bool
 
     @classmethod
@@ -118,7 +120,7 @@ class Sent:
 
     def to_save(self, stored: Mapping[str, str]) -> tuple[dict[str, str], list[Conflict]]:
         """Return the fields that may be saved, and the conflicts: the values that would overwrite
-        others than the window has seen."""
+        values which the window has not seen."""
         saved, conflicts = {}, []
         for name, text in self.fields.items():
             words, mark = with_line_feeds(text), self.marks.get(name)
@@ -131,15 +133,16 @@ class Sent:
 
 
 class FormChangedElsewhere(ChapterError):
-    """The refusal of a whole form because another window has changed since what it would store."""
+    """The refusal of a whole form because another window has changed the stored values
+    meanwhile."""
 
     status = 412
     title = "Changed elsewhere"
 
 
 def check_form_seen(request: HttpRequest, stored: object, sent: object) -> None:
-    """Raise FormChangedElsewhere if the form would overwrite what its window has not seen. A form
-    without a mark overwrites whatever is stored."""
+    """Raise FormChangedElsewhere if the form would overwrite values that its window has not seen. A
+    form without a mark overwrites whatever is stored."""
     seen = request.POST.get(FORM_FIELD, "")
     if seen and sent != stored and seen != form_mark(stored):
         raise FormChangedElsewhere(
@@ -150,7 +153,8 @@ def check_form_seen(request: HttpRequest, stored: object, sent: object) -> None:
 
 
 def form_mark(stored: object) -> str:
-    """Return the mark of what a form shows. `stored` consists of texts, numbers and dataclasses."""
+    """Return the mark of the values that a form shows. `stored` consists of texts, numbers and
+    dataclasses."""
     return mark_of(repr(stored))
 
 
@@ -172,7 +176,8 @@ def lock_values(session_id: uuid.UUID) -> Session:
 
 
 def to_save_on_tab1(session_id: uuid.UUID, sent: Sent) -> tuple[dict[str, str], list[Conflict]]:
-    """Return what may be saved on Tab 1, and the conflicts. If Tab 1 is closed there are none.
+    """Return the values that may be saved on Tab 1, and the conflicts. If Tab 1 is closed, there
+    are no conflicts.
 
     The caller saves in the same transaction, which refuses a closed Tab 1.
     """
@@ -195,7 +200,7 @@ def answer_saved(
     read_stored: Callable[[], Mapping[str, str]],
     page: str,
 ) -> HttpResponse:
-    """Answer a request that saved all that was sent but the conflicts. A script gets the mark of
+    """Answer a request that saved all sent values except the conflicts. A script gets the mark of
     the value that is stored now, and a form without scripts leads to the page at this address.
     Raises ChangedElsewhere if there are conflicts."""
     if conflicts:

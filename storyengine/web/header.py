@@ -16,8 +16,8 @@ from sessions.models import Session, Story
 
 
 def story_of(chapter: Session) -> str:
-    """Return the title of the chapter's story, or "" for the only chapter of a story that is called
-    as it."""
+    """Return the title of the chapter's story, or "" if the chapter is the only one of a story with
+    the same title."""
     others = Session.objects.filter(story=OuterRef("pk")).exclude(place=chapter.place)
     story = Story.objects.annotate(has_others=Exists(others)).get(pk=chapter.story_id)
     if not story.has_others and story.title in ("", chapter.title):
@@ -27,13 +27,14 @@ def story_of(chapter: Session) -> str:
 
 def header_context(chapter: Session, tab: str) -> dict[str, Any]:
     """Return the context of `_chapter_header.html`. `tab` is "world", "play" or "chapter"."""
-    # The label reads the choices and servers, by which the prices below are found.
+    # This call comes first, because it reads the choices and servers, by which the prices below are
+    # found.
     agents = agents_in(chapter)
     model = provider_label(agents)
     return {
         "chapter": chapter,
         "tab": tab,
-        # A function, because most of the pages' parts do not show it.
+        # The value is a function, because most parts of pages do not show it.
         "story_title": partial(story_of, chapter),
         "stages": mode.stages if (mode := find_mode(chapter.mode)) else frozenset(Stage),
         "spending": spending_of(chapter.pk),

@@ -21,8 +21,8 @@ class ModelNotice:
 
 
 def read_model_notice() -> ModelNotice | None:
-    """Return the notice, or None if no agent uses the embedded model or if it is ready. The choices
-    are those that this process read last."""
+    """Return the notice, or None if no agent uses the embedded model or if the model is ready. The
+    choices are used as this process last read them."""
     if not uses_embedded(all_agents()):
         return None
     server = read_embedded_server()

@@ -33,13 +33,13 @@ class Span:
 
 
 def heading_in(line: str) -> str | None:
-    """Return the words of the heading, or None if the line is none."""
+    """Return the words of the heading, or None if the line is no heading."""
     heading = _HEADING.fullmatch(line)
     return (heading[1].rstrip(" #") or heading[1]) if heading else None
 
 
 def spans_of(line: str) -> Iterator[Span]:
-    """Yield the words of the line. Nothing but the signs of emphasis is left out."""
+    """Yield the words of the line. Only the signs of emphasis are left out."""
     end = 0
     for found in _MARKED.finditer(line):
         if found.start() > end:

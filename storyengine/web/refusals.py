@@ -13,8 +13,8 @@ from sessions.exceptions import ChapterError
 from storyengine.stack.storage_refusals import find_storage_refusal
 from storyengine.web.render import HttpRequest, show
 
-# The places for the message, of which htmx takes the first that exists: inside the form, after the
-# form, or at the top of the page.
+# The places for the message, of which htmx uses the first that the page has: inside the form, after
+# the form, or at the top of the page.
 _SLOT = "find .refusal, next .refusal, #page-refusal"
 
 
@@ -94,7 +94,7 @@ def _sent_words(request: HttpRequest) -> list[str]:
         *("csrfmiddlewaretoken", "submission_key", "agent_slot", "agent_count"),
         *("shape", "host", "chapter", "call_id", "layer", "number", "attempt_id", "all"),
         *("accept_calls", "act", "thoughts", "seen_values"),
-        # Of the pages about models. A key is never shown again.
+        # These fields are on the pages about models. A key is never shown again.
         *("key", "agent", "server", "each", "back", "forget", "seen"),
     }
     return [

@@ -1,7 +1,7 @@
 """Saves what was typed on Tab 1, or in the mode's open cells of Tab 2, before a button of the same
-form changes a list of it.
+form changes a list.
 
-Without scripts, such a button sends the whole form, and what was typed would be lost otherwise.
+Without scripts, such a button sends the whole form, and the typed values would otherwise be lost.
 With scripts, each value has been saved by itself before.
 """
 
@@ -24,5 +24,6 @@ def save_first(request: HttpRequest, session_id: uuid.UUID) -> None:
         return
     is_open = is_setup_open(get_chapter(session_id))
     page = "pages:save-world" if is_open else "pages:save-open-setup"
-    # A mode may not import the tabs, which know the modes. The address leads to the page.
+    # A mode may not import the tabs, because the tabs import modes. So the page is found by its
+    # address.
     resolve(reverse(page, args=[session_id])).func(request, session_id)

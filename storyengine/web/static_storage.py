@@ -1,5 +1,5 @@
 """Stores the collected static files: the program's own scripts without their comments, and beside
-each file a compressed copy if this is smaller."""
+each file a compressed copy if the copy is smaller."""
 
 import os
 import stat
@@ -34,8 +34,8 @@ class CompressedStorage(CompressedManifestStaticFilesStorage):  # type: ignore[m
 
 
 class _Compressor(Compressor):  # type: ignore[misc]
-    """A compressor whose copies can be read by whoever can read the file itself. When the image is
-    built, root collects the files for another user."""
+    """A compressor that gives its copies the permissions of the files. When the image is built,
+    root collects the files for another user."""
 
     @staticmethod
     def write_data(path: str, data: bytes, suffix: str, stat_result: os.stat_result) -> str:

@@ -1,5 +1,5 @@
-"""Checks of what several processes must have in common: the key, and the connections of one
-PostgreSQL. Each process makes them when it starts, and `check --deploy` makes them too."""
+"""Checks of values that several processes share: the key, and the connections of one PostgreSQL.
+Each process makes them when it starts, and `check --deploy` makes them too."""
 
 from collections.abc import Iterator
 
@@ -26,8 +26,8 @@ def check_processes() -> Iterator[CheckMessage]:
 
 
 def find_faults(name: str = "") -> Iterator[CheckMessage]:
-    """Yield what does not fit the processes that are alive. `name` is that of this process. Raises
-    an error of the database if it cannot be reached."""
+    """Yield the faults of this process compared with the other living processes. `name` is the name
+    of this process. Raises an error of the database if it cannot be reached."""
     yield from _check_keys(name)
     if connection.vendor == "postgresql":
         yield from _check_way()
@@ -67,8 +67,8 @@ def _check_way() -> Iterator[CheckMessage]:
 
 
 def _goes_through_pooler() -> bool:
-    """Return whether a pooler is between this process and the server. It tells clients other ids of
-    processes than the server does."""
+    """Return whether a pooler is between this process and the server. A pooler tells clients other
+    process ids than the server."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         [pid] = cursor.fetchone()
@@ -80,7 +80,7 @@ def _check_connections(name: str) -> Iterator[CheckMessage]:
     if connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
         # The processes connect to pgbouncer, which has limits of its own.
         return
-    # Without a name, this is a command, whose connections are few and soon closed.
+    # A process without a name is a command. Its connections are few and soon closed.
     others = others_alive(name)
     wanted = sum(one.most_connections for one in others) + (most_connections() if name else 0)
     with connection.cursor() as cursor:

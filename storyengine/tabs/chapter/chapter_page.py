@@ -1,4 +1,5 @@
-"""What Tab 3 shows: the memory, the instructions to the narrator, and a draft with its receipts."""
+"""Reads everything that Tab 3 shows: the memory, the instructions to the narrator, and a draft with
+its receipts."""
 
 import json
 import uuid
@@ -26,7 +27,7 @@ from storyengine.web.numbers import number_up_to
 
 # The most memory blocks that the page shows. A long chapter has hundreds of blocks.
 BLOCKS_SHOWN = 10
-# Up to so many drafts all have a link.
+# Up to this number of drafts, each draft has a link.
 _FEW_DRAFTS = 4
 
 
@@ -79,8 +80,9 @@ class ChapterPage(ChapterSigns):
 
     @property
     def near_drafts(self) -> list[int]:
-        """The numbers of the drafts that have a link: all of a few, and of many those beside the
-        shown one, the first one and the newest ones."""
+        """The numbers of the drafts that have a link. If there are few drafts, each has one.
+        Otherwise these are the drafts beside the shown draft, the first draft and the newest
+        drafts."""
         last = len(self.drafts)
         shown = {1, last - 1, last, *range(self.draft_number - 1, self.draft_number + 2)}
         return [number for number in range(1, last + 1) if last <= _FEW_DRAFTS or number in shown]
@@ -99,7 +101,7 @@ class ChapterPage(ChapterSigns):
 
     @property
     def folds(self) -> bool:
-        """Whether memory and the narrator are one folded line each, because there is a draft."""
+        """Whether memory and the narrator are each folded to one line, because there is a draft."""
         return bool(self.drafts)
 
     @property
@@ -166,7 +168,7 @@ class ChapterPage(ChapterSigns):
     @property
     def is_pinned(self) -> bool:
         """Whether an address must name the draft that is shown. An address that names no draft
-        shows the one with which the page opens, or the draft that is being written."""
+        shows the draft with which the page opens, or the draft that is being written."""
         return self.reads_draft or self.draft_number != self.first_draft
 
     @property
@@ -221,7 +223,8 @@ class ChapterPage(ChapterSigns):
 
     @property
     def check_said(self) -> str:
-        """What the engine's check said of the narrator's answer, or "" if it was not refused."""
+        """The words with which the engine's check refused the narrator's answer, or "" if it was
+        not refused."""
         return what_the_check_said(self.unfinished_build)
 
     @property

@@ -76,8 +76,8 @@ def _show_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Save the narrator's instructions and the target length, but for what another window has
-    changed since."""
+    """Save the narrator's instructions and the target length. A value that another window has
+    changed since is not saved."""
     sent = Sent.read(request)
     conflicts = _save_narrator(session_id, sent)
     page = reverse("pages:draft", args=[session_id])

@@ -30,7 +30,8 @@ from storyengine.web.render import HttpRequest, go, nothing_new, show
 
 # The name of the field with the text of a working copy.
 _FIELD = "text"
-# As many paragraphs in a row that both texts have are shown; more of them are folded.
+# Up to this number of neighbouring paragraphs that both texts have are shown. If there are more,
+# they are folded.
 _SAME_SHOWN = 2
 
 
@@ -81,7 +82,8 @@ def keep(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> Ht
 
 @transaction.atomic
 def _save(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID) -> str:
-    """Save the text of the form if it differs from the stored one, and return what is stored."""
+    """Save the text of the form if it differs from the stored one, and return the text that is
+    stored now."""
     lock_chapter(session_id)
     _, draft = find_draft(get_chapter(session_id), draft_id)
     stored = text_to_edit(draft)

@@ -150,7 +150,8 @@ def open_question_count(folded: Fold) -> int:
 
 
 def prompts_of_facts(sections: list[NowSection]) -> dict[str, list[Prompts]]:
-    """Return the prompts from which each fact comes that a ruling can withdraw, by its text."""
+    """For each fact that a ruling can withdraw, return the prompts from which it comes. The keys
+    are the texts of the facts."""
     items = (item for section in reversed(sections) for item in section.items)
     return {item.replaces: item.sources for item in items if item.replaces}
 

@@ -25,7 +25,7 @@ from storyengine.web.templatetags.prose import with_tags
 
 _COOKIE = "reading"
 _YEAR = 365 * 24 * 60 * 60
-# What a reader can choose: for each choice its label, and its values with their labels.
+# The choices of a reader: the label of each choice, and its values with their labels.
 _CHOICES: dict[str, tuple[str, dict[str, str]]] = {
     "size": (
         "Type size",
@@ -98,7 +98,7 @@ def _as_html(block: Block) -> SafeString:
 
 @require_safe
 def read_chapter(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show the chosen draft of the chapter, or the one that the address names, as a book."""
+    """Show the chosen draft of the chapter, or the draft that the address names, as a book."""
     chapter = get_chapter(session_id)
     drafts = list(drafts_of(chapter).values_list("pk", flat=True))
     asked = number_up_to(len(drafts), request.GET.get("draft", ""))
@@ -131,7 +131,7 @@ def read_story(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def save_style(request: HttpRequest) -> HttpResponse:
-    """Keep how the reader likes to read, in a cookie of this browser."""
+    """Store the reader's choices in a cookie of this browser."""
     chosen = ".".join(
         value if (value := request.POST.get(name, "")) in values else _USUAL[name]
         for name, (_, values) in _CHOICES.items()

@@ -37,7 +37,7 @@ def show_receipts(request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UU
 
 @require_safe
 def show_told(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpResponse:
-    """Lead to where the chosen draft tells a prompt."""
+    """Lead to the paragraph of the chosen draft that tells a prompt."""
     chapter = get_chapter(session_id)
     chosen = chosen_draft(chapter)
     if chosen is None:
@@ -51,7 +51,8 @@ def show_told(request: HttpRequest, session_id: uuid.UUID, number: int) -> HttpR
 def confirm_rebuild(
     request: HttpRequest, session_id: uuid.UUID, draft_id: uuid.UUID, number: int
 ) -> HttpResponse:
-    """Ask the user to confirm that a scene is written again, and say what this will take."""
+    """Ask the user to confirm that a scene is written again, and say how long and how many tokens
+    this will take."""
     chapter = get_chapter(session_id)
     draft_number, draft = find_draft(chapter, draft_id)
     check_scene(draft, number)

@@ -81,7 +81,8 @@ class ShownScene:
 @dataclass(frozen=True)
 class ToldDraft:
     """A draft with its number and its receipts. `paragraph` is the number of the paragraph whose
-    turns are shown, and `prompt` that of the prompt whose paragraphs are marked; 0 for none."""
+    turns are shown, and `prompt` is the number of the prompt whose paragraphs are marked. Both may
+    be 0."""
 
     draft: NarrativeDraft
     number: int

@@ -55,8 +55,8 @@ def library(request: HttpRequest) -> HttpResponse:
 
 
 def _first_cards() -> dict[str, Any]:
-    """Return what a home page without stories offers: a few starters, and a card of each mode that
-    has one, in place of the last of them."""
+    """Return the cards of a home page without stories: a few starters, of which the last ones give
+    way to the cards of modes."""
     cards = [mode.card for mode in all_modes() if mode.card]
     starters = all_starters()
     return {"cards": cards, "first_starters": starters[: len(starters) - len(cards)]}
@@ -120,7 +120,7 @@ def restore(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def choose(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Let the story go by this chapter among those at its place."""
+    """Choose this chapter among the chapters at its place of the story."""
     choose_chapter(session_id)
     return go(request, home())
 

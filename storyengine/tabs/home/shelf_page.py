@@ -1,4 +1,4 @@
-"""The stories of the home page: which ones are shown, in which order, and what each line says."""
+"""The shelf of the home page: the choice and the order of the stories, and the line of each."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,20 +30,21 @@ from sessions.models import SAID, Event, Session, Story
 STORIES_A_PAGE = 20
 # The most digits of the number of a page that are read.
 _DIGITS = 7
-# The characters of the prose, or of what was said last, from which a line of the shelf is taken.
+# The most characters of the prose, or of the last words of the play, from which a line of the shelf
+# is taken.
 _WORDS_READ = 300
 # The most replies of a chapter that are looked through for one in which no model declines.
 _PASSED_OVER = 20
 
-# What comes next in a chapter of each group, as the name of its button.
+# The next step in a chapter of each group, as the name of its button.
 _NEXT: Mapping[str, str] = {
     Group.SETTING_UP: "Set up",
     Group.IN_PLAY: "Continue",
     Group.ENDED: "Build prose",
     Group.TOLD: "Read",
 }
-# The names of the groups and of the orders. Where all stories are shown, those that were put away
-# are not among them.
+# The names of the groups and of the orders. The group of all stories does not include stories that
+# were put away.
 _GROUP_NAMES: Mapping[str, str] = {
     "": "All",
     Group.SETTING_UP: "Setting up",
@@ -62,7 +63,7 @@ _ORDER_NAMES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Asked:
-    """What the address of the page asks for. Unknown values count as left out."""
+    """The choices in the address of the page. Unknown values count as left out."""
 
     words: str = ""
     group: str = ""
@@ -78,7 +79,7 @@ class Asked:
         )
 
     def address(self, **changes: str) -> str:
-        """Return the query of the page that asks for the same but for the changes."""
+        """Return the query of the page with the same choices, except for the changes."""
         query = QueryDict(mutable=True)
         named = {"q": self.words, "state": self.group, "sort": self.order, **changes}
         query.update({name: value for name, value in named.items() if value})
@@ -92,8 +93,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class ChapterLine:
-    """A chapter as the shelf shows it. `words` are the first line of its prose, or what was said
-    last, or "". `word_count` is the length of its chosen draft."""
+    """A chapter as the shelf shows it. `words` are the first line of its prose, or the last words
+    of the play, or "". `word_count` is the length of its chosen draft."""
 
     chapter: Session
     group: str
@@ -104,13 +105,13 @@ class ChapterLine:
 
     @property
     def next_address(self) -> str:
-        """The address of what comes next: the prose as a book, or else the tab on which it is."""
+        """The address of the next step: the prose as a book, or else the tab on which it is."""
         name = "pages:read" if self.group == Group.TOLD else "pages:chapter"
         return reverse(name, args=[self.chapter.pk])
 
     @property
     def reads_too(self) -> bool:
-        """Whether the prose can be read although something else comes next."""
+        """Whether the prose can be read although the next step is another one."""
         return self.has_draft and self.group != Group.TOLD
 
     @property
@@ -134,7 +135,7 @@ class ShelfStory:
 
     @property
     def has_begun(self) -> bool:
-        """Whether play has begun in the last chapter, so that another one can follow."""
+        """Whether play has begun in the last chapter, so that another chapter can follow."""
         chosen = [line for line in self.lines if line.chapter.is_chosen]
         return bool(chosen) and chosen[-1].group != Group.SETTING_UP
 
@@ -170,9 +171,9 @@ class Undo:
 
 @dataclass(frozen=True)
 class Undos:
-    """The deletions that the home page lists, and the one that was just made, if there is one.
-    `further` names the number of those that were made earlier. `is_earlier` says that the user
-    asked for earlier ones than the latest."""
+    """The deletions that the home page lists, and the deletion that was just made, if there is one.
+    `further` names the number of earlier deletions that are not listed. `is_earlier` says that the
+    user asked for earlier deletions than the latest."""
 
     just_made: Undo | None
     listed: Sequence[Undo]
@@ -217,7 +218,7 @@ class Choice:
 
     @property
     def is_more(self) -> bool:
-        """Whether there are more than are counted."""
+        """Whether there are more stories than are counted."""
         return (self.count or 0) > COUNTED
 
     @property
@@ -237,8 +238,8 @@ class _Found:
 
 
 class ShelfPages(Paginator):  # type: ignore[type-arg]  # Django's class takes no type argument
-    """The pages of the stories. If there are very many, only those up to the page that is shown,
-    and the next one, are counted, so that no page counts all of them."""
+    """The pages of the stories. If there are very many stories, the pages are counted only up to
+    the page after the shown one, so that no page counts all stories."""
 
     def __init__(self, asked: Asked, page: str | None, counts: Mapping[str, int]) -> None:
         self._search = Search(asked.words)
@@ -275,7 +276,7 @@ class Shelf:
 
     @property
     def has_stories(self) -> bool:
-        """Whether there are any stories, also ones that the filter leaves out."""
+        """Whether there are any stories, even if the filter leaves them out."""
         return bool(self.stories) or any(one.count for one in self.groups)
 
 
@@ -330,8 +331,8 @@ def _chosen_drafts(chapters: QuerySet[Session]) -> dict[uuid.UUID, str]:
 
 
 def _last_said(chapters: QuerySet[Session]) -> dict[uuid.UUID, str]:
-    """Return the beginning of what was said last in each chapter. Words in which a model declines,
-    and which the user has kept, are passed over."""
+    """Return the beginning of the last words of the play in each chapter. Words in which a model
+    declines are passed over, even if the user has kept them."""
     said = Event.objects.filter(
         attempt__chosen_for__isnull=False, role=Event.Role.AGENT, kind=SAID
     ).order_by("-prompt_index", "-position")

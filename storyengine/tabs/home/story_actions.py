@@ -45,7 +45,7 @@ def delete(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def restore(request: HttpRequest, story_id: uuid.UUID, deleted_with: uuid.UUID) -> HttpResponse:
-    """Bring back the chapters that were deleted together with this one."""
+    """Bring back the chapters that were deleted together with this chapter."""
     restore_story(story_id, deleted_with)
     return go(request, home())
 
@@ -58,14 +58,13 @@ def next_chapter(request: HttpRequest, story_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def renew_before(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Bring what the people remember of the chapter before up to date."""
+    """Bring the people's memory of the chapter before up to date."""
     return go(request, address_of(renew(session_id)))
 
 
 @require_POST
 def keep_before(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Take note that the chapter before has changed, and leave what the people remember as it
-    is."""
+    """Take note that the chapter before has changed, and leave the people's memory as it is."""
     return go(request, address_of(keep_story_so_far(session_id)))
 
 

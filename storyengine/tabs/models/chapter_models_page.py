@@ -51,7 +51,7 @@ def show_models(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Store what the chapter sets for a role or for all its agents, or take it back."""
+    """Store or remove the chapter's settings for a role, or for all its agents."""
     own = NOTHING_SET if "back" in request.POST else _read(request)
     if request.POST.get("agent") == ALL:
         _save_for_all(request, session_id, own)
@@ -73,8 +73,8 @@ def _save(request: HttpRequest, session_id: uuid.UUID, own: OwnSettings) -> None
 
 @transaction.atomic
 def _save_for_all(request: HttpRequest, session_id: uuid.UUID, own: OwnSettings) -> None:
-    """Store a model and a temperature for all agents of the chapter that can have them. What is
-    left empty stays as it is for each of them, and so does everything else that is set."""
+    """Store a model and a temperature for all agents of the chapter that can have them. A field
+    that is left empty stays as it is for each agent, and so do all its other settings."""
     chapter = lock_values(session_id)
     refresh_choices()
     roles = roles_in(chapter)

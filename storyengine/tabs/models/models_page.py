@@ -85,7 +85,8 @@ def choose(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def test(request: HttpRequest) -> HttpResponse:
-    """Test the model of a role, or the choice for all agents with an agent that goes by it."""
+    """Test the model of a role. For the choice for all agents, test an agent that has this
+    choice."""
     refresh_choices()
     key, each = request.POST.get("agent", ""), "each" in request.POST
     roles = all_roles(each=each)
@@ -128,7 +129,7 @@ def keep_key(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def cap(request: HttpRequest) -> HttpResponse:
-    """Store the caps on what a chapter may cost. An empty field stores none."""
+    """Store the caps on what a chapter may cost. An empty field stores no cap."""
     dollars = request.POST.get("dollars", "").strip().removeprefix("$")
     tokens = request.POST.get("tokens", "").strip()
     try:
@@ -195,8 +196,8 @@ def _page(
 
 
 def _picked(added: dict[str, Any] | None) -> dict[str, str]:
-    """Return what the form for all agents has: a server that was just added, with its only model if
-    it has one, or else the present choice."""
+    """Return the values of the form for all agents: a server that was just added, with its only
+    model if it has one, or else the present choice."""
     if added is not None and added["is_allowed"]:
         names = added["names"] or []
         return {"server": added["server"].name, "model": names[0] if len(names) == 1 else ""}

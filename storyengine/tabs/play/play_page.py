@@ -116,8 +116,8 @@ class PlayPage:
 
     @cached_property
     def reading(self) -> WhatIsRead | None:
-        """What the embedded model reads before the first word of the running reply. None for other
-        models, which read it in an instant."""
+        """The request that the embedded model reads before the first word of the running reply.
+        None for other models, which read a request in an instant."""
         if self.running is None or self.running.has_text:
             return None
         if not uses_embedded([agent_of(self.running.attempt)]):
@@ -222,7 +222,8 @@ class PlayPage:
 
     @cached_property
     def beginning(self) -> Beginning | None:
-        """What the chapter's mode shows as long as play has only begun, or None."""
+        """The premise and the first deeds that the chapter's mode shows as long as play has only
+        begun, or None."""
         if self.shape != "playing" or self.pending or self.mode is None:
             return None
         return self.mode.beginning_of(self.chapter)
@@ -302,7 +303,7 @@ class PlayPage:
             chapter.title,
             chapter.shows_all_replies,
             chapter.shows_thoughts,
-            # The choice of another attempt changes this value and no other.
+            # The choice of another attempt changes only this value.
             chapter.last_played_at.isoformat(),
             self.last_key,
             self.setback.job.error if self.setback else "",

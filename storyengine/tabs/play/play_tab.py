@@ -209,11 +209,12 @@ def _accepts_calls(request: HttpRequest) -> bool:
 
 
 def _to_put_in(request: HttpRequest, page: PlayPage) -> dict[str, Any]:
-    """Return what the address asks to have in the prompt cell. Only a browser without scripts asks
-    for it in this way.
+    """Return the content that the address asks for in the prompt cell. Only a browser without
+    scripts has such an address.
 
-    It may ask for the words, the witnesses and the character of a prompt that is broken or set
-    aside, or of the latest prompt, to write it `again`; or for a prompt that the page suggests.
+    The address may ask for the words, the witnesses and the character of a prompt that is broken or
+    set aside. It may ask for those of the latest prompt, to write it `again`, or for a prompt that
+    the page suggests.
     """
     asked, again = request.GET.get("words"), number_up_to(10**6, request.GET.get("again", ""))
     if asked == "example":

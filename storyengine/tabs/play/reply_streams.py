@@ -32,10 +32,11 @@ from storyengine.web.keep_alive import KEEP_ALIVE, KEEP_ALIVE_SECONDS
 from storyengine.web.numbers import read_whole_number
 from storyengine.web.render import HttpRequest, nothing_new
 
-# Follows the key of the form in the key of an attempt that was written again with other words.
+# The end of the key of an attempt that was written again with other words. It follows the key of
+# the form.
 WRITTEN_AGAIN = "-written"
 
-# Starts a reply under the key that it is called with.
+# A function that starts a reply under the key with which it is called.
 Start = Callable[..., Awaitable[OpenedAttempt]]
 
 
@@ -45,7 +46,8 @@ async def send_prompt(request: HttpRequest, session_id: uuid.UUID) -> HttpRespon
     for this turn, and the reply is another attempt at it."""
     key = request.POST.get("submission_key", "")
     number = request.POST.get("again", "")
-    # A key belongs to one kind of attempt. The box may have been sent in vain as a new prompt.
+    # A key belongs to one kind of attempt, and the form may have been sent in vain as a new prompt
+    # before.
     again = read_whole_number(number, "The prompt") if number else None
     own_key = key + WRITTEN_AGAIN if again else key
     start = _start_again(request, session_id, again) if again else _start_new(request, session_id)
@@ -84,7 +86,7 @@ def _start_again(request: HttpRequest, session_id: uuid.UUID, number: int) -> St
         number=number,
         actor=read_actor(request),
         words=request.POST.get("user_text", ""),
-        # A re-roll without witnesses would have those of the attempt before.
+        # A re-roll that names no witnesses would have the witnesses of the attempt before.
         witnesses=EVERYBODY if witnesses is None else witnesses,
         given=read_given(request),
     )

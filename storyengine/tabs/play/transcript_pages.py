@@ -1,4 +1,4 @@
-"""Pages and parts of pages on which the user reads and searches what was played."""
+"""Pages and parts of pages on which the user reads and searches the play."""
 
 import uuid
 from dataclasses import replace
@@ -63,7 +63,7 @@ def turn_address(session_id: uuid.UUID, number: int) -> str:
 
 @require_safe
 def older(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Return the turns before the prompt `before`, which Tab 2 puts above those that it shows.
+    """Return the turns before the prompt `before`, which Tab 2 puts above the turns that it shows.
 
     The window of Tab 2 may begin in the middle of a turn. Then `part` is the number of entries that
     it shows of the prompt `before`, and the other entries of this prompt are returned too.
@@ -85,8 +85,8 @@ def older(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def search(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
-    """Show a field for a search in the chapter, and what was found. A number leads to the prompt
-    with this number."""
+    """Show a field for a search in the chapter, and the passages that were found. A number leads to
+    the prompt with this number."""
     chapter = get_chapter(session_id)
     asked = clean_line(request.GET.get("q", ""), limit=CANON_CHAR_LIMIT, label="The search")
     number = number_up_to(chapter.prompt_index, asked)

@@ -76,7 +76,7 @@ class Panel:
     character: Character
     identity: str
     is_hidden: bool
-    # The person of the chapter before who this is, by the number there; None for somebody new.
+    # The number that the same person has in the chapter before; None for a new person.
     person_before: Character | None = None
 
     @property
@@ -143,8 +143,8 @@ def save(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
 
 @transaction.atomic
 def _save_fields(session_id: uuid.UUID, sent: Sent) -> list[Conflict]:
-    """Save the fields of every mode and those that the chapter's mode adds, but for the conflicts,
-    which are returned. If a field is refused, none is saved."""
+    """Save the fields that every mode has and the fields that the chapter's mode adds, except the
+    conflicts, which are returned. If a field is refused, no field is saved."""
     fields, conflicts = to_save_on_tab1(session_id, sent)
     save_setup(session_id, _read_change(fields))
     if cells := read_cells(fields):
@@ -202,7 +202,7 @@ def _show_lock_news(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse
 
 @require_safe
 def model_status(request: HttpRequest) -> HttpResponse:
-    """Answer a poll while the embedded model is not ready. Once it is, the page is told so by the
+    """Answer a poll while the embedded model is not ready. Once it is ready, the page gets the
     event `model-ready`."""
     notice = read_model_notice()
     response = show(request, "_model_notice.html", {"notice": notice})
@@ -262,8 +262,8 @@ def _before_in_play(chapter: Session) -> Session | None:
 
 
 def _people_of_before(chapter: Session, panels: list[Panel]) -> list[Character]:
-    """Return those who can be the same person in this chapter: all who took part in the chapter
-    before, and who is the same person already."""
+    """Return the people of the chapter before who can be the same person in this chapter: the
+    people who took part there, and people who are chosen already."""
     before = followed(chapter)
     if before is None:
         return []

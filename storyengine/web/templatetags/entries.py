@@ -22,14 +22,14 @@ from storyengine.web.templatetags.story_texts import isolated, of_story
 register = template.Library()
 
 _THOUGHT = '<span class="thought-mark" role="img" aria-label="Thought."></span>'
-# The classes of what no member of the cast says: the user's words, a narrator's, and a line of what
-# changed in the world.
+# The classes of entries that no member of the cast says: the user's words, a narrator's words, and
+# a line that tells a change of the world.
 _OF_NOBODY: Mapping[str, str] = {
     Event.Role.USER: " prompt",
     Event.Role.AGENT: " narrated",
     Event.Role.SYSTEM: " world-line",
 }
-# The template with what can be done with the latest turn of Tab 2.
+# The template with the acts of the latest turn on Tab 2.
 _LATEST_ACTS = "play/_latest_acts.html"
 
 
@@ -100,7 +100,7 @@ def _article(
     together = seen_by.pop() if len(seen_by) == 1 else ""
     seen = [one for one in turn if not one.is_silent]
     ends = {one.attempt_id: at for at, one in enumerate(seen) if not one.is_chosen}
-    # Links to a prompt lead to its words, or else to what is told first.
+    # Links to a prompt lead to its words, or else to the first entry of its turn.
     place_at = next((at for at, one in enumerate(seen) if one.is_told), -1) if is_whole else -1
     shown = [
         _paragraph(
@@ -140,8 +140,8 @@ def _paragraph(
 
 @register.filter
 def prefix(entry: Entry) -> SafeString:
-    """Return what stands before the words of an entry, as HTML. The words alone decide in which
-    direction the entry is read, and a name turns round nothing beside it."""
+    """Return the prefix of an entry, as HTML. The prefix does not change the direction in which the
+    entry is read: the words alone decide it."""
     if entry.character is None or not entry.prefix:
         return SafeString(escape(entry.prefix))
     before, name, after = entry.prefix.partition(entry.character.name)
@@ -183,8 +183,8 @@ def _perceived(names: str) -> str:
 
 
 def _acts(number: int, addresses: _Addresses) -> str:
-    """Return HTML with what can be done with an earlier turn. The first act is the turn's only tab
-    stop; the arrow keys lead to the others."""
+    """Return HTML with the acts of an earlier turn. The first act is the turn's only tab stop; the
+    arrow keys lead to the others."""
     is_told = number <= addresses.told_until
     told = (
         f'<a class="act" href="{addresses.told}{number}#told" tabindex="-1"'

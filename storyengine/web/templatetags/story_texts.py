@@ -1,8 +1,8 @@
-"""What pages say of a text of the story: in which direction it is read, and in which language.
+"""Template tags for the direction and the language of texts of the story.
 
 The tags are built into every template. A text has the direction of its own words, paragraph by
-paragraph. A name or a title within a sentence of ours stands in <bdi>, or in an attribute with
-`isolated`, so that its direction does not turn round the sentence.
+paragraph. A name or a title within a sentence of the page stands in <bdi>, or in an attribute with
+`isolated`, so that it does not change the direction of the sentence.
 """
 
 import unicodedata

@@ -9,7 +9,7 @@ from sessions.language.words import whole_words
 
 register = template.Library()
 
-# Words that say nothing by themselves, so that they do not tell a title from a message.
+# Words without a meaning of their own, which are ignored when a title is compared with a message.
 _SMALL = {"a", "an", "and", "are", "at", "be", "been", "here", "in", "is", "it", "of", "or", "the"}
 _SMALL |= {"that", "there", "this", "to", "was"}
 
