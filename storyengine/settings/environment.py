@@ -233,8 +233,9 @@ def read_database(data_folder: Path) -> dict[str, Any]:
         patience = {"connect_timeout": 5, "tcp_user_timeout": 15_000}
         config["OPTIONS"] = {**patience, **config.get("OPTIONS", {}), "pool": pool}
         # pgbouncer may give each transaction another connection to the server, and a cursor lives
-        # on one of them. So server-side cursors are off, and long answers are read into memory as a
-        # whole. Prepared statements need no setting, because Django makes none.
+        # on one of them. So behind pgbouncer no cursors of the server are used, and long answers
+        # are read into memory as a whole. Prepared statements need no setting, because Django makes
+        # none.
         config["DISABLE_SERVER_SIDE_CURSORS"] = read_bool("STORYENGINE_PGBOUNCER")
     return config
 

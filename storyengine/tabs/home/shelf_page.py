@@ -87,7 +87,7 @@ class Asked:
 
     @property
     def pages_query(self) -> str:
-        """The query of another page of the same, but for the number of the page."""
+        """The query of the other pages of this list, without the number of the page."""
         return self.address().removeprefix("?")
 
 
