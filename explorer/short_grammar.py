@@ -3,41 +3,23 @@
 A model as small as this lets people die, invents strangers, tells secrets and changes facts. So in
 English it only chooses: the grammar has nothing but sentences that are true in any world
 (explorer/prompts/short_lines.toml), with the things and wishes of the world in their gaps, and the
-world's own sentences. In other languages the grammar fixes only the shape.
+world's own sentences (explorer.short_sights). It has no sentence that was told before. In other
+languages the grammar fixes only the shape.
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
-from pathlib import Path
+from dataclasses import dataclass, field
+from itertools import groupby, islice, permutations
 
 from agents.prompting.letters import letters_of
-from sessions.language.sentences import split_sentences
-from sessions.language.stop_words import ENGLISH, STOP_WORDS
-from sessions.language.words import terms_of, words_of
+from explorer.short_sights import LINES, Sights, called, things_in, was_told
+from sessions.language.sentences import outside_of_speech, speech_in
+from sessions.language.words import words_of
 from world.names import parts_of
 
-LINES = tomllib.loads(
-    (Path(__file__).parent / "prompts" / "short_lines.toml").read_text(encoding="utf-8")
-)
 _POSSESSIVES = {"he": "his", "she": "her", "they": "their"}
-_ENDS = (
-    r"(?=[.,;:!?]|$| (?:that|who|which|where|on|in|with|under|over|and|to|from|by|at|is|are"
-    r"|stands?|hangs?|goes|beside|behind|before|above|without|through|until|will|has|half)\b)"
-)
-_NO_THINGS = frozenset(LINES["unseen"]["words"].split()) | STOP_WORDS[ENGLISH]
-_THING = re.compile(
-    rf"\b(?:[Aa]n?|[Oo]ne|[Tt]he|[Ii]ts) ((?:[a-z-]+ ){{0,2}}?)([a-z]{{3,}}){_ENDS}"
-)
-_SIGHT = re.compile(
-    r"(?:an?|one|two|three|four|five|six|seven|ten|twelve|twenty|forty) (?!of\b)"
-    r"((?:[\w'-]+ ){0,3}?[\w'-]+)"
-    r"(?: (?:of|with|in|over|under|to|on|from|for|behind|above|at|by|without|full|that|who)\b.*)?",
-    re.IGNORECASE,
-)
-_SPOKEN = re.compile('"[^"]*"?|\u201c[^\u201d]*\u201d?|\u201e[^\u201c\u201d]*[\u201c\u201d]?')
+_GAZE = re.compile(r"\b(?:looks?|glances?|keeps an eye|watches)\b")
 _AS_I = (
     (r"\b(?:his|their)\b|\bher\b(?= \w)(?! (?:here|to|from|by|and|in|at|for)\b)", "my"),
     (r"\b(?:him|her|them)self\b", "myself"),
@@ -48,17 +30,19 @@ _AS_I = (
 )
 # The longest run of words of a text that may also stand in an earlier text.
 _SAME_WORDS = 4
+# The most sentences in a part of a grammar, and the most lines of which one sentence is made.
+_MOST_WAYS, _MOST_LINES = 48, 4
 
 
 @dataclass(frozen=True)
 class Shape:
     """The parts of which the grammar of a turn is made. `speaker` is the name of the person who
-    speaks, with a `pronoun`, or "" if nobody is there.
+    speaks, with a `pronoun` and a description (`about`), or "" if nobody is there.
 
     `answer` is how the speaker responds to the words: the name of a list of lines, or "tells" for a
-    `fact`. `begins` says that a sentence about the place or the deed comes first. `first_sight` is
-    this sentence, if the place was not described yet. `words` are the player's words. `told` are
-    the texts so far.
+    `fact`. `begins` says that a sentence about the place or the deed comes first, and `was_here`
+    that something was told at this place before. `words` are the player's words. `told` are the
+    texts so far, and `lately` are the last of these texts.
     """
 
     speaker: str
@@ -67,10 +51,12 @@ class Shape:
     begins: bool
     words: str
     told: str
+    lately: str = ""
+    about: str = ""
     place: str = ""
-    description: str = ""
+    sights: Sights = field(default_factory=Sights)
     has_arrived: bool = False
-    first_sight: str = ""
+    was_here: bool = True
     fact: str = ""
     goals: str = ""
     time: str = ""
@@ -86,6 +72,12 @@ class Shape:
         return f"{who[:1].upper()}{who[1:]} {'tell' if who == 'they' else 'tells'} you: {told}"
 
 
+def kind_of(words: str) -> str:
+    """Return the kind of the player's deed, by its name among the kinds of deeds, or "deed"."""
+    deed = outside_of_speech(words)
+    return next((name for name, form in LINES["deeds"].items() if re.search(form, deed)), "deed")
+
+
 def to_the_player(fact: str) -> str:
     return re.sub(r"\b[Tt]he player('s)?", lambda one: "your" if one[1] else "you", fact)
 
@@ -96,140 +88,115 @@ def replaced(text: str, pairs: Iterable[tuple[str, str]]) -> str:
     return text
 
 
-def outside_of_speech(text: str) -> str:
-    return _SPOKEN.sub(" ", text)
-
-
-def speech_in(text: str) -> str:
-    return " ".join(_SPOKEN.findall(text))
-
-
 def wish_of(goals: str) -> str:
     """Return the first of a person's goals as this person says it after "I want to", or ""."""
     goal = re.split(r"(?:[.;]|, and to\b)", goals.strip())[0]
     return replaced(goal[3:], _AS_I) if re.match(r"[Tt]o \w", goal) else ""
 
 
-def things_in(text: str) -> list[str]:
-    """Return the nouns of things that a text names."""
-    return [
-        noun
-        for before, noun in dict.fromkeys(_THING.findall(text))
-        if not {noun, *before.split()} & _NO_THINGS and not noun.endswith(("ly", "ing"))
-    ]
-
-
-def sights_in(description: str) -> list[str]:
-    """Return the entries of lists in the description that name something and have no verb."""
-    found = []
-    lists = (re.split(r"[;,]\s*", one.strip(" .!?")) for one in split_sentences(description))
-    # Two parts that are joined by "and" are clauses.
-    lists = (one for one in lists if len(one) > 1 + one[-1].startswith("and "))
-    for part in (part for parts in lists for part in parts):
-        match = _SIGHT.fullmatch(part.removeprefix("and ").strip())
-        # A single thing may be a whole sentence if one of its words ends like a verb.
-        is_seen = match and match[1].split()[-1] not in _NO_THINGS
-        if match and is_seen and not re.search(r"[^s]s$|\b(?:is|has|was)\b", match[1]):
-            found.append(match[0][:1].lower() + match[0][1:])
-    return found
-
-
 def grammar_in_english(shape: Shape) -> str:
-    """Return the grammar (GBNF) of a text of two or three sentences."""
+    """Return the grammar (GBNF) of a text of two to four sentences."""
     parts = (choice_of([one.split() for one in part]) for part in parts_in_english(shape))
     return "root ::= " + ' " " '.join(f"({part})" for part in parts)
 
 
 def parts_in_english(shape: Shape) -> list[list[str]]:
-    """Return the possible sentences for each part of the text: the result of the player's deed or
-    what is seen, the deed of the speaker, and the words of the speaker."""
-    first = [shape.first_sight] if shape.first_sight else _first(shape)
+    """Return the possible sentences for each part of the text: the result of the player's deed, a
+    sight in the author's words, the deed of the speaker, and the words of the speaker.
+
+    A part is left out if each of its sentences was told before. A speaker who would only make a
+    remark is silent if a sight is told.
+    """
+    done, seen = _beginning(shape) if shape.begins else ([], [])
     if not shape.speaker:
-        return [first] if shape.first_sight else [first, _seen(shape, first) or _of("still", shape)]
-    said = [] if shape.fact else LINES["said"][shape.answer]
-    says = [f'"{one}"' for one in _filled(said, shape, _things_meant(shape))]
-    says = [shape.tells] if shape.fact else says
-    return [*([first] if shape.begins else []), _acts(shape), says]
+        parts = [done, seen or _of("still", shape), [] if done else _of("still", shape)]
+    else:
+        is_remark = shape.answer == "remarks" or (shape.answer == "receives" and shape.was_here)
+        parts = [done, seen, _acts(shape), [] if seen and is_remark else _says(shape)]
+    return [one for one in parts if one] or [LINES["told"]["still"]]
 
 
-def _first(shape: Shape) -> list[str]:
-    """Return the possible first sentences, which tell the result of the deed or what is seen."""
+def _beginning(shape: Shape) -> tuple[list[str], list[str]]:
+    """Return the possible sentences about the result of the deed, and those about a sight."""
+    sights, deed, kind = shape.sights, outside_of_speech(shape.words), kind_of(shape.words)
     if shape.answer == "meets":
-        return _of("finds", shape)
+        return _of("finds", shape), []
+    if not shape.was_here:
+        # Whoever is alone has more time to look.
+        seen = sights.changed() if shape.speaker else sights.after_first()
+        return [*sights.place[:1]] or [f"You are at {as_within(shape.place)}."], seen
     if shape.has_arrived:
-        return _of("arrives", shape)
+        return _of("arrives", shape), sights.next()
     if not shape.speaker and speech_in(shape.words):
-        return _of("unanswered", shape)
-    deed = outside_of_speech(shape.words)
-    kind = next((name for name, form in LINES["deeds"].items() if re.search(form, deed)), "deed")
-    seen, found = _seen(shape), _of(kind, shape)
-    if kind == "look":
-        again = _filled(LINES["told"]["again"], shape, sights=_about(_told_before(shape), deed))
-        return _about(seen, deed) or again or _of("thing", shape) or [*seen, *found]
-    return [*found, *seen] if kind == "wait" else found or _of("deed", shape)
+        return _of("unanswered", shape), []
+    if kind not in ("deed", "try") and (found := sights.found(deed)):
+        return [], found
+    seen = sights.next(deed)
+    if kind == "look" and not sights.named(deed):
+        return ([], seen) if seen else (_of("look", shape), [])
+    kind = {"look": "again", "open": "deed", "go": "deed"}.get(kind, kind)
+    return _of(kind, shape) or _of("deed", shape), seen
 
 
 def _of(kind: str, shape: Shape) -> list[str]:
-    return _filled(LINES["told"][kind], shape, _things_meant(shape))
-
-
-def _things_meant(shape: Shape) -> list[str]:
-    return _about(things_in(shape.description), outside_of_speech(shape.words))
-
-
-def _told_before(shape: Shape) -> list[str]:
-    """Return the parts of the description in the form that they have in the middle of a
-    sentence."""
-    whole = re.findall(
-        r"\b(?:A|An|The|One|Its|Half|Somebody|Nobody) [^.]+(?=\.)", shape.description
-    )
-    return [*sights_in(shape.description), *(one[:1].lower() + one[1:] for one in whole)]
-
-
-def _seen(shape: Shape, but: Sequence[str] = ()) -> list[str]:
-    """Return sentences that tell a part of the place as it was found, each part only once."""
-    whole = split_sentences(shape.description)
-    sights = [one for one in sights_in(shape.description) if f"{one}." not in shape.told]
-    seen = [line.format(sight=one) for one in sights for line in LINES["told"]["sights"]]
-    return [one for one in (*whole, *seen) if one not in shape.told and one not in but]
-
-
-def _about(sentences: Iterable[str], words: str) -> list[str]:
-    asked = set(terms_of(words)) - set(terms_of("look see"))
-    return [one for one in sentences if asked & set(terms_of(one))]
+    return _new(_filled(LINES["told"][kind], shape), shape.told, "; ")
 
 
 def _acts(shape: Shape) -> list[str]:
-    lines = LINES["acts"]
-    acts = lines["alone"] + [
-        f"{act} the {one}" for act in lines["at"] for one in things_in(shape.description)
-    ]
+    """Return the possible deeds of the speaker. Once in a story, the speaker's description stands
+    behind the name."""
+    acts = [*LINES["acts"]["alone"]]
     if own := _POSSESSIVES.get(shape.pronoun):
-        acts += [one.format(own=own) for one in lines["own"]]
-    return _new([f"{shape.speaker} {act}." for act in acts], shape)
+        acts += [one.format(own=own) for one in LINES["acts"]["own"]]
+    if _GAZE.search(shape.lately):
+        acts = [one for one in acts if not _GAZE.match(one)]
+    # A deed that nobody has done yet comes before the others.
+    acts = [one for one in acts if f" {one}." not in shape.told] or acts
+    who = called(shape.about)
+    name = shape.speaker if not who or who in shape.told else f"{shape.speaker}, {who},"
+    return _new(acts, shape.told, " and ", f"{name} {{}}.")
 
 
-def _filled(
-    lines: Sequence[str], shape: Shape, things: Sequence[str] = (), sights: Sequence[str] = ()
-) -> list[str]:
-    """Return the lines with each possible filling of their gaps, but without lines that were told
-    already."""
-    about, wish = things_in(shape.words), wish_of(shape.goals)
-    place = re.sub(r"^The ", "the ", shape.place)
-    found = [
-        line.format(thing=thing, about=topic, sight=sight, place=place, wish=wish, time=shape.time)
+def _says(shape: Shape) -> list[str]:
+    if shape.fact:
+        return [shape.tells]
+    return _new(_filled(LINES["said"][shape.answer], shape), shape.told, " \u2013 ", '"{}"')
+
+
+def _filled(lines: Sequence[str], shape: Shape) -> list[str]:
+    """Return the lines with each possible filling of their gaps."""
+    wish, place = wish_of(shape.goals), as_within(shape.place)
+    things = shape.sights.named(outside_of_speech(shape.words))[:1]
+    return [
+        line.format(thing=thing, about=topic, place=place, wish=wish, time=shape.time)
         for line in lines
         if shape.time or "{time}" not in line
         for thing in (things if "{thing}" in line else [""])
-        for sight in (sights if "{sight}" in line else [""])
-        for topic in (about if "{about}" in line else [""])
+        for topic in (things_in(shape.words) if "{about}" in line else [""])
     ]
-    return _new(found, shape)
 
 
-def _new(texts: Sequence[str], shape: Shape) -> list[str]:
-    """Return the texts that were not told yet, or all texts if none is left."""
-    return [one for one in texts if one not in shape.told] or list(texts)
+def as_within(name: str) -> str:
+    """Return the name in the form that it has in the middle of a sentence."""
+    return re.sub(r"^(?:The|A|An) ", lambda one: one[0].lower(), name)
+
+
+def _new(lines: Sequence[str], told: str, between: str, frame: str = "{}") -> list[str]:
+    """Return sentences that were not told yet: each of one line, or of two and more lines if all
+    single lines were told."""
+    for count in range(1, _MOST_LINES + 1):
+        ways = (frame.format(_joined(some, between)) for some in permutations(lines, count))
+        if new := list(islice((one for one in ways if not was_told(one, told)), _MOST_WAYS)):
+            return new
+    return []
+
+
+def _joined(lines: Sequence[str], between: str) -> str:
+    first, *others = lines
+    for one in others:
+        is_name = re.match(r"I\b", one)
+        first = f"{first.rstrip('.')}{between}{one if is_name else one[:1].lower() + one[1:]}"
+    return first
 
 
 def choice_of(texts: Sequence[list[str]]) -> str:

@@ -20,21 +20,22 @@ from explorer.deeds import asked_along
 from explorer.descriptions import things_here, told_conditions, told_thing
 from explorer.setup import Exploration, exploration_of
 from explorer.short_grammar import (
-    LINES,
     Shape,
+    as_within,
     faults_in,
     grammar_in_english,
     grammar_of_script,
-    outside_of_speech,
+    kind_of,
     replaced,
-    speech_in,
     to_the_player,
     wish_of,
 )
+from explorer.short_sights import LINES, Sights, called, sentences_of, terms_of_things
 from explorer.state import in_short, world_for
 from explorer.stretch import told_stretch
+from sessions.language.sentences import outside_of_speech, speech_in, split_speech
 from sessions.language.stop_words import ENGLISH
-from sessions.language.words import language_of, terms_of
+from sessions.language.words import language_of, terms_of, words_of
 from sessions.models import Attempt, Event
 from sessions.play.played_world import turns_before
 from sessions.record.chosen_events import chosen_events
@@ -42,9 +43,10 @@ from world.changes import MET
 from world.names import parts_of
 from world.state import Known, Person, World
 
-OUTPUT_TOKENS, TEMPERATURE, MOST_TRIES = 110, 0.5, 3
-# How many turns back the program looks for sentences that must not be told again.
-_MOST_TURNS = 40
+OUTPUT_TOKENS, TEMPERATURE, MOST_TRIES = 250, 0.5, 3
+# How many turns back the program looks for words that a text repeats, and for somebody who looks at
+# something.
+_MOST_TURNS, _LATELY = 40, 5
 _MOST_CHARACTERS = 400
 _SPEAKS = re.compile(
     r"\b(?:ask|tell|say|answer|greet|thank|whisper|call|shout|beg|warn|promise|offer|talk|speak"
@@ -75,8 +77,8 @@ _EXAMPLES = [
 @dataclass(frozen=True)
 class Telling:
     """The program's decisions about a turn. `is_new_place` says that nothing was told at this place
-    yet. `earlier` are the texts of the turns before, and `asked_before` are the player's words in
-    those turns to the person who is spoken to now."""
+    yet. `earlier` are the texts of the turns before, `words_before` are the player's words in those
+    turns, and `asked_before` are such words to the person who is spoken to now."""
 
     setup: Exploration
     world: World
@@ -85,15 +87,17 @@ class Telling:
     met: str = ""
     spoken_to: str = ""
     asked_before: Sequence[str] = ()
+    words_before: Sequence[str] = ()
     is_new_place: bool = False
     earlier: Sequence[str] = ()
 
     @property
     def speaker(self) -> Person | None:
-        """The person who speaks in the narration: the person whom the player meets or speaks to, or
-        else the person here of whom nothing was told for the longest time."""
-        told = "\n".join(self.earlier)
+        """The person who speaks in the narration: the person whom the player meets, speaks to or
+        names, or else the person here of whom nothing was told for the longest time."""
+        told, named = "\n".join(self.earlier), set(words_of(outside_of_speech(self.words)))
         here = sorted(self.world.present(), key=lambda one: told.rfind(one.name))
+        here.sort(key=lambda one: not parts_of(one.name) & named)
         name = self.met or self.spoken_to
         return self.world.people.get(name) or next(iter(here), None)
 
@@ -188,6 +192,7 @@ def telling_of(attempt: Attempt, world: World | None = None) -> Telling:
         met=next(iter(met), ""),
         spoken_to=name,
         asked_before=[words[number] for number in words if name and spoken_to[number] == name],
+        words_before=list(words.values()),
         is_new_place=world.player_location not in places,
         earlier=list(told.values()),
     )
@@ -195,7 +200,7 @@ def telling_of(attempt: Attempt, world: World | None = None) -> Telling:
 
 def _told_before(attempt: Attempt, last: int) -> dict[int, str]:
     """Return the texts that were told in the turns before, by the numbers of the turns."""
-    events = chosen_events(attempt.session, from_prompt=last - _MOST_TURNS, to_prompt=last - 1)
+    events = chosen_events(attempt.session, to_prompt=last - 1)
     told: dict[int, str] = {}
     for event in events.filter(role=Event.Role.AGENT):
         told[event.prompt_index] = f"{told.get(event.prompt_index, '')} {event.text}".strip()
@@ -256,7 +261,7 @@ def told_words(telling: Telling) -> str:
 
 def _as_you(words: str) -> str:
     """Return the player's words with "you" for "I", outside of speech."""
-    parts = re.split('("[^"]*"?|\u201c[^\u201d]*\u201d?)', words.strip())
+    parts = split_speech(words.strip())
     for at in range(0, len(parts), 2):
         parts[at] = replaced(parts[at], _AS_YOU)
     told = "".join(parts).strip()
@@ -284,7 +289,7 @@ def grammar_for(telling: Telling) -> str:
     """Return the grammar of this narration, or "" if the program does not know the script of the
     story."""
     shape = shape_of(telling)
-    if language := _other_language(telling):
+    if language := _other_language(telling.setup):
         return grammar_of_script(shape, language)
     return grammar_in_english(shape)
 
@@ -292,42 +297,72 @@ def grammar_for(telling: Telling) -> str:
 def shape_of(telling: Telling) -> Shape:
     world, speaker = telling.world, telling.speaker
     here = world.places.get(world.player_location)
-    description = in_short(here.description, _MOST_CHARACTERS) if here else ""
     answer, facts = telling.answer
+    is_addressed = speaker is not None and speaker.name == telling.spoken_to
     return Shape(
         speaker.name if speaker else "",
         speaker.pronouns.split("/")[0].casefold() if speaker else "",
         answer,
-        begins=speaker is None or answer == "meets" or speaker.name != telling.spoken_to,
+        begins=not is_addressed or answer == "meets" or telling.is_new_place,
         words=telling.words,
         told="\n".join(telling.earlier),
+        lately="\n".join(telling.earlier[-_LATELY:]),
+        about=speaker.description if speaker else "",
         place=here.name if here else "",
-        description=description,
+        sights=sights_of(telling),
         has_arrived=telling.has_arrived,
-        first_sight=description if telling.is_new_place else "",
+        was_here=not telling.is_new_place,
         fact=in_short(facts[0].content, _MOST_CHARACTERS) if facts else "",
         goals=speaker.goals if speaker else "",
         time=_uncapitalised(world.narrative_time),
     )
 
 
-def _other_language(telling: Telling) -> str:
+def sights_of(telling: Telling) -> Sights:
+    """Return the sights of the player's place and the player's memories, in the world's words."""
+    world, words = telling.world, set(words_of(outside_of_speech(telling.words)))
+    here, player = world.places.get(world.player_location), world.player
+    conditions = here.conditions if here else ()
+    now = [f"Something has changed here: {one.text.rstrip('.')}." for one in conditions]
+    for thing in things_here(world):
+        how = "; ".join(part.rstrip(".") for part in (thing.state, thing.description) if part)
+        whose = f"{thing.holder} has" if thing.holder in world.people else "You see"
+        now.append(f"{whose} {as_within(thing.name)}{f': {how}' if how else ''}.")
+    known = player.knowledge if player else ()
+    asked = [f"You remember: {fact.content.rstrip('.')}." for fact in known]
+    for one in world.present():
+        if parts_of(one.name) & words:
+            told = sentences_of(one.description)
+            asked += told[1:] if called(one.description) else told
+            asked += [f"You see how it is with {one.name}: {of.text}." for of in one.conditions]
+    changed = [one for one in telling.words_before if kind_of(one) in ("deed", "try", "open")]
+    return Sights(
+        [in_short(one, _MOST_CHARACTERS) for one in sentences_of(here.description)] if here else (),
+        now,
+        asked,
+        terms_of_things(one for one in changed if not _SPEAKS.search(one)),
+        "\n".join(telling.earlier),
+    )
+
+
+def _other_language(setup: Exploration) -> str:
     """Return text in the story's language if this is not English, else ""."""
-    people = telling.world.people.values()
-    given = "\n".join((told_setting(telling), *(one.description for one in people)))
+    last = setup.description.strip().split("\n\n")[-1]
+    given = "\n".join((last, *(one.description for one in setup.people)))
     return "" if language_of([given]) == ENGLISH else given
 
 
 def faults(attempt: Attempt, text: str) -> list[str]:
-    telling = telling_of(attempt)
     # In English, the grammar allows no text with a fault.
-    return faults_of(telling, text) if _other_language(telling) else []
+    is_english = not _other_language(exploration_of(attempt.session))
+    return [] if is_english else faults_of(telling_of(attempt), text)
 
 
 def faults_of(telling: Telling, text: str) -> list[str]:
     people, here = telling.world.people.values(), telling.world.present()
     absent = [one.name for one in people if not one.is_player and one not in here]
-    return faults_in(text, words=telling.words, absent=absent, earlier=telling.earlier)
+    earlier = telling.earlier[-_MOST_TURNS:]
+    return faults_in(text, words=telling.words, absent=absent, earlier=earlier)
 
 
 SMALL_NARRATION = SmallForm(

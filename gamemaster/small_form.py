@@ -19,7 +19,7 @@ from memory.fold.folding import fold_chapter
 from memory.fold.present import Present
 from sessions.language.languages import find_language
 from sessions.language.mentions import is_named_in
-from sessions.language.sentences import split_sentences
+from sessions.language.sentences import outside_of_speech, split_sentences, split_speech
 from sessions.language.words import terms_of
 from sessions.models import Attempt, Event, Session
 from sessions.record.chosen_events import chosen_events
@@ -57,7 +57,6 @@ _TITLES = {
     "lord",
     "captain",
 }
-_QUOTED = re.compile('"[^"]*"|\u201c[^\u201d]*\u201d|\u300c[^\u300d]*\u300d')
 _YOU = re.compile(r"\byou\b", re.IGNORECASE)
 # Phrases of assistants, which the model tends to put into a person's mouth.
 _SERVICE = re.compile(
@@ -176,16 +175,17 @@ def _last_beat(subject: Subject, tier: Tier) -> list[Piece]:
     told = split_sentences(told_of(_first_sentences(beats[-1].text), name))
     if actor != subject.slot:
         # The model would take a "you" that is meant for somebody else as meant for itself.
-        told = [one for one in told if not _YOU.search(_QUOTED.sub("", one))]
+        told = [one for one in told if not _YOU.search(outside_of_speech(one))]
     return [Piece(" ".join(told))] if told else []
 
 
 def told_of(beat: str, name: str) -> str:
     """Return the beat with the character's name in place of each English "you" outside of quotation
     marks. A "you" stays where the verb behind it would need another form after the name."""
-    parts = re.split('("[^"]*"|\u201c[^\u201d]*\u201d)', beat) if name else [beat]
-    escaped = name.replace("\\", r"\\")
-    for at in range(0, len(parts) if name else 0, 2):
+    if not name:
+        return beat
+    parts, escaped = split_speech(beat), name.replace("\\", r"\\")
+    for at in range(0, len(parts), 2):
         for pattern, told in _IS_MEANT:
             parts[at] = re.sub(pattern, told.format(escaped), parts[at], flags=re.IGNORECASE)
     return "".join(parts)
@@ -241,7 +241,7 @@ def faults(attempt: Attempt, text: str) -> list[str]:
     last = (attempt.turn.number if attempt.turn else attempt.session.prompt_index + 1) - 1
     events = chosen_events(attempt.session, from_prompt=max(1, last - _COMPARED), to_prompt=last)
     earlier = events.filter(role=Event.Role.AGENT).values_list("text", flat=True)
-    aloud, beat = _QUOTED.findall(text), attempt.words
+    aloud, beat = split_speech(text)[1::2], attempt.words
     name = "" if attempt.actor is None else attempt.session.character(attempt.actor).name
     found = {
         "says again what was said": any(says_again(text, one) for one in earlier),

@@ -60,6 +60,12 @@ _SPEECH = re.compile(
 _ENCLOSED = re.compile(r"\*[^*\s].*[^*]\*|_[^_\s].*[^_]_|\(.+\)|\uff08.+\uff09|\[.+\]", re.DOTALL)
 _LETTER_OF_THAI_OR_LAO = re.compile(rf"[{_THAI_AND_LAO}][^\w{_THAI_AND_LAO}]*\Z")
 
+# Speech in quotation marks. A quotation that nothing closes goes on to the end.
+_QUOTATION = re.compile(
+    '("[^"]*"?|\u201c[^\u201d]*\u201d?|\u201e[^\u201c\u201d]*[\u201c\u201d]?'
+    "|\u300c[^\u300d]*\u300d?)"
+)
+
 # The marks after which a word is complete, because these marks are no part of a word and open
 # nothing.
 WORD_ENDS = re.compile(rf"[{_SPACED}{_JOINED}{_CLAUSE_MARKS}{_CLOSING}]\Z")
@@ -104,3 +110,17 @@ def reads_as_prose(line: str) -> bool:
         or has_no_full_stops(told)
         or bool(_GOES_ON.search(told) or _SPEECH.match(told) or _ENCLOSED.fullmatch(told))
     )
+
+
+def split_speech(text: str) -> list[str]:
+    """Return the parts of the text: by turns a part outside of quotation marks, which may be "",
+    and a quotation with its marks. Together the parts are the text."""
+    return _QUOTATION.split(text)
+
+
+def outside_of_speech(text: str) -> str:
+    return " ".join(split_speech(text)[::2])
+
+
+def speech_in(text: str) -> str:
+    return " ".join(split_speech(text)[1::2])
