@@ -142,7 +142,7 @@ def _nothing_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def stay_idle(_session_id: uuid.UUID) -> None: ...
 
-    monkeypatch.setattr("agents.flows.replies.starting.warm_next_reply", stay_idle)
+    monkeypatch.setattr("agents.flows.replies.writing.warm_next_reply", stay_idle)
 
 
 @pytest.fixture(autouse=True)

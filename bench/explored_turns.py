@@ -73,7 +73,7 @@ async def explore(
     scenario: ExploredScenario, options: Mapping[str, Any]
 ) -> AsyncIterator[dict[str, Any]]:
     """Play the first turns of the scenario, and yield a result for each."""
-    from agents.flows.replies.starting import store_prompt, write_to_end
+    from agents.flows.replies.turns import store_prompt, write_to_end
     from agents.running.database import in_database
 
     seed = options["seed"]

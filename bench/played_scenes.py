@@ -19,7 +19,7 @@ from zlib import crc32
 from pydantic import BaseModel, ConfigDict
 
 from agents.flows.beginning.from_starters import begin_starter
-from agents.flows.replies.starting import store_prompt, write_to_end
+from agents.flows.replies.turns import store_prompt, write_to_end
 from agents.flows.replies.warmup import settle_warmup, warm_reply
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.embedded_provider import EmbeddedProvider

@@ -16,7 +16,7 @@ from agents.flows.beginning.locking import request_lock
 from agents.flows.replies.choosing import choose_reply
 from agents.flows.replies.dry_run import look_ahead
 from agents.flows.replies.finishing import commit_reply
-from agents.flows.replies.starting import start_prompt, store_prompt
+from agents.flows.replies.turns import start_prompt, store_prompt
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.modes.registry import who_answers

@@ -10,7 +10,7 @@ from ninja.responses import Status
 
 from agents.flows.replies.acting import do_act
 from agents.flows.replies.choosing import choose_reply, edit_reply
-from agents.flows.replies.starting import keep_reply, start_prompt, start_reroll, stop_reply
+from agents.flows.replies.turns import keep_reply, start_prompt, start_reroll, stop_reply
 from sessions.play.attempts import EVERYBODY, OpenedAttempt
 from storyengine.api.bodies import ActBody, ChooseBody, EditBody, PromptBody, RerollBody
 from storyengine.api.document_reading import read_act, read_answer, read_turn, read_whole_session

@@ -17,7 +17,7 @@ from pytest_django import Settings
 from agents.calling.tests.exploring import native as native
 from agents.flows.replies.choosing import edit_reply
 from agents.flows.replies.going_on import go_on
-from agents.flows.replies.starting import keep_reply, stop_reply
+from agents.flows.replies.turns import keep_reply, stop_reply
 from agents.flows.tests.playing import play, reroll
 from agents.llm.providers.failures.call_errors import ProviderTimeout
 from agents.llm.providers.scripted import Script, ScriptedProvider

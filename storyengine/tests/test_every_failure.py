@@ -32,7 +32,7 @@ from kombu.exceptions import OperationalError as BrokerError
 import storyengine.operations.celery  # noqa: F401 - it puts the folder's transport in kombu's place
 from agents.calling.model_access import substitute_provider
 from agents.flows.beginning.locking import request_lock
-from agents.flows.replies.starting import start_prompt
+from agents.flows.replies.turns import start_prompt
 from agents.flows.telling.ending import request_end
 from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import reply_is_over

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says
-from agents.flows.replies.starting import start_prompt
+from agents.flows.replies.turns import start_prompt
 from agents.flows.tests.playing import reply_is_over
 from agents.llm.providers.failures.call_errors import StreamBroken
 from agents.llm.providers.scripted import Script, ScriptedProvider

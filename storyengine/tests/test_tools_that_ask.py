@@ -15,7 +15,7 @@ from agents.calling.tests.exploring import form as form
 from agents.calling.tests.exploring import native as native
 from agents.calling.tests.exploring import says, sent_text
 from agents.exceptions import RateLimited
-from agents.flows.replies.starting import stop_reply
+from agents.flows.replies.turns import stop_reply
 from agents.llm.providers.base import ToolCall
 from agents.llm.providers.failures.call_errors import ProviderBusy
 from agents.llm.providers.scripted import Script, ScriptedProvider

@@ -32,8 +32,8 @@ from agents.exceptions import (
 )
 from agents.flows.beginning.locking import request_lock
 from agents.flows.replies.composing import compose_start
-from agents.flows.replies.starting import start_prompt
 from agents.flows.replies.tests.trying import try_again
+from agents.flows.replies.turns import start_prompt
 from agents.flows.telling.ending import request_end
 from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import play, play_many, replies_are_over

@@ -15,7 +15,7 @@ from agents.calling.calls import warm_model
 from agents.calling.spending import Spending, check_budget, spending_of, uncapped_models
 from agents.exceptions import BudgetSpent
 from agents.flows.replies.composing import compose_start
-from agents.flows.replies.starting import start_prompt, stop_reply
+from agents.flows.replies.turns import start_prompt, stop_reply
 from agents.flows.tests.playing import play, reply_is_over
 from agents.llm.facts.hosted_models import Price
 from agents.llm.facts.prices import price_of

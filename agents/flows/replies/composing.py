@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from agents.calling.model_access import AgentModel, model_of
-from agents.calling.tool_steps import with_tools
+from agents.calling.prepared_calls import PreparedCall, prepare_call
+from agents.calling.tool_steps import ToolWriting, with_tools
 from agents.modes.registry import agent_of, compose_for, mode_of, who_answers
 from agents.prompting.agent import Agent
 from agents.prompting.budget import read_weight_ahead, request_budget
@@ -13,6 +15,7 @@ from agents.prompting.layers import Layer, Piece
 from agents.prompting.sandwich import Subject
 from sessions.exceptions import ChapterError, InvalidInput
 from sessions.models import Attempt, Session
+from sessions.play.played_world import room_for_changes
 
 
 def writer_of(attempt: Attempt) -> AgentModel:
@@ -20,23 +23,51 @@ def writer_of(attempt: Attempt) -> AgentModel:
     return model_of(agent_of(attempt), attempt.session)
 
 
-def grammar_of(attempt: Attempt, agent: Agent) -> str:
-    """Return the grammar of the answer to this attempt, or "" if its agent is asked without one."""
-    return agent.small.grammar(attempt) if agent.small and agent.has_small_form else ""
+@dataclass(frozen=True)
+class ReplyRequest:
+    """The request for the reply of an attempt, as the chapter's mode declares it. `model` is the
+    model of the attempt's agent, resolved once."""
+
+    attempt: Attempt
+    model: AgentModel
+
+    def layers(self) -> list[Layer]:
+        """Compose the request from the earlier turns and from the attempt's prompt."""
+        pieces = mode_of(self.attempt.session).own_pieces(self.attempt)
+        return _compose(self.model, _subject_of(self.attempt, pieces))
+
+    def prepare(self) -> PreparedCall:
+        """Prepare the one call of an agent without tools."""
+        agent, small = self.model.agent, self.model.agent.small
+        return prepare_call(
+            self.model,
+            self.attempt.session_id,
+            self.layers,
+            # The texts at which a small model is stopped, so that it does not leave its role.
+            stop=mode_of(self.attempt.session).cues(self.attempt),
+            grammar=small.grammar(self.attempt) if small and agent.has_small_form else "",
+            attempt_id=self.attempt.pk,
+        )
+
+    def in_steps(self) -> ToolWriting:
+        """Return the reply of an agent with tools, whose request is composed again for each
+        step."""
+        attempt, mode = self.attempt, mode_of(self.attempt.session)
+        return ToolWriting(
+            self.model.agent,
+            attempt.session_id,
+            self.layers,
+            partial(mode.readable, attempt),
+            reader=attempt.actor,
+            attempt_id=attempt.pk,
+            stop=mode.cues(attempt),
+            compose_question=partial(compose_question, attempt),
+            most_changes=room_for_changes(attempt),
+        )
 
 
-def cues_of(attempt: Attempt) -> list[str]:
-    """Return the texts at which a small model is stopped, so that it does not leave its role."""
-    return mode_of(attempt.session).cues(attempt)
-
-
-def compose_reply(attempt: Attempt, model: AgentModel | None = None) -> list[Layer]:
-    """Compose the request of an attempt from the earlier turns and from the attempt's prompt.
-    `model` is the agent's model if it is resolved already."""
-    before = attempt.turn.number if attempt.turn else None
-    pieces = mode_of(attempt.session).own_pieces(attempt)
-    subject = Subject(attempt.session, attempt.actor, before, attempt, own_pieces=pieces)
-    return _compose(model or writer_of(attempt), subject)
+def compose_reply(attempt: Attempt) -> list[Layer]:
+    return ReplyRequest(attempt, writer_of(attempt)).layers()
 
 
 def compose_question(
@@ -44,9 +75,7 @@ def compose_question(
 ) -> list[Layer]:
     """Compose the request by which a tool of the attempt asks another agent. It tells no more than
     the attempt's actor may know."""
-    before = attempt.turn.number if attempt.turn else None
-    subject = Subject(attempt.session, attempt.actor, before, attempt, own_pieces=pieces)
-    return _compose(model_of(agent), subject)
+    return _compose(model_of(agent), _subject_of(attempt, pieces))
 
 
 def answer_to(chapter: Session, agent_slot: int | None, words: str = "") -> Attempt:
@@ -85,6 +114,11 @@ def read_ahead(chapter: Session) -> None:
         compose_start(chapter, addressed)
         model = writer_of(answer_to(chapter, addressed))
         read_weight_ahead(model.name, model.agent.name)
+
+
+def _subject_of(attempt: Attempt, pieces: Mapping[str, Sequence[Piece]]) -> Subject:
+    before = attempt.turn.number if attempt.turn else None
+    return Subject(attempt.session, attempt.actor, before, attempt, own_pieces=pieces)
 
 
 def _compose(model: AgentModel, subject: Subject) -> list[Layer]:

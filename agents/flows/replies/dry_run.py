@@ -10,7 +10,7 @@ from agents.calling.prepared_calls import fit_prompt
 from agents.calling.records.call_records import CallRecord, agent_label, shared_with_latest_call
 from agents.calling.tool_steps import with_tools
 from agents.exceptions import PromptTooLong
-from agents.flows.replies.composing import answer_to, compose_reply, writer_of
+from agents.flows.replies.composing import ReplyRequest, answer_to, writer_of
 from agents.llm.facts.hosted_models import Price
 from agents.llm.facts.prices import FREE
 from agents.modes.fields import given_to_store
@@ -97,7 +97,7 @@ def look_ahead(
     model = writer_of(attempt).as_known()
     agent, facts = model.agent, model.facts
     limit = output_limit(agent, facts)
-    layers = with_tools(agent, compose_reply(attempt, model))
+    layers = with_tools(agent, ReplyRequest(attempt, model).layers())
     too_long = ""
     try:
         prompt = fit_prompt(model, lambda: layers)

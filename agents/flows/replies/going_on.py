@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from agents.flows.replies.finishing import key_after, who_acts_after
-from agents.flows.replies.starting import store_prompt, write_to_end
+from agents.flows.replies.turns import store_prompt, write_to_end
 from agents.models import Job
 from agents.running.database import in_database
 from agents.running.job_kinds import JobKind, declare_job_kind

@@ -5,9 +5,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 from agents.calling.calls import Reply
-from agents.calling.model_access import AgentModel, model_of
+from agents.calling.model_access import AgentModel
 from agents.llm.providers.failures.call_errors import EmptyReply
-from agents.modes.registry import agent_of
 from agents.prompting.cleaning.plain_prose import end_at_sentence, without_heading
 from agents.prompting.cleaning.reply_cleaning import ReplyCleaner
 from agents.running.live import LiveReply
@@ -137,8 +136,8 @@ class ShownReply:
         return go_back
 
 
-def reader_of(attempt: Attempt) -> ReplyReader:
-    model = model_of(agent_of(attempt), attempt.session)
+def reader_of(attempt: Attempt, model: AgentModel) -> ReplyReader:
+    """Return a reader for the reply of this attempt, which `model` writes."""
     if attempt.actor is None:
         return ReplyReader(model, None)
     everybody = everybody_at(attempt.session, attempt=attempt)

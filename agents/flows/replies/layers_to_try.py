@@ -1,15 +1,19 @@
-"""Reads the latest reply and the layers of its request, one of which a trial changes."""
+"""Reads the latest reply and the layers of its request, one of which a trial changes, and composes
+the request of the trial."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agents.calling.records.call_records import (
     CallRecord,
     CallsBehind,
     calls_behind_prompt,
+    calls_of,
 )
 from agents.calling.records.stored_prompts import read_layers
+from agents.flows.replies.composing import ReplyRequest
 from agents.models import LLMArtifact
 from agents.prompting.escaping import without_forgeries
 from agents.prompting.forms.tool_forms import TOOLS
@@ -146,3 +150,50 @@ def _layers_of(artifact: LLMArtifact) -> list[TriedLayer]:
     """
     sent = [layer for layer in read_layers(artifact) if layer.parts and layer.name != TOOLS]
     return [TriedLayer(number, layer) for number, layer in enumerate(sent, start=1)]
+
+
+def changed_layer_of(trial: Attempt) -> dict[str, Any]:
+    """Return the change that the trial makes: the number and the name of the layer, its text before
+    and after, and the id of the call from which the trial was made."""
+    changed: dict[str, Any] = trial.changed_layer or {}
+    return changed
+
+
+def base_of(trial: Attempt) -> LLMArtifact | None:
+    """Return the call from which the trial was made, or None for an imported trial."""
+    call_id = changed_layer_of(trial).get("call_id")
+    return calls_of(trial.session).filter(pk=call_id).first() if call_id else None
+
+
+def with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[Layer]:
+    """Return the layers with the text of one layer replaced. If the new text is empty, this layer
+    is left out."""
+    return [
+        one.changed_to(text) if one.number == number else one.layer
+        for one in layers
+        if text or one.number != number
+    ]
+
+
+class TrialRequest(ReplyRequest):
+    """The request of a trial: the layers of the call from which the trial is made, with one text
+    replaced."""
+
+    def layers(self) -> list[Layer]:
+        """An agent with tools is asked again after each step, so its layers are composed anew."""
+        change, base = changed_layer_of(self.attempt), base_of(self.attempt)
+        if base is None:
+            raise WrongState("The call that this trial was made from is gone.")
+        sent, text = _layers_of(base), change["text"]
+        if not self.model.agent.tools:
+            return with_change(sent, change["layer"], text)
+        # The layer is found by its name and its place among the layers of this name, because an
+        # agent may have several layers of one name.
+        sent = sent[: change["layer"]]
+        at = sum(one.sent.name == sent[-1].sent.name for one in sent) - 1
+        layers = super().layers()
+        same = [place for place, one in enumerate(layers) if one.name == sent[-1].sent.name]
+        if at >= len(same):
+            raise WrongState("The part that was changed is no longer in this prompt.")
+        layers[same[at] : same[at] + 1] = [sent[-1].changed_to(text)] if text else []
+        return layers

@@ -5,13 +5,11 @@ A trial is committed unchosen. No request, memory or draft uses it until the use
 
 import contextlib
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from agents.calling.calls import check_allowed
-from agents.calling.prepared_calls import PreparedCall, prepare_call
+from agents.calling.prepared_calls import prepare_call
 from agents.calling.records.call_records import (
     CallRecord,
     calls_of,
@@ -19,12 +17,9 @@ from agents.calling.records.call_records import (
 )
 from agents.exceptions import ModelNotReady
 from agents.flows.replies.choosing import choose_reply
-from agents.flows.replies.composing import compose_reply, cues_of, grammar_of, writer_of
-from agents.flows.replies.layers_to_try import TriedLayer, _layers_of, read_reply
-from agents.flows.replies.starting import stop_running, store_and_start
-from agents.models import LLMArtifact
-from agents.modes.registry import agent_of
-from agents.prompting.layers import Layer
+from agents.flows.replies.composing import writer_of
+from agents.flows.replies.layers_to_try import base_of, changed_layer_of, read_reply, with_change
+from agents.flows.replies.turns import run_reply, stop_running
 from agents.running.database import in_database
 from sessions.chapter.access import get_chapter
 from sessions.exceptions import InvalidInput, KeyReused, TurnInFlight, UnknownTurn, WrongState
@@ -97,7 +92,7 @@ async def start_trial(
     second trial is made, but a broken trial runs again. Raises a ChapterError before anything is
     sent to a model.
     """
-    return await store_and_start(
+    return await run_reply(
         partial(
             _open_trial,
             session_id,
@@ -106,9 +101,7 @@ async def start_trial(
             submission_key=submission_key,
             call_id=call_id,
             prompt_index=prompt_index,
-        ),
-        _prepare_trial,
-        compose_step=_compose_trial,
+        )
     )
 
 
@@ -141,7 +134,7 @@ def read_trial(session_id: uuid.UUID, attempt_id: uuid.UUID) -> Trial:
     attempt = _find(chapter, attempt_id)
     assert attempt.source is not None, "A trial is made from another attempt."
     assert attempt.turn is not None, "A trial is an attempt at a turn."
-    base = _base_of(attempt)
+    base = base_of(attempt)
     calls = calls_of(chapter).filter(attempt=attempt, agent=attempt.agent)
     own = calls.order_by("created_at").last()
     is_done = attempt.status == Attempt.Status.COMMITTED
@@ -189,7 +182,8 @@ def _open_trial(
             "Nothing is changed in this text, so nothing was sent. "
             "Change it, or have the reply written again on Tab 2."
         )
-    check_allowed(session_id, agent_of(tried.attempt))
+    model = writer_of(tried.attempt)
+    check_allowed(session_id, model.agent)
     changed_layer: dict[str, object] = {
         "call_id": str(tried.call.artifact.pk),
         "layer": layer_number,
@@ -199,7 +193,7 @@ def _open_trial(
     }
     # Prepare the call before the trial is stored, so that too long a request is refused.
     with contextlib.suppress(ModelNotReady):
-        _prepare(tried.attempt, _with_change(tried.layers, layer_number, text))
+        prepare_call(model, session_id, lambda: with_change(tried.layers, layer_number, text))
     try:
         return open_trial(
             session_id, source=tried.attempt, changed_layer=changed_layer, submission_key=key
@@ -223,73 +217,6 @@ def _answer_again(trial: Attempt, call_id: str, layer_number: int, text: str) ->
             "Nothing was changed; send yours again under an id of its own."
         )
     return OpenedAttempt(trial, must_run=False)
-
-
-def _prepare_trial(attempt: Attempt) -> PreparedCall:
-    change = changed_layer_of(attempt)
-    base = _base_of(attempt)
-    if base is None:
-        raise WrongState("The call that this trial was made from is gone.")
-    layers = _layers_of(base)
-    changed = _with_change(layers, change["layer"], change["text"])
-    return _prepare(attempt, changed, attempt_id=attempt.pk)
-
-
-def _compose_trial(trial: Attempt) -> list[Layer]:
-    """Return the layers of the next request of an agent with tools, with one text replaced."""
-    base, change = _base_of(trial), changed_layer_of(trial)
-    if base is None:
-        raise WrongState("The call that this trial was made from is gone.")
-    sent = _layers_of(base)[: change["layer"]]
-    # The layer is found by its name and its place among the layers of this name, because an agent
-    # may have several layers of one name.
-    at = sum(one.sent.name == sent[-1].sent.name for one in sent) - 1
-    layers = compose_reply(trial)
-    same = [place for place, one in enumerate(layers) if one.name == sent[-1].sent.name]
-    if at >= len(same):
-        raise WrongState("The part that was changed is no longer in this prompt.")
-    text = change["text"]
-    layers[same[at] : same[at] + 1] = [sent[-1].changed_to(text)] if text else []
-    return layers
-
-
-def _prepare(
-    attempt: Attempt, layers: list[Layer], *, attempt_id: uuid.UUID | None = None
-) -> PreparedCall:
-    """Prepare the call of a trial. If `attempt_id` is None, the trial is not stored yet, and
-    `attempt` is the attempt from which it is made."""
-    model = writer_of(attempt)
-    return prepare_call(
-        model,
-        attempt.session_id,
-        lambda: layers,
-        stop=cues_of(attempt),
-        grammar=grammar_of(attempt, model.agent),
-        attempt_id=attempt_id,
-    )
-
-
-def _with_change(layers: Sequence[TriedLayer], number: int, text: str) -> list[Layer]:
-    """Return the layers with the text of one layer replaced. If the new text is empty, this layer
-    is left out."""
-    return [
-        one.changed_to(text) if one.number == number else one.layer
-        for one in layers
-        if text or one.number != number
-    ]
-
-
-def changed_layer_of(trial: Attempt) -> dict[str, Any]:
-    """Return the change that the trial makes: the number and the name of the layer, its text before
-    and after, and the id of the call from which the trial was made."""
-    changed: dict[str, Any] = trial.changed_layer or {}
-    return changed
-
-
-def _base_of(trial: Attempt) -> LLMArtifact | None:
-    """Return the call from which the trial was made, or None for an imported trial."""
-    call_id = changed_layer_of(trial).get("call_id")
-    return calls_of(trial.session).filter(pk=call_id).first() if call_id else None
 
 
 def _find(chapter: Session, attempt_id: uuid.UUID) -> Attempt:

@@ -1,24 +1,29 @@
-"""Writes the reply of a stored attempt to its end, in a task of its own."""
+"""Writes the reply of an attempt: stores the attempt, prepares its request, writes the reply and
+commits it."""
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from django.db import Error as DatabaseError
 
 from agents.calling.admission import give_back
-from agents.calling.calls import Reply
+from agents.calling.calls import let_through
 from agents.calling.prepared_calls import PreparedCall
+from agents.calling.servers.choices import refresh_choices
 from agents.calling.tool_steps import Step, ToolWriting
+from agents.flows.remembering.late_results import take_waiting_results
+from agents.flows.replies.composing import ReplyRequest, writer_of
 from agents.flows.replies.continuing import write_whole
 from agents.flows.replies.finishing import commit_reply, leave_ended
 from agents.flows.replies.incoming_text import FinishedReply, ReplyReader, ShownReply, reader_of
-from agents.flows.replies.model_waiting import Later
+from agents.flows.replies.layers_to_try import TrialRequest
 from agents.flows.replies.second_tries import DECLINED, ONCE_MORE, ask_once_more, not_declined
-from agents.flows.replies.warmup import settle_warmup
+from agents.flows.replies.warmup import settle_warmup, warm_next_reply
 from agents.llm.providers.failures.call_errors import ModelDeclined, ProviderError
-from agents.modes.registry import check_changes
+from agents.modes.fields import keep_fields
+from agents.modes.registry import check_changes, mode_of
 from agents.prompting.cleaning.declining import is_refusal
 from agents.running.claims import keep_claim
 from agents.running.database import in_database, in_database_patiently
@@ -26,7 +31,9 @@ from agents.running.live import LIVE_REPLIES, LiveReply, ReplyEnded, StepChanges
 from agents.running.relay import relay_words
 from agents.running.unforeseen import ProgramFailed, traceback_of
 from sessions.exceptions import ChapterError
+from sessions.log_lines import go_on_working_for
 from sessions.models import Attempt, Change
+from sessions.play.attempts import OpenedAttempt
 from sessions.play.breaking import (
     INTERRUPTED,
     KEPT,
@@ -39,132 +46,222 @@ from sessions.storage import describe
 
 logger = logging.getLogger(__name__)
 
+# The seconds between two looks at an embedded model that is being fetched or loaded.
+LOOK_SECONDS = 1.0
 
-# How a reply is written: by one call, which was counted beforehand, or in several steps, each of
-# which checks and counts its own call.
-Writing = PreparedCall | ToolWriting
-
-
-# A writing, or one that waits for the embedded model, or the error by which the attempt fails.
-Begun = Writing | Later[Writing] | Exception
+Store = Callable[[], OpenedAttempt]
 
 
 class _EndedElsewhere(Exception):
     """The run may no longer write to its attempt, because another process has ended the attempt."""
 
 
-async def write_reply(attempt: Attempt, writing: Begun, live: LiveReply) -> None:
-    """Write the reply and end the attempt. If the database cannot be reached, the attempt ends when
-    its lease runs out."""
-    try:
-        relay_words(attempt.run_id, live)
-        await _write_or_fail(attempt, writing, live)
-    except DatabaseError as error:
-        logger.error("attempt %s: the database failed: %s", attempt.pk, describe(error))
-    except Exception as error:  # noqa: BLE001  (nobody asks for the result of this task)
-        await _fail_unforeseen(attempt, live, error)
-    finally:
-        if LIVE_REPLIES.get(attempt.pk) is live:
-            del LIVE_REPLIES[attempt.pk]
-        live.finish()
+@dataclass
+class ReplyRun:
+    """A run of an attempt, which writes the attempt's reply. `store` stores the attempt. In a
+    worker, the model is not warmed up afterwards.
+
+    `opened` is None until the attempt is stored. An agent without tools writes the reply by `call`,
+    which was counted beforehand, and an agent with tools in `steps`, each of which checks and
+    counts its own call. Both are None until the request is prepared.
+    """
+
+    store: Store
+    is_in_worker: bool = False
+    opened: OpenedAttempt | None = None
+    call: PreparedCall | None = None
+    steps: ToolWriting | None = None
+    live: LiveReply = field(default_factory=LiveReply)
+
+    @property
+    def attempt(self) -> Attempt:
+        assert self.opened is not None, "The attempt is stored first."
+        return self.opened.attempt
+
+    @property
+    def must_run(self) -> bool:
+        return self.opened is not None and self.opened.must_run
+
+    async def to_end(self, stored: "asyncio.Future[OpenedAttempt]") -> None:
+        """Store the attempt, and write its reply to the end. `stored` gets the stored attempt once
+        its request is prepared, or the error if it was not stored.
+
+        One task does all of this, because a second task could begin only after the event loop has
+        run all other tasks. If the database cannot be reached, the attempt ends when its lease runs
+        out.
+        """
+        self.live.task = asyncio.current_task()
+        try:
+            await in_database(self.begin)
+        except asyncio.CancelledError:
+            stored.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001  (it is raised, or it ends the attempt)
+            if self.opened is None:
+                if not stored.done():
+                    stored.set_exception(error)
+                return
+            self._tell(stored)
+            await self._end_by(error)
+        else:
+            self._tell(stored)
+            if self.must_run:
+                await self._write_to_end()
+        finally:
+            if self.call is not None:
+                give_back(self.call.admission)
+            if self.opened and LIVE_REPLIES.get(self.attempt.pk) is self.live:
+                del LIVE_REPLIES[self.attempt.pk]
+            self.live.finish()
+        if self.must_run and not (self.attempt.is_trial or self.is_in_worker):
+            await warm_next_reply(self.attempt.session_id)
+
+    def begin(self) -> None:
+        """Store the attempt and prepare its request, where the ORM may be used.
+
+        Raises the errors of `store`. The attempt has to end by any other error, unless the database
+        has failed: then the attempt has ended already, and `opened` is None.
+        """
+        refresh_choices()
+        opened = self.store()
+        self.opened, attempt = opened, opened.attempt
+        if not opened.must_run:
+            return
+        try:
+            keep_fields(attempt)
+            take_waiting_results(attempt)
+            # What the mode changes before the first step, such as the time that a prompt takes.
+            if changes := mode_of(attempt.session).begins(attempt):
+                store_changes(attempt, check_changes(attempt.session, changes))
+            self.prepare()
+        except DatabaseError:
+            self.opened = None
+            fail_attempt(attempt, error=INTERRUPTED, partial_text="")
+            raise
+
+    def prepare(self) -> None:
+        """Prepare the request, unless its model is still being fetched or loaded. Raises
+        ModelNotReady if the model does not come."""
+        request = request_of(self.attempt)
+        if request.model.is_on_its_way:
+            return
+        self.reader = reader_of(self.attempt, request.model)
+        if request.model.agent.tools:
+            self.steps = request.in_steps()
+        else:
+            self.call = let_through(self.attempt.session_id, request.prepare)
+
+    def _tell(self, stored: "asyncio.Future[OpenedAttempt]") -> None:
+        """Tell whoever waits for it that the attempt is stored, so that the reply can be read."""
+        assert self.opened is not None, "The attempt is stored first."
+        if self.opened.must_run:
+            LIVE_REPLIES[self.attempt.pk] = self.live
+            go_on_working_for(session_id=self.attempt.session_id, attempt_id=self.attempt.pk)
+        if not stored.done():
+            stored.set_result(self.opened)
+
+    async def _write_to_end(self) -> None:
+        """Write and commit the reply, or end the attempt by the error."""
+        attempt = self.attempt
+        try:
+            relay_words(attempt.run_id, self.live)
+            with keep_claim(attempt, self.live):
+                # A job waits for the model by being postponed. A reply waits in its run, so that
+                # its lease is renewed and the user can stop it.
+                while not (self.call or self.steps):
+                    await asyncio.sleep(LOOK_SECONDS)
+                    await in_database(self.prepare)
+                if not attempt.is_trial:
+                    await settle_warmup(attempt.session_id, attempt.actor)
+                finished = await self._write()
+                attempt.ended_before, attempt.was_cut = finished.ended_before, finished.was_cut
+                events = await in_database_patiently(commit_reply, attempt, finished.text)
+                if events:
+                    self.live.committed = ReplyEnded(attempt, events=events)
+        except (Exception, asyncio.CancelledError) as error:
+            await self._end_by(error)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+
+    async def _write(self) -> FinishedReply:
+        """Write the reply, and write it again as often as a small model is asked for one reply."""
+        first = await self._write_once(self.reader)
+        if self.call is not None:
+            return await ask_once_more(self.call, self.attempt, first, self.reader, self.live)
+        assert self.steps is not None, "The request was prepared."
+        if not self.reader.is_small or self.steps.has_changes or not is_refusal(first.text):
+            return not_declined(first, self.reader, tries=1)
+        self.live.replace("", f"{DECLINED}, {ONCE_MORE}")
+        self.steps = self.steps.anew()
+        return not_declined(await self._write_once(self.reader.new()), self.reader, tries=2)
+
+    async def _write_once(self, reader: ReplyReader) -> FinishedReply:
+        shown = ShownReply(reader, self.live)
+        said: list[str] = []
+
+        async def store(step: Step) -> None:
+            said.append(step.text)
+            after_chars = reader.chars_of("".join(said)) if step.changes else 0
+            stored = await in_database_patiently(_store_step, self.attempt, step, after_chars)
+            if stored is None:
+                raise _EndedElsewhere
+            if stored:
+                self.live.append(StepChanges(step.number, stored))
+
+        try:
+            if self.steps is not None:
+                reply = await self.steps.write(on_text=shown.show, here=shown.here, on_step=store)
+            else:
+                assert self.call is not None, "The request was prepared."
+                reply = await write_whole(self.call, shown)
+        finally:
+            # Even if the reply broke off, the text that was held back is shown.
+            reader.show_rest(self.live.append)
+        return reader.finish(reply)
+
+    async def _end_by(self, error: BaseException) -> None:
+        """End the attempt by this error, with the text so far."""
+        attempt, live = self.attempt, self.live
+        kind, said = type(error).__name__, {"error": str(error), "partial_text": live.text}
+        try:
+            match error:
+                case asyncio.CancelledError():
+                    await in_database(_settle_cancelled, attempt, live.text)
+                case DatabaseError():
+                    logger.error("attempt %s: the database failed: %s", attempt.pk, describe(error))
+                case _EndedElsewhere():
+                    await in_database_patiently(leave_ended, attempt, live.text)
+                case ModelDeclined():
+                    live.replace("", f"{DECLINED}.")
+                    await in_database_patiently(
+                        fail_without_text, attempt, error=str(error), kind=kind
+                    )
+                case ProviderError() | ChapterError():
+                    live.refusal = error if isinstance(error, ChapterError) else None
+                    heard = error.said if isinstance(error, ProviderError) else ""
+                    await in_database_patiently(
+                        fail_attempt, attempt, **said, server_said=heard, kind=kind
+                    )
+                case Exception():
+                    self._log_unforeseen(error)
+                    failed = ProgramFailed(error, KEPT)
+                    said["error"], kind = str(failed), type(failed).__name__
+                    await in_database_patiently(fail_attempt, attempt, **said, kind=kind)
+        except DatabaseError as again:
+            # The lease of the attempt runs out, and the stored text is kept.
+            logger.error("attempt %s could not be ended: %s", attempt.pk, type(again).__name__)
+        except Exception as again:  # noqa: BLE001  (nobody asks for the result of this task)
+            self._log_unforeseen(again)
+
+    def _log_unforeseen(self, error: Exception) -> None:
+        place = traceback_of(error)
+        logger.error("attempt %s met an error of the program:\n%s", self.attempt.pk, place)
 
 
-async def _write_or_fail(attempt: Attempt, writing: Begun, live: LiveReply) -> None:
-    """Write and commit the reply, or fail the attempt. May raise DatabaseError."""
-    try:
-        with keep_claim(attempt, live):
-            if isinstance(writing, Exception):
-                raise writing
-            if isinstance(writing, Later):
-                writing = await writing.when_ready()
-            with _admitted(writing):
-                await _write_and_commit(attempt, writing, live)
-    except ModelDeclined as declined:
-        live.replace("", f"{DECLINED}.")
-        error, kind = str(declined), type(declined).__name__
-        await in_database_patiently(fail_without_text, attempt, error=error, kind=kind)
-    except (ProviderError, ChapterError) as error:
-        live.refusal = error if isinstance(error, ChapterError) else None
-        await in_database_patiently(
-            fail_attempt,
-            attempt,
-            error=str(error),
-            partial_text=live.text,
-            server_said=error.said if isinstance(error, ProviderError) else "",
-            kind=type(error).__name__,
-        )
-    except _EndedElsewhere:
-        await in_database_patiently(leave_ended, attempt, live.text)
-    except asyncio.CancelledError:
-        await in_database(_settle_cancelled, attempt, live.text)
-        raise
-
-
-@contextmanager
-def _admitted(writing: Writing) -> Iterator[None]:
-    """Give the call of the reply back if it was not sent. Steps admit their own calls."""
-    try:
-        yield
-    finally:
-        if isinstance(writing, PreparedCall):
-            give_back(writing.admission)
-
-
-async def _write_and_commit(attempt: Attempt, writing: Writing, live: LiveReply) -> None:
-    if not attempt.is_trial:
-        await settle_warmup(attempt.session_id, attempt.actor)
-    text = await _write(attempt, writing, live)
-    if events := await in_database_patiently(commit_reply, attempt, text):
-        live.committed = ReplyEnded(attempt, events=events)
-
-
-async def _write(attempt: Attempt, writing: Writing, live: LiveReply) -> str:
-    """Write the reply, and return its text. `attempt` then says how the reply has ended."""
-    reader = await in_database_patiently(reader_of, attempt)
-    finished = await _write_once(attempt, writing, reader, live)
-    if isinstance(writing, PreparedCall):
-        finished = await ask_once_more(writing, attempt, finished, reader, live)
-    elif reader.is_small and not writing.has_changes and is_refusal(finished.text):
-        live.replace("", f"{DECLINED}, {ONCE_MORE}")
-        second = await _write_once(attempt, writing.anew(), reader.new(), live)
-        finished = not_declined(second, reader, tries=2)
-    else:
-        finished = not_declined(finished, reader, tries=1)
-    attempt.ended_before, attempt.was_cut = finished.ended_before, finished.was_cut
-    return finished.text
-
-
-async def _write_once(
-    attempt: Attempt, writing: Writing, reader: ReplyReader, live: LiveReply
-) -> FinishedReply:
-    try:
-        reply = await _call(attempt, writing, ShownReply(reader, live))
-    finally:
-        # Even if the reply broke off, the text that was held back is shown.
-        reader.show_rest(live.append)
-    return reader.finish(reply)
-
-
-async def _call(
-    attempt: Attempt,
-    writing: Writing,
-    shown: ShownReply,
-) -> Reply:
-    if isinstance(writing, PreparedCall):
-        return await write_whole(writing, shown)
-
-    said: list[str] = []
-
-    async def store(step: Step) -> None:
-        said.append(step.text)
-        after_chars = shown.reader.chars_of("".join(said)) if step.changes else 0
-        stored = await in_database_patiently(_store_step, attempt, step, after_chars)
-        if stored is None:
-            raise _EndedElsewhere
-        if stored:
-            shown.live.append(StepChanges(step.number, stored))
-
-    return await writing.write(on_text=shown.show, here=shown.here, on_step=store)
+def request_of(attempt: Attempt) -> ReplyRequest:
+    """Return the request for the reply of this attempt, as it is now."""
+    kind = TrialRequest if attempt.is_trial else ReplyRequest
+    return kind(attempt, writer_of(attempt))
 
 
 def _store_step(attempt: Attempt, step: Step, after_chars: int) -> list[Change] | None:
@@ -188,18 +285,6 @@ def _store_step(attempt: Attempt, step: Step, after_chars: int) -> list[Change] 
     # The changes are read back, because the number of a person who appears is known only now.
     of_step = attempt.changes.filter(run_id=attempt.run_id, step=step.number)
     return list(of_step.order_by("position"))
-
-
-async def _fail_unforeseen(attempt: Attempt, live: LiveReply, error: Exception) -> None:
-    failed = ProgramFailed(error, KEPT)
-    kind = type(failed).__name__
-    try:
-        logger.error("attempt %s met an error of the program:\n%s", attempt.pk, traceback_of(error))
-        await in_database_patiently(
-            fail_attempt, attempt, error=str(failed), partial_text=live.text, kind=kind
-        )
-    except Exception as again:  # noqa: BLE001  (its lease runs out, and the stored text is kept)
-        logger.error("attempt %s could not be ended: %s", attempt.pk, type(again).__name__)
 
 
 def _settle_cancelled(attempt: Attempt, text: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 
-from agents.flows.replies import starting
-from agents.flows.replies.starting import start_prompt, start_reroll
+from agents.flows.replies import turns
+from agents.flows.replies.turns import start_prompt, start_reroll
 from agents.running.live import LIVE_REPLIES
 from sessions.models import Attempt, Session
 
@@ -27,8 +27,8 @@ async def replies_are_over() -> None:
 
 async def nobody_writes() -> None:
     """Wait until this process writes no reply and does not begin another turn without a prompt."""
-    while starting._at_work:
-        await asyncio.wait(set(starting._at_work))
+    while turns._at_work:
+        await asyncio.wait(set(turns._at_work))
 
 
 def play(

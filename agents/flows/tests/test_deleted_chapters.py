@@ -8,7 +8,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from agents.calling.tests.bookkeeping import expire
-from agents.flows.replies.starting import start_prompt
+from agents.flows.replies.turns import start_prompt
 from agents.flows.tests.playing import play, replies_are_over
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.models import Job

@@ -14,8 +14,8 @@ from pytest_django import Settings
 from agents.calling.model_access import model_of
 from agents.calling.tests.exploring import GO
 from agents.flows.replies.dry_run import look_ahead
-from agents.flows.replies.starting import keep_reply
 from agents.flows.replies.tests.trying import try_again
+from agents.flows.replies.turns import keep_reply
 from agents.flows.tests.playing import play
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import LLMArtifact

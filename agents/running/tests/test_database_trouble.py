@@ -14,7 +14,7 @@ from asgiref.sync import async_to_sync
 from django.db import OperationalError, connection, connections
 
 from agents.flows.replies import finishing, writing
-from agents.flows.replies.starting import keep_reply, start_prompt
+from agents.flows.replies.turns import keep_reply, start_prompt
 from agents.flows.tests.playing import play, texts_of
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.running import database

@@ -10,7 +10,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
-from agents.flows.replies.starting import keep_reply, start_prompt, stop_reply
+from agents.flows.replies.turns import keep_reply, start_prompt, stop_reply
 from agents.flows.tests.playing import play, replies_are_over, reply_is_over, texts_of
 from agents.llm.providers.failures.call_errors import StreamBroken
 from agents.llm.providers.scripted import Script, ScriptedProvider

@@ -14,7 +14,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 from psycopg.errors import DiskFull
 
-from agents.flows.replies.starting import start_prompt
+from agents.flows.replies.turns import start_prompt
 from agents.flows.tests.playing import play, reply_is_over, texts_of
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.running import claims, database

@@ -19,7 +19,7 @@ from pytest_django import Settings
 from redis import Redis
 from redis.exceptions import RedisError
 
-from agents.flows.replies.starting import start_prompt, stop_reply
+from agents.flows.replies.turns import start_prompt, stop_reply
 from agents.flows.tests.playing import reply_is_over
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.running import claims, following, relay

@@ -7,7 +7,7 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
-from agents.flows.replies.starting import stop_reply
+from agents.flows.replies.turns import stop_reply
 from agents.llm.providers.failures.call_errors import StreamBroken
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.running.database import in_database

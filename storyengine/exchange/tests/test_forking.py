@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.flows.replies.choosing import edit_reply
-from agents.flows.replies.starting import keep_reply
 from agents.flows.replies.tests.trying import try_again
+from agents.flows.replies.turns import keep_reply
 from agents.flows.telling.ending import request_end
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.llm.providers.base import ModelRequest

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from agents.flows.remembering.late_results import finish_with_result
 from agents.flows.replies.finishing import commit_reply
-from agents.flows.replies.starting import store_prompt
+from agents.flows.replies.turns import store_prompt
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import Job
 from agents.modes.declaration import Mode

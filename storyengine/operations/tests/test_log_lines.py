@@ -18,7 +18,7 @@ from agents.calling.consent import ConsentMissing
 from agents.exceptions import BudgetSpent, ModelNotReady
 from agents.flows.beginning.locking import request_lock
 from agents.flows.replies.choosing import choose_reply, edit_reply
-from agents.flows.replies.starting import start_prompt, stop_reply
+from agents.flows.replies.turns import start_prompt, stop_reply
 from agents.flows.tests.playing import play, reply_is_over
 from agents.llm.providers.failures.call_errors import (
     ProviderBusy,
@@ -287,7 +287,7 @@ class TestForm:
         [
             ("storyengine.access.requests", logging.INFO, False),
             ("storyengine.access.requests", logging.WARNING, True),
-            ("agents.flows.replies.starting", logging.INFO, True),
+            ("agents.flows.replies.turns", logging.INFO, True),
         ],
     )
     def test_a_terminal_is_spared_what_every_page_asks(

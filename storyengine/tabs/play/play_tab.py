@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from agents.flows.remembering.memory_calls import find_memory_behind
 from agents.flows.replies.acting import do_act
 from agents.flows.replies.choosing import choose_reply
-from agents.flows.replies.starting import keep_reply
+from agents.flows.replies.turns import keep_reply
 from agents.flows.telling.ending import reopen, request_end, retry_summary
 from agents.running.database import in_database
 from sessions.chapter.access import get_chapter

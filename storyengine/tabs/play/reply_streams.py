@@ -1,4 +1,4 @@
-"""The views that start, stop and stream replies. agents.flows.replies.starting writes the
+"""The views that start, stop and stream replies. agents.flows.replies.turns writes the
 replies."""
 
 import json
@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 from django.utils.html import escape, format_html
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.flows.replies.starting import start_prompt, start_reroll, stop_reply
+from agents.flows.replies.turns import start_prompt, start_reroll, stop_reply
 from agents.flows.replies.warmup import warm_reply
 from agents.running.database import in_database
 from agents.running.following import follow

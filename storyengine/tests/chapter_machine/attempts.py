@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from agents.calling.admission import give_back
-from agents.calling.prepared_calls import PreparedCall
-from agents.flows.replies import finishing, starting
+from agents.flows.replies import finishing, turns
 from agents.flows.replies.acting import do_act
 from agents.flows.replies.choosing import choose_reply, edit_reply
-from agents.flows.replies.composing import compose_reply
+from agents.flows.replies.writing import ReplyRun
 from agents.models import Job
 from agents.modes.registry import who_answers
 from agents.prompting.layers import TIERS
@@ -208,7 +207,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         self, actor: int | None, words: str, who: list[int] | None, key: str
     ) -> Callable[[], OpenedAttempt]:
         return partial(
-            starting.store_prompt,
+            turns.store_prompt,
             self.pk,
             actor=actor,
             words=words,
@@ -218,13 +217,12 @@ class PlaysAttempts(RuleBasedStateMachine):
 
     def begin(self, open_attempt: Callable[[], OpenedAttempt]) -> Attempt:
         """Store an attempt, let it take its late results, and prepare the call of its model."""
-        opened, writing = starting._open_and_prepare(open_attempt, starting._prepare, compose_reply)
-        if isinstance(writing, Exception):
-            raise writing
-        if isinstance(writing, PreparedCall):
-            give_back(writing.admission)
-        assert opened.must_run
-        return opened.attempt
+        run = ReplyRun(open_attempt)
+        run.begin()
+        if run.call is not None:
+            give_back(run.call.admission)
+        assert run.must_run
+        return run.attempt
 
     def take(self, row: Attempt, number: int, words: str, who: Any) -> Try:
         """Return the expected form of an attempt that has just begun. Its only changes are the late
@@ -350,7 +348,7 @@ class PlaysAttempts(RuleBasedStateMachine):
         one = self.broken
         assert one is not None
         assert one.kept_run is not None
-        row = self.refused_unless(self.can_play, lambda: starting.keep_reply(self.pk))
+        row = self.refused_unless(self.can_play, lambda: turns.keep_reply(self.pk))
         if row:
             one.row, one.run, self.broken = row, one.kept_run, None
             self.choose_committed(one, one.kept_text)

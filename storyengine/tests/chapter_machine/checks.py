@@ -5,9 +5,9 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from agents.flows.replies import finishing, starting
+from agents.flows.replies import finishing, turns
 from agents.flows.replies.acting import do_act
-from agents.flows.replies.composing import compose_reply
+from agents.flows.replies.writing import ReplyRun
 from agents.models import Job
 from agents.modes.registry import who_answers
 from agents.prompting.layers import TIERS, Tier
@@ -144,8 +144,10 @@ def play_the_chosen(pk: uuid.UUID, expected: ExpectedChapter) -> uuid.UUID:
         sent: dict[str, Any] = {"actor": one.actor, "words": one.words, "witnesses": who}
         if not one.words:
             sent["answers"] = _answers_without_words
-        opened = partial(starting.store_prompt, other, submission_key="", **sent)
-        attempt = starting._open_and_prepare(opened, starting._prepare, compose_reply)[0].attempt
+        opened = partial(turns.store_prompt, other, submission_key="", **sent)
+        run = ReplyRun(opened)
+        run.begin()
+        attempt = run.attempt
         for change in one.run.changes:
             if change.kind == TIDE_CAME:
                 continue

@@ -22,9 +22,9 @@ from agents.calling.records.usage import total_of, usage_by_agent, usage_of
 from agents.calling.spending import add_to_spending, spending_of
 from agents.flows.beginning.locking import request_lock
 from agents.flows.replies.choosing import choose_reply, edit_reply
-from agents.flows.replies.starting import keep_reply
 from agents.flows.replies.tests.trying import try_again
 from agents.flows.replies.trials import adopt_trial
+from agents.flows.replies.turns import keep_reply
 from agents.flows.telling.narrating import request_build
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.llm.facts.prices import price_of

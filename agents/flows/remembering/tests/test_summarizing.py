@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents.calling.tests.bookkeeping import chunks_of, expire, make_due
 from agents.flows.remembering.summarizing import give_up, queue_due_summary, write_memory_deltas
 from agents.flows.replies.choosing import choose_reply
-from agents.flows.replies.starting import keep_reply
+from agents.flows.replies.turns import keep_reply
 from agents.flows.telling.ending import request_end, retry_summary
 from agents.flows.tests.playing import play, play_many, reroll
 from agents.llm.providers.failures.call_errors import (

@@ -9,8 +9,8 @@ from pytest_django import Settings
 
 from agents.calling.model_access import AgentModel
 from agents.calling.records.stored_prompts import read_messages
-from agents.flows.replies.starting import keep_reply, start_prompt, stop_reply
 from agents.flows.replies.tests.trying import try_again
+from agents.flows.replies.turns import keep_reply, start_prompt, stop_reply
 from agents.flows.tests.playing import play, reply_is_over, texts_of
 from agents.llm.providers.failures.call_errors import EmptyReply, ProviderBusy, StreamBroken
 from agents.llm.providers.scripted import Script, ScriptedProvider

@@ -5,7 +5,7 @@ from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
 from agents.calling.model_access import AgentModel
-from agents.flows.replies.starting import start_prompt
+from agents.flows.replies.turns import start_prompt
 from agents.flows.tests.playing import play, reply_is_over, reroll, texts_of
 from agents.llm.providers.failures.call_errors import StreamBroken
 from agents.llm.providers.scripted import Script, ScriptedProvider

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from agents.calling.model_access import AgentModel, model_of
 from agents.exceptions import ModelNotReady
-from agents.flows.replies.starting import start_prompt, stop_reply
+from agents.flows.replies.turns import start_prompt, stop_reply
 from agents.flows.tests.playing import play, replies_are_over, texts_of
 from agents.llm.providers.scripted import ScriptedProvider
 from agents.models import EmbeddedServer
@@ -30,7 +30,7 @@ def chapter() -> Session:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Return what is seen of the model at each look. After the last one it is there."""
     seen: list[bool] = []
-    monkeypatch.setattr("agents.flows.replies.model_waiting.LOOK_SECONDS", 0)
+    monkeypatch.setattr("agents.flows.replies.writing.LOOK_SECONDS", 0)
     look = property(lambda _model: bool(seen) and seen.pop(0))
     monkeypatch.setattr(AgentModel, "is_on_its_way", look)
     return seen
@@ -53,7 +53,7 @@ def test_it_fails_with_the_reason_if_the_model_does_not_come(
         raise ModelNotReady("There is no room for the model.", is_coming=False)
 
     looks += [True, True]
-    monkeypatch.setattr("agents.flows.replies.starting.let_through", refuse)
+    monkeypatch.setattr("agents.flows.replies.writing.let_through", refuse)
     attempt = play(chapter)
     assert (attempt.status, attempt.error) == (
         Attempt.Status.FAILED,

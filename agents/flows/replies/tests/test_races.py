@@ -14,7 +14,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from agents.flows.remembering.summarizing import queue_due_summary
-from agents.flows.replies.starting import keep_reply, start_prompt, start_reroll
+from agents.flows.replies.turns import keep_reply, start_prompt, start_reroll
 from agents.flows.telling.ending import retry_summary
 from agents.llm.providers.base import ModelRequest
 from agents.llm.providers.scripted import ScriptedProvider

@@ -12,7 +12,7 @@ from agents.calling.model_access import AgentModel
 from agents.calling.records.call_records import calls_behind_prompt, read_sent_prompt
 from agents.exceptions import ConsentMissing, PromptTooLong
 from agents.flows.replies.choosing import edit_reply
-from agents.flows.replies.layers_to_try import LAYER_CHAR_LIMIT, read_reply
+from agents.flows.replies.layers_to_try import LAYER_CHAR_LIMIT, changed_layer_of, read_reply
 from agents.flows.replies.tests.trying import (
     IDENTITY,
     begin,
@@ -24,7 +24,7 @@ from agents.flows.replies.tests.trying import (
     try_again,
 )
 from agents.flows.replies.tests.trying import chapter as chapter
-from agents.flows.replies.trials import adopt_trial, changed_layer_of, read_trial, stop_trial
+from agents.flows.replies.trials import adopt_trial, read_trial, stop_trial
 from agents.flows.tests.playing import play, play_many, replies_are_over, reroll
 from agents.llm.providers.failures.call_errors import ProviderError
 from agents.llm.providers.scripted import Script, ScriptedProvider

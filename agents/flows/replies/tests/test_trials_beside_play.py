@@ -9,8 +9,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
-from agents.flows.replies import starting
-from agents.flows.replies.starting import start_prompt
+from agents.flows.replies import turns
 from agents.flows.replies.tests.trying import (
     begin,
     contents,
@@ -23,6 +22,7 @@ from agents.flows.replies.tests.trying import (
 )
 from agents.flows.replies.tests.trying import chapter as chapter
 from agents.flows.replies.trials import adopt_trial, read_trial, stop_trial
+from agents.flows.replies.turns import start_prompt
 from agents.flows.tests.playing import play, play_many, replies_are_over, texts_of
 from agents.llm.providers.scripted import Script, ScriptedProvider
 from agents.running.jobs import latest_jobs
@@ -103,7 +103,7 @@ class TestBesidePlay:
             if stopped == "trial":
                 await stop_trial(chapter.pk, trial.pk)
             else:
-                await starting.stop_reply(chapter.pk)
+                await turns.stop_reply(chapter.pk)
             gate.set()
             await replies_are_over()
             return opened.attempt, trial

@@ -13,8 +13,8 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.db import InterfaceError, OperationalError
 
-from agents.flows.replies import finishing, starting, warmup, writing
-from agents.flows.replies.starting import keep_reply, start_prompt
+from agents.flows.replies import composing, finishing, turns, warmup, writing
+from agents.flows.replies.turns import keep_reply, start_prompt
 from agents.flows.replies.warmup import warm_next_reply
 from agents.flows.tests.playing import play, reply_is_over, texts_of
 from agents.llm.providers.scripted import Script, ScriptedProvider
@@ -83,11 +83,11 @@ def failing_commit(patch: Patch, provider: ScriptedProvider, error: Exception) -
 
 
 def failing_preparation(patch: Patch, provider: ScriptedProvider, error: Exception) -> None:
-    patch.setattr(starting, "prepare_call", raising(error))
+    patch.setattr(composing, "prepare_call", raising(error))
 
 
 def failing_choice(patch: Patch, provider: ScriptedProvider, error: Exception) -> None:
-    patch.setattr(starting, "writer_of", raising(error))
+    patch.setattr(writing, "writer_of", raising(error))
 
 
 Break = Callable[[Patch, ScriptedProvider, Exception], None]
@@ -226,7 +226,7 @@ def test_a_stop_that_cannot_be_settled_is_one_too(
         opened = await start_prompt(chapter.pk, actor=1, words="Go.", submission_key="k")
         async for _ in LIVE_REPLIES[opened.attempt.pk].read():
             break
-        await starting.stop_reply(chapter.pk)
+        await turns.stop_reply(chapter.pk)
         await reply_is_over(opened.attempt.pk)
 
     async_to_sync(run)()
@@ -242,7 +242,7 @@ class TestReadingAhead:
         settings.LLM = "embedded"
         provider.name = "embedded"
         monkeypatch.setattr(warmup, "_warming", None)
-        monkeypatch.setattr(starting, "warm_next_reply", warm_next_reply)
+        monkeypatch.setattr(writing, "warm_next_reply", warm_next_reply)
 
     def play_and_read_ahead(self, chapter: Session) -> Attempt:
         async def run() -> Attempt:

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from agents.flows.replies import warmup
 from agents.flows.replies.composing import addressed_next
-from agents.flows.replies.starting import start_prompt
+from agents.flows.replies.turns import start_prompt
 from agents.flows.replies.warmup import warm_reply
 from agents.flows.telling.ending import request_end
 from agents.flows.tests.playing import reply_is_over
@@ -79,7 +79,7 @@ def prompt(chapter: Session, slot: int) -> Awaitable[Attempt]:
 def test_after_a_reply_the_next_character_s_prompt_is_read(
     chapter: Session, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agents.flows.replies.starting.warm_next_reply", warmup.warm_next_reply)
+    monkeypatch.setattr("agents.flows.replies.writing.warm_next_reply", warmup.warm_next_reply)
 
     provider.enqueue("I take the lamp from its hook and go to the door.")
 
@@ -111,7 +111,7 @@ def test_nothing_is_read_ahead_by_a_model_that_is_paid_for(
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("agents.flows.replies.starting.warm_next_reply", warmup.warm_next_reply)
+    monkeypatch.setattr("agents.flows.replies.writing.warm_next_reply", warmup.warm_next_reply)
     settings.LLM = provider.name = "openai"
 
     async def run() -> None:

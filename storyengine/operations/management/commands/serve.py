@@ -11,7 +11,7 @@ import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from agents.flows.replies.starting import end_replies
+from agents.flows.replies.turns import end_replies
 from agents.running.database import open_connection
 from storyengine.access.connections import BoundedProtocol, Connections, raise_file_limit
 from storyengine.access.listening import CannotListen, describe_address, open_listeners

@@ -8,9 +8,9 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
 
-from agents.flows.replies.layers_to_try import LAYER_CHAR_LIMIT, read_reply
+from agents.flows.replies.layers_to_try import LAYER_CHAR_LIMIT, changed_layer_of, read_reply
 from agents.flows.replies.tests.trying import number_of, replies_to, running_elsewhere, trials_of
-from agents.flows.replies.trials import adopt_trial, changed_layer_of
+from agents.flows.replies.trials import adopt_trial
 from agents.flows.tests.playing import play, replies_are_over
 from agents.llm.providers.failures.call_errors import ProviderError
 from agents.llm.providers.scripted import Script, ScriptedProvider

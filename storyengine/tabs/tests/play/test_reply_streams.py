@@ -10,7 +10,7 @@ from django.http import StreamingHttpResponse
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
-from agents.flows.replies.starting import start_prompt
+from agents.flows.replies.turns import start_prompt
 from agents.flows.tests.playing import replies_are_over
 from agents.llm.providers.failures.call_errors import ProviderTimeout, StreamBroken
 from agents.llm.providers.scripted import Script, ScriptedProvider

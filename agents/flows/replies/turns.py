@@ -1,38 +1,26 @@
-"""Writes replies: stores the attempt, and starts a separate task that writes the whole reply."""
+"""Starts, stops and keeps the replies of turns. A task of its own writes each reply."""
 
 import asyncio
 import contextvars
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from django.db import Error as DatabaseError
 from django.db import transaction
 
-from agents.calling.calls import let_through
-from agents.calling.prepared_calls import PreparedCall, prepare_call
-from agents.calling.servers.choices import refresh_choices
-from agents.calling.tool_steps import ToolWriting
-from agents.flows.remembering.late_results import follow_up_latest_turn, take_waiting_results
+from agents.flows.remembering.late_results import follow_up_latest_turn
 from agents.flows.remembering.summarizing import queue_due_summary
 from agents.flows.replies.composing import (
-    compose_question,
-    compose_reply,
-    cues_of,
-    grammar_of,
     writer_of,
 )
 from agents.flows.replies.finishing import SUMMARY_PAUSE_SECONDS, commit_reply
 from agents.flows.replies.incoming_text import reader_of
-from agents.flows.replies.model_waiting import Later
-from agents.flows.replies.warmup import warm_next_reply
-from agents.flows.replies.writing import Begun, Writing, write_reply
-from agents.modes.fields import given_to_store, keep_fields
-from agents.modes.registry import check_changes, mode_of, who_answers
-from agents.prompting.layers import Layer
+from agents.flows.replies.writing import ReplyRun, Store
+from agents.modes.fields import given_to_store
+from agents.modes.registry import who_answers
 from agents.running.database import in_database
-from agents.running.live import LIVE_REPLIES, LiveReply
+from agents.running.live import LIVE_REPLIES
 from agents.running.relay import tell_of_stop
 from sessions.chapter.access import get_chapter
 from sessions.exceptions import WrongState
@@ -46,8 +34,7 @@ from sessions.play.attempts import (
     open_reroll,
     start_keeping,
 )
-from sessions.play.breaking import INTERRUPTED, fail_attempt, stop_attempt
-from sessions.play.played_world import room_for_changes, store_changes
+from sessions.play.breaking import stop_attempt
 from sessions.play.unfinished_attempts import broken_attempt, running_attempt
 
 # When a job ends, it waits at most this many seconds until the text so far of its reply is stored.
@@ -56,11 +43,6 @@ _BREAKING_OFF_SECONDS = 5.0
 # The tasks that write replies. The set keeps them alive, because Python may delete a running task
 # to which nothing refers.
 _at_work: set["asyncio.Task[None]"] = set()
-
-Open = Callable[[], OpenedAttempt]
-Prepare = Callable[[Attempt], PreparedCall]
-# A function that composes the request of an agent with tools. It is called again for each step.
-ComposeStep = Callable[[Attempt], list[Layer]]
 
 
 async def start_prompt(
@@ -73,7 +55,7 @@ async def start_prompt(
     given: dict[str, Any] | None = None,
 ) -> OpenedAttempt:
     """Store the user's prompt by `open_prompt`, and start to write the reply in this process."""
-    return await store_and_start(
+    return await run_reply(
         partial(
             store_prompt,
             session_id,
@@ -82,8 +64,7 @@ async def start_prompt(
             submission_key=submission_key,
             witnesses=witnesses,
             given=given,
-        ),
-        _prepare,
+        )
     )
 
 
@@ -98,7 +79,7 @@ async def start_reroll(
     given: dict[str, Any] | None = None,
 ) -> OpenedAttempt:
     """Store a re-roll by `open_reroll`, and start to write its reply in this process."""
-    return await store_and_start(
+    return await run_reply(
         partial(
             _open_reroll,
             session_id,
@@ -108,8 +89,7 @@ async def start_reroll(
             words=words,
             witnesses=witnesses,
             given=given,
-        ),
-        _prepare,
+        )
     )
 
 
@@ -154,7 +134,7 @@ def keep_reply(session_id: uuid.UUID) -> Attempt:
     kept."""
     with transaction.atomic():
         attempt = start_keeping(broken_attempt(get_chapter(session_id)))
-        text = reader_of(attempt).kept(attempt.partial_text)
+        text = reader_of(attempt, writer_of(attempt)).kept(attempt.partial_text)
         if commit_reply(attempt, text, is_kept=True) is None:
             raise WrongState("The chapter changed meanwhile; the text is still there. Try again.")
     attempt.refresh_from_db()
@@ -190,139 +170,32 @@ def store_prompt(
     return opened
 
 
-async def store_and_start(
-    open_attempt: Open,
-    prepare: Prepare,
-    *,
-    compose_step: ComposeStep = compose_reply,
-    is_in_worker: bool = False,
-) -> OpenedAttempt:
-    """Store an attempt, and start a task that writes it.
+async def run_reply(store: Store, *, is_in_worker: bool = False) -> OpenedAttempt:
+    """Start a task that stores an attempt and writes its reply, and return the stored attempt once
+    its request is prepared.
 
-    The task continues if the client disconnects. `prepare` returns the call of an agent without
-    tools. `compose_step` returns the request for each step of an agent with tools. In a worker, the
-    model is not warmed up afterwards.
+    The task continues if the client disconnects.
     """
     stored: asyncio.Future[OpenedAttempt] = asyncio.get_running_loop().create_future()
     # The task gets an empty context, because it would otherwise use the thread of the request,
     # which ends with the request.
     context = contextvars.Context()
     context.run(go_on_working_for, **current_ids())
-    task = asyncio.create_task(
-        _store_and_write(
-            partial(_open_and_prepare, open_attempt, prepare, compose_step), stored, is_in_worker
-        ),
-        context=context,
-    )
+    task = asyncio.create_task(ReplyRun(store, is_in_worker).to_end(stored), context=context)
     _at_work.add(task)
     task.add_done_callback(_at_work.discard)
     return await stored
 
 
-async def _store_and_write(
-    open_and_prepare: Callable[[], tuple[OpenedAttempt, Begun | None]],
-    stored: "asyncio.Future[OpenedAttempt]",
-    is_in_worker: bool,
-) -> None:
-    """Store and write an attempt in one task, because a second task could begin only after the
-    event loop has run all other tasks."""
-    try:
-        opened, writing = await in_database(open_and_prepare)
-    except asyncio.CancelledError:
-        stored.cancel()
-        raise
-    except Exception as error:  # noqa: BLE001  (raised again where it is waited for)
-        if not stored.done():
-            stored.set_exception(error)
-        return
-    attempt, live = opened.attempt, LiveReply(task=asyncio.current_task())
-    if writing is not None:
-        LIVE_REPLIES[attempt.pk] = live
-    if not stored.done():
-        stored.set_result(opened)
-    if writing is not None:
-        go_on_working_for(session_id=attempt.session_id, attempt_id=attempt.pk)
-        await write_reply(attempt, writing, live)
-        if not (attempt.is_trial or is_in_worker):
-            await warm_next_reply(attempt.session_id)
-
-
-async def write_to_end(open_attempt: Open) -> None:
+async def write_to_end(store: Store) -> None:
     """Store an attempt and write it in a worker, and wait until the attempt has ended.
 
     If the waiting task is cancelled, the reply is broken off, and its text so far is stored.
     """
     try:
-        await store_and_start(open_attempt, _prepare, is_in_worker=True)
+        await run_reply(store, is_in_worker=True)
         if tasks := _tasks_of_this_loop():
             await asyncio.wait(tasks)
     except asyncio.CancelledError:
         await end_replies(_BREAKING_OFF_SECONDS)
         raise
-
-
-def _open_and_prepare(
-    open_attempt: Open, prepare: Prepare, compose_step: ComposeStep
-) -> tuple[OpenedAttempt, Begun | None]:
-    """Store the attempt, and return it with the call or the steps that write it.
-
-    The second value may also wait for the model, or be an error, by which the attempt fails. It is
-    None if the attempt need not run. If the database fails after the attempt was stored, fail the
-    attempt and raise DatabaseError.
-    """
-    refresh_choices()
-    opened = open_attempt()
-    if not opened.must_run:
-        return opened, None
-    attempt = opened.attempt
-    try:
-        keep_fields(attempt)
-        take_waiting_results(attempt)
-        _store_first_changes(attempt)
-        begin = partial(_begin_writing, attempt, prepare, compose_step)
-        if (model := writer_of(attempt)).is_on_its_way:
-            return opened, Later(model, begin)
-        return opened, begin()
-    except DatabaseError:
-        fail_attempt(attempt, error=INTERRUPTED, partial_text="")
-        raise
-    except Exception as error:  # noqa: BLE001  (raised again where the attempt is ended by it)
-        return opened, error
-
-
-def _begin_writing(attempt: Attempt, prepare: Prepare, compose_step: ComposeStep) -> Writing:
-    if writer_of(attempt).agent.tools:
-        return _in_steps(attempt, compose_step)
-    return let_through(attempt.session_id, partial(prepare, attempt))
-
-
-def _store_first_changes(attempt: Attempt) -> None:
-    """Store what the mode changes before the first step, such as the time that a prompt takes."""
-    if changes := mode_of(attempt.session).begins(attempt):
-        store_changes(attempt, check_changes(attempt.session, changes))
-
-
-def _prepare(attempt: Attempt) -> PreparedCall:
-    model = writer_of(attempt)
-    return prepare_call(
-        model,
-        attempt.session_id,
-        partial(compose_reply, attempt, model),
-        stop=cues_of(attempt),
-        grammar=grammar_of(attempt, model.agent),
-        attempt_id=attempt.pk,
-    )
-
-
-def _in_steps(attempt: Attempt, compose: ComposeStep) -> ToolWriting:
-    return ToolWriting(
-        writer_of(attempt).agent,
-        attempt.session_id,
-        partial(compose, attempt),
-        partial(mode_of(attempt.session).readable, attempt),
-        reader=attempt.actor,
-        attempt_id=attempt.pk,
-        stop=cues_of(attempt),
-        compose_question=partial(compose_question, attempt),
-        most_changes=room_for_changes(attempt),
-    )

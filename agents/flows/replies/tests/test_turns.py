@@ -12,8 +12,8 @@ from agents.calling.consent import grant
 from agents.calling.model_access import AgentModel
 from agents.calling.records.stored_prompts import read_messages
 from agents.flows.remembering.summarizing import queue_due_summary
-from agents.flows.replies import finishing, starting
-from agents.flows.replies.starting import start_prompt
+from agents.flows.replies import composing, finishing, turns
+from agents.flows.replies.turns import start_prompt
 from agents.flows.tests.playing import play, play_many, replies_are_over, reroll, texts_of
 from agents.llm.providers.failures.call_errors import (
     ProviderBusy,
@@ -111,7 +111,7 @@ def test_a_try_that_was_rolled_back_leaves_nothing_to_the_next(
         return queue_due_summary(chapter)
 
     monkeypatch.setattr("agents.running.database.PAUSES", (0,))
-    monkeypatch.setattr(starting, "queue_due_summary", refuse_first)
+    monkeypatch.setattr(turns, "queue_due_summary", refuse_first)
     monkeypatch.setattr(finishing, "queue_due_summary", refuse_first)
     provider.enqueue("I step in.")
     attempt = play(chapter)
@@ -129,7 +129,7 @@ def test_a_prompt_whose_call_cannot_be_prepared_waits_for_a_retry(
         raise OperationalError("disk full")
 
     with monkeypatch.context() as broken:
-        broken.setattr(starting, "prepare_call", refuse)
+        broken.setattr(composing, "prepare_call", refuse)
         with pytest.raises(OperationalError):
             play(chapter, key="one")
     assert chapter.attempts.get().status == Attempt.Status.FAILED
