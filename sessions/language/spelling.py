@@ -3,7 +3,9 @@ letters to find a text.
 
 A mark is taken off where people leave it out when they type: accents of Latin and Greek letters,
 stress and the dots of ё, the vowel signs of Hebrew and Arabic. A mark stays where it makes another
-letter: й, the voice marks of Japanese kana, the vowel signs of India.
+letter: й, the voice marks of Japanese kana, the vowel signs of India. Not tried are `Mueller` for
+`Müller`, other alphabets for the same word, hiragana for katakana, simplified for traditional
+characters, and digits of other scripts.
 """
 
 import re

@@ -169,6 +169,36 @@ def test_what_the_guide_names_in_bold_is_on_the_pages() -> None:
     assert [one for one in sorted(named) if one.lower() not in pages] == []
 
 
+class TestNamesOfTheProgram:
+    """The files, functions and classes that docs/ names for people who change the program."""
+
+    pages = ("architecture", "flows", "modes", "recipes")
+    texts = {page: read(f"docs/{page}.md") for page in pages}
+
+    def test_each_file_that_they_name_is_there(self) -> None:
+        named = {
+            name
+            for text in self.texts.values()
+            for name in re.findall(r"`([\w.-]+/[\w./-]+\.\w+)`", text)
+        }
+        folders = ("", "agents", "sessions", "memory", "templates")
+        missing = [one for one in named if not any((BASE / at / one).exists() for at in folders)]
+        assert len(named) > 100
+        assert missing == []
+
+    def test_each_name_stands_in_the_file_beside_it(self) -> None:
+        named = re.findall(r"`(\w+)`\s+in\s+`(\w+/[\w./-]+\.py)`", "".join(self.texts.values()))
+        assert len(named) > 50
+        for name, file in named:
+            defined = rf"^\s*(?:(?:async )?def {name}\b|class {name}\b|{name}\b[^(.]*[:=])"
+            assert re.search(defined, read(file), re.MULTILINE), (name, file)
+
+    def test_each_page_that_they_lead_to_is_there(self) -> None:
+        for page, text in self.texts.items():
+            for file in re.findall(r"\]\(([\w./-]+\.md)", text):
+                assert (BASE / "docs" / file).exists(), (page, file)
+
+
 class TestSecurityDocument:
     text = read("docs/security.md")
     risks = text[text.index("| risk |") :].split("\n\n")[0].splitlines()[2:]
